@@ -1,4 +1,5 @@
-//! Durations as Varnish writes them: a decimal number and a unit.
+//! Duration literals of ban expressions: a decimal number and a unit, as Varnish writes them. Other
+//! spellings are never accepted.
 
 /// Units and their milliseconds, as in vcl(7); a year is 365 days.
 const UNITS: [(&str, f64); 7] = [
@@ -11,13 +12,13 @@ const UNITS: [(&str, f64); 7] = [
     ("y", 31_536_000_000.0),
 ];
 
-/// The milliseconds of `text`; `None` when it is no duration.
+/// Milliseconds of `text`; `None` if `text` is no duration.
 pub(crate) fn parse_ms(text: &str) -> Option<f64> {
     let number_len = text.bytes().take_while(|b| matches!(b, b'0'..=b'9' | b'.' | b'-')).count();
     let (number, unit) = text.split_at(number_len);
     let (_, unit_ms) = UNITS.iter().find(|(name, _)| *name == unit)?;
     let digits = number.strip_prefix('-').unwrap_or(number);
-    // Varnish's numbers have at most 15 digits.
+    // Varnish accepts at most 15 digits.
     let is_number = digits.bytes().filter(u8::is_ascii_digit).count().wrapping_sub(1) < 15;
     if !is_number || digits.contains('-') {
         return None;

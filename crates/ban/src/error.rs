@@ -1,43 +1,44 @@
-//! Faults of an expression, and where they are.
+//! Errors of reading a ban expression, with the byte offset of the fault. They never quote stored
+//! responses, only the expression.
 
 use std::fmt;
 
-/// An expression that could not be read.
+/// Error of an expression that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// The byte of the text at which it shows.
+    /// Byte offset in the text, from 0.
     pub at: usize,
-    /// The kind of fault.
+    /// Kind of error.
     pub kind: ErrorKind,
 }
 
-/// A fault of an expression.
+/// Kind of error in an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// There is no condition.
+    /// The expression has no condition.
     Empty,
-    /// No such field.
+    /// Unknown field.
     Field(String),
-    /// A field of requests that stored responses know nothing of.
+    /// A request field that is not stored with responses.
     RequestField(String),
-    /// An operator, or one that this field can be compared by, is missing.
+    /// An operator is missing, or is not allowed for this field.
     Operator {
-        /// The text that stands there; empty at the end.
+        /// The text in its place; empty at the end of the expression.
         found: String,
-        /// The operators that may stand there.
+        /// The operators that are allowed there.
         expected: &'static str,
     },
     /// The argument is missing or empty.
     Argument,
-    /// No duration.
+    /// The argument of a duration field is no duration.
     Duration(String),
-    /// Something other than `&&` between two conditions.
+    /// Two conditions are joined by something other than `&&`.
     And(String),
-    /// A regular expression that is malformed or too large.
+    /// The regular expression is malformed or too large.
     Regex(String),
-    /// A quoted argument without its end, or one that does not end with its quote.
+    /// A quote is not closed, or text follows the closing quote without a blank.
     Quote,
-    /// A backslash before something that it does not go with.
+    /// Unknown escape sequence.
     Escape,
 }
 

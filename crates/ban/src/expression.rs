@@ -1,4 +1,5 @@
-//! Conditions on stored responses.
+//! Expression of a ban: conditions on a stored response, read, printed and evaluated. Evaluation
+//! never fetches, allocates no regular expression and takes time linear in the subject.
 
 use std::fmt;
 
@@ -8,33 +9,33 @@ use crate::duration;
 use crate::error::{Error, ErrorKind};
 use crate::words::{self, ExpressionWord, quote};
 
-/// Bytes a compiled regular expression may take.
+/// Most bytes of one compiled regular expression.
 pub const REGEX_BYTES: usize = 4 << 20;
 
 const EQUALITY: &str = "`==`, `!=`, `~` or `!~`";
 const ORDER: &str = "`==`, `!=`, `>`, `>=`, `<` or `<=`";
 
-/// Facts about a stored response.
+/// The stored response that a ban is tested against.
 pub trait BanSubject {
-    /// Path and query of the request it was stored under.
+    /// Path and query of the request that the response is stored under.
     fn url(&self) -> &[u8];
-    /// The host of that request, with the port if it had one.
+    /// Host of that request, with the port if the request named one.
     fn host(&self) -> &[u8];
-    /// Its status.
+    /// Status of the response.
     fn status(&self) -> u16;
-    /// Its age when the ban was made, in milliseconds.
+    /// Age of the response when the ban was made, in milliseconds.
     fn age_ms(&self) -> u64;
-    /// The time that the response was to be fresh when it was stored, in milliseconds.
+    /// TTL that the response was stored with, in milliseconds.
     fn ttl_ms(&self) -> u64;
-    /// The time that the response is served stale while it is fetched anew, in milliseconds.
+    /// Grace period that the response was stored with, in milliseconds.
     fn grace_ms(&self) -> u64;
-    /// The time that the response is kept beyond grace, for when the origin fails, in milliseconds.
+    /// Keep period that the response was stored with, in milliseconds.
     fn keep_ms(&self) -> u64;
-    /// Returns true if `test` accepts a value of the field `name` of the response's head.
+    /// Returns true if `test` accepts a value of the response's field `name`.
     fn any_value(&self, name: &str, test: &mut dyn FnMut(&[u8]) -> bool) -> bool;
 }
 
-/// The text that a condition looks at.
+/// The text field that a condition tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Field {
     /// `req.url`: path and query.
@@ -43,11 +44,11 @@ pub enum Field {
     Host,
     /// `obj.status`: the three digits.
     Status,
-    /// `obj.http.NAME`, in the letters it was written in; they mean the same in either case.
+    /// `obj.http.NAME`, spelled as written; names are compared without case.
     Header(String),
 }
 
-/// The number that a condition looks at: a duration.
+/// The duration field that a condition tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DurationField {
     Age,
@@ -57,7 +58,7 @@ enum DurationField {
     LastHit,
 }
 
-/// The comparison of two numbers.
+/// Comparison operator between two durations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ComparisonOperator {
     /// `==`
@@ -74,7 +75,7 @@ pub enum ComparisonOperator {
     LessOrEqual,
 }
 
-/// One condition.
+/// One condition of an expression.
 #[derive(Clone, Debug)]
 pub struct Term(Kind);
 
@@ -85,30 +86,30 @@ enum Kind {
     Compare { length: DurationField, order: ComparisonOperator, ms: f64, text: String },
 }
 
-/// The demand that a condition makes of a field.
+/// The requirement of a condition on a text field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FieldRequirement {
-    /// That it is this.
+    /// The field equals this text.
     Equal(String),
-    /// That this regular expression matches.
+    /// The field matches this regular expression.
     Match(String),
-    /// That something does not hold.
+    /// A negated condition: `!=` or `!~`.
     Not,
 }
 
-/// Conditions that must all hold. Its text is what [`Expression::of_text`] reads again, and
-/// [`Expression::parse`] where no argument is empty.
+/// A ban expression: conditions that must all hold. [`Expression::of_text`] reads its `Display`
+/// form again, and so does [`Expression::parse`] if no argument is empty.
 #[derive(Clone, Debug)]
 pub struct Expression {
     terms: Vec<Term>,
 }
 
-/// Compiles a regular expression, which may take [`REGEX_BYTES`].
+/// Compiles a regular expression of at most [`REGEX_BYTES`].
 ///
 /// # Errors
-/// When it is malformed or too large; the text says how. Look-around, back-references and atomic
-/// groups with several ways to match are malformed here: matching takes time in proportion to what
-/// is matched, whatever the expression.
+/// If the expression is malformed or too large; the text gives the reason. Look-around,
+/// back-references and atomic groups with several ways to match are rejected, so that matching
+/// takes linear time.
 pub fn regex(text: &str) -> Result<Regex, String> {
     let options = Options { program_bytes: REGEX_BYTES, ..Options::default() };
     Regex::new(text, options).map_err(|error| match error {
@@ -118,18 +119,18 @@ pub fn regex(text: &str) -> Result<Regex, String> {
 }
 
 impl Term {
-    /// `field == text`, or `!=`.
+    /// Condition `field == text`, or `field != text` with `not`.
     pub fn equal(field: Field, not: bool, text: &str) -> Self {
         Self(Kind::Equal { field, not, text: text.to_owned() })
     }
 
-    /// `field ~ regex`, or `!~`.
+    /// Condition `field ~ regex`, or `field !~ regex` with `not`.
     pub fn matches(field: Field, not: bool, regex: Regex) -> Self {
         Self(Kind::Match { field, not, regex })
     }
 
-    /// The text that the condition looks at, and what it wants of it; `None` for one on a number.
-    fn wanted(&self) -> Option<(&Field, FieldRequirement)> {
+    /// The text field that the condition tests, and its requirement; `None` for a duration field.
+    fn requirement(&self) -> Option<(&Field, FieldRequirement)> {
         match &self.0 {
             Kind::Equal { field, not: true, .. } | Kind::Match { field, not: true, .. } => {
                 Some((field, FieldRequirement::Not))
@@ -142,50 +143,50 @@ impl Term {
         }
     }
 
-    fn holds(&self, facts: &dyn BanSubject) -> bool {
+    fn holds(&self, subject: &dyn BanSubject) -> bool {
         match &self.0 {
             Kind::Equal { field, not, text } => {
-                field.any(facts, &mut |value| value == text.as_bytes()) != *not
+                field.any(subject, &mut |value| value == text.as_bytes()) != *not
             }
             Kind::Match { field, not: false, regex } => {
-                field.any(facts, &mut |value| regex.is_match(value))
+                field.any(subject, &mut |value| regex.is_match(value))
             }
             Kind::Match { field, not: true, regex } => {
-                // Of what is not there neither holds, as in Varnish.
+                // As in Varnish, neither `~` nor `!~` holds of an absent field.
                 let mut is_there = false;
                 let mut matches = |value: &[u8]| {
                     is_there = true;
                     regex.is_match(value)
                 };
-                !field.any(facts, &mut matches) && is_there
+                !field.any(subject, &mut matches) && is_there
             }
             Kind::Compare { length, order, ms, .. } => {
-                length.of(facts).is_some_and(|length| order.holds(length, *ms))
+                length.of(subject).is_some_and(|length| order.holds(length, *ms))
             }
         }
     }
 }
 
 impl Expression {
-    /// All of `terms` must hold; without any, every response is meant.
+    /// Expression of `terms`, which must all hold. Without terms it selects every response.
     pub fn all(terms: Vec<Term>) -> Self {
         Self { terms }
     }
 
-    /// Reads an expression. Words are parted by blanks; a word that holds blanks stands in quotes,
-    /// and a backslash is written twice, as on Varnish's command line.
+    /// Reads an expression from a command line. Blanks separate words, quotes enclose a word with
+    /// blanks, and backslashes are escapes, as in Varnish's CLI.
     ///
     /// # Errors
-    /// At the first word that is wrong.
+    /// The first word that is wrong.
     pub fn parse(text: &str) -> Result<Self, Error> {
         Self::read(&words::split(text)?, text.len(), filled)
     }
 
-    /// Reads an expression as its `Display` writes it. Unlike [`Expression::parse`] this takes all
-    /// that may have been built: empty arguments, and no condition at all.
+    /// Reads the `Display` form of an expression. Unlike [`Expression::parse`] it accepts empty
+    /// arguments and an expression without conditions.
     ///
     /// # Errors
-    /// At the first word that is wrong.
+    /// The first word that is wrong.
     pub fn of_text(text: &str) -> Result<Self, Error> {
         match text {
             "" => Ok(Self::all(Vec::new())),
@@ -193,27 +194,28 @@ impl Expression {
         }
     }
 
-    /// Reads an expression as a program writes it (`ban()`, `std.ban()`): words are parted by
-    /// blanks, and a backslash or a quote is one.
+    /// Reads an expression of a VCL program (`ban()`, `std.ban()`): blanks separate words; quotes
+    /// and backslashes are ordinary bytes.
     ///
     /// # Errors
-    /// At the first word that is wrong.
+    /// The first word that is wrong.
     pub fn of_program(text: &str) -> Result<Self, Error> {
         Self::read(&words::blanks(text), text.len(), filled)
     }
 
-    /// Reads an expression that was cut into words elsewhere. The words are taken as they are:
-    /// quotes and backslashes have no special meaning.
+    /// Reads an expression that is already split into words. Quotes and backslashes in the words
+    /// are ordinary bytes.
     ///
     /// # Errors
-    /// The fault of the first word that is wrong.
+    /// The error of the first word that is wrong.
     pub fn of_words<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Self, ErrorKind> {
         let word = |text: &str| ExpressionWord { at: 0, text: text.to_owned() };
         let words: Vec<_> = words.into_iter().map(word).collect();
         Self::read(&words, 0, filled).map_err(|error| error.kind)
     }
 
-    /// `end` is where the text ends, and `argument` says which arguments are taken.
+    /// Reads conditions from `words`. `end` is the offset of the text's end for errors, and
+    /// `argument` checks each argument.
     fn read(words: &[ExpressionWord], end: usize, argument: Check) -> Result<Self, Error> {
         let mut words = words.iter();
         let mut terms = Vec::new();
@@ -227,34 +229,34 @@ impl Expression {
         }
     }
 
-    /// The text as Varnish lists it: nothing is quoted.
+    /// The text that `ban.list` shows: without quotes.
     pub fn listed(&self) -> String {
         let terms = self.terms.iter().map(|term| term.text(&|argument| argument.to_owned()));
         terms.collect::<Vec<_>>().join(" && ")
     }
 
-    /// Returns true if the expression selects the response with these facts.
-    pub fn matches(&self, facts: &dyn BanSubject) -> bool {
-        self.terms.iter().all(|term| term.holds(facts))
+    /// Returns true if the expression selects the response.
+    pub fn matches(&self, subject: &dyn BanSubject) -> bool {
+        self.terms.iter().all(|term| term.holds(subject))
     }
 
-    /// Returns true if there are no conditions, so that every response is selected.
+    /// Returns true if the expression has no conditions and so selects every response.
     pub fn is_empty(&self) -> bool {
         self.terms.is_empty()
     }
 
-    /// The texts that the conditions look at, and what they want of them; `None` if one is on a
-    /// number.
-    pub fn wanted(&self) -> Option<Vec<(&Field, FieldRequirement)>> {
-        self.terms.iter().map(Term::wanted).collect()
+    /// The text fields that the conditions test, with their requirements; `None` if a condition
+    /// tests a duration.
+    pub fn requirements(&self) -> Option<Vec<(&Field, FieldRequirement)>> {
+        self.terms.iter().map(Term::requirement).collect()
     }
 
-    /// Takes the conditions on some fields of heads out, for whoever knows better what they mean:
-    /// the fields' names, and what is wanted of them.
+    /// Removes the conditions on the header fields that `of` selects, and returns their names and
+    /// requirements. The caller has to test them itself.
     pub fn take_headers(&mut self, of: impl Fn(&str) -> bool) -> Vec<(String, FieldRequirement)> {
         let mut taken = Vec::new();
         self.terms.retain(|term| {
-            let Some((Field::Header(name), wanted)) = term.wanted() else { return true };
+            let Some((Field::Header(name), wanted)) = term.requirement() else { return true };
             if !of(name) {
                 return true;
             }
@@ -269,16 +271,16 @@ fn error(word: &ExpressionWord, kind: ErrorKind) -> Error {
     Error { at: word.at, kind }
 }
 
-/// The subject of a comparison: a text or a duration.
+/// The subject of a comparison: a text field or a duration field.
 enum ComparisonSubject {
     Text(Field),
     Length(DurationField),
 }
 
-/// Looks at an argument, and gives it back if it may be one.
+/// Check of an argument, which returns the argument if it is accepted.
 type Check = fn(&ExpressionWord) -> Result<&ExpressionWord, Error>;
 
-/// Reads one condition, the first or another; `end` is where the text ends.
+/// Reads one condition from `words`; `end` is the offset of the text's end.
 fn term<'a>(
     words: &mut impl Iterator<Item = &'a ExpressionWord>,
     end: usize,
@@ -319,7 +321,7 @@ fn term<'a>(
     Ok(Term(kind))
 }
 
-/// An empty argument is a slip: as an expression it would match everything.
+/// Rejects an empty argument: as a regular expression it would match every response.
 fn filled(argument: &ExpressionWord) -> Result<&ExpressionWord, Error> {
     if argument.text.is_empty() { Err(error(argument, ErrorKind::Argument)) } else { Ok(argument) }
 }
@@ -352,25 +354,25 @@ fn what(word: &ExpressionWord) -> Result<ComparisonSubject, Error> {
 }
 
 impl Field {
-    fn any(&self, facts: &dyn BanSubject, test: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+    fn any(&self, subject: &dyn BanSubject, test: &mut dyn FnMut(&[u8]) -> bool) -> bool {
         match self {
-            Self::Url => test(facts.url()),
-            Self::Host => test(facts.host()),
-            Self::Status => test(facts.status().to_string().as_bytes()),
-            Self::Header(name) => facts.any_value(name, test),
+            Self::Url => test(subject.url()),
+            Self::Host => test(subject.host()),
+            Self::Status => test(subject.status().to_string().as_bytes()),
+            Self::Header(name) => subject.any_value(name, test),
         }
     }
 }
 
 impl DurationField {
-    /// `None` for what is not known of a response: nothing holds of that.
-    fn of(self, facts: &dyn BanSubject) -> Option<u64> {
+    /// The duration of the response; `None` if it is not recorded, and then no comparison holds.
+    fn of(self, subject: &dyn BanSubject) -> Option<u64> {
         match self {
-            Self::Age => Some(facts.age_ms()),
-            Self::Ttl => Some(facts.ttl_ms()),
-            Self::Grace => Some(facts.grace_ms()),
-            Self::Keep => Some(facts.keep_ms()),
-            // A hit writes down no time: it would cost every hit something.
+            Self::Age => Some(subject.age_ms()),
+            Self::Ttl => Some(subject.ttl_ms()),
+            Self::Grace => Some(subject.grace_ms()),
+            Self::Keep => Some(subject.keep_ms()),
+            // The time of the last hit is not recorded: recording it would make each hit slower.
             Self::LastHit => None,
         }
     }
@@ -400,7 +402,7 @@ impl ComparisonOperator {
         }
     }
 
-    /// Durations are far below what a float counts one by one.
+    /// Durations are far below the range in which a float loses integers.
     fn holds(self, value_ms: u64, than_ms: f64) -> bool {
         let value_ms = value_ms as f64;
         match self {
@@ -426,9 +428,9 @@ impl fmt::Display for Field {
 }
 
 impl Term {
-    /// Its text, with field and argument written by `write`.
+    /// The condition as text; `write` prints field and argument.
     fn text(&self, write: &dyn Fn(&str) -> String) -> String {
-        // Words cut elsewhere may have put anything into a field's name.
+        // `Expression::of_words` accepts any text as a field's name.
         let field = |field: &Field| write(&field.to_string());
         match &self.0 {
             Kind::Equal { field: of, not, text } => {

@@ -1,8 +1,8 @@
-//! The entry point for fuzzing; nothing else calls it but tests.
+//! Fuzzing entry point of ban expressions. Only fuzz targets and tests call it.
 
 use crate::expression::{BanSubject, Expression};
 
-/// A response in which everything is the fuzzer's.
+/// Response whose fields all come from the fuzzer.
 struct Sample<'a>(&'a [u8]);
 
 impl BanSubject for Sample<'_> {
@@ -39,8 +39,8 @@ impl BanSubject for Sample<'_> {
     }
 }
 
-/// Any text is read or refused at a place within it, in both ways; what is read is written so that
-/// it is read again as the same.
+/// Any text is read, or rejected at an offset within the text, by both readers. The printed form of
+/// an expression is read again as an equal expression.
 pub fn expressions(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     match Expression::parse(&text) {
@@ -48,12 +48,12 @@ pub fn expressions(data: &[u8]) {
             let written = expression.to_string();
             let again = Expression::parse(&written).expect("what was written is read");
             assert_eq!(again.to_string(), written);
-            let facts = Sample(data);
-            assert_eq!(again.matches(&facts), expression.matches(&facts));
+            let subject = Sample(data);
+            assert_eq!(again.matches(&subject), expression.matches(&subject));
         }
         Err(error) => assert!(error.at <= text.len() && !error.to_string().is_empty()),
     }
-    // Cut elsewhere, as the CLI's words are: any text may be one.
+    // `Expression::of_words` takes words that may hold any text.
     if let Ok(expression) = Expression::of_words(text.split('\u{1f}')) {
         let again = Expression::of_text(&expression.to_string()).expect("what is written");
         assert_eq!(again.listed(), expression.listed());

@@ -1,15 +1,14 @@
-//! Ban expressions: which stored responses an invalidation is for, in the language of Varnish's
-//! `ban` command (varnish-cli(7)).
-//!
-//! An expression is a list of conditions joined by `&&`, each of a field, an operator and an
-//! argument:
+//! Ban expressions of Varnish's `ban` command (varnish-cli(7)): tests that select the stored
+//! responses of an invalidation. A condition has a field, an operator and an argument; `&&` joins
+//! conditions:
 //!
 //! ```text
 //! req.http.host == example.org && req.url ~ ^/shop/ && obj.age > 1h
 //! ```
 //!
-//! Pure: what is known of a response comes as [`Facts`]. Reading never panics, and an error says
-//! at which byte it is.
+//! Pure: no sockets, files or clock. Reading never panics, and an [`Error`] has the byte offset of
+//! its cause. Begin with [`Expression`], and with [`BanSubject`], the response that it is tested
+//! against.
 
 mod duration;
 mod error;

@@ -1,10 +1,10 @@
-//! Expressions read, written and held against a page.
+//! Tests of reading, printing and evaluating ban expressions.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// A page of a shop.
+/// A stored page of a shop.
 struct Page;
 
 impl BanSubject for Page {

@@ -1,17 +1,17 @@
-//! A text cut into words, in Varnish's two ways. On the command line blanks part them, quotes keep
-//! blanks, and backslashes stand for what cannot be written otherwise. In a program only blanks
-//! count (`ARGV_NOESC`).
+//! Words of a ban expression, split in Varnish's two ways: as on the command line (blanks separate,
+//! quotes enclose, backslashes escape), or as in VCL (blanks only, `ARGV_NOESC`). It never
+//! interprets the words.
 
 use crate::error::{Error, ErrorKind};
 
-/// A word and where it begins in the text.
+/// A word with its byte offset in the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ExpressionWord {
     pub(crate) at: usize,
     pub(crate) text: String,
 }
 
-/// Cuts `text` into words.
+/// Splits `text` as Varnish's command line does.
 pub(crate) fn split(text: &str) -> Result<Vec<ExpressionWord>, Error> {
     let bytes = text.as_bytes();
     let mut words = Vec::new();
@@ -29,17 +29,17 @@ pub(crate) fn split(text: &str) -> Result<Vec<ExpressionWord>, Error> {
     }
 }
 
-/// Cuts `text` at its blanks. Quotes and backslashes are bytes like others.
+/// Splits `text` at blanks. Quotes and backslashes are ordinary bytes.
 pub(crate) fn blanks(text: &str) -> Vec<ExpressionWord> {
     // C's `isspace`.
     let is_blank = |c: char| matches!(c, ' ' | '\t'..='\r');
     let words = text.split(is_blank).filter(|word| !word.is_empty());
-    // A piece of a text has its address.
+    // Each word is a slice of `text`, so its address gives its offset.
     let at = |word: &str| word.as_ptr().addr() - text.as_ptr().addr();
     words.map(|word| ExpressionWord { at: at(word), text: word.to_owned() }).collect()
 }
 
-/// The word that begins at `start`, and where it ends.
+/// Reads the word at `start`, and returns it with the offset behind it.
 fn one(bytes: &[u8], start: usize) -> Result<(String, usize), Error> {
     let quoted = bytes[start] == b'"';
     let mut at = start + usize::from(quoted);
@@ -68,12 +68,12 @@ fn one(bytes: &[u8], start: usize) -> Result<(String, usize), Error> {
             }
         }
     }
-    // Escapes can make bytes that are no text; nothing that is compared has them either.
+    // Escapes can produce bytes that are not UTF-8; no field that is compared holds such bytes.
     let word = String::from_utf8(word).map_err(|_| Error { at: start, kind: ErrorKind::Escape })?;
     Ok((word, at))
 }
 
-/// The byte that an escape stands for, and how many follow the backslash.
+/// The byte of an escape sequence, and the length of the sequence behind the backslash.
 fn escape(after: &[u8]) -> Option<(u8, usize)> {
     let digits = |digits: &[u8], radix| {
         let all = digits.iter().all(|b| char::from(*b).is_digit(radix));
@@ -91,7 +91,7 @@ fn escape(after: &[u8]) -> Option<(u8, usize)> {
     }
 }
 
-/// `text` as one word.
+/// `text` as one word of a command line, quoted where necessary.
 pub(crate) fn quote(text: &str) -> String {
     let plain = |b: u8| b.is_ascii_graphic() && !matches!(b, b'"' | b'\\') || b >= 0x80;
     if !text.is_empty() && text.bytes().all(plain) {

@@ -1,4 +1,4 @@
-//! The same expressions are accepted and refused as by varnishd, where it is installed.
+//! Comparison with varnishd, where it is installed: both accept and reject equal expressions.
 
 use std::io::Write;
 use std::process::{Child, Command, Stdio};
@@ -95,14 +95,14 @@ const AGREED: &[&str] = &[
     "req.url == a && obj.status == 200 && obj.http.x ~ y && obj.age > 1h",
 ];
 
-/// Expressions that only varnishd accepts, and why they are refused here.
+/// Expressions that only varnishd accepts, with the reason for which they are rejected here.
 const ONLY_VARNISH: &[&str] = &[
-    // Stored responses do not know the requests' other fields.
+    // Other request fields are not stored with a response.
     "req.http.cookie ~ a",
-    // Varnish looks at the first bytes of a field's name only.
+    // Varnish compares only a prefix of a field's name.
     "req.urlx == a",
     "obj.statusx == a",
-    // Matching would not be linear.
+    // Matching would not take linear time.
     "req.url ~ (?=a)b",
     "req.url ~ (?>a+)b",
     "req.url ~ (a)\\\\1",
@@ -110,9 +110,9 @@ const ONLY_VARNISH: &[&str] = &[
 
 /// Expressions that only Larder accepts.
 const ONLY_LARDER: &[&str] = &[
-    // varnishd's manager hands a quoted argument to its child without the quotes.
+    // varnishd's manager passes a quoted argument to its child without the quotes.
     "req.url ~ \"a b\"",
-    // What may be repeated how often is bounded by memory here.
+    // Here the size of the compiled expression limits repetition, not a fixed count.
     "req.url ~ a{100000}",
 ];
 
@@ -157,7 +157,7 @@ impl Varnish {
             .spawn()
             .expect("varnishadm comes with varnishd");
         let mut stdin = adm.stdin.take().expect("piped");
-        // One that has given up already does not read it.
+        // A varnishd that has already exited does not read the command.
         _ = writeln!(stdin, "{command}\nquit");
         drop(stdin);
         let output = adm.wait_with_output().expect("it ends");
@@ -168,7 +168,7 @@ impl Varnish {
 
 impl Drop for Varnish {
     fn drop(&mut self) {
-        // Asked nicely it ends its child, too.
+        // SIGTERM also ends varnishd's child process.
         _ = Command::new("kill").arg(self.0.id().to_string()).status();
         _ = self.0.wait();
         _ = std::fs::remove_dir_all(&self.1);

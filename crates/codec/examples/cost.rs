@@ -1,5 +1,5 @@
-//! Measures what a coder costs beside its library alone: the beginning of files, the best of many
-//! turns each.
+//! Cost of an encoder's steps compared with its library alone: the beginnings of files, the best of
+//! many rounds each.
 //!
 //! ```text
 //! cargo run --release -p codec --example cost -- docs/guide/*.md
@@ -13,7 +13,8 @@ use flate2::{Compress, Compression, FlushCompress};
 
 const TURNS: usize = 400;
 
-/// Bytes that the library alone makes of `plain`, all at once, in a buffer that is there.
+/// Encodes `plain` by the library alone, in one call and into a prepared buffer; returns the
+/// length.
 fn alone(coding: Coding, level: u8, plain: &[u8], output: &mut Vec<u8>) -> usize {
     output.clear();
     match coding {
@@ -38,7 +39,7 @@ fn alone(coding: Coding, level: u8, plain: &[u8], output: &mut Vec<u8>) -> usize
     output.len()
 }
 
-/// Bytes that the steps of an encoder make of it, as a body that is stored takes them.
+/// Encodes `plain` by the steps of an [`Encoder`], as for a stored body; returns the length.
 fn in_steps(coding: Coding, level: u8, plain: &[u8], output: &mut [u8]) -> usize {
     let settings =
         EncodeSettings::new(coding, level).expect("a level").for_length(plain.len() as u64);
@@ -59,7 +60,7 @@ fn in_steps(coding: Coding, level: u8, plain: &[u8], output: &mut [u8]) -> usize
     made
 }
 
-/// Microseconds that `work` takes, and what comes of it.
+/// Microseconds that `work` takes, and its result.
 fn timed(work: impl FnOnce() -> usize) -> (u64, usize) {
     let began = System.micros();
     let made = black_box(work());

@@ -1,20 +1,19 @@
-//! Accept-Encoding (RFC 9110 12.5.3): which of several forms a client gets.
-//!
-//! It is read on the hit path, so it allocates nothing. A client's spelling never reaches a key:
-//! what is kept of it is one of sixteen sets, or the one coding that was chosen.
+//! Accept-Encoding (RFC 9110 12.5.3): the codings that a client takes, and the best one for it. It
+//! runs on the hit path and never allocates. A client's spelling never reaches a key: only one of
+//! sixteen sets, or the chosen coding, is kept.
 
 use message::list::{members, trim};
 
 use crate::coding::{Coding, Codings};
 
-/// The weight `q=0.001`. Between it and 0 there is room for an identity that nobody named.
+/// The weight `q=0.001`. One step of weight lies between it and 0, for an identity that is not
+/// named.
 const THOUSANDTH: u16 = 2;
-/// An identity that is neither named nor covered by `*` is acceptable, and anything that is named
-/// is liked better.
+/// Weight of an identity that is neither named nor covered by `*`: acceptable, below every named
+/// coding.
 const UNNAMED: u16 = 1;
 
-/// Spellings that most clients use, the most frequent first, and what they mean: browsers, then
-/// libraries and proxies.
+/// The most frequent values of the field, parsed beforehand: browsers, then libraries and proxies.
 const COMMON: [(&[u8], Accept); 4] = [
     (b"gzip, deflate, br, zstd", Accept::named([false, true, true, true])),
     (b"gzip, deflate, br", Accept::named([false, true, true, false])),
@@ -22,22 +21,22 @@ const COMMON: [(&[u8], Accept); 4] = [
     (b"gzip, deflate", Accept::named([false, true, false, false])),
 ];
 
-/// The codings that a client takes, and how much it likes each.
+/// A parsed Accept-Encoding: the weight of each coding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accept {
-    /// By coding, in units of half a thousandth; 0 refuses it.
+    /// Weight of each coding, in units of half a thousandth; 0 rejects it.
     weights: [u16; Coding::ALL.len()],
 }
 
 impl Accept {
-    /// A request without the field: it takes everything, and the identity most gladly.
+    /// A request without the field: every coding is acceptable, the identity is preferred.
     pub const ABSENT: Self = {
         let mut weights = [UNNAMED; Coding::ALL.len()];
         weights[Coding::Identity as usize] = THOUSANDTH;
         Self { weights }
     };
 
-    /// Those that are named without a weight, by coding; the identity is not refused.
+    /// The codings in `named`, each without a weight; the identity stays acceptable.
     const fn named(named: [bool; Coding::ALL.len()]) -> Self {
         let mut weights = [0; Coding::ALL.len()];
         weights[Coding::Identity as usize] = UNNAMED;
@@ -51,11 +50,11 @@ impl Accept {
         Self { weights }
     }
 
-    /// Reads the values of a request's Accept-Encoding: [`Accept::ABSENT`] if there are none; the
-    /// identity alone if they are empty.
+    /// Parses the values of Accept-Encoding. Without a value it returns [`Accept::ABSENT`]; empty
+    /// values mean the identity alone.
     ///
-    /// Codings that are not known, and members that are not well-formed, count as not said. Of two
-    /// members for the same coding the last counts.
+    /// Unknown codings and malformed members are ignored. Of two members for one coding the last
+    /// counts.
     pub fn of<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut values = values.into_iter();
         let Some(first) = values.next() else { return Self::ABSENT };
@@ -91,23 +90,24 @@ impl Accept {
         self.weights[coding as usize] > 0
     }
 
-    /// The client's liking for `coding`, to compare with its liking for others; 0 refuses it.
+    /// The weight of `coding`, for comparison with other codings; 0 rejects it.
     #[inline]
     pub const fn weight(&self, coding: Coding) -> u16 {
         self.weights[coding as usize]
     }
 
-    /// The codings that the client takes: its class among all clients, as far as weights do not
-    /// matter. With [`Codings::both`] it is brought down to what is stored.
+    /// The set of codings that the client takes, without weights. [`Codings::both`] reduces it to
+    /// the codings of an object.
     pub fn codings(&self) -> Codings {
         Coding::ALL.into_iter().filter(|coding| self.takes(*coding)).collect()
     }
 
-    /// The form that the client likes best among `offered`, which begins with the form that the
-    /// server would rather send; of several with the same weight, the first. An identity that the
-    /// client has not named is liked less than any coding that it has named.
+    /// The coding with the greatest weight among `offered`; of equal ones the first, so `offered`
+    /// begins with the server's preference. An identity that is not named comes after all named
+    /// codings.
     ///
-    /// `None` if the client takes none of them: the answer may be 406, or the identity after all.
+    /// `None` if the client takes none of them: the response may be a 406, or the identity
+    /// nevertheless.
     pub fn best(&self, offered: impl IntoIterator<Item = Coding>) -> Option<Coding> {
         let mut best = None;
         let mut most = 0;
@@ -121,7 +121,7 @@ impl Accept {
     }
 }
 
-/// A member's coding and weight. `None` if it is not well-formed.
+/// Coding and weight of a member; `None` if it is malformed.
 pub(crate) fn parts(member: &[u8]) -> Option<(&[u8], u16)> {
     let Some(at) = member.iter().position(|b| *b == b';') else {
         return Some((member, 1000 * THOUSANDTH));

@@ -1,10 +1,10 @@
-//! An allocator for brotli that knows how much it has given out.
+//! Allocator for brotli that counts the bytes that it has allocated. It sets no limit of its own.
 
 use brotli::Allocator;
 use brotli::SliceWrapper;
 use brotli::enc::{BrotliAlloc, StandardAlloc};
 
-/// Bytes that are given out.
+/// Allocator that counts its bytes.
 #[derive(Debug, Default)]
 pub(crate) struct CountingAllocator {
     now: usize,
@@ -12,7 +12,7 @@ pub(crate) struct CountingAllocator {
 }
 
 impl CountingAllocator {
-    /// The most bytes that were given out at a time.
+    /// The most bytes that were allocated at one time.
     pub(crate) const fn peak(&self) -> usize {
         self.peak
     }

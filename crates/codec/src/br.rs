@@ -1,7 +1,8 @@
-//! Brotli (RFC 7932), by the `brotli` crate: Rust without `unsafe`.
+//! Brotli (RFC 7932) by the `brotli` crate, which has no `unsafe` code. Its windows are never
+//! "large".
 //!
-//! At levels 5 to 8 that crate finds few matches once a body is longer than two windows (it keeps
-//! places within its ring where it should keep places within the body).
+//! At levels 5 to 8 the crate finds few matches in a body longer than two windows: it stores
+//! positions within its ring in place of positions within the body.
 
 use brotli::enc::encode::{
     BrotliEncoderOperation as Operation, BrotliEncoderParameter as Parameter,
@@ -16,16 +17,15 @@ use crate::step::{CodingProgress, DecoderPosition, FlushMode};
 /// Windows of 1 KiB to 16 MiB (RFC 7932 9.1).
 pub(crate) const WINDOW_BITS: std::ops::RangeInclusive<u8> = 10..=24;
 
-/// The windows that an encoder has at `level`. Where a window is smaller than 128 KiB, the library
-/// has no matcher for the levels 5 to 8 but that of level 9, which takes 32 MiB.
+/// The windows of an encoder at `level`. Below 128 KiB the library has only the matcher of level 9
+/// for the levels 5 to 8; that matcher takes 32 MiB.
 pub(crate) const fn window_bits_at(level: u8) -> std::ops::RangeInclusive<u8> {
     let least = if matches!(level, 5..=8) { 17 } else { *WINDOW_BITS.start() };
     std::ops::RangeInclusive::new(least, *WINDOW_BITS.end())
 }
 
-/// The most bytes of memory that an encoder takes: a ring of two windows from level 2 on; ten
-/// windows with the binary trees of the levels 10 and 11; and what was measured beside them, a
-/// quarter added.
+/// Upper bound of an encoder's memory in bytes: a ring of two windows from level 2 on, ten windows
+/// for the binary trees of levels 10 and 11, and the measured rest plus a quarter.
 pub(crate) fn encoder_bytes(level: u8, window_bits: u8, length: Option<u64>) -> usize {
     let is_long = length.is_some_and(|length| length >= 1 << 20);
     let tables_kib = match (level, is_long) {
@@ -51,25 +51,25 @@ pub(crate) fn encoder_bytes(level: u8, window_bits: u8, length: Option<u64>) -> 
     (windows << window_bits) + (tables_kib << 10)
 }
 
-/// The most bytes of memory that a decoder takes: its ring, and prefix codes for the 256 types that
-/// there can be of literals, commands and distances each (RFC 7932 9.2).
+/// Upper bound of a decoder's memory in bytes: the ring, and prefix codes for the 256 types each of
+/// literals, commands and distances (RFC 7932 9.2).
 pub(crate) const fn decoder_bytes(window_bits: u8) -> usize {
     (1 << window_bits) + (6 << 20)
 }
 
-/// The bytes of memory that a decoder takes before it knows its window; as measured, rounded up.
+/// Bytes of memory that a decoder takes before it knows its window; measured, rounded up.
 pub(crate) const FIRST_BYTES: usize = 128 << 10;
-/// The bytes that it takes beside the window with as many types as pages have.
+/// Bytes of memory beside the window, for the number of types that pages use.
 const BESIDE_BYTES: usize = 640 << 10;
 
-/// The bytes after which an encoder ends a metablock. The library goes on to twice the window, and
-/// then codes all of it at once; this costs two bytes in a thousand, and takes half as long, and
-/// half the memory.
+/// Bytes after which an encoder ends a metablock. The library itself would go on to twice the
+/// window and code all of it at once. The shorter metablock costs 0.2 % in size, and halves time
+/// and memory.
 const METABLOCK_BYTES: usize = 128 << 10;
 
 pub(crate) struct BrotliEncoder {
     state: Box<BrotliEncoderStateStruct<CountingAllocator>>,
-    /// Bytes that the metablock can still take.
+    /// Bytes left in the current metablock.
     room: usize,
 }
 
@@ -87,7 +87,7 @@ impl BrotliEncoder {
         Self { state, room: METABLOCK_BYTES }
     }
 
-    /// An encoder of a body of `length` bytes for which `dictionary` lies in the window.
+    /// An encoder for a body of `length` bytes, with `dictionary` in its window.
     pub(crate) fn with_dictionary(
         level: u8,
         window_bits: u8,
@@ -171,18 +171,18 @@ impl BrotliEncoder {
 pub(crate) struct BrotliDecoder {
     state: Box<BrotliState<CountingAllocator, CountingAllocator, CountingAllocator>>,
     window_bits: u8,
-    place: DecoderPosition,
+    position: DecoderPosition,
 }
 
 impl BrotliDecoder {
-    /// `window_bits` bounds the windows of streams.
+    /// A decoder for streams whose windows have at most `window_bits`.
     pub(crate) fn new(window_bits: u8) -> Self {
         let [a, b, c] = std::array::from_fn(|_| CountingAllocator::default());
         let state = Box::new(BrotliState::new_strict(a, b, c));
-        Self { state, window_bits, place: DecoderPosition::Start }
+        Self { state, window_bits, position: DecoderPosition::Start }
     }
 
-    /// A decoder of streams that need a shared dictionary.
+    /// A decoder for streams with a shared dictionary.
     pub(crate) fn with_dictionary(window_bits: u8, dictionary: &[u8]) -> Result<Self, Error> {
         let mut decoder = Self::new(window_bits);
         if !dictionary.is_empty() {
@@ -202,9 +202,9 @@ impl BrotliDecoder {
         size_of_val(&**state) + counted.into_iter().map(CountingAllocator::peak).sum::<usize>()
     }
 
-    /// The memory for a stream that begins with `input`; `None` where none begins.
+    /// Bytes of memory for the stream that begins with `input`; `None` if no stream begins here.
     pub(crate) fn frame_memory(&self, input: &[u8]) -> Option<usize> {
-        let first = input.first().filter(|_| self.place == DecoderPosition::Start)?;
+        let first = input.first().filter(|_| self.position == DecoderPosition::Start)?;
         let bits = window_bits(*first)?.min(self.window_bits);
         Some((1 << bits) + BESIDE_BYTES)
     }
@@ -214,7 +214,7 @@ impl BrotliDecoder {
         input: &[u8],
         output: &mut [u8],
     ) -> Result<CodingProgress, Error> {
-        match (self.place, input.first()) {
+        match (self.position, input.first()) {
             (DecoderPosition::Start | DecoderPosition::End, None) => {
                 return Ok(CodingProgress { done: true, ..CodingProgress::default() });
             }
@@ -223,7 +223,7 @@ impl BrotliDecoder {
                 if window_bits(*first).is_none_or(|bits| bits > self.window_bits) {
                     return Err(Error::Limit(DecodeLimit::Window));
                 }
-                self.place = DecoderPosition::Inside;
+                self.position = DecoderPosition::Inside;
             }
             (DecoderPosition::Inside, _) => {}
         }
@@ -244,7 +244,7 @@ impl BrotliDecoder {
             BrotliResult::NeedsMoreOutput => false,
             BrotliResult::NeedsMoreInput => left == 0,
             BrotliResult::ResultSuccess => {
-                self.place = DecoderPosition::End;
+                self.position = DecoderPosition::End;
                 left == 0
             }
         };
@@ -252,12 +252,12 @@ impl BrotliDecoder {
     }
 
     pub(crate) fn is_whole(&self) -> bool {
-        self.place == DecoderPosition::End
+        self.position == DecoderPosition::End
     }
 }
 
-/// The size of the window that a stream's first byte asks for (RFC 7932 9.1). `None` for what is
-/// reserved there, and stands for windows that are larger than the RFC has.
+/// The window that a stream's first byte announces (RFC 7932 9.1); `None` for the reserved value,
+/// which stands for larger windows than the RFC has.
 const fn window_bits(first: u8) -> Option<u8> {
     match (first & 1, first >> 1 & 7, first >> 4 & 7) {
         (0, _, _) => Some(16),

@@ -1,13 +1,12 @@
-//! The content codings that are known here, their names, and sets of them.
-//!
-//! The order of [`Coding::ALL`] is that of bits and means no preference.
+//! The content codings that Larder knows, their names, and sets of them. The order of
+//! [`Coding::ALL`] is that of bits, and never a preference.
 
 use message::list::members;
 
 /// A content coding (RFC 9110 8.4.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Coding {
-    /// None at all: the bytes as they are.
+    /// No coding: the bytes as they are.
     #[default]
     Identity,
     /// gzip (RFC 1952).
@@ -25,7 +24,7 @@ impl Coding {
     /// The codings that change bytes.
     pub const CODED: [Self; 3] = [Self::Gzip, Self::Brotli, Self::Zstd];
 
-    /// Its name in Content-Encoding and Accept-Encoding.
+    /// Name of the coding in Content-Encoding and Accept-Encoding.
     pub const fn token(self) -> &'static str {
         match self {
             Self::Identity => "identity",
@@ -35,17 +34,16 @@ impl Coding {
         }
     }
 
-    /// The coding called `token`, in any case; `x-gzip` is gzip (RFC 9110 8.4.1.3). `None` for one
-    /// that is not known.
+    /// The coding named `token`, without regard to case; `x-gzip` is gzip (RFC 9110 8.4.1.3).
+    /// `None` for an unknown one.
     pub fn of_token(token: &[u8]) -> Option<Self> {
         let is = |name: &str| token.eq_ignore_ascii_case(name.as_bytes());
         let known = Self::ALL.into_iter().find(|coding| is(coding.token()));
         known.or_else(|| is("x-gzip").then_some(Self::Gzip))
     }
 
-    /// The one coding that the values of a response's Content-Encoding name: the identity if they
-    /// name nothing else. `None` for several codings, or one that is not known: such a response is
-    /// left alone.
+    /// The single coding in the values of a response's Content-Encoding, or the identity if they
+    /// name none. `None` for several codings or an unknown one: such a response is never recoded.
     pub fn of_content<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Option<Self> {
         let mut found = Self::Identity;
         for member in members(values) {
@@ -64,16 +62,16 @@ impl Coding {
 pub struct Codings(u8);
 
 impl Codings {
-    /// No coding.
+    /// The empty set.
     pub const NONE: Self = Self(0);
 
-    /// The set and `coding`.
+    /// The set with `coding` added.
     #[must_use]
     pub const fn with(self, coding: Coding) -> Self {
         Self(self.0 | 1 << coding as u8)
     }
 
-    /// The codings that are in both.
+    /// The intersection of both sets.
     #[must_use]
     pub const fn both(self, other: Self) -> Self {
         Self(self.0 & other.0)
@@ -84,22 +82,22 @@ impl Codings {
         self.0 & 1 << coding as u8 != 0
     }
 
-    /// Returns true if nothing is in the set.
+    /// Returns true if the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// The set as a number below 16: the bit `1 << n` is that of the n-th of [`Coding::ALL`].
+    /// The set as a number below 16: bit `1 << n` is the n-th of [`Coding::ALL`].
     pub const fn bits(self) -> u8 {
         self.0
     }
 
-    /// The set whose [`Codings::bits`] are `bits`. `None` if no set has them.
+    /// The set with these [`Codings::bits`]; `None` if they are no set.
     pub const fn of_bits(bits: u8) -> Option<Self> {
         if bits < 1 << Coding::ALL.len() { Some(Self(bits)) } else { None }
     }
 
-    /// Its members, in the order of [`Coding::ALL`].
+    /// The members, in the order of [`Coding::ALL`].
     pub fn iter(self) -> impl Iterator<Item = Coding> {
         Coding::ALL.into_iter().filter(move |coding| self.contains(*coding))
     }

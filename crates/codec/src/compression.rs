@@ -1,37 +1,38 @@
-//! Settings of compression, as the daemon makes them of its configuration.
+//! Compression settings, which the daemon makes of its configuration.
 
 use crate::{Coding, CodingCriteria, EncodeSettings};
 
-/// The bodies of a site that are coded here.
+/// The bodies of a site that are coded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CompressionScope {
-    /// None, and none is decoded either: every coding that an origin chooses is a variant.
+    /// No body is coded or decoded: each coding that an origin chooses is a variant.
     Off,
-    /// Those that are stored.
+    /// Bodies that are stored.
     #[default]
     Stored,
-    /// Those that are passed on, too.
+    /// Bodies that are stored, and bodies that are passed.
     All,
 }
 
-/// Compression, the same for all sites with a declared policy.
+/// Compression settings, shared by all sites with a declared policy.
 #[derive(Clone, Debug)]
 pub struct Compression {
-    /// The responses that get coded forms.
+    /// Criteria for responses that get coded forms.
     pub worth: CodingCriteria,
-    /// gzip, and its level.
+    /// Settings of gzip.
     pub gzip: EncodeSettings,
-    /// Accept-Encoding of requests whose answers may be stored; empty to send none.
+    /// Accept-Encoding of requests whose responses may be stored; empty to send none.
     pub ask: Box<str>,
-    /// Hits after which a body that came without a coding is coded in gzip.
+    /// Hits after which a stored body without a coding is coded in gzip.
     pub gzip_hits: u32,
-    /// Further codings in which bodies are kept beside the stored one, the most wanted first.
+    /// Further codings that are kept beside the stored form, the most wanted first.
     pub forms: Vec<Coding>,
     /// Hits after which such a form is made.
     pub warm_hits: u32,
-    /// Hits after which it is made once more, with the greatest effort.
+    /// Hits after which the form is made again at the highest level.
     pub hot_hits: u32,
-    /// Stored responses that say so serve as dictionaries (RFC 9842), under every policy.
+    /// True if responses with Use-As-Dictionary serve as dictionaries (RFC 9842), under every
+    /// policy.
     pub dictionaries: bool,
 }
 
@@ -61,7 +62,7 @@ impl Compression {
     }
 }
 
-/// gzip at `level`, or at the nearest that there is.
+/// gzip at `level`, or at the nearest valid level.
 pub fn gzip(level: u8) -> EncodeSettings {
     let levels = EncodeSettings::levels(Coding::Gzip);
     EncodeSettings::new(Coding::Gzip, level.clamp(*levels.start(), *levels.end()))

@@ -1,12 +1,10 @@
-//! Gzip streams that are put together: of [segments](crate::Segment), and of bytes as they are.
-//!
-//! A stream's CRC-32 is made of those of its parts. A CRC is a polynomial over GF(2) modulo that of
-//! the code: to put `b` behind `a` is to multiply the CRC of `a` by x to the number of the bits of
-//! `b`, and to add that of `b`.
+//! Concatenation of gzip [segments](crate::Segment) and stored blocks to one stream. A CRC-32 is a
+//! polynomial over GF(2) modulo the code's: the CRC of `a` followed by `b` is that of `a` times x
+//! to the number of bits in `b`, plus that of `b`. So no part is ever decoded again.
 
 use crate::gz::LAST_BLOCK;
 
-/// The code's polynomial, its highest power in the lowest bit.
+/// The code's polynomial; the lowest bit is the highest power.
 const POLYNOMIAL: u32 = 0xedb8_8320;
 /// The polynomial 1.
 const ONE: u32 = 1 << 31;
@@ -24,18 +22,18 @@ const POWERS: [u32; u64::BITS as usize] = {
     powers
 };
 
-/// The head of a gzip stream without any optional field.
+/// A gzip header without optional fields.
 pub const HEAD: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3];
 
 /// Most bytes of one stored block.
 pub const STORED_BYTES: usize = u16::MAX as usize;
 
-/// x to the number of bits of some content: what a CRC is multiplied by when that content follows.
+/// x to the number of bits of some content: the factor of a CRC that this content follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CrcShift(u32);
 
 impl CrcShift {
-    /// That of content of `length` bytes.
+    /// The shift of content of `length` bytes.
     pub fn of(length: u64) -> Self {
         let (mut left, mut product) = (length, ONE);
         while left > 0 {
@@ -49,7 +47,7 @@ impl CrcShift {
 /// `a` times `b`, modulo the code's polynomial.
 const fn multiply(mut a: u32, mut b: u32) -> u32 {
     let mut product = 0;
-    // The highest bit of what is left of `a` is its lowest power.
+    // The highest bit of the rest of `a` is its lowest power.
     while a != 0 {
         product ^= b & (a >> (u32::BITS - 1)).wrapping_neg();
         b = b >> 1 ^ POLYNOMIAL & (b & 1).wrapping_neg();
@@ -58,7 +56,7 @@ const fn multiply(mut a: u32, mut b: u32) -> u32 {
     product
 }
 
-/// The content of a stream that is put together, so far.
+/// Builder of a stream's end: CRC-32 and length of the content so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TrailerBuilder {
     crc: u32,
@@ -66,7 +64,7 @@ pub struct TrailerBuilder {
 }
 
 impl TrailerBuilder {
-    /// Adds content with this CRC-32, of `length` bytes modulo 2^32, whose shift is `shift`.
+    /// Adds content with this CRC-32, `length` (modulo 2^32) and `shift`.
     pub fn add(&mut self, crc: u32, length: u32, shift: CrcShift) {
         self.crc = multiply(shift.0, self.crc) ^ crc;
         self.length = self.length.wrapping_add(length);
@@ -82,18 +80,18 @@ impl TrailerBuilder {
     }
 }
 
-/// The CRC-32 of content that comes in pieces.
+/// The CRC-32 of content in pieces.
 pub fn crc32<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> u32 {
     let mut crc = flate2::Crc::new();
     pieces.into_iter().for_each(|piece| crc.update(piece));
     crc.sum()
 }
 
-/// The head of a stored block that is not the last, of `length` bytes, which follow it as they are
-/// (RFC 1951 3.2.4). The block before it ends at a byte.
+/// The header of a stored block of `length` bytes that is not the last (RFC 1951 3.2.4). The block
+/// before it has to end at a byte boundary.
 ///
 /// # Panics
-/// If it is longer than [`STORED_BYTES`].
+/// If `length` exceeds [`STORED_BYTES`].
 pub fn stored_head(length: usize) -> [u8; 5] {
     let length = u16::try_from(length).expect("no more than a stored block has");
     let ([a, b], [c, d]) = (length.to_le_bytes(), (!length).to_le_bytes());
@@ -109,7 +107,7 @@ mod tests {
     use crate::{Coding, segment};
 
     proptest! {
-        /// Whatever is put together of segments and stored blocks decodes to what they say.
+        /// A stream of segments and stored blocks decodes to the content of its parts.
         #[test]
         fn what_is_put_together_decodes_to_its_parts(
             parts in prop::collection::vec(

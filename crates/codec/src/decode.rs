@@ -1,4 +1,5 @@
-//! Decoding within limits.
+//! Decoders of all codings within limits: a stream never decodes to more than [`DecodeLimits`]
+//! permit.
 
 use crate::br::{self, BrotliDecoder};
 use crate::coding::Coding;
@@ -7,16 +8,16 @@ use crate::gz::{self, GzipDecoder};
 use crate::step::{CodingProgress, STEP_BYTES};
 use crate::zst::{self, ZstdDecoder};
 
-/// Bounds of what a few bytes may become.
+/// Limits of decoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DecodeLimits {
-    /// The most bytes that a stream may decode to.
+    /// Most bytes that a stream may decode to.
     pub size_bytes: u64,
-    /// The most bytes that one byte may decode to, on average from the beginning.
+    /// Most decoded bytes per coded byte, on average since the beginning.
     pub ratio: u64,
-    /// Bytes for which the ratio does not count yet.
+    /// Decoded bytes up to which the ratio is not checked.
     pub free_bytes: u64,
-    /// The logarithm of the largest window of a brotli or zstd stream.
+    /// Base-2 logarithm of the largest window of a brotli or zstd stream.
     pub window_bits: u8,
 }
 
@@ -30,7 +31,7 @@ impl Default for DecodeLimits {
 }
 
 impl DecodeLimits {
-    /// The bytes of memory that a decoder of `coding` takes by being made: to be reserved before.
+    /// Bytes of memory that a new decoder of `coding` takes; the caller reserves them first.
     pub fn first_memory(&self, coding: Coding) -> usize {
         match coding {
             Coding::Identity => 0,
@@ -40,7 +41,7 @@ impl DecodeLimits {
         }
     }
 
-    /// The most bytes of memory that a decoder of `coding` ever takes.
+    /// Upper bound of the memory in bytes of a decoder of `coding`.
     pub fn most_memory(&self, coding: Coding) -> usize {
         match coding {
             Coding::Identity => 0,
@@ -59,9 +60,8 @@ impl DecodeLimits {
     }
 }
 
-/// A stream that decodes.
-///
-/// [`Decoder::step`] for each piece of the body until the step is done, then [`Decoder::finish`].
+/// A decoder of one stream. Order of calls: [`Decoder::step`] for each piece of the body until the
+/// step is done, then [`Decoder::finish`].
 pub struct Decoder {
     coder: Decoding,
     limits: DecodeLimits,
@@ -80,7 +80,7 @@ impl Decoder {
     /// A decoder at the beginning of a stream in `coding`.
     ///
     /// # Errors
-    /// If there is no memory for it.
+    /// If memory is exhausted.
     pub fn new(coding: Coding, limits: DecodeLimits) -> Result<Self, Error> {
         let coder = match coding {
             Coding::Identity => Decoding::Identity,
@@ -91,7 +91,7 @@ impl Decoder {
         Ok(Self { coder, limits, taken: 0, made: 0 })
     }
 
-    /// The most bytes of memory that it has taken so far.
+    /// The most bytes of memory that the decoder has taken so far.
     pub fn memory(&self) -> usize {
         match &self.coder {
             Decoding::Identity => 0,
@@ -101,8 +101,9 @@ impl Decoder {
         }
     }
 
-    /// The bytes of memory that it has with a step on `input`, as far as a stream tells at its
-    /// beginning: to be reserved before the step. Prefix codes of brotli may come to more later.
+    /// Bytes of memory that the decoder will have after a step on `input`, as far as the beginning
+    /// of a stream shows; the caller reserves them before the step. Prefix codes of brotli may add
+    /// to it later.
     pub fn wanted_memory(&self, input: &[u8]) -> usize {
         let begins = match &self.coder {
             Decoding::Identity | Decoding::Gzip(_) => None,
@@ -112,12 +113,12 @@ impl Decoder {
         self.memory().max(begins.unwrap_or(0))
     }
 
-    /// Takes at most [`STEP_BYTES`] of `input`, and writes to `output`, which has room. An input is
-    /// given again from where it was not taken.
+    /// Takes at most [`STEP_BYTES`] of `input`, and writes to `output`, which must not be empty.
+    /// The next call continues at the first byte that was not taken.
     ///
     /// # Errors
-    /// If the input is no stream in the coding, or beyond a limit. What this step wrote is of no
-    /// use, and the decoder neither.
+    /// If the input is malformed, or exceeds a limit. The output of this step and the decoder must
+    /// then not be used.
     pub fn step(&mut self, input: &[u8], output: &mut [u8]) -> Result<CodingProgress, Error> {
         let piece = &input[..input.len().min(STEP_BYTES)];
         let mut step = match &mut self.coder {
@@ -133,10 +134,10 @@ impl Decoder {
         Ok(step)
     }
 
-    /// Ends the input, after steps that were done.
+    /// Ends the input, when all steps are done.
     ///
     /// # Errors
-    /// If the stream is not whole. Without a single byte it is not.
+    /// If the stream is incomplete; an empty input is.
     pub fn finish(&self) -> Result<(), Error> {
         let is_whole = match &self.coder {
             Decoding::Identity => true,

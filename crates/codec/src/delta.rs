@@ -1,8 +1,6 @@
-//! Bodies in `dcz` and `dcb` (RFC 9842 4 and 5): Zstandard or brotli with a dictionary that the
-//! client has, behind a header that names it. The dictionary is raw content: whatever its bytes
-//! are, a prefix of the body.
-//!
-//! Bodies are made at once, on threads that may block.
+//! Delta codings `dcz` and `dcb` (RFC 9842 4 and 5): Zstandard or brotli with a dictionary that the
+//! client holds, behind a header with the dictionary's hash. The dictionary is raw content. Bodies
+//! are coded in one call, on threads that may block, never on a core.
 
 use zstd_safe::zstd_sys::ZSTD_ErrorCode as Code;
 use zstd_safe::{CCtx, CParameter, is_error_kind};
@@ -13,16 +11,16 @@ use crate::error::Error;
 use crate::step::{FlushMode, STEP_BYTES};
 use crate::zst;
 
-/// The beginning of a body in `dcz`: a frame that decoders skip, with the hash in it (RFC 9842 5).
+/// The beginning of a `dcz` body: a skippable frame that holds the hash (RFC 9842 5).
 const DCZ_MAGIC: &[u8] = &[0x5e, 0x2a, 0x4d, 0x18, 0x20, 0, 0, 0];
-/// The beginning of a body in `dcb` (RFC 9842 4); the hash and the stream follow.
+/// The beginning of a `dcb` body (RFC 9842 4); hash and stream follow.
 const DCB_MAGIC: &[u8] = &[0xff, b'D', b'C', b'B'];
 
-/// Content and dictionary of so many bytes together are worked on at the greatest level: half a
-/// second of one core, as measured; larger ones at a middle one, ten times as fast.
+/// Most bytes of content and dictionary together that are coded at the highest level: half a second
+/// of one core, measured. Larger ones use a middle level, ten times as fast.
 const SMALL_BYTES: usize = 1 << 20;
 
-/// Bytes of a window that brotli leaves out (RFC 7932 9.1).
+/// Bytes of a window that brotli leaves unused (RFC 7932 9.1).
 const WINDOW_GAP: usize = 16;
 
 const fn magic(coding: DeltaCoding) -> &'static [u8] {
@@ -32,8 +30,8 @@ const fn magic(coding: DeltaCoding) -> &'static [u8] {
     }
 }
 
-/// Level, and the logarithm of a window that spans `dictionary_bytes` and `plain_bytes`: no more
-/// than every client takes, 8 MiB in `dcz` and 16 MiB in `dcb` (RFC 9842 4 and 5).
+/// Level, and base-2 logarithm of a window over `dictionary_bytes` and `plain_bytes`. The window
+/// stays within what every client takes: 8 MiB in `dcz`, 16 MiB in `dcb` (RFC 9842 4 and 5).
 fn settings(coding: DeltaCoding, dictionary_bytes: usize, plain_bytes: usize) -> (u8, u8) {
     let all = dictionary_bytes.saturating_add(plain_bytes).saturating_add(WINDOW_GAP);
     let bits = all.checked_next_power_of_two().map_or(u8::MAX, |bytes| bytes.ilog2() as u8);
@@ -46,7 +44,7 @@ fn settings(coding: DeltaCoding, dictionary_bytes: usize, plain_bytes: usize) ->
     (if is_small { small } else { middle }, bits.clamp(*windows.start(), *windows.end()))
 }
 
-/// The most bytes of memory that [`encode`] takes, beside its result of `most` bytes.
+/// Upper bound of the memory in bytes that [`encode`] takes, beside a result of `most` bytes.
 pub fn most_memory(coding: DeltaCoding, dictionary_bytes: usize, plain_bytes: usize) -> usize {
     let (level, bits) = settings(coding, dictionary_bytes, plain_bytes);
     match coding {
@@ -59,9 +57,9 @@ pub fn most_memory(coding: DeltaCoding, dictionary_bytes: usize, plain_bytes: us
     }
 }
 
-/// Codes `plain` with the dictionary, which has this hash. `None` if the whole would be longer than
-/// `most` bytes, or the library has made something else of it: in `dcb` it does of one body in
-/// fifty that is shorter than a KiB, and of none that was seen and longer.
+/// Codes `plain` with the dictionary of this hash. `None` if the result would exceed `most` bytes,
+/// or if it does not decode to `plain`: the brotli library fails so for one in fifty bodies below a
+/// KiB, and was never seen to for longer ones.
 ///
 /// # Errors
 /// [`Error::Library`].
@@ -105,10 +103,10 @@ fn zstd(plain: &[u8], dictionary: &[u8], room: usize) -> Result<Option<Vec<u8>>,
     }
 }
 
-/// The library has the dictionary in its window, as if it had been sent before: the same distances
-/// as a shared dictionary's as long as nothing has left the window. No match may run across the
-/// dictionary's end, which the library sees to, but for some short bodies; what it has made is
-/// decoded here before any client gets it.
+/// Codes in brotli with the dictionary in the library's window, as if it had been sent before. The
+/// distances equal those of a shared dictionary while the window still holds all of it. The library
+/// avoids matches across the dictionary's end, except in some short bodies; the result is therefore
+/// decoded and compared before any client gets it.
 fn brotli(plain: &[u8], dictionary: &[u8], room: usize) -> Result<Option<Vec<u8>>, Error> {
     let (level, bits) = settings(DeltaCoding::Dcb, dictionary.len(), plain.len());
     if dictionary.len() + plain.len() + WINDOW_GAP > 1 << bits {
@@ -137,7 +135,7 @@ fn brotli(plain: &[u8], dictionary: &[u8], room: usize) -> Result<Option<Vec<u8>
     }
 }
 
-/// Returns true if `stream` is decoded to `plain`, and to nothing else.
+/// Returns true if `stream` decodes to exactly `plain`.
 fn is_decoded_to(
     decoder: &mut BrotliDecoder,
     stream: &[u8],
@@ -156,7 +154,7 @@ fn is_decoded_to(
     }
 }
 
-/// The coding of `body`, and the hash of the dictionary that it needs. `None` if it is in neither
+/// The coding of `body`, and the hash of the dictionary that it needs; `None` if it is in neither
 /// coding.
 pub fn needs(body: &[u8]) -> Option<(DeltaCoding, &DictionaryHash)> {
     DeltaCoding::ALL.into_iter().find_map(|coding| {
@@ -231,8 +229,8 @@ mod tests {
 
     #[test]
     fn no_match_runs_across_the_dictionarys_end() {
-        // All that can be said about such a body is a distance that the window has, and that no
-        // decoder follows from the dictionary into the content.
+        // Such a body has only distances that the window holds, and no decoder follows them from
+        // the dictionary into the content.
         for (coding, len) in
             DeltaCoding::ALL.into_iter().flat_map(|coding| [500, 700_000].map(|len| (coding, len)))
         {
@@ -273,7 +271,7 @@ mod tests {
             let taken = allocation_counter::measure(|| {
                 encode(coding, &new, &old, &HASH, most).expect("memory").expect("room");
             });
-            // A stream that grows has up to thrice its length for a moment.
+            // A growing buffer takes up to three times its length for a moment.
             let bound = most_memory(coding, old.len(), new.len()) + 3 * most;
             assert!(taken.bytes_max <= bound as u64, "{coding:?} {} {bound}", taken.bytes_max);
         }
@@ -288,7 +286,8 @@ mod tests {
             own in any::<Vec<u8>>(),
             cut in 0..3000_usize,
         ) {
-            // Partly the old one, its end before its beginning, so that matches cross that.
+            // Part of the old body, its end before its beginning, so that matches cross that
+            // boundary.
             let cut = cut.min(old.len());
             let new = [&old[cut..], &own[..], &old[..cut]].concat();
             for (a, b) in [(&old, &new), (&new, &own), (&own, &old)] {

@@ -1,8 +1,6 @@
-//! Dictionaries for content codings (RFC 9842): which responses are some, for which requests, and
-//! what a client says of the ones that it has.
-//!
-//! A field that is malformed, or that asks for what is not known here, is as good as absent: no
-//! dictionary is used, and nobody gets less than without one.
+//! Dictionaries for content codings (RFC 9842): the fields by which a response offers itself as
+//! one, and by which a client announces the one it holds. A malformed or unknown field counts as
+//! absent: it never costs a client the response.
 
 mod pattern;
 
@@ -14,20 +12,20 @@ pub use pattern::MatchPattern;
 
 use crate::accept;
 
-/// Bytes of the SHA-256 by which a dictionary is known.
+/// Bytes of the SHA-256 that identifies a dictionary.
 pub const HASH_BYTES: usize = 32;
 
-/// The SHA-256 of a dictionary: of its content without any coding.
+/// SHA-256 of a dictionary's content, without content coding.
 pub type DictionaryHash = [u8; HASH_BYTES];
 
 /// Most bytes of an `id` (RFC 9842 2.1.3).
 const ID_BYTES: usize = 1024;
 
-/// Most destinations, and bytes of the name of one: there are 26 in Fetch, of 14 bytes at most.
+/// Most destinations, and most bytes of a destination's name. Fetch has 26, of 14 bytes at most.
 const DESTINATIONS: usize = 32;
 const DESTINATION_BYTES: usize = 32;
 
-/// A coding that needs a dictionary.
+/// A content coding that needs a dictionary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeltaCoding {
     /// Zstandard with a dictionary (RFC 9842 5).
@@ -37,10 +35,10 @@ pub enum DeltaCoding {
 }
 
 impl DeltaCoding {
-    /// Both, the one that is sent first where a client takes both alike: it is decoded faster.
+    /// Both, first the preferred one between equal weights: it decodes faster.
     pub const ALL: [Self; 2] = [Self::Dcz, Self::Dcb];
 
-    /// Its name in Content-Encoding and Accept-Encoding.
+    /// Name of the coding in Content-Encoding and Accept-Encoding.
     pub const fn token(self) -> &'static str {
         match self {
             Self::Dcz => "dcz",
@@ -49,7 +47,7 @@ impl DeltaCoding {
     }
 }
 
-/// The order in Use-As-Dictionary (RFC 9842 2.1): the response may serve as a dictionary.
+/// A parsed Use-As-Dictionary (RFC 9842 2.1): the response may serve as a dictionary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UseAsDictionary {
     pattern: MatchPattern,
@@ -58,10 +56,10 @@ pub struct UseAsDictionary {
 }
 
 impl UseAsDictionary {
-    /// Reads the values of a response's Use-As-Dictionary. The response is to a request for
-    /// `target`, path and query, of `origin`, such as `https://example.com:8443`.
+    /// Parses the values of a response's Use-As-Dictionary. The response belongs to a request for
+    /// `target` (path and query) of `origin`, such as `https://example.com:8443`.
     ///
-    /// `None` if they are malformed; if `match` is missing, not understood, or of another origin;
+    /// `None` if the values are malformed, if `match` is missing, unsupported or of another origin,
     /// or if the type is not `raw`.
     pub fn parse<'a>(
         values: impl IntoIterator<Item = &'a [u8]>,
@@ -77,22 +75,22 @@ impl UseAsDictionary {
         Some(Self { pattern, destinations: said.destinations.into() })
     }
 
-    /// Returns true if it may be used for a request for `target` whose Sec-Fetch-Dest is
-    /// `destination`. Clients that do not say theirs get nothing that is for some only.
+    /// Returns true if the dictionary applies to a request for `target` with the Sec-Fetch-Dest
+    /// `destination`. A request without that field only gets dictionaries for all destinations.
     pub fn is_for(&self, target: &[u8], destination: Option<&[u8]>) -> bool {
         let is_destined = self.destinations.is_empty()
             || destination.is_some_and(|said| self.destinations.iter().any(|one| **one == *said));
         is_destined && self.pattern.matches(target)
     }
 
-    /// Bytes of memory that it takes beside itself.
+    /// Bytes on the heap.
     pub fn memory(&self) -> usize {
         let names = self.destinations.iter().map(|name| name.len() + size_of::<Box<[u8]>>());
         self.pattern.memory() + names.sum::<usize>()
     }
 }
 
-/// Members of the field as they are read.
+/// Members of the field while it is parsed.
 #[derive(Default)]
 struct DictionaryMembers<'a> {
     pattern: Option<&'a [u8]>,
@@ -101,8 +99,8 @@ struct DictionaryMembers<'a> {
 }
 
 impl<'a> DictionaryMembers<'a> {
-    /// Notes a member; those that are not known are passed over (RFC 9651 2.1). Of two with one key
-    /// the last counts, so a wrong one is not made good.
+    /// Records a member; unknown ones are ignored (RFC 9651 2.1). Of two members with one key the
+    /// last counts, even if it is malformed.
     fn note(&mut self, member: &Member<'a>) {
         match (member.key, member.value) {
             (b"match", Value::Item(BareItem::String(text))) => self.pattern = Some(text),
@@ -127,7 +125,7 @@ impl<'a> DictionaryMembers<'a> {
     }
 }
 
-/// The text of a string whose escapes are as they came (RFC 9651 3.3.3).
+/// The text of a string (RFC 9651 3.3.3) without its escapes.
 fn unescaped(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut bytes = text.iter();
@@ -137,18 +135,18 @@ fn unescaped(text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Reads the values of a request's Available-Dictionary (RFC 9842 2.2): one byte sequence of 32
-/// bytes. `None` for anything else. Allocates nothing.
+/// Parses the values of a request's Available-Dictionary (RFC 9842 2.2): one byte sequence of 32
+/// bytes. `None` for anything else. It allocates nothing.
 pub fn available<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Option<DictionaryHash> {
     let mut values = values.into_iter();
     let (Some(value), None) = (values.next(), values.next()) else { return None };
-    // Parameters may follow, and nobody sends any.
+    // Parameters are permitted, but no client is known to send any.
     let text = message::list::trim(value).strip_prefix(b":")?.strip_suffix(b":")?;
     base64(text)
 }
 
-/// The coding with a dictionary that a client whose Accept-Encoding has these values takes at least
-/// as gladly as any other. It must name it: `*` stands for no coding that needs a dictionary.
+/// The delta coding that a client with these values of Accept-Encoding weighs at least as high as
+/// any other coding. The client has to name it: `*` includes no delta coding.
 pub fn taken<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Option<DeltaCoding> {
     let (mut own, mut others) = ([0; DeltaCoding::ALL.len()], 0);
     for (token, weight) in
@@ -165,7 +163,7 @@ pub fn taken<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Option<DeltaCodi
     (best > 0 && best >= others).then_some(DeltaCoding::ALL[at])
 }
 
-/// Adds Available-Dictionary to what a response varies by.
+/// Adds Available-Dictionary to the response's Vary.
 pub fn vary_by_dictionary(headers: &mut message::HeaderBlock) {
     let is_said = |name: &[u8]| HeaderId::of(name) == HeaderId::AvailableDictionary;
     if !members(headers.values(HeaderId::Vary)).into_iter().any(is_said) {
@@ -173,7 +171,7 @@ pub fn vary_by_dictionary(headers: &mut message::HeaderBlock) {
     }
 }
 
-/// Decodes the 44 digits of 32 bytes in base64; bits that pad must be 0.
+/// Decodes the 44 base64 digits of 32 bytes; padding bits must be 0.
 fn base64(text: &[u8]) -> Option<DictionaryHash> {
     let digits = text.strip_suffix(b"=")?;
     let mut hash = [0; HASH_BYTES];

@@ -1,7 +1,6 @@
-//! The choice of responses that are worth coding, and of those that may not be coded at all.
-//!
-//! The answer is a value with its reason, so that it can be explained. Nothing is looked at but the
-//! head: content that is not what its type says costs time, never correctness.
+//! Eligibility of responses for coding: those worth coding, and those that must not be coded. The
+//! result carries its reason, for `explain`. Only the head is examined, never the body: a wrong
+//! type costs time, not correctness.
 
 use std::fmt;
 
@@ -9,13 +8,13 @@ use message::cache_control::CacheControl;
 use message::header::is_token;
 use message::{HeaderBlock, HeaderId, Status};
 
-/// Length in bytes below which coding is not worth it: Caddy's default. A head and so short a body
-/// travel in one packet in any form.
+/// Least length in bytes that is coded: Caddy's default. A head with a shorter body fits in one
+/// packet in any form.
 pub const LEAST_BYTES: u64 = 512;
 
-/// Media types that are coded if nothing else is said: text, and what is as compressible as text.
-/// It is the union of Caddy's default and of the lists that guides to nginx agree on; types that
-/// hold compressed data (images, audio, video, archives, WOFF) are not in it.
+/// Media types that are coded by default: text, and formats as compressible as text. It is the
+/// union of Caddy's default and of common lists for nginx. Types that hold compressed data (images,
+/// audio, video, archives, WOFF) are left out.
 pub const MEDIA_TYPES: &[&str] = &[
     "text/*",
     "*+json",
@@ -52,44 +51,44 @@ pub const MEDIA_TYPES: &[&str] = &[
     "image/x-icon",
 ];
 
-/// Why a response is not coded.
+/// Reason why a response is not coded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IneligibilityReason {
-    /// Its status has no body, or a meaning that hangs on the bytes (206).
+    /// The status has no body, or its body is bound to exact bytes (206).
     Status,
-    /// It has a coding already.
+    /// The response already has a coding.
     Coded,
-    /// Its Cache-Control has `no-transform` (RFC 9111 5.2.2.6).
+    /// Cache-Control has `no-transform` (RFC 9111 5.2.2.6).
     NoTransform,
-    /// It is part of a representation: it has a Content-Range.
+    /// The response has a Content-Range: it is a part.
     Partial,
-    /// A field states a digest of its bytes (RFC 9530, Content-MD5), which would no longer hold.
+    /// A field holds a digest of the bytes (RFC 9530, Content-MD5), which coding would invalidate.
     Digest,
-    /// It has no media type, or one that is not among those to code.
+    /// The media type is missing, or not among those to code.
     Type,
-    /// It is shorter than the least length.
+    /// The body is shorter than the least length.
     Short,
 }
 
 impl fmt::Display for IneligibilityReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Status => "its status is not for coding",
+            Self::Status => "its status excludes coding",
             Self::Coded => "it has a Content-Encoding already",
             Self::NoTransform => "its Cache-Control has no-transform",
-            Self::Partial => "it is a part (Content-Range)",
-            Self::Digest => "a field states a digest of its bytes",
-            Self::Type => "its Content-Type is not among those to code",
+            Self::Partial => "it is partial (Content-Range)",
+            Self::Digest => "a field has a digest of its bytes",
+            Self::Type => "its Content-Type is not among the types to code",
             Self::Short => "it is too short",
         })
     }
 }
 
-/// The settings for what is worth coding.
+/// Criteria for responses that are coded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodingCriteria {
     types: Vec<Box<str>>,
-    /// The length below which a body stays as it is.
+    /// Least length in bytes of a body that is coded.
     pub least_bytes: u64,
 }
 
@@ -101,11 +100,11 @@ impl Default for CodingCriteria {
 }
 
 impl CodingCriteria {
-    /// Codes bodies of at least `least_bytes` whose media type is one of `types`: each a type
-    /// (`text/css`), all of a kind (`text/*`), all with a suffix (`*+json`), or all (`*`).
+    /// Criteria for bodies of at least `least_bytes` whose media type is one of `types`: a type
+    /// (`text/css`), a family (`text/*`), a suffix (`*+json`), or all (`*`).
     ///
     /// # Errors
-    /// With the first that is nothing of these.
+    /// The first type that has none of these forms.
     pub fn new<'a>(
         types: impl IntoIterator<Item = &'a str>,
         least_bytes: u64,
@@ -120,10 +119,10 @@ impl CodingCriteria {
         Ok(Self { types: kept, least_bytes })
     }
 
-    /// Judges a response by its head. `length` is its body's in bytes, where that is known.
+    /// Judges a response by its head. `length` is the length of its body in bytes, if known.
     ///
     /// # Errors
-    /// With the reason for which it is not coded.
+    /// The reason why the response is not coded.
     pub fn judge(
         &self,
         status: Status,
@@ -148,7 +147,8 @@ impl CodingCriteria {
 /// Fields with a digest of the bytes as they are sent.
 const DIGESTS: [&str; 4] = ["Content-Digest", "Repr-Digest", "Digest", "Content-MD5"];
 
-/// Statuses whose body may be coded: all final ones that can have one, but for 206 and 416.
+/// Returns true for statuses whose body may be coded: all final ones with a body, except 206 and
+/// 416.
 const fn is_coded(status: Status) -> bool {
     !status.is_interim() && !matches!(status.code(), 205 | 206 | 416)
 }

@@ -1,4 +1,5 @@
-//! Encoding: settings, and one encoder for all codings.
+//! Encoders of all codings behind one type, and their settings. They never take more memory than
+//! [`EncodeSettings::most_memory`].
 
 use std::ops::RangeInclusive;
 
@@ -9,8 +10,7 @@ use crate::gz::{self, GzipEncoder};
 use crate::step::{CodingProgress, FlushMode, STEP_BYTES};
 use crate::zst::{self, ZstdEncoder};
 
-/// A coding that changes bytes, at a level, with a window: only such values exist as an encoder can
-/// be made of.
+/// Coding, level and window of an encoder. Every value is valid for the library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EncodeSettings {
     coding: Coding,
@@ -21,7 +21,8 @@ pub struct EncodeSettings {
 
 impl EncodeSettings {
     /// `coding` at `level`, one of [`EncodeSettings::levels`], with a window of
-    /// [`EncodeSettings::default_window_bits`]. `None` if it has no such level, as the identity.
+    /// [`EncodeSettings::default_window_bits`]. `None` if the coding has no such level; the
+    /// identity has none at all.
     pub fn new(coding: Coding, level: u8) -> Option<Self> {
         let window_bits = Self::default_window_bits(coding);
         let settings = Self { coding, level, window_bits, length: None };
@@ -38,7 +39,7 @@ impl EncodeSettings {
         }
     }
 
-    /// The windows of `coding` at `level`, as logarithms of their bytes.
+    /// The windows of `coding` at `level`, as base-2 logarithms of their bytes.
     pub const fn windows_bits(coding: Coding, level: u8) -> RangeInclusive<u8> {
         match coding {
             Coding::Identity => RangeInclusive::new(1, 0),
@@ -48,8 +49,8 @@ impl EncodeSettings {
         }
     }
 
-    /// The window of `coding` if nothing is said: for gzip the largest, for the others 512 KiB, as
-    /// nginx's brotli module has it.
+    /// The default window of `coding`: the largest for gzip, 512 KiB for the others, as in nginx's
+    /// brotli module.
     pub const fn default_window_bits(coding: Coding) -> u8 {
         match coding {
             Coding::Identity => 0,
@@ -58,25 +59,26 @@ impl EncodeSettings {
         }
     }
 
-    /// The same with a window of 2^`bits` bytes. `None` if the coding has no such window.
+    /// The settings with a window of 2^`bits` bytes; `None` if the coding has no such window.
     #[must_use]
     pub fn with_window_bits(self, bits: u8) -> Option<Self> {
         let has = Self::windows_bits(self.coding, self.level).contains(&bits);
         has.then_some(Self { window_bits: bits, ..self })
     }
 
-    /// The same for a body of `length` bytes, about: the window becomes no larger than that needs,
-    /// and so does the memory. A wrong length makes the result longer, never wrong.
+    /// The settings for a body of about `length` bytes: window and memory become no larger than
+    /// needed. A wrong length costs compression, never correctness.
     #[must_use]
     pub fn for_length(self, length: u64) -> Self {
         let least = *Self::windows_bits(self.coding, self.level).start();
-        // Brotli does not reach the last 16 bytes of its window.
+        // Brotli does not use the last 16 bytes of its window.
         let needed = u64::BITS - length.saturating_add(16).leading_zeros();
         let window_bits = self.window_bits.min((needed as u8).max(least));
         Self { window_bits, length: Some(length), ..self }
     }
 
-    /// The most bytes of memory that such an encoder ever takes: to be reserved before it is made.
+    /// Upper bound of the encoder's memory in bytes; the caller reserves it before it makes the
+    /// encoder.
     pub fn most_memory(&self) -> usize {
         let Self { coding, level, window_bits, length } = *self;
         let coder = match coding {
@@ -98,26 +100,25 @@ impl EncodeSettings {
         self.level
     }
 
-    /// The logarithm of the window's bytes.
+    /// Base-2 logarithm of the window's bytes.
     pub const fn window_bits(&self) -> u8 {
         self.window_bits
     }
 }
 
-/// A stream that encodes.
-///
-/// [`Encoder::step`] with [`Goal::Gather`] for each piece of the body until the step is done; with
-/// [`Goal::Flush`] where the body pauses; at last with [`Goal::Finish`] until that is done.
+/// An encoder of one stream. Order of calls: [`Encoder::step`] with [`FlushMode::Gather`] for each
+/// piece of the body until the step is done, with [`FlushMode::Flush`] where the body pauses, and
+/// at last with [`FlushMode::Finish`] until the step is done.
 pub struct Encoder {
     coder: Encoding,
     coding: Coding,
-    /// Input that waits until it is [`STEP_BYTES`] and more comes: what the libraries make depends
-    /// on how their input is cut, and is poor for short pieces.
+    /// Input that is held until it fills [`STEP_BYTES`]: the output of the libraries depends on how
+    /// their input is cut, and is poor for short pieces.
     gathered: Vec<u8>,
-    /// Bytes of it that the coder has.
+    /// Bytes of `gathered` that the library has taken.
     fed: usize,
     is_feeding: bool,
-    /// Something was taken and not flushed.
+    /// True if the library has taken input since the last flush.
     is_dirty: bool,
     is_finished: bool,
 }
@@ -129,14 +130,14 @@ enum Encoding {
 }
 
 impl Encoder {
-    /// An encoder at the beginning of its stream.
+    /// An encoder at the beginning of a stream.
     ///
     /// # Errors
-    /// If there is no memory for it.
+    /// If memory is exhausted.
     pub fn new(settings: &EncodeSettings) -> Result<Self, Error> {
         let EncodeSettings { coding, level, window_bits, length } = *settings;
         let coder = match coding {
-            // No settings have it.
+            // Settings never have the identity.
             Coding::Identity => return Err(Error::Library),
             Coding::Gzip => Encoding::Gzip(GzipEncoder::new(level, window_bits)),
             Coding::Brotli => Encoding::Brotli(BrotliEncoder::new(level, window_bits, length)),
@@ -158,7 +159,7 @@ impl Encoder {
         self.coding
     }
 
-    /// The most bytes of memory that it has taken so far.
+    /// The most bytes of memory that the encoder has taken so far.
     pub fn memory(&self) -> usize {
         let coder = match &self.coder {
             Encoding::Gzip(coder) => coder.memory(),
@@ -168,46 +169,45 @@ impl Encoder {
         coder + STEP_BYTES
     }
 
-    /// Takes at most [`STEP_BYTES`] of `input`, and writes to `output`, which has room. An input is
-    /// given again from where it was not taken, with the same goal. Once the stream is finished,
-    /// steps do nothing.
+    /// Takes at most [`STEP_BYTES`] of `input`, and writes to `output`, which must not be empty.
+    /// The next call continues at the first byte that was not taken, with the same `goal`. After
+    /// the stream's end steps do nothing.
     ///
-    /// What comes out depends on all that was fed and on where it was flushed, not on how it was
-    /// cut.
+    /// The output depends on the input and on the places of flushes, not on how the input is cut.
     ///
     /// # Errors
-    /// If the coder fails; the stream is of no use any more.
+    /// If the library fails; the stream must then not be used.
     pub fn step(
         &mut self,
         input: &[u8],
         output: &mut [u8],
-        goal: FlushMode,
+        mode: FlushMode,
     ) -> Result<CodingProgress, Error> {
-        if self.is_finished || (goal == FlushMode::Flush && input.is_empty() && !self.is_dirty) {
+        if self.is_finished || (mode == FlushMode::Flush && input.is_empty() && !self.is_dirty) {
             return Ok(CodingProgress { done: true, ..CodingProgress::default() });
         }
         let mut step = CodingProgress::default();
         loop {
             step.taken += self.gather(&input[step.taken..]);
             let is_all = step.taken == input.len();
-            self.is_feeding |= !is_all || goal > FlushMode::Gather;
+            self.is_feeding |= !is_all || mode > FlushMode::Gather;
             if self.is_feeding {
-                let reached = if is_all { goal } else { FlushMode::Gather };
+                let reached = if is_all { mode } else { FlushMode::Gather };
                 step.made += self.feed(&mut output[step.made..], reached)?;
             }
             step.done = is_all && !self.is_feeding;
-            if step.done && goal > FlushMode::Gather {
+            if step.done && mode > FlushMode::Gather {
                 self.is_dirty = false;
-                self.is_finished = goal == FlushMode::Finish;
+                self.is_finished = mode == FlushMode::Finish;
             }
-            // Once more only for what was taken in another step.
+            // A step that took nothing is fed once more only for the input of an earlier step.
             if step.done || step.taken > 0 || self.is_feeding {
                 return Ok(step);
             }
         }
     }
 
-    /// Takes input as far as there is room, and returns how much.
+    /// Takes as much of `input` as fits, and returns its length.
     fn gather(&mut self, input: &[u8]) -> usize {
         if self.is_feeding {
             return 0;
@@ -218,14 +218,14 @@ impl Encoder {
         len
     }
 
-    /// Feeds the coder, until it has all that was gathered and has reached the goal. Returns how
-    /// much came out.
-    fn feed(&mut self, output: &mut [u8], goal: FlushMode) -> Result<usize, Error> {
+    /// Feeds the library until it has all of `gathered` and has reached `goal`. Returns the bytes
+    /// written.
+    fn feed(&mut self, output: &mut [u8], mode: FlushMode) -> Result<usize, Error> {
         let piece = &self.gathered[self.fed..];
         let step = match &mut self.coder {
-            Encoding::Gzip(coder) => coder.step(piece, output, goal)?,
-            Encoding::Brotli(coder) => coder.step(piece, output, goal)?,
-            Encoding::Zstd(coder) => coder.step(piece, output, goal)?,
+            Encoding::Gzip(coder) => coder.step(piece, output, mode)?,
+            Encoding::Brotli(coder) => coder.step(piece, output, mode)?,
+            Encoding::Zstd(coder) => coder.step(piece, output, mode)?,
         };
         self.fed += step.taken;
         if step.done {

@@ -1,4 +1,4 @@
-//! Why coding or decoding stops.
+//! Errors of encoders and decoders. After one, the stream must not be used.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ pub enum DecodeLimit {
 }
 
 impl DecodeLimit {
-    /// Its name in messages and counters.
+    /// Name of the limit in messages and counters.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Size => "decoded_bytes",
@@ -24,20 +24,20 @@ impl DecodeLimit {
     }
 }
 
-/// Why a stream cannot be coded or decoded any further.
+/// Error of an encoder or decoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Error {
-    /// The bytes are not a stream in their coding, or their checksum is wrong.
+    /// The bytes are malformed in their coding, or the checksum is wrong.
     Corrupt,
-    /// The stream is not whole where its bytes end.
+    /// The stream is incomplete at the end of the input.
     Truncated,
-    /// Something else follows the stream.
+    /// Other bytes follow the end of the stream.
     Trailing,
-    /// The stream is beyond a limit.
+    /// The stream exceeds a limit.
     Limit(DecodeLimit),
-    /// There is no memory, or a library refuses what it has to do.
+    /// Memory is exhausted, or a library fails.
     Library,
-    /// Nothing is left of the memory that coders may take, as whoever reserves it found.
+    /// The caller could not reserve the memory for a coder.
     Memory,
 }
 
@@ -47,7 +47,7 @@ impl fmt::Display for Error {
             Self::Corrupt => f.write_str("coded content is malformed"),
             Self::Truncated => f.write_str("coded content ends too early"),
             Self::Trailing => f.write_str("coded content is followed by something else"),
-            Self::Limit(limit) => write!(f, "coded content is beyond {}", limit.name()),
+            Self::Limit(limit) => write!(f, "coded content exceeds {}", limit.name()),
             Self::Library => f.write_str("a coder has failed"),
             Self::Memory => f.write_str("no memory is left for a coder"),
         }

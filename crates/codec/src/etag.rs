@@ -1,24 +1,20 @@
-//! Entity tags of coded forms (RFC 9110 8.8.3.3): each form of a response has a tag of its own.
-//!
-//! A form's tag is the plain one with the coding's name at its end: `"x"` becomes `"x-gzip"`. So do
-//! Apache (`DeflateAlterETag AddSuffix`, `BrotliAlterETag AddSuffix`) and Caddy. A weak tag stays
-//! weak, a strong one stays strong, as one coder at one level always makes the same bytes.
-//!
-//! A tag that ends so may also be an origin's own. Who has the plain tag therefore asks
-//! [`form_of`], and only who does not have it guesses with [`write_plain`].
+//! Entity tags of coded forms (RFC 9110 8.8.3.3), one for each form: the plain tag with the
+//! coding's name at its end, `"x"` and `"x-gzip"`, as in Apache and Caddy. A tag keeps its
+//! strength, since one encoder at one level always makes equal bytes. An origin's own tag may end
+//! in this way too: [`form_of`] decides where the plain tag is known, and only otherwise
+//! [`write_plain`] guesses.
 
 use crate::coding::Coding;
 use crate::dictionary::{DeltaCoding, DictionaryHash};
 
-/// Bytes between the plain tag and the dictionary's hash in the tag of a form with a dictionary:
-/// `-dcz-`.
+/// Bytes between the plain tag and the hash in the tag of a delta-coded form: `-dcz-`.
 const DELTA_NAME: usize = 5;
-/// Hexadecimal digits of the hash that follow: enough to tell dictionaries apart by chance, and no
-/// more is needed, as a client names the dictionary in full beside the tag.
+/// Hexadecimal digits of the hash in a tag. They only have to separate dictionaries by chance:
+/// beside the tag, a client names its dictionary in full.
 const DELTA_DIGITS: usize = 16;
 
-/// Appends the tag of the form in `coding` of a response whose plain tag is `plain`. Returns false,
-/// and appends nothing, if that is no entity tag: the form has none.
+/// Appends the tag of the form in `coding` of a response whose plain tag is `plain`. If `plain` is
+/// no entity tag it appends nothing and returns false: the form has no tag.
 pub fn write_form(plain: &[u8], coding: Coding, out: &mut Vec<u8>) -> bool {
     if opaque(plain).is_none() {
         return false;
@@ -29,18 +25,17 @@ pub fn write_form(plain: &[u8], coding: Coding, out: &mut Vec<u8>) -> bool {
     true
 }
 
-/// The coding whose form of a response with the tag `plain` has the tag `tag`, by weak comparison
-/// (RFC 9110 8.8.3.2): the identity if it is that tag itself. `None` if it is another response's.
+/// The coding whose form has the tag `tag` if the response's tag is `plain`, by weak comparison
+/// (RFC 9110 8.8.3.2); the identity if both are equal. `None` for a tag of another response.
 pub fn form_of(tag: &[u8], plain: &[u8]) -> Option<Coding> {
     let rest = opaque(tag)?.strip_prefix(opaque(plain)?)?;
     Coding::ALL.into_iter().find(|coding| suffix(*coding).as_bytes() == rest)
 }
 
-/// Appends the plain tag that `tag`, a client's, would be a form's of, and returns that form's
-/// coding, with or without a dictionary. `None`, and nothing is appended, if it ends with no
-/// coding's name.
+/// Appends the plain tag that `tag` would be a form's of, and returns the coding of that form, with
+/// or without a dictionary. `None`, with nothing appended, if `tag` ends with no coding's name.
 ///
-/// The origin's own tags may end so: an If-None-Match for the origin lists both tags.
+/// An origin's tags may end in this way too, so an If-None-Match to the origin lists both tags.
 pub fn write_plain(tag: &[u8], out: &mut Vec<u8>) -> Option<Coding> {
     let inside = opaque(tag)?;
     let delta = inside.split_at_checked(inside.len().wrapping_sub(DELTA_NAME + DELTA_DIGITS));
@@ -61,8 +56,8 @@ pub fn write_plain(tag: &[u8], out: &mut Vec<u8>) -> Option<Coding> {
     Some(coding)
 }
 
-/// The coding with a dictionary of the form whose tag ends with `text`, such as
-/// `-dcz-0011223344556677`. `None` if no such tag ends so.
+/// The delta coding of the form whose tag ends with `text`, such as `-dcz-0011223344556677`; `None`
+/// for another ending.
 fn delta_of(text: &[u8]) -> Option<DeltaCoding> {
     let digits = text.get(DELTA_NAME..)?;
     let is_end = digits.len() == DELTA_DIGITS
@@ -84,8 +79,8 @@ pub struct FormTags<'a> {
 }
 
 impl<'a> FormTags<'a> {
-    /// Those of a response whose body is stored in `coding`, with the tag `stored`. A tag that
-    /// [`write_form`] has made is `coded_here`; any other is the origin's own.
+    /// Tags of a response whose body is stored in `coding` with the tag `stored`. `coded_here` is
+    /// true for a tag made by [`write_form`], false for the origin's own.
     pub const fn new(stored: &'a [u8], coding: Coding, coded_here: bool) -> Self {
         Self { stored, coding, is_coded_here: coded_here }
     }
@@ -113,7 +108,7 @@ impl<'a> FormTags<'a> {
             out.extend_from_slice(b"W/");
         }
         if opaque(self.stored).is_none() {
-            // No tag: it stays as it is.
+            // `stored` is no entity tag and is sent unchanged.
             out.extend_from_slice(self.stored);
             return;
         }
@@ -122,19 +117,19 @@ impl<'a> FormTags<'a> {
         out.push(b'"');
     }
 
-    /// Bytes of the name of the stored coding at the end of the stored tag.
+    /// Length of the stored coding's name at the end of the stored tag.
     fn suffix_len(&self) -> usize {
         let suffix = suffix(self.coding);
         let inside = opaque(self.stored).unwrap_or_default();
         if inside.ends_with(suffix.as_bytes()) { suffix.len() } else { 0 }
     }
 
-    /// Appends the tag of the form in `coding` with the dictionary of this hash: a weak one, with
-    /// the beginning of the hash.
+    /// Appends the weak tag of the form in `coding` with the dictionary of this hash; it holds the
+    /// hash's beginning.
     pub fn write_delta(&self, coding: DeltaCoding, hash: &DictionaryHash, out: &mut Vec<u8>) {
         let start = out.len();
         self.write_delta_start(out);
-        // The stored tag is no tag: none is made of it.
+        // The stored tag is no entity tag, so the form has none.
         if out.len() == start {
             out.extend_from_slice(self.stored);
             return;
@@ -148,7 +143,8 @@ impl<'a> FormTags<'a> {
         out.push(b'"');
     }
 
-    /// The coding of the form with some dictionary whose tag is `tag`. `None` if no form has it.
+    /// The delta coding of the form with the tag `tag`, whatever its dictionary; `None` if no form
+    /// has that tag.
     pub fn delta_of(&self, tag: &[u8]) -> Option<DeltaCoding> {
         let mut start = Vec::new();
         self.write_delta_start(&mut start);
@@ -156,7 +152,7 @@ impl<'a> FormTags<'a> {
         delta_of(rest.strip_suffix(b"\"")?)
     }
 
-    /// Appends what such tags have in common: the weak plain tag without the quote at its end.
+    /// Appends the common beginning of such tags: the weak plain tag without its last quote.
     fn write_delta_start(&self, out: &mut Vec<u8>) {
         if opaque(self.stored).is_some() {
             if !self.stored.starts_with(b"W/") {
@@ -183,7 +179,7 @@ const fn suffix(coding: Coding) -> &'static str {
     }
 }
 
-/// The inside of an entity tag's quotes. `None` if `tag` is no entity tag.
+/// The text between an entity tag's quotes; `None` if `tag` is no entity tag.
 fn opaque(tag: &[u8]) -> Option<&[u8]> {
     let strong = tag.strip_prefix(b"W/").unwrap_or(tag);
     let inside = strong.strip_prefix(b"\"")?.strip_suffix(b"\"")?;

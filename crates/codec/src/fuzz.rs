@@ -1,5 +1,5 @@
-//! Entry points for fuzzing: each hands arbitrary bytes to one part and checks what must hold of
-//! any result. They panic when it does not; nothing else calls them but tests.
+//! Fuzzing entry points of the crate: each feeds arbitrary bytes to one part, and panics if the
+//! result breaks an invariant. Only fuzz targets and tests call them.
 
 use zstd_safe::{DCtx, DParameter};
 
@@ -15,8 +15,8 @@ use crate::{
 const LIMITS: DecodeLimits =
     DecodeLimits { size_bytes: 1 << 20, ratio: u64::MAX, free_bytes: 0, window_bits: 20 };
 
-/// Decoding ends in the same way however the stream is cut, within its limits. The first two bytes
-/// say in which coding, and how it is cut.
+/// Decoding gives one result however the stream is cut, and stays within its limits. The first two
+/// bytes select the coding and the cuts.
 pub fn decode(data: &[u8]) {
     let [first, second, stream @ ..] = data else { return };
     let coding = Coding::ALL[usize::from(first % 4)];
@@ -29,7 +29,7 @@ pub fn decode(data: &[u8]) {
     }
 }
 
-/// Encoding and decoding leave everything as it was, whatever the level, the window, and the cuts.
+/// Decoding inverts encoding, for each level, window and cut.
 pub fn round_trip(data: &[u8]) {
     let [first, level, cut, room, plain @ ..] = data else { return };
     let coding = Coding::CODED[usize::from(first % 3)];
@@ -42,7 +42,7 @@ pub fn round_trip(data: &[u8]) {
     assert_eq!(decoded(coding, &coded, 1 + usize::from(*room), 999).as_deref(), Ok(plain));
 }
 
-/// The chosen form is one that the client takes, and only the set of what it takes is kept.
+/// The chosen form is acceptable to the client, and only the set of acceptable codings is kept.
 pub fn accept_encoding(data: &[u8]) {
     let accept = Accept::of(data.split(|b| *b == b'\n'));
     let taken = accept.codings();
@@ -55,9 +55,9 @@ pub fn accept_encoding(data: &[u8]) {
     }
 }
 
-/// The fields of dictionaries: a target, an Available-Dictionary, an Accept-Encoding and
-/// Use-As-Dictionary, each on a line. What is read as a hash is spelled so; a pattern matches what
-/// a search through all of its steps finds.
+/// The fields of dictionaries, one on each line: a target, an Available-Dictionary, an
+/// Accept-Encoding and Use-As-Dictionary. A parsed hash is printed as it was read; a pattern and a
+/// plain search agree.
 pub fn dictionary(data: &[u8]) {
     let mut lines = data.splitn(4, |b| *b == b'\n');
     let mut line = || lines.next().unwrap_or_default();
@@ -91,12 +91,12 @@ fn spelled(hash: &DictionaryHash) -> String {
 
 pub(crate) const HASH: DictionaryHash = [7; HASH_BYTES];
 
-/// Any body coded with any dictionary is decoded to itself. The first byte says in which coding,
-/// and the second where the dictionary ends.
+/// Any body coded with any dictionary decodes to itself. The first byte selects the coding, the
+/// second the dictionary's end.
 pub fn delta(data: &[u8]) {
     let [first, second, rest @ ..] = data else { return };
     let (old, new) = rest.split_at(rest.len() * usize::from(*second) / 256);
-    // A part of the old one, too, so that there are matches at its ends.
+    // The body repeats a part of the dictionary, so that matches reach its ends.
     let new = [new, &old[old.len() * usize::from(first / 2) / 128..]].concat();
     let coding = DeltaCoding::ALL[usize::from(first % 2)];
     let most = new.len() + 1024;
@@ -107,12 +107,12 @@ pub fn delta(data: &[u8]) {
     }
 }
 
-/// Returns true if the library may get a body wrong that is `plain`.
+/// Returns true if the library may code this `plain` wrongly.
 pub(crate) fn may_fail(coding: DeltaCoding, plain: &[u8]) -> bool {
     coding == DeltaCoding::Dcb && plain.len() < 4096
 }
 
-/// The content of `body`, as a client decodes it that takes no larger windows than it must.
+/// The content of `body`, decoded with the smallest windows that a client must take.
 pub(crate) fn undone(body: &[u8], dictionary: &[u8], most: usize) -> Vec<u8> {
     let (coding, hash) = delta::needs(body).expect("a header");
     assert_eq!(hash, &HASH);
@@ -122,7 +122,7 @@ pub(crate) fn undone(body: &[u8], dictionary: &[u8], most: usize) -> Vec<u8> {
             let mut context = DCtx::try_create().expect("memory");
             context.set_parameter(DParameter::WindowLogMax(23)).expect("a parameter");
             context.ref_prefix(dictionary).expect("a prefix");
-            // The whole, its header with it: decoders skip that.
+            // Decoders skip the header, so the body is passed as a whole.
             context.decompress(&mut plain, body).expect("decodes");
         }
         DeltaCoding::Dcb => {
@@ -140,8 +140,8 @@ pub(crate) fn undone(body: &[u8], dictionary: &[u8], most: usize) -> Vec<u8> {
     plain
 }
 
-/// Feeds `plain` in pieces of `piece_bytes`, every third of them flushed, and takes at most `room`
-/// bytes at a time.
+/// Encodes `plain` in pieces of `piece_bytes`, flushes every third, and takes at most `room` bytes
+/// of output at a time.
 pub(crate) fn encoded(
     settings: &EncodeSettings,
     plain: &[u8],
@@ -170,7 +170,7 @@ pub(crate) fn encoded(
     coded
 }
 
-/// Decodes `coded`, given in pieces of `piece_bytes`, at most `room` bytes at a time.
+/// Decodes `coded` in pieces of `piece_bytes`, with at most `room` bytes of output at a time.
 pub(crate) fn decoded(
     coding: Coding,
     coded: &[u8],

@@ -1,4 +1,4 @@
-//! gzip (RFC 1952), by zlib-rs through flate2.
+//! gzip (RFC 1952) by zlib-rs through flate2. An encoder never writes optional header fields.
 
 use std::ops::Range;
 
@@ -10,15 +10,15 @@ use crate::step::{CodingProgress, DecoderPosition, FlushMode};
 /// Windows of 512 bytes to 32 KiB (RFC 1951). The library makes no smaller ones.
 pub(crate) const WINDOW_BITS: std::ops::RangeInclusive<u8> = 9..=15;
 
-/// Bytes that an encoder takes besides four windows: hash heads, symbols, pending output.
+/// Bytes of an encoder besides four windows: hash heads, symbols, pending output.
 const ENCODER_BYTES: usize = 244 << 10;
-/// Bytes that a decoder takes: the window, and its tables.
+/// Bytes of a decoder: the window and its tables.
 pub(crate) const DECODER_BYTES: usize = 56 << 10;
-/// Room for all that can come out at a flush: the library holds up to 64 KiB of output, and 64 KiB
-/// of input that it has not looked at, to which a step's input is added.
+/// Most bytes that a flush can write: the library holds up to 64 KiB of output and 64 KiB of
+/// pending input, to which a step's input is added.
 const FLUSH_BYTES: usize = 160 << 10;
 
-/// The most bytes of memory that an encoder takes.
+/// Upper bound of an encoder's memory in bytes.
 pub(crate) const fn encoder_bytes(window_bits: u8) -> usize {
     (4 << window_bits) + ENCODER_BYTES + FLUSH_BYTES
 }
@@ -27,24 +27,24 @@ pub(crate) struct GzipEncoder {
     deflate: Compress,
     window_bits: u8,
     flushed: FlushOutput,
-    /// All input was taken and flushed; what is left is the end.
+    /// True if all input is taken and flushed, and only the end of the stream is left.
     is_ending: bool,
 }
 
-/// The output of a flush, until it is taken. The library must be given room for all of it: where it
-/// is not, it cannot tell that it has flushed already, and does so again.
+/// Output of a flush until it is taken. The library needs room for all of it: otherwise it does not
+/// record that it has flushed, and flushes again.
 #[derive(Default)]
 struct FlushOutput {
     bytes: Vec<u8>,
     taken: usize,
-    /// Nothing was fed since.
+    /// True if nothing was fed since the flush.
     is_latest: bool,
-    /// There has been a flush.
+    /// True if a flush has happened.
     is_used: bool,
 }
 
 impl FlushOutput {
-    /// Moves bytes to `output`, and returns how many.
+    /// Moves bytes to `output`, and returns their number.
     fn take(&mut self, output: &mut [u8]) -> usize {
         let rest = &self.bytes[self.taken..];
         let len = rest.len().min(output.len());
@@ -58,8 +58,7 @@ impl FlushOutput {
 }
 
 impl GzipEncoder {
-    /// The head that the library writes has neither time nor name: the same bytes for the same
-    /// input.
+    /// The library's header has neither time nor name, so equal input gives equal bytes.
     pub(crate) fn new(level: u8, window_bits: u8) -> Self {
         let deflate = Compress::new_gzip(Compression::new(u32::from(level)), window_bits);
         Self { deflate, window_bits, flushed: FlushOutput::default(), is_ending: false }
@@ -81,8 +80,7 @@ impl GzipEncoder {
             return Ok(step);
         }
         let output = &mut output[step.made..];
-        // Before its end the stream is flushed, so that what stands there can be cut out: see
-        // `segment`.
+        // The stream is flushed before its end, so that `segment` can cut the blocks out.
         let is_flushed = self.flushed.is_latest && input.is_empty();
         let is_open = !self.is_ending && !is_flushed;
         if goal == FlushMode::Finish
@@ -138,11 +136,11 @@ impl GzipEncoder {
     }
 }
 
-/// The inside of a gzip stream that was made here: deflate blocks that end at a byte, none of them
-/// the last, so that they can stand among others in one stream.
+/// The inside of a gzip stream made here: deflate blocks that end at a byte boundary, none of them
+/// the last, so that several segments form one stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Where the blocks are in the stream.
+    /// The range of the blocks in the stream.
     pub blocks: Range<usize>,
     /// The CRC-32 of the content.
     pub crc: u32,
@@ -150,15 +148,15 @@ pub struct Segment {
     pub length: u32,
 }
 
-/// Bytes before the blocks: a head without any optional field.
+/// Bytes before the blocks: a header without optional fields.
 const HEAD_BYTES: usize = 10;
 /// An empty last block, in fixed codes.
 pub(crate) const LAST_BLOCK: [u8; 2] = [0x03, 0x00];
-/// The end of an empty stored block: that of every flush.
+/// The end of an empty stored block, which ends every flush.
 const FLUSHED: [u8; 4] = [0x00, 0x00, 0xff, 0xff];
 
-/// The inside of `stream`, which an [`Encoder`](crate::Encoder) has made. `None` if it has not the
-/// shape that one gives it. Of another's stream the answer means nothing.
+/// The segment of `stream`, which an [`Encoder`](crate::Encoder) has made; `None` if it has another
+/// shape. For a stream from elsewhere the result has no meaning.
 pub fn segment(stream: &[u8]) -> Option<Segment> {
     let (rest, length) = stream.split_last_chunk()?;
     let (rest, crc) = rest.split_last_chunk()?;
@@ -172,16 +170,16 @@ pub fn segment(stream: &[u8]) -> Option<Segment> {
     })
 }
 
-/// A decoder. Members in a row are one stream (RFC 1952 2.2).
+/// A decoder. Consecutive members are one stream (RFC 1952 2.2).
 pub(crate) struct GzipDecoder {
     inflate: Decompress,
-    place: DecoderPosition,
+    position: DecoderPosition,
 }
 
 impl GzipDecoder {
     pub(crate) fn new() -> Self {
         let inflate = Decompress::new_gzip(*WINDOW_BITS.end());
-        Self { inflate, place: DecoderPosition::Start }
+        Self { inflate, position: DecoderPosition::Start }
     }
 
     pub(crate) fn step(
@@ -202,22 +200,22 @@ impl GzipDecoder {
                 step.done = step.taken == input.len() && step.made < output.len();
                 return Ok(step);
             }
-            self.place = DecoderPosition::End;
+            self.position = DecoderPosition::End;
         }
         step.done = true;
         Ok(step)
     }
 
-    /// Begins the next member if there is one. Returns false if nothing is left of the input.
+    /// Begins the next member, if one follows. Returns false at the end of the input.
     fn begin(&mut self, input: &[u8]) -> Result<bool, Error> {
-        match (self.place, input.first()) {
+        match (self.position, input.first()) {
             (DecoderPosition::Inside, _) => {}
             (DecoderPosition::Start | DecoderPosition::End, None) => return Ok(false),
-            (DecoderPosition::Start, Some(_)) => self.place = DecoderPosition::Inside,
-            // The first byte of the magic number.
+            (DecoderPosition::Start, Some(_)) => self.position = DecoderPosition::Inside,
+            // First byte of the magic number.
             (DecoderPosition::End, Some(0x1f)) => {
                 self.inflate.reset(true);
-                self.place = DecoderPosition::Inside;
+                self.position = DecoderPosition::Inside;
             }
             (DecoderPosition::End, Some(_)) => return Err(Error::Trailing),
         }
@@ -225,6 +223,6 @@ impl GzipDecoder {
     }
 
     pub(crate) fn is_whole(&self) -> bool {
-        self.place == DecoderPosition::End
+        self.position == DecoderPosition::End
     }
 }

@@ -1,20 +1,14 @@
-//! Content codings (RFC 9110 8.4): gzip, brotli and zstd, both ways, and all that is decided about
-//! them.
+//! Content codings (RFC 9110 8.4): gzip, brotli and zstd in both directions, their negotiation, and
+//! the choice of responses to code.
 //!
-//! Pure: no sockets, no clock, no tasks. It never makes a variant of a client's spelling, and never
-//! codes what may not be coded.
+//! Pure: no sockets, clock or tasks. It never makes a variant of a client's spelling, and never
+//! codes a response that must not be transformed.
 //!
-//! [`Worth`] says if a response is worth coding, [`Accept`] which form a client gets, [`etag`] what
-//! the form's entity tag is. [`Encoder`] and [`Decoder`] are streams: bytes in and bytes out, both
-//! bounded by their caller, one step at a time. What a step costs is bounded by [`STEP_BYTES`] and
-//! by blocks: gzip works as it reads; zstd codes 32 KiB at once, brotli 128 KiB from level 4 on.
-//! The levels from which that is too long to hold up others (brotli 9, zstd 16) are for threads
-//! that may block.
-//!
-//! [`dictionary`] and [`delta`] are for content that a client has parts of (RFC 9842).
-//!
-//! Order of calls: [`EncodeSettings`], then [`EncodeSettings::most_memory`] to reserve, then the
-//! encoder; likewise [`DecodeLimits`] and the decoder.
+//! Begin with [`CodingCriteria`] (eligible responses), [`Accept`] (the coding for a client) and the
+//! streams [`Encoder`] and [`Decoder`], whose steps take at most [`STEP_BYTES`]. A caller reserves
+//! [`EncodeSettings::most_memory`] before it makes an encoder. Brotli from level 9 on and zstd from
+//! level 16 on take too long for a core; they are for threads that may block. [`dictionary`] and
+//! [`delta`] implement RFC 9842; [`etag`] names the coded forms.
 
 mod accept;
 mod allocator;

@@ -1,39 +1,38 @@
-//! One step of a coder, either way: bounded bytes in, bounded bytes out.
+//! Step of an encoder or decoder: it never takes or makes more than a bounded number of bytes.
 
-/// The most bytes of input that one step takes, however many there are: the work of a step is
-/// bounded even if its caller does not bound it.
+/// Most input bytes of one step: they bound its work even if the caller passes more.
 pub const STEP_BYTES: usize = 16 << 10;
 
-/// The distance that an encoder is to go.
+/// The mode of an encoder's step, as in zlib.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FlushMode {
-    /// Take the input; what comes out of it may wait for more.
+    /// Take the input; its output may wait for more input.
     Gather,
-    /// Make all that was taken decodable (a streamed page pauses here). It costs some bytes.
+    /// Make all input so far decodable, as where a streamed page pauses. It costs some bytes.
     Flush,
     /// End the stream.
     Finish,
 }
 
-/// The outcome of a step.
+/// The result of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CodingProgress {
-    /// Bytes of the input that were taken.
+    /// Bytes taken from the input.
     pub taken: usize,
-    /// Bytes that were written to the output, from its beginning.
+    /// Bytes written to the output, from its beginning.
     pub made: usize,
-    /// True if the step's goal is reached: all input is taken; and what had to come out of it is
-    /// out. Else the next step begins with the rest of the input, and an output that has room.
+    /// True if all input is taken and all output that the mode requires is written. Otherwise the
+    /// caller repeats the step with the rest of the input and an output that is not empty.
     pub done: bool,
 }
 
-/// Where a decoder is in its stream.
+/// Position of a decoder in its stream.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DecoderPosition {
-    /// Before its first byte.
+    /// Before the first byte.
     Start,
-    /// Where it must not end.
+    /// Inside, where an end would be an error.
     Inside,
-    /// Where it may end: after a gzip member, a zstd frame, all of a brotli stream.
+    /// Where the stream may end: after a gzip member, a zstd frame, or a whole brotli stream.
     End,
 }

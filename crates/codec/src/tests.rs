@@ -1,5 +1,5 @@
-//! Tests of encoders and decoders: against each other, against the one-shot coders of others, and
-//! within their limits.
+//! Tests of encoders and decoders: against each other, against other implementations, and at their
+//! limits.
 
 use std::io::{Read, Write};
 
@@ -10,7 +10,7 @@ use crate::*;
 
 mod memory;
 
-/// Text like that of a page, of `len` bytes.
+/// `len` bytes of text like a page's.
 fn page(len: usize) -> Vec<u8> {
     let mut page = Vec::new();
     for n in 0.. {
@@ -46,7 +46,7 @@ pub(crate) fn outcome(coding: Coding, coded: &[u8]) -> Result<Vec<u8>, Error> {
     whole
 }
 
-/// Decodes with another decoder than ours.
+/// Decodes by another implementation.
 fn by_others(coding: Coding, coded: &[u8], len: usize) -> Vec<u8> {
     let mut plain = Vec::new();
     match coding {
@@ -67,7 +67,7 @@ fn by_others(coding: Coding, coded: &[u8], len: usize) -> Vec<u8> {
     plain
 }
 
-/// Encodes with another encoder than ours.
+/// Encodes by another implementation.
 fn from_others(coding: Coding, plain: &[u8]) -> Vec<u8> {
     let mut coded = Vec::new();
     match coding {
@@ -262,7 +262,7 @@ fn members_and_frames_in_a_row_are_one_stream() {
         let cut = [&coded[0][..], &coded[2][..coded[2].len() - 1]].concat();
         assert_eq!(outcome(coding, &cut), Err(Error::Truncated));
     }
-    // A frame to skip (RFC 8878 3.1.2).
+    // A skippable frame (RFC 8878 3.1.2).
     let skipped = [&b"\x50\x2a\x4d\x18\x03\0\0\0abc"[..], &compress(Coding::Zstd, b"x")].concat();
     assert_eq!(outcome(Coding::Zstd, &skipped).as_deref(), Ok(&b"x"[..]));
 }
@@ -334,10 +334,10 @@ fn windows_beyond_the_limit_are_refused() {
         assert_eq!(limited(coding, &coded, limits(18)), (0, beyond), "{coding:?}");
         assert_eq!(limited(coding, &coded, limits(19)), (100, Ok(())), "{coding:?}");
     }
-    // Magic number, no content size, and a window of 16 MiB (RFC 8878 3.1.1.1.2).
+    // Magic number, no content size, a window of 16 MiB (RFC 8878 3.1.1.1.2).
     let large = b"\x28\xb5\x2f\xfd\x00\x70\x01\0\0";
     assert_eq!(limited(Coding::Zstd, large, limits(30)).1, beyond);
-    // The mark of large windows, which is reserved (RFC 7932 9.1).
+    // The reserved mark of large windows (RFC 7932 9.1).
     assert_eq!(limited(Coding::Brotli, b"\x11\x1c\0\0", limits(30)).1, beyond);
 }
 
@@ -417,8 +417,7 @@ fn what_no_encoder_made_has_no_segment() {
 }
 
 proptest! {
-    /// The insides of streams, one behind the other between one head and one end, are a stream of
-    /// all contents.
+    /// Segments, concatenated between one header and one end, are a stream of all their contents.
     #[test]
     fn segments_stand_beside_each_other_in_one_stream(
         parts in proptest::collection::vec((0..40_000usize, any::<u8>(), 1..=9u8), 1..5),

@@ -1,28 +1,29 @@
-//! Addresses of fragments, and the requests that they mean.
+//! Addresses of fragments, and the requests that they resolve to. An address never carries a line
+//! end or a blank into a request.
 
 use message::percent;
 
-/// The rules that an address is read by.
+/// The dialect's rules for resolving an address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum AddressRules {
-    /// Varnish's: what is neither `http://` nor a path is joined to the page's directory as it is.
+    /// Varnish's: an address other than `http://` or a path is appended to the page's directory.
     Varnish,
     /// RFC 3986 5.2.
     #[default]
     Uri,
-    /// nginx's: a path, or what is joined to the page's directory.
+    /// nginx's: a path; anything else is appended to the page's directory.
     Ssi,
 }
 
-/// A request for a fragment.
+/// The request for a fragment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FragmentTarget {
     /// The scheme, in lower case, if the address has one.
     pub scheme: Option<Vec<u8>>,
-    /// The host, with its port, if the address names one: the page's own otherwise.
+    /// The host with its port, if the address names one; otherwise the page's host is meant.
     pub host: Option<Vec<u8>>,
-    /// The path with its query, without a fragment. It begins with `/`, other than for an address
-    /// that is no path (`mailto:`).
+    /// Path and query, without the address's `#` part. It begins with `/`, except for an address
+    /// without a path (`mailto:`).
     pub url: Vec<u8>,
 }
 
@@ -34,8 +35,8 @@ pub(crate) fn target(src: &[u8], base: &[u8], rules: AddressRules) -> FragmentTa
     }
 }
 
-/// Varnish: a host counts only after `http://` in small letters, and nothing is normalised. For an
-/// address with `https://` (feature `esi_ignore_https`), the scheme says so.
+/// Varnish's rules: a host is recognised after lower-case `http://` only, and nothing is
+/// normalised. With the feature `esi_ignore_https` the scheme says that the address had `https://`.
 fn varnish(src: &[u8], base: &[u8]) -> FragmentTarget {
     for scheme in [&b"http"[..], b"https"] {
         if let Some(rest) = src.strip_prefix(scheme)
@@ -55,14 +56,13 @@ fn joined(src: &[u8], base: &[u8]) -> FragmentTarget {
     FragmentTarget { scheme: None, host: None, url: [directory, src].concat() }
 }
 
-/// An address without what ends a line, or parts words of a request: such bytes are
-/// percent-encoded.
+/// Percent-encodes the bytes of an address that would end a line or split a request line.
 pub(crate) fn safe(src: &[u8]) -> Vec<u8> {
     percent::encode(src, |byte| byte <= b' ' || byte == 0x7f)
 }
 
-/// An address of nginx's: the path is escaped as nginx does, and the query is made safe. `None` for
-/// a path that nginx takes for unsafe.
+/// Resolves an address of nginx: the path is escaped as nginx does, the query is made safe. `None`
+/// for a path that nginx rejects as unsafe.
 pub(crate) fn ssi(src: &[u8]) -> Option<Vec<u8>> {
     const UP: [&[u8]; 4] = [b"..", b".%2e", b"%2e.", b"%2e%2e"];
     let is_up = |segment: &[u8]| UP.iter().any(|up| segment.eq_ignore_ascii_case(up));
@@ -78,7 +78,7 @@ pub(crate) fn ssi(src: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// The part of a path up to and with its last `/`.
+/// The directory of a path: all up to its last `/`, included.
 fn directory(base: &[u8]) -> &[u8] {
     let path = path(base);
     &path[..memchr::memrchr(b'/', path).map_or(0, |at| at + 1)]
@@ -119,17 +119,17 @@ fn uri(src: &[u8], base: &[u8]) -> FragmentTarget {
     FragmentTarget { scheme, host, url }
 }
 
-/// The length of a scheme before its `:`.
+/// The length of the scheme before `:`.
 fn scheme(src: &[u8]) -> Option<usize> {
     let end = src.iter().position(|b| !(b.is_ascii_alphanumeric() || b"+-.".contains(b)))?;
     (end > 0 && src[end] == b':' && src[0].is_ascii_alphabetic()).then_some(end)
 }
 
-/// Removes `.` and `..` from a path: RFC 3986 5.2.4.
+/// The path without `.` and `..` segments (RFC 3986 5.2.4).
 fn without_dots(path: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(path.len());
     let mut segments = path.split(|b| *b == b'/').peekable();
-    // What stands before the first slash is empty, or the path does not begin with one.
+    // The text before the first slash is empty, unless the path begins without one.
     if let Some(first) = segments.next() {
         out.extend_from_slice(first);
     }
@@ -165,7 +165,7 @@ mod tests {
         format!("{scheme}{host}{}", text(target.url))
     }
 
-    /// The examples of RFC 3986 5.4, for `http://a/b/c/d;p?q`, without what names no server.
+    /// The examples of RFC 3986 5.4 for `http://a/b/c/d;p?q`, without those that name no server.
     #[test]
     fn references_are_resolved_as_the_standard_has_it() {
         for (src, url) in [

@@ -1,10 +1,11 @@
-//! Values of attributes.
+//! Attribute values of tags: XML's character classes and references. Unknown references are never
+//! decoded.
 
-/// References that XML knows without a document type. Nothing else is decoded.
+/// References that XML defines without a document type. Others stay as they are.
 const REFERENCES: [(&[u8], u8); 5] =
     [(b"&lt;", b'<'), (b"&gt;", b'>'), (b"&amp;", b'&'), (b"&apos;", b'\''), (b"&quot;", b'"')];
 
-/// Decodes the references of a value; what is not one stays as it is.
+/// The value with its references decoded; unknown ones stay as they are.
 pub(crate) fn decoded(value: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(value.len());
     let mut rest = value;
@@ -20,18 +21,18 @@ pub(crate) fn decoded(value: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Tells whether a name of XML may begin with `byte`. Bytes beyond ASCII are read as Latin-1.
+/// Returns true if a name in XML may begin with `byte`. Bytes beyond ASCII are read as Latin-1.
 pub(crate) const fn begins_name(byte: u8) -> bool {
     byte.is_ascii_alphabetic()
         || matches!(byte, b'_' | b':' | 0xc0..=0xd6 | 0xd8..=0xf6 | 0xf8..=0xff)
 }
 
-/// Tells whether a name of XML may hold `byte`.
+/// Returns true if a name in XML may contain `byte`.
 pub(crate) const fn is_name(byte: u8) -> bool {
     begins_name(byte) || byte.is_ascii_digit() || matches!(byte, b'-' | b'.' | 0xb7)
 }
 
-/// Tells whether `byte` is white space of XML.
+/// Returns true if `byte` is white space in XML.
 pub(crate) const fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }

@@ -1,4 +1,4 @@
-//! A parsed page.
+//! Document: a parsed page, which is kept beside the stored body. It never holds the page's text.
 
 use crate::environment::Environment;
 use crate::error::Error;
@@ -8,7 +8,7 @@ use crate::node::{Node, join};
 use crate::remark::Remarks;
 use crate::run::PageResolver;
 
-/// A page, parsed.
+/// A parsed page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
     nodes: Vec<Node>,
@@ -18,7 +18,7 @@ pub struct Document {
 }
 
 impl Document {
-    /// A document of what a [`crate::Parser`] gave. It is plain if the parser found no instruction.
+    /// A document of a [`crate::Parser`]'s output. It is plain if the parser found no instruction.
     pub(crate) fn new(
         mut nodes: Vec<Node>,
         remarks: Remarks,
@@ -30,31 +30,31 @@ impl Document {
         Self { nodes, remarks, is_plain, limits }
     }
 
-    /// Pieces of the page, in order.
+    /// Nodes of the page, in order.
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
     }
 
-    /// Faults of the page.
+    /// Faults found in the page.
     pub const fn remarks(&self) -> &Remarks {
         &self.remarks
     }
 
-    /// Tells whether the page has no instruction: Varnish's `obj.can_esi` is false.
+    /// Returns true if the page has no instruction: Varnish's `obj.can_esi` is false.
     pub const fn is_plain(&self) -> bool {
         self.is_plain
     }
 
-    /// Bytes that the document takes, without itself.
+    /// Bytes on the heap.
     pub fn memory(&self) -> usize {
         let nodes: usize = self.nodes.iter().map(Node::memory).sum();
         self.nodes.capacity() * size_of::<Node>() + nodes + self.remarks.memory()
     }
 
-    /// All that the page comes to for one request.
+    /// Resolves the whole page for one request.
     ///
     /// # Errors
-    /// It comes to more than the limits allow.
+    /// If the page exceeds a limit.
     pub fn resolve(&self, env: &dyn Environment) -> Result<Vec<ResolvedNode>, Error> {
         let mut run = PageResolver::new(self.limits);
         let mut ops = Vec::with_capacity(self.nodes.len());

@@ -1,45 +1,45 @@
-//! The request that a page is resolved for.
+//! Environment of a page: the request that it is resolved for. It can only be read.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// The text of a page that does not stay: its bytes take the place of ranges.
+/// The text of a page whose ranges do not stay valid: its bytes replace them.
 pub trait PageText {
     /// The bytes of a range.
     fn take(&self, range: &Range<u64>) -> Vec<u8>;
 }
 
-/// The view of a request that variables are read from.
+/// The request from which variables are read.
 pub trait Environment {
-    /// The host that was asked, without its port.
+    /// Host of the request, without its port.
     fn host(&self) -> &[u8];
 
-    /// The path of the request, as it was sent, without its query.
+    /// Path of the request as it was sent, without the query.
     fn path(&self) -> &[u8];
 
-    /// The query of the request, without its `?`.
+    /// Query of the request, without `?`.
     fn query(&self) -> &[u8];
 
-    /// The value of the request's field of that name, in any case; several are joined as RFC 9110
-    /// 5.3 says (cookies with `; `).
+    /// Value of the request's field `name`, compared without case. Several values are joined as in
+    /// RFC 9110 5.3, cookies with `; `.
     fn header(&self, name: &[u8]) -> Option<Cow<'_, [u8]>>;
 
-    /// The page's text, where ranges would not be enough for whoever gets the operations.
+    /// The page's text, for callers that cannot use ranges of the page.
     fn text(&self) -> Option<&dyn PageText> {
         None
     }
 
-    /// The time, for SSI's dates.
+    /// The current time, for SSI's dates.
     fn unix_seconds(&self) -> u64;
 
-    /// Any other variable, by the name that nginx gives it (`remote_addr`, `scheme`).
+    /// Value of another variable by nginx's name (`remote_addr`, `scheme`).
     fn variable(&self, name: &[u8]) -> Option<Cow<'_, [u8]>> {
         _ = name;
         None
     }
 }
 
-/// One of a query's values, as it was sent.
+/// Value of a parameter in a query, as it was sent.
 pub(crate) fn of_query<'q>(query: &'q [u8], name: &[u8], is_any_case: bool) -> Option<&'q [u8]> {
     query.split(|byte| *byte == b'&').find_map(|pair| {
         let equals = memchr::memchr(b'=', pair)?;
@@ -51,7 +51,7 @@ pub(crate) fn of_query<'q>(query: &'q [u8], name: &[u8], is_any_case: bool) -> O
     })
 }
 
-/// One of a request's cookies.
+/// Value of a cookie.
 pub(crate) fn of_cookies(cookies: &[u8], name: &[u8]) -> Option<Vec<u8>> {
     cookies.split(|byte| *byte == b';').find_map(|pair| {
         let pair = pair.trim_ascii();

@@ -1,18 +1,18 @@
-//! Why a page cannot be resolved.
+//! Errors of resolving a page.
 
 use std::fmt;
 
-/// A bound that resolving a page would go beyond.
+/// A limit that the page would exceed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Error {
-    /// The page comes to more operations than [`crate::Limits::nodes`].
+    /// The page resolves to more nodes than [`crate::Limits::nodes`].
     Operations(usize),
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Operations(most) => write!(f, "the page comes to more than {most} operations"),
+            Self::Operations(most) => write!(f, "the page resolves to more than {most} nodes"),
         }
     }
 }

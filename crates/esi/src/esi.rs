@@ -1,7 +1,6 @@
-//! ESI 1.0, as the W3C's note has it, with what Akamai's users know (`maxwait`, `<esi:assign>`).
-//!
-//! Instructions are found anywhere in the page, which need not be XML. A tag ends at its `>`
-//! outside of quotes. What is at fault is left out and remarked; the text around it stays.
+//! ESI 1.0 as in the W3C's note, with two extensions of Akamai (`maxwait`, `<esi:assign>`).
+//! Instructions are found anywhere in a page, which need not be XML; a tag ends at its `>` outside
+//! of quotes. A faulty instruction is left out with a remark, and never costs the text around it.
 
 mod builder;
 mod tag;
@@ -21,36 +20,36 @@ use tag::Tag;
 
 /// Beginnings of instructions.
 const MARKS: [&[u8]; 3] = [b"<esi:", b"</esi:", b"<!--esi"];
-/// A variable longer than this is not one.
+/// Longest variable in bytes; a longer one is text.
 const VARIABLE_BYTES: usize = 1024;
 
 #[derive(Clone, Copy, Debug)]
 enum EsiState {
-    /// So many bytes into `-->`.
+    /// In text; the number counts the matched bytes of `-->`.
     Text(u8),
-    /// In what may be one of [`MARKS`]: the bytes in `held`.
+    /// In a possible mark ([`MARKS`]), whose bytes are in `held`.
     Mark,
-    /// In a tag; its bytes are in `held`.
+    /// In a tag, whose bytes are in `held`.
     Tag { quote: Option<u8>, is_after_equals: bool },
-    /// In a variable; its bytes are in `held`.
+    /// In a variable, whose bytes are in `held`.
     Variable(VariableEndScan),
-    /// In what is left of a tag that is too long.
+    /// In the rest of a tag that exceeds the limit.
     Lost,
-    /// Beyond a limit: all is text.
+    /// Beyond a limit: the rest of the page is text.
     Rest,
 }
 
-/// A parser of this dialect.
+/// State machine of the dialect.
 #[derive(Debug)]
 pub(crate) struct EsiMachine {
     limits: Limits,
     state: EsiState,
-    lines: RemarkCollector,
+    remarks: RemarkCollector,
     builder: Builder,
     held: Vec<u8>,
-    /// Where the bytes in `held` begin.
+    /// Offset of the bytes in `held`.
     held_at: u64,
-    /// All before is among the nodes, if it stays.
+    /// Offset up to which the page has been put into nodes or dropped.
     taken: u64,
     is_in_comment: bool,
     is_found: bool,
@@ -61,7 +60,7 @@ impl EsiMachine {
         Self {
             limits,
             state: EsiState::Text(0),
-            lines: RemarkCollector::new(limits.remarks),
+            remarks: RemarkCollector::new(limits.remarks),
             builder: Builder::new(limits),
             held: Vec::new(),
             held_at: 0,
@@ -78,7 +77,7 @@ impl Machine for EsiMachine {
     }
 
     fn push(&mut self, bytes: &[u8], out: &mut Vec<Node>) {
-        let begin = self.lines.offset();
+        let begin = self.remarks.offset();
         let mut at = 0;
         while at < bytes.len() {
             at += self.skippable(&bytes[at..]);
@@ -90,30 +89,30 @@ impl Machine for EsiMachine {
         if matches!(self.state, EsiState::Text(0) | EsiState::Rest) {
             self.take(begin + bytes.len() as u64);
         }
-        self.lines.end(bytes);
+        self.remarks.end(bytes);
         self.builder.emit(out);
     }
 
     fn finish(mut self: Box<Self>, out: &mut Vec<Node>) -> Remarks {
-        let end = self.lines.offset();
+        let end = self.remarks.offset();
         while let EsiState::Variable(_) = self.state {
             self.release();
         }
         if let EsiState::Tag { .. } | EsiState::Lost = self.state {
-            self.lines.remark(RemarkKind::EndsInTag, self.held_at, end);
+            self.remarks.remark(RemarkKind::EndsInTag, self.held_at, end);
             self.taken = end;
         }
         self.take(end);
         if self.is_in_comment {
-            self.lines.remark(RemarkKind::NotClosed, end, end);
+            self.remarks.remark(RemarkKind::NotClosed, end, end);
         }
-        self.builder.finish(|what| self.lines.remark(what, end, end), out);
-        self.lines.finish()
+        self.builder.finish(|kind| self.remarks.remark(kind, end, end), out);
+        self.remarks.finish()
     }
 }
 
 impl EsiMachine {
-    /// The number of bytes that change nothing.
+    /// Length of the prefix of `bytes` that does not change the state.
     fn skippable(&self, bytes: &[u8]) -> usize {
         let found = match (self.state, self.is_in_comment, self.builder.has_variables()) {
             (EsiState::Text(0), false, false) => Some(search::esi(bytes)),
@@ -162,7 +161,7 @@ impl EsiMachine {
         self.state = state;
     }
 
-    /// All that is held is text. Other than its first byte, it may be the beginning of something.
+    /// Makes text of the held bytes. After the first byte, an instruction may begin in them again.
     fn release(&mut self) {
         self.state = EsiState::Text(0);
         let held = std::mem::take(&mut self.held);
@@ -192,7 +191,7 @@ impl EsiMachine {
         }
     }
 
-    /// An instruction begins with what is held.
+    /// An instruction begins at the held bytes.
     fn begins(&mut self) {
         self.is_found = true;
         self.take(self.held_at);
@@ -203,7 +202,7 @@ impl EsiMachine {
         self.taken = at;
         let is_full = self.builder.is_full();
         if is_full {
-            self.lines.remark(RemarkKind::TooMany, self.held_at, at);
+            self.remarks.remark(RemarkKind::TooMany, self.held_at, at);
         }
         self.state = if is_full { EsiState::Rest } else { EsiState::Text(0) };
     }
@@ -212,14 +211,14 @@ impl EsiMachine {
         self.held.push(byte);
         if byte == b'>' && quote.is_none() {
             let mut held = std::mem::take(&mut self.held);
-            let (lines, from) = (&mut self.lines, self.held_at);
-            self.builder.tag(&Tag::read(&held), |what| lines.remark(what, from, at));
+            let (remarks, from) = (&mut self.remarks, self.held_at);
+            self.builder.tag(&Tag::read(&held), |kind| remarks.remark(kind, from, at));
             held.clear();
             self.held = held;
             return self.ends(at + 1);
         }
         if self.held.len() > self.limits.attribute_bytes {
-            self.lines.remark(RemarkKind::TooLong, self.held_at, at);
+            self.remarks.remark(RemarkKind::TooLong, self.held_at, at);
             self.state = EsiState::Lost;
             return;
         }
@@ -261,7 +260,7 @@ impl EsiMachine {
         }
     }
 
-    /// Text before `at`, and not yet taken, is text.
+    /// Makes text of the bytes up to `at` that were not taken yet.
     fn take(&mut self, at: u64) {
         if self.taken < at {
             self.builder.text(self.taken..at);

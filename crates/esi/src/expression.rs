@@ -1,11 +1,10 @@
-//! Expressions of ESI 1.0: comparisons, `!`, `&`, `|`, parentheses; operands are variables,
-//! numbers, and strings in single quotes.
-//!
-//! Evaluating is linear, and never deeper than the parentheses that were allowed.
+//! Expressions of ESI 1.0: comparisons, `!`, `&`, `|` and parentheses over variables, numbers and
+//! strings in single quotes. Evaluation is linear, and never recurses deeper than the permitted
+//! parentheses.
 
 use crate::variable::{self, Variable};
 
-/// A condition.
+/// A parsed expression.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Expression {
     Any(Vec<Self>),
@@ -15,7 +14,7 @@ pub(crate) enum Expression {
     Is(Operand),
 }
 
-/// A value in it.
+/// A value in an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Operand {
     Literal(Box<[u8]>),
@@ -32,7 +31,7 @@ pub(crate) enum Comparison {
     Greater,
 }
 
-/// Longer ones come before their beginnings.
+/// Longer operators precede their prefixes.
 const COMPARISONS: [(&[u8], Comparison); 6] = [
     (b"==", Comparison::Equal),
     (b"!=", Comparison::NotEqual),
@@ -43,7 +42,7 @@ const COMPARISONS: [(&[u8], Comparison); 6] = [
 ];
 
 impl Expression {
-    /// Reads an expression with at most `nesting` open parentheses; `None` if it is not one.
+    /// Parses an expression with at most `nesting` open parentheses; `None` if it is malformed.
     pub(crate) fn read(text: &[u8], nesting: usize) -> Option<Self> {
         let mut reader = Reader { rest: text, nesting };
         let expression = reader.any()?;
@@ -51,7 +50,7 @@ impl Expression {
         reader.rest.is_empty().then_some(expression)
     }
 
-    /// Tells whether it holds, for what variables come to.
+    /// Returns true if the expression holds; `value` gives the values of variables.
     pub(crate) fn holds<'v>(&'v self, value: &impl Fn(&'v Variable) -> Option<Vec<u8>>) -> bool {
         match self {
             Self::Any(all) => all.iter().any(|one| one.holds(value)),
@@ -63,7 +62,7 @@ impl Expression {
                 };
                 operand.value(value).as_ref().is_some_and(is_true)
             }
-            // The note: with an operand that is empty or undefined, an expression is false.
+            // In the note, an expression with an empty or undefined operand is false.
             Self::Compare(left, comparison, right) => {
                 let of = |operand: &'v Operand| operand.value(value).filter(|v| !v.is_empty());
                 of(left).zip(of(right)).is_some_and(|(l, r)| comparison.holds(&l, &r))
@@ -100,7 +99,7 @@ impl Operand {
 }
 
 impl Comparison {
-    /// Two numbers are compared as numbers, all else as strings of bytes.
+    /// Compares two numbers by value, other operands as byte strings.
     fn holds(self, left: &[u8], right: &[u8]) -> bool {
         let order = match (number(left), number(right)) {
             (Some(left), Some(right)) => left.partial_cmp(&right),
@@ -117,7 +116,7 @@ impl Comparison {
     }
 }
 
-/// A decimal number, with a sign and a fraction.
+/// Parses a decimal number with sign and fraction.
 fn number(text: &[u8]) -> Option<f64> {
     let is_number = |byte: &u8| byte.is_ascii_digit() || b"+-.".contains(byte);
     if !text.iter().all(is_number) {
@@ -136,7 +135,7 @@ impl Reader<'_> {
         self.rest = self.rest.trim_ascii_start();
     }
 
-    /// Takes `sign`, written once or twice.
+    /// Skips `sign`, which may be doubled. Returns true if it was there.
     fn takes(&mut self, sign: u8) -> bool {
         self.space();
         match self.rest {

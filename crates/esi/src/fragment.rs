@@ -1,17 +1,18 @@
-//! Fragments that a page asks for, and what a page comes to.
+//! Fragment of a page, and the resolved nodes that a response is assembled from. Nothing is fetched
+//! here.
 
 use std::ops::Range;
 
 use crate::address::{self, AddressRules, FragmentTarget, target};
 use crate::variable::Template;
 
-/// A page's wish for the case that a fragment fails.
+/// The page's instruction for a fragment that fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OnError {
-    /// It says nothing.
+    /// The page has none.
     #[default]
     Unsaid,
-    /// The page fails with the fragment.
+    /// The page fails too.
     Fail,
     /// The fragment is left out.
     Continue,
@@ -20,25 +21,25 @@ pub enum OnError {
 /// A fragment to fetch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fragment {
-    /// Its address as written, entities decoded and variables expanded.
+    /// Address as written, with entities decoded and variables expanded.
     pub src: Vec<u8>,
-    /// The address to try if that fails.
+    /// Address to try if `src` fails.
     pub alt: Option<Vec<u8>>,
-    /// The page's wish if both fail.
+    /// Instruction for the case that both fail.
     pub onerror: OnError,
-    /// `maxwait`: the time in milliseconds that the page waits for it.
+    /// `maxwait`: milliseconds that the page waits for the fragment.
     pub maxwait_ms: Option<u64>,
-    /// SSI's `stub`: what takes its place if it is empty or fails.
+    /// SSI's `stub`: nodes that replace an empty or failed fragment.
     pub stub: Option<Vec<ResolvedNode>>,
-    /// SSI's `wait`: what follows is only evaluated, and fetched, when it has come.
+    /// SSI's `wait`: the nodes behind are resolved only when the fragment has arrived.
     pub wait: bool,
-    /// SSI's `set`: it is not sent, but becomes the value of this variable.
+    /// SSI's `set`: the body is not sent, but becomes the value of this variable.
     pub set: Option<Vec<u8>>,
     pub(crate) rules: AddressRules,
 }
 
 impl Fragment {
-    /// The request for it, from a page whose request was for `base` (a path, with its query).
+    /// The request for the fragment; `base` is path and query of the page's request.
     pub fn target(&self, base: &[u8]) -> FragmentTarget {
         target(&self.src, base, self.rules)
     }
@@ -50,7 +51,7 @@ impl Fragment {
     }
 }
 
-/// One piece of what a page comes to.
+/// One node of a resolved page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResolvedNode {
     /// Bytes of the page, by their offsets.
@@ -59,24 +60,24 @@ pub enum ResolvedNode {
     Bytes(Vec<u8>),
     /// A fragment.
     Include(Box<Fragment>),
-    /// One of two lists.
+    /// Two alternatives.
     Try {
-        /// Takes the place if all its fragments come.
+        /// Sent if all its fragments succeed.
         attempt: Vec<Self>,
-        /// Takes the place otherwise.
+        /// Sent otherwise.
         except: Vec<Self>,
     },
 }
 
-/// An include in a page.
+/// An include as it stands in a page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Include {
     pub(crate) fragment: Box<Fragment>,
-    /// Addresses with variables in them.
+    /// The addresses, if they have variables.
     pub(crate) open: Option<Box<AddressTemplates>>,
 }
 
-/// Addresses that are not the same for every request.
+/// Addresses with variables, which differ between requests.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AddressTemplates {
     pub(crate) src: Template,
@@ -84,12 +85,12 @@ pub(crate) struct AddressTemplates {
 }
 
 impl Include {
-    /// An include of a fragment that has its addresses.
+    /// An include whose addresses have no variables.
     pub(crate) fn fixed(fragment: Fragment) -> Self {
         Self { fragment: Box::new(fragment), open: None }
     }
 
-    /// An include of a fragment with these addresses.
+    /// An include with these address templates.
     pub(crate) fn new(mut fragment: Fragment, src: Template, alt: Option<Template>) -> Self {
         let fixed_alt = alt.as_ref().map(Template::literal);
         match (src.literal(), fixed_alt) {

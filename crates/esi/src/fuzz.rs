@@ -1,5 +1,5 @@
-//! Entry points for fuzzing: each hands arbitrary bytes to one part and checks what must hold of
-//! any result. They panic when it does not; nothing else calls them but tests.
+//! Fuzzing entry points of the crate: each feeds arbitrary bytes to one part, and panics if the
+//! result breaks an invariant. Only fuzz targets and tests call them.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -20,10 +20,10 @@ const LIMITS: Limits = Limits {
     remarks: 20,
 };
 
-/// The request is part of what is hostile: each of its fields is the same bytes.
+/// A request under the fuzzer's control: each of its fields holds the fuzzer's bytes.
 struct HostileRequest<'h> {
     request: &'h [u8],
-    /// The page, where its text does not stay.
+    /// The page, for runs in which ranges do not stay valid.
     page: Option<&'h [u8]>,
 }
 
@@ -73,8 +73,8 @@ fn dialect(byte: u8) -> Dialect {
     }
 }
 
-/// A page comes to the same nodes and remarks however it is cut, and its text lies in it, in order.
-/// The first byte says which dialect, the second how it is cut.
+/// Nodes and remarks do not depend on how the page is cut, and text nodes are ranges in order. The
+/// first byte selects the dialect, the second the cuts.
 pub fn parser(data: &[u8]) {
     let [first, cut, page @ ..] = data else { return };
     let dialect = dialect(*first);
@@ -107,8 +107,8 @@ pub fn parser(data: &[u8]) {
     }
 }
 
-/// The operations of a page lie in it, and no address has what ends a line. The first byte says
-/// which dialect, the second how many of the next bytes are the request's.
+/// Resolved ranges lie within the page, and addresses hold no line end. The first byte selects the
+/// dialect, the second how many of the next bytes become the request's.
 pub fn executor(data: &[u8]) {
     let [first, split, rest @ ..] = data else { return };
     let (request, page) = rest.split_at(usize::from(*split).min(rest.len()));
@@ -123,7 +123,7 @@ pub fn executor(data: &[u8]) {
     let Ok(resolved) = resolved else { return };
     assert_eq!(resolved, ops);
     check(&ops, page.len() as u64, dialect);
-    // Where ranges are not enough, bytes take their place.
+    // With `page` set, bytes replace ranges.
     let held = document.resolve(&HostileRequest { page: Some(page), ..env }).expect("as many");
     assert_eq!(held, ops.into_iter().map(|op| in_bytes(op, page)).collect::<Vec<_>>());
 }

@@ -1,15 +1,13 @@
-//! Pages that carry instructions to the cache in front of them: Edge Side Includes (ESI 1.0), as
-//! its note has them and as Varnish has them, and server-side includes as nginx has them.
+//! Pages with instructions for the cache: Edge Side Includes (ESI 1.0), in full or as in Varnish,
+//! and nginx's server-side includes.
 //!
-//! Pure: no sockets, no clock, no tasks, and nothing is fetched. It never copies the text of a
-//! page, never takes time that grows faster than the page, and never recurses deeper than a limit.
+//! Pure: no sockets, clock or tasks, and it never fetches. It never copies a page's text, takes
+//! time linear in the page, and recurses to a fixed depth at most.
 //!
-//! A page is parsed once, when it is stored: [`Parser`] takes its bytes as they come, or
-//! [`Document::parse`] all of them, and the result is a list of [`Node`]s in which text is a range
-//! of offsets. For each request, [`Document::resolve`] (or a [`Run`], node by node) makes [`Op`]s
-//! of them: what to send, in order, and which fragments to fetch.
-//!
-//! Decision 23 in `docs/decisions` says why it is so.
+//! A page is parsed once, when it is stored. Begin with [`Parser`] (bytes as they come) or
+//! [`Document::parse`] (a whole page): both give [`Node`]s, in which text is a range of offsets.
+//! For each request, [`Document::resolve`] or a [`PageResolver`] gives [`ResolvedNode`]s: the bytes
+//! to send and the fragments to fetch, in order. Decision 23 in `docs/decisions` has the reasons.
 
 mod address;
 mod attribute;

@@ -1,26 +1,26 @@
-//! Bounds of what a page may hold and come to.
+//! Limits of parsing and resolving a page. Nothing that a page can enlarge is without one.
 
-/// Bounds of a page and of what it comes to. What is beyond them is left out, and remarked.
+/// Limits of one page. Parts beyond a limit are left out, with a remark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Most instructions and pieces of text between them, in a page; most operations it comes to.
+    /// Most nodes of a page, and most nodes that it resolves to.
     pub nodes: usize,
-    /// Most elements open at once.
+    /// Most open elements.
     pub nesting: usize,
-    /// Most bytes of one tag with all its attributes.
+    /// Most bytes of one tag with its attributes.
     pub attribute_bytes: usize,
-    /// Most bytes of what variables come to, in one attribute or one variable that is set.
+    /// Most bytes of one attribute or variable after expansion.
     pub value_bytes: usize,
-    /// Most variables that a page sets, blocks and inline fragments that it names.
+    /// Most variables that a page sets, and most blocks and inline fragments that it names.
     pub names: usize,
     /// Most regular expressions in a page.
     pub patterns: usize,
-    /// Most remarks that are kept in words. All are counted.
+    /// Most remarks that are stored. Beyond them remarks are only counted.
     pub remarks: usize,
 }
 
 impl Default for Limits {
-    /// Room for any page that people write.
+    /// Enough for pages that people write.
     fn default() -> Self {
         Self {
             nodes: 10_000,

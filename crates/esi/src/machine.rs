@@ -1,4 +1,4 @@
-//! The parser of one dialect, as that of all dialects knows it.
+//! State machine of one dialect's parser, as [`crate::Parser`] drives it. Each byte is pushed once.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The tree of a page.
+//! Node of a parsed page, and the tree of them. Text is a range of the page and never a copy.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::fragment::Include;
 use crate::ssi::Command;
 use crate::variable::{Template, Variable};
 
-/// One piece of a page.
+/// One node of a page.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Node {
     /// Bytes of the page, by their offsets.
@@ -22,28 +22,28 @@ pub enum Node {
     Choose(Box<[Branch]>),
     /// `<esi:try>`
     Try {
-        /// Takes the place if all its fragments come.
+        /// Sent if all its fragments succeed.
         attempt: Box<[Self]>,
-        /// Takes the place otherwise.
+        /// Sent otherwise.
         except: Box<[Self]>,
     },
-    /// A variable in `<esi:vars>`. What the request says is text in the page, and no markup.
+    /// A variable in `<esi:vars>`. Values from the request are escaped as text of HTML.
     Variable(Box<Variable>),
     /// `<esi:vars name=...>`
     Template(Box<Template>),
     /// `<esi:assign>`
     Assign {
-        /// The variable's name.
+        /// Name of the variable.
         name: Box<[u8]>,
-        /// Its value.
+        /// Value of the variable.
         value: Box<Template>,
     },
-    /// `<esi:inline>`, or SSI's block: a fragment within the page. It is sent where it is asked
-    /// for.
+    /// `<esi:inline>`, or SSI's block: a fragment that the page itself holds. It is sent where an
+    /// include names it.
     Inline {
-        /// Its address, or the block's name.
+        /// Address of the fragment, or name of the block.
         name: Box<[u8]>,
-        /// Its content.
+        /// Content of the fragment.
         nodes: Arc<[Self]>,
     },
     /// A command of SSI.
@@ -51,8 +51,8 @@ pub enum Node {
 }
 
 impl Node {
-    /// The same with bytes in the place of all ranges: what a fragment within the page is needed
-    /// for may follow it.
+    /// The node with bytes in place of all ranges, for a fragment that may be included after the
+    /// page's text is gone.
     pub(crate) fn with_owned_text(&self, text: &dyn PageText) -> Self {
         let all = |nodes: &[Self]| {
             nodes.iter().map(|node| node.with_owned_text(text)).collect::<Vec<_>>()
@@ -77,15 +77,15 @@ impl Node {
 /// One branch of a choice.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Branch {
-    /// `None`: it is taken if no other is.
+    /// Condition; `None` for the branch that is taken if no other is.
     pub(crate) test: Option<Test>,
     pub(crate) nodes: Vec<Node>,
 }
 
-/// A branch's condition.
+/// Condition of a branch.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Test {
-    /// It is not one, and never holds.
+    /// A malformed condition, which never holds.
     Never,
     Esi(Expression),
 }
@@ -122,7 +122,7 @@ fn memory(nodes: &[Node]) -> usize {
     size_of_val(nodes) + nodes.iter().map(Node::memory).sum::<usize>()
 }
 
-/// Joins the last two nodes if they are text without a gap between.
+/// Joins the last two nodes if they are adjacent text.
 pub(crate) fn join_last(nodes: &mut Vec<Node>) {
     if let [.., Node::Text(before), Node::Text(last)] = &mut nodes[..]
         && before.end == last.start
@@ -132,7 +132,7 @@ pub(crate) fn join_last(nodes: &mut Vec<Node>) {
     }
 }
 
-/// Joins ranges of text that follow each other without a gap.
+/// Joins adjacent ranges of text.
 pub(crate) fn join(nodes: &mut Vec<Node>) {
     nodes.dedup_by(|next, before| match (next, before) {
         (Node::Text(next), Node::Text(before)) if before.end == next.start => {

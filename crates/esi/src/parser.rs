@@ -1,4 +1,5 @@
-//! The parser of all dialects: bytes in as they come, nodes out as soon as they are known.
+//! Parser of all dialects: bytes in as they come, nodes out as soon as they are complete. It never
+//! waits for the whole page.
 
 use crate::document::Document;
 use crate::esi::EsiMachine;
@@ -12,16 +13,16 @@ use crate::varnish::{VarnishMachine, VarnishRules};
 /// The language of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
-    /// The part of ESI that Varnish has, with its rules for what is XML.
+    /// Varnish's part of ESI, with its rules for XML.
     Varnish(VarnishRules),
-    /// ESI 1.0 as its note has it.
+    /// ESI 1.0 as in the W3C's note.
     Esi,
-    /// Server-side includes as nginx has them.
+    /// Server-side includes as in nginx.
     Ssi,
 }
 
-/// Reads a page in pieces, as they come. The result does not depend on where it is cut, other than
-/// that a range of text may come in parts.
+/// Parser of a page in pieces. The nodes do not depend on the cuts, except that text may come in
+/// several ranges.
 ///
 /// Order of calls: [`Parser::push`] any number of times, then [`Parser::finish`].
 #[derive(Debug)]
@@ -37,30 +38,30 @@ impl Parser {
         })
     }
 
-    /// Takes the next bytes of the page. Nodes that stand in no other node are appended to `out` as
-    /// soon as they are known; text that is no instruction is known at once.
+    /// Takes the next bytes of the page. Appends finished top-level nodes to `out`; text is
+    /// finished at once.
     pub fn push(&mut self, bytes: &[u8], out: &mut Vec<Node>) {
         self.0.push(bytes, out);
     }
 
-    /// Ends the page: appends what is left of it, and gives all that was remarked.
+    /// Ends the page: appends the last nodes, and returns all remarks.
     pub fn finish(self, out: &mut Vec<Node>) -> Remarks {
         self.0.finish(out)
     }
 
-    /// Tells whether an instruction was found so far.
+    /// Returns true if an instruction was found so far.
     pub fn has_instructions(&self) -> bool {
         self.0.has_instructions()
     }
 }
 
 impl Document {
-    /// Reads a whole page.
+    /// Parses a whole page.
     pub fn parse(page: &[u8], dialect: Dialect, limits: Limits) -> Self {
         Self::read([page], dialect, limits)
     }
 
-    /// Reads a whole page that is there in pieces.
+    /// Parses a page whose pieces are all present.
     pub fn read<'p>(
         page: impl IntoIterator<Item = &'p [u8]>,
         dialect: Dialect,
@@ -69,7 +70,7 @@ impl Document {
         let mut nodes = Vec::new();
         let mut parser = Parser::new(dialect, limits);
         page.into_iter().for_each(|piece| parser.push(piece, &mut nodes));
-        // The end of a page may still bring its first: then it brings a node, too.
+        // The first instruction may be found at the page's end; then the parser appends a node.
         let had = parser.has_instructions();
         let remarks = parser.finish(&mut nodes);
         let is_plain = !had && nodes.iter().all(|node| matches!(node, Node::Text(_)));

@@ -1,53 +1,53 @@
-//! Faults of a page, as its author should hear of them.
+//! Remark on a fault in a page, for its author. A remark never fails the page.
 
 use std::fmt;
 
-/// A fault in a page.
+/// Kind of fault in a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RemarkKind {
-    /// Varnish: the page does not begin like XML, so nothing was looked for.
+    /// Varnish: the page does not begin like XML, so it was not parsed.
     NotXml,
-    /// Varnish: it begins with the mark of UTF-8, so nothing was looked for.
+    /// Varnish: the page begins with a byte order mark, so it was not parsed.
     ByteOrderMark,
-    /// It ends within a tag, comment or section.
+    /// The page ends within a tag, comment or section.
     EndsInTag,
-    /// An element that ESI does not know.
+    /// An unknown ESI element.
     Unknown,
-    /// An element inside `<esi:remove>`, where none may be.
+    /// `<esi:include>` inside `<esi:remove>`, where no element may be.
     IncludeInRemove,
-    /// Beside it.
+    /// `<esi:comment>` inside `<esi:remove>`.
     CommentInRemove,
     /// `<!--esi` inside `<esi:remove>`.
     EsiInRemove,
-    /// An end tag of an element that has none.
+    /// `</esi:include>`, which does not exist.
     IncludeEnd,
-    /// Beside it.
+    /// `</esi:comment>`, which does not exist.
     CommentEnd,
-    /// A comment that does not end with its tag.
+    /// `<esi:comment>` without its final `/`.
     CommentOpen,
     /// An include without an address.
     NoSrc,
-    /// An include with two.
+    /// An include with two addresses.
     TwoSrc,
     /// White space in an address.
     SpaceInSrc,
     /// An address without a path.
     BadSrc,
-    /// An include that does not end with its tag: it counts all the same.
+    /// An include without its final `/`; it is still executed.
     IncludeOpen,
-    /// Varnish: an address with `https:`, left out.
+    /// Varnish: an include of an `https:` address, which is left out.
     HttpsIgnored,
-    /// Varnish: an address with `https:`, fetched without TLS.
+    /// Varnish: an include of an `https:` address, which is fetched without TLS.
     HttpsAsHttp,
     /// `<esi:remove/>`.
     EmptyRemove,
     /// `<esi:remove>` within another.
     RemoveTwice,
-    /// An end of `<esi:remove>` without its beginning.
+    /// `</esi:remove>` without `<esi:remove>`.
     RemoveNotOpen,
     /// Text between an attribute's value and the next name.
     AttributeStart,
-    /// A byte that no name of an attribute has.
+    /// A byte that is not allowed in an attribute's name.
     AttributeName,
     /// White space where an attribute's value should begin.
     AttributeDelimiter,
@@ -55,19 +55,19 @@ pub enum RemarkKind {
     AttributeEnd,
     /// A `/` that does not end its tag.
     Slash,
-    /// An element or a block that is not closed.
+    /// An element or block that is not closed.
     NotClosed,
-    /// An end tag without its beginning.
+    /// An end tag without its element.
     NotOpen,
     /// A branch outside of its choice or attempt.
     Misplaced,
-    /// More open elements than [`crate::Limits::nesting`]: the content goes.
+    /// More open elements than [`crate::Limits::nesting`]; the content is dropped.
     TooDeep,
-    /// A condition that is no expression: it never holds.
+    /// A malformed condition, which never holds.
     BadTest,
-    /// An inline fragment or an assignment without its name or value.
+    /// An inline fragment or assignment without name or value.
     NoName,
-    /// A command of SSI that cannot be carried out.
+    /// An SSI command that cannot be executed.
     BadCommand,
     /// More instructions than [`crate::Limits::nodes`].
     TooMany,
@@ -76,7 +76,7 @@ pub enum RemarkKind {
 }
 
 impl RemarkKind {
-    /// The text of it. Those that Varnish knows have Varnish's words.
+    /// Text of the remark; in Varnish's wording where Varnish has such a remark.
     pub const fn text(self) -> &'static str {
         match self {
             Self::NotXml => {
@@ -114,16 +114,16 @@ impl RemarkKind {
             Self::TooDeep => "more open elements than the limit",
             Self::BadTest => "a test that is no expression",
             Self::NoName => "an element without its name or value",
-            Self::BadCommand => "a command that cannot be carried out",
+            Self::BadCommand => "a command that cannot be executed",
             Self::TooMany => "more instructions than the limit",
             Self::TooLong => "a tag longer than the limit",
         }
     }
 
-    /// Its weight: those that Varnish warns of, and those that it does not count.
-    const fn weight(self) -> RemarkSeverity {
+    /// Severity of the remark, as in Varnish.
+    const fn severity(self) -> RemarkSeverity {
         match self {
-            Self::NotXml | Self::ByteOrderMark => RemarkSeverity::Said,
+            Self::NotXml | Self::ByteOrderMark => RemarkSeverity::Note,
             Self::IncludeOpen | Self::HttpsIgnored | Self::HttpsAsHttp => RemarkSeverity::Warning,
             _ => RemarkSeverity::Error,
         }
@@ -132,36 +132,36 @@ impl RemarkKind {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum RemarkSeverity {
-    Said,
+    Note,
     Warning,
     Error,
 }
 
-/// One remark.
+/// A remark on one place of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Remark {
-    /// The offset in the page. In Varnish's dialect, what was left of the page is from here on: the
-    /// beginning of the tag, or of the `<esi:remove>` around it.
+    /// Offset in the page. In Varnish's dialect it is the beginning of the dropped text: of the
+    /// tag, or of the `<esi:remove>` around it.
     pub offset: u64,
-    /// The line, from 1, at which it was noticed.
+    /// Line in which the fault was found, from 1.
     pub line: u64,
-    /// The fault.
-    pub what: RemarkKind,
+    /// Kind of fault.
+    pub kind: RemarkKind,
 }
 
 impl fmt::Display for Remark {
-    /// As varnishd logs it under `ESI_xmlerror`.
+    /// The line that varnishd logs with the tag `ESI_xmlerror`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { offset, what, .. } = self;
-        match what.weight() {
-            RemarkSeverity::Said => f.write_str(what.text()),
-            RemarkSeverity::Warning => write!(f, "WARN after {offset} {}", what.text()),
-            RemarkSeverity::Error => write!(f, "ERR after {offset} {}", what.text()),
+        let Self { offset, kind, .. } = self;
+        match kind.severity() {
+            RemarkSeverity::Note => f.write_str(kind.text()),
+            RemarkSeverity::Warning => write!(f, "WARN after {offset} {}", kind.text()),
+            RemarkSeverity::Error => write!(f, "ERR after {offset} {}", kind.text()),
         }
     }
 }
 
-/// Remarks on a page.
+/// All remarks on a page, and their counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Remarks {
     list: Vec<Remark>,
@@ -170,17 +170,17 @@ pub struct Remarks {
 }
 
 impl Remarks {
-    /// Those that are kept in words, in the order of the page.
+    /// The stored remarks, in the order of the page.
     pub fn list(&self) -> &[Remark] {
         &self.list
     }
 
-    /// The number of errors: Varnish's counter `esi_errors`.
+    /// Number of errors, for Varnish's counter `esi_errors`.
     pub const fn errors(&self) -> u64 {
         self.errors
     }
 
-    /// The number of warnings: Varnish's counter `esi_warnings`.
+    /// Number of warnings, for Varnish's counter `esi_warnings`.
     pub const fn warnings(&self) -> u64 {
         self.warnings
     }
@@ -190,8 +190,8 @@ impl Remarks {
     }
 
     pub(crate) fn add(&mut self, remark: Remark, most: usize) {
-        match remark.what.weight() {
-            RemarkSeverity::Said => {}
+        match remark.kind.severity() {
+            RemarkSeverity::Note => {}
             RemarkSeverity::Warning => self.warnings += 1,
             RemarkSeverity::Error => self.errors += 1,
         }

@@ -1,15 +1,16 @@
-//! Lines of a page that comes in pieces.
+//! Collector of remarks that numbers their lines, while a page comes in pieces. It never counts a
+//! byte twice.
 
 use crate::remark::{Remark, RemarkKind, Remarks};
 
-/// Remarks on a page, and where in it the parser stands.
+/// Remarks so far, and the parser's position.
 #[derive(Debug, Default)]
 pub(crate) struct RemarkCollector {
-    /// Offset of the piece, and the number of lines that have ended before it.
+    /// Offset of the current piece; `ended` counts the lines that ended before it.
     begin: u64,
     ended: u64,
     remarks: Remarks,
-    /// Remarks that have their lines. The others have the offset where they were noticed instead.
+    /// Number of remarks with a line. The others hold an offset in `line` until the piece ends.
     numbered: usize,
     most: usize,
 }
@@ -19,17 +20,17 @@ impl RemarkCollector {
         Self { most, ..Self::default() }
     }
 
-    /// The offset of the piece that is being read.
+    /// Offset of the current piece.
     pub(crate) const fn offset(&self) -> u64 {
         self.begin
     }
 
-    /// Remarks on what is `from` an offset on, noticed at `at`.
-    pub(crate) fn remark(&mut self, what: RemarkKind, from: u64, at: u64) {
-        self.remarks.add(Remark { offset: from, line: at, what }, self.most);
+    /// Adds a remark on the text at offset `from`, found at offset `at`.
+    pub(crate) fn remark(&mut self, kind: RemarkKind, from: u64, at: u64) {
+        self.remarks.add(Remark { offset: from, line: at, kind }, self.most);
     }
 
-    /// Ends a piece.
+    /// Ends a piece: numbers the lines of its remarks.
     pub(crate) fn end(&mut self, bytes: &[u8]) {
         let mut counted = 0;
         for remark in self.remarks.list_mut().iter_mut().skip(self.numbered) {

@@ -1,4 +1,4 @@
-//! A page's way to what it comes to, for one request.
+//! Resolution of a page's nodes for one request. It never sends or fetches.
 
 mod esi;
 mod ssi;
@@ -20,14 +20,14 @@ use self::ssi::{CommandContext, Outcome};
 use self::value_piece::{Author, Purpose, ValuePiece, write_value};
 use self::values::Values;
 
-/// The state of one request's way through a page: what the page has set so far. Nodes are resolved
-/// in the order of the page.
+/// Resolver of a page for one request: the variables and blocks that the page has set so far. Nodes
+/// must be resolved in the order of the page.
 #[derive(Debug)]
 pub struct PageResolver {
     limits: Limits,
-    /// Nodes that were resolved, other than text of the page itself.
+    /// Resolved nodes, without text of the page itself.
     count: usize,
-    /// Inline fragments or blocks that are being resolved within each other.
+    /// Depth of inline fragments or blocks within each other.
     depth: usize,
     values: Values,
     inlines: BTreeMap<Box<[u8]>, Arc<[Node]>>,
@@ -35,7 +35,7 @@ pub struct PageResolver {
 }
 
 impl PageResolver {
-    /// A run at the beginning of a page.
+    /// A resolver at the beginning of a page.
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
@@ -47,16 +47,16 @@ impl PageResolver {
         }
     }
 
-    /// Sets a variable: that of a fragment with [`Fragment::set`], to its body. A page whose
-    /// fragments set variables has to be resolved node by node, each after the fragments before it.
+    /// Sets the variable of a fragment with [`Fragment::set`] to the fragment's body. Such a page
+    /// has to be resolved node by node, each after the fragments before it have arrived.
     pub fn assign(&mut self, name: &[u8], value: Vec<u8>) {
         self.values.assign(name, value);
     }
 
-    /// Appends what a node comes to.
+    /// Appends the resolved form of a node.
     ///
     /// # Errors
-    /// The page comes to more than the limits allow.
+    /// If the page exceeds a limit.
     pub fn resolve(
         &mut self,
         node: &Node,
@@ -78,8 +78,8 @@ impl PageResolver {
                 let taken = branches.iter().find(|branch| match &branch.test {
                     None | Some(Test::Never) => false,
                     Some(Test::Esi(test)) => {
-                        let words = |variable| esi::words(variable, &self.values, env);
-                        test.holds(&|variable| Some(write_value(words(variable)?, Purpose::Test)))
+                        let pieces = |variable| esi::pieces(variable, &self.values, env);
+                        test.holds(&|variable| Some(write_value(pieces(variable)?, Purpose::Test)))
                     }
                 });
                 let taken = taken.or_else(|| branches.iter().find(|branch| branch.test.is_none()));
@@ -94,15 +94,15 @@ impl PageResolver {
                 ops.push(ResolvedNode::Try { attempt: first, except: second });
             }
             Node::Variable(variable) => {
-                let words = esi::words(variable, &self.values, env).unwrap_or_default();
-                bytes(write_value(words, Purpose::Page), ops);
+                let pieces = esi::pieces(variable, &self.values, env).unwrap_or_default();
+                bytes(write_value(pieces, Purpose::Page), ops);
             }
             Node::Template(template) => {
                 bytes(write_value(self.expanded(template, env), Purpose::Page), ops);
             }
             Node::Assign { name, value } => {
-                let words = self.expanded(value, env);
-                self.values.assign_words(name, words);
+                let pieces = self.expanded(value, env);
+                self.values.assign_pieces(name, pieces);
             }
             Node::Inline { name, nodes } => {
                 if self.inlines.len() < self.limits.names && !self.inlines.contains_key(name) {
@@ -118,7 +118,7 @@ impl PageResolver {
         Ok(())
     }
 
-    /// Carries out a command of SSI.
+    /// Executes a command of SSI.
     fn command(
         &mut self,
         command: &Kind,
@@ -140,13 +140,13 @@ impl PageResolver {
         Ok(())
     }
 
-    /// The operations of a block in the place of a fragment.
+    /// The resolved nodes of a block that stands in for a fragment.
     fn stub(
         &mut self,
         block: Option<Arc<[Node]>>,
         env: &dyn Environment,
     ) -> Result<Option<Vec<ResolvedNode>>, Error> {
-        // A stub's own includes have none: so no stub is within itself.
+        // An include within a stub has no stub, so a stub never contains itself.
         let Some(nodes) = block.filter(|_| self.depth == 0) else { return Ok(None) };
         self.depth += 1;
         let mut stub = Vec::new();
@@ -164,7 +164,7 @@ impl PageResolver {
         nodes.iter().try_for_each(|node| self.resolve(node, env, ops))
     }
 
-    /// Counts a node. What the page repeats by its inline fragments counts each time.
+    /// Counts a node. Nodes of an inline fragment count each time it is included.
     fn counted(&mut self, node: &Node) -> Result<(), Error> {
         if self.depth > 0 || !matches!(node, Node::Text(_)) {
             self.count += 1;
@@ -183,8 +183,8 @@ impl PageResolver {
             None => (*include.fragment).clone(),
             Some(open) => {
                 let address = |template| {
-                    let words = self.expanded(template, env);
-                    crate::address::safe(&write_value(words, Purpose::Address))
+                    let pieces = self.expanded(template, env);
+                    crate::address::safe(&write_value(pieces, Purpose::Address))
                 };
                 let (src, alt) = (address(&open.src), open.alt.as_ref().map(address));
                 Fragment { src, alt, ..(*include.fragment).clone() }
@@ -205,22 +205,22 @@ impl PageResolver {
         }
     }
 
-    /// The pieces of a text with its variables' values, as many bytes as a value may have.
+    /// The pieces of a text with its variables expanded, up to the limit of a value.
     fn expanded(&self, template: &Template, env: &dyn Environment) -> Vec<ValuePiece> {
         let (mut out, mut left) = (Vec::new(), self.limits.value_bytes);
         for part in &template.0 {
-            let words = match part {
+            let pieces = match part {
                 TemplatePart::Literal(text) => {
                     vec![ValuePiece { author: Author::Page, text: text.to_vec() }]
                 }
                 TemplatePart::Variable(variable) => {
-                    esi::words(variable, &self.values, env).unwrap_or_default()
+                    esi::pieces(variable, &self.values, env).unwrap_or_default()
                 }
             };
-            for mut word in words {
-                word.text.truncate(left);
-                left -= word.text.len();
-                out.push(word);
+            for mut piece in pieces {
+                piece.text.truncate(left);
+                left -= piece.text.len();
+                out.push(piece);
             }
         }
         out

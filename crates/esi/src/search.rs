@@ -1,32 +1,32 @@
-//! The search for the next place of a page where an instruction may begin.
+//! Search for the next place of a page where an instruction may begin. Its time is linear in the
+//! page.
 
 use memchr::memmem;
 
-/// Bytes at the end of a piece that may be the beginning of any mark.
+/// Bytes at the end of a piece that may be an incomplete mark.
 const TAIL: usize = 9;
 
-/// Places in one piece of a page, each searched for once.
+/// Cached positions of the next tag and section in one piece.
 #[derive(Debug, Default)]
 pub(crate) struct InstructionSearch {
     tag: Option<usize>,
     section: Option<usize>,
 }
 
-/// State of Varnish's reading at a place.
+/// Varnish's reading of a position: in text, or in a foreign tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MarkupContext {
     Text,
-    /// In a tag of others.
+    /// In a tag that is not ESI's.
     Other,
 }
 
 impl InstructionSearch {
-    /// Where to read on, byte by byte, from a place in text, and what stands there: the next
-    /// beginning of an instruction, a comment or a section, or the end of the piece. What is before
-    /// is text and tags of others.
+    /// The position from which to read byte by byte, and its context. It is the next beginning of
+    /// an instruction, comment or section, or the end of the piece; text and foreign tags are
+    /// skipped.
     ///
-    /// After a `>` there is always text, be it in a tag or not: so only what follows the last one
-    /// tells what the place is in.
+    /// A `>` always returns to text. So the bytes behind the last one decide the context.
     pub(crate) fn next(&mut self, bytes: &[u8], from: usize) -> Option<(usize, MarkupContext)> {
         let tail = bytes.len().saturating_sub(TAIL);
         let tag = cached(&mut self.tag, from, || tag(bytes, from));
@@ -67,7 +67,7 @@ fn section(bytes: &[u8], from: usize) -> usize {
     found.unwrap_or(bytes.len())
 }
 
-/// The next place where one of ESI's marks may begin, be it in a tag or not.
+/// The next position where one of ESI's marks may begin, inside a tag or outside.
 pub(crate) fn esi(bytes: &[u8]) -> usize {
     let found = memmem::find_iter(bytes, b"esi").find_map(|at| {
         let before = &bytes[..at];
@@ -77,12 +77,12 @@ pub(crate) fn esi(bytes: &[u8]) -> usize {
     found.unwrap_or_else(|| tail(bytes))
 }
 
-/// The next place where SSI's mark may begin.
+/// The next position where SSI's mark may begin.
 pub(crate) fn ssi(bytes: &[u8]) -> usize {
     memmem::find(bytes, b"<!--#").unwrap_or_else(|| tail(bytes))
 }
 
-/// The first `<` at the end of a piece: its mark may go on in the next.
+/// The first `<` at the end of a piece, whose mark may continue in the next piece.
 fn tail(bytes: &[u8]) -> usize {
     let begin = bytes.len().saturating_sub(TAIL);
     memchr::memchr(b'<', &bytes[begin..]).map_or(bytes.len(), |at| begin + at)

@@ -1,8 +1,6 @@
-//! Server-side includes, as nginx has them.
-//!
-//! All here follows nginx's documentation of `ngx_http_ssi_module`, and what Debian's nginx was
-//! seen to make of the pages in `ssi/pages.txt`. A command that cannot be carried out leaves a
-//! message in its place. `if` does not nest: nginx has one level.
+//! Server-side includes as in nginx: its documentation of `ngx_http_ssi_module`, and the output of
+//! Debian's nginx for `ssi/pages.txt`. A command that fails leaves a message in its place. `if`
+//! never nests: nginx has one level.
 
 mod command;
 mod condition;
@@ -30,31 +28,31 @@ pub(crate) use text::{Encoding, SsiText, SsiTextPart, encoded};
 use parameters::Parameters;
 use state::{SsiState, bad};
 
-/// The beginning of a command.
+/// Beginning of a command.
 const MARK: &[u8] = b"<!--#";
 
-/// A block that is open.
+/// An open block.
 #[derive(Debug)]
 struct SsiBlock {
     name: Vec<u8>,
     nodes: Vec<Node>,
 }
 
-/// A parser of this dialect.
+/// State machine of the dialect.
 #[derive(Debug)]
 pub(crate) struct SsiMachine {
     limits: Limits,
     state: SsiState,
-    lines: RemarkCollector,
+    remarks: RemarkCollector,
     parameters: Parameters,
-    /// Where the command begins that is being read.
+    /// Offset of the command that is being read.
     held_at: u64,
-    /// All before is among the nodes, if it stays.
+    /// Offset up to which the page has been put into nodes or dropped.
     taken: u64,
     block: Option<SsiBlock>,
     done: Vec<Node>,
     count: usize,
-    /// Where the text ends that was added last, if nothing was after it.
+    /// End of the text that was added last, if text came last.
     text_end: Option<u64>,
     patterns: usize,
     is_found: bool,
@@ -65,7 +63,7 @@ impl SsiMachine {
         Self {
             limits,
             state: SsiState::Text,
-            lines: RemarkCollector::new(limits.remarks),
+            remarks: RemarkCollector::new(limits.remarks),
             parameters: Parameters::default(),
             held_at: 0,
             taken: 0,
@@ -85,7 +83,7 @@ impl Machine for SsiMachine {
     }
 
     fn push(&mut self, bytes: &[u8], out: &mut Vec<Node>) {
-        let begin = self.lines.offset();
+        let begin = self.remarks.offset();
         let mut at = 0;
         while at < bytes.len() {
             at += match self.state {
@@ -101,22 +99,22 @@ impl Machine for SsiMachine {
         if let SsiState::Text | SsiState::Rest = self.state {
             self.take(begin + bytes.len() as u64);
         }
-        self.lines.end(bytes);
+        self.remarks.end(bytes);
         out.append(&mut self.done);
     }
 
     fn finish(mut self: Box<Self>, out: &mut Vec<Node>) -> Remarks {
-        let end = self.lines.offset();
+        let end = self.remarks.offset();
         if !matches!(self.state, SsiState::Text | SsiState::Mark(_) | SsiState::Rest) {
-            self.lines.remark(RemarkKind::EndsInTag, self.held_at, end);
+            self.remarks.remark(RemarkKind::EndsInTag, self.held_at, end);
             self.taken = end;
         }
         self.take(end);
         if self.block.take().is_some() {
-            self.lines.remark(RemarkKind::NotClosed, end, end);
+            self.remarks.remark(RemarkKind::NotClosed, end, end);
         }
         out.append(&mut self.done);
-        self.lines.finish()
+        self.remarks.finish()
     }
 }
 
@@ -134,7 +132,7 @@ impl SsiMachine {
             SsiState::Bad(2) if byte == b'>' => return self.ends(at, true),
             state if at - self.held_at > self.limits.attribute_bytes as u64 => {
                 if !matches!(state, SsiState::Bad(_)) {
-                    self.lines.remark(RemarkKind::TooLong, self.held_at, at);
+                    self.remarks.remark(RemarkKind::TooLong, self.held_at, at);
                 }
                 bad(state, byte)
             }
@@ -144,7 +142,7 @@ impl SsiMachine {
 
     fn mark(&mut self, matched: usize, byte: u8, at: u64) -> SsiState {
         if MARK[matched] != byte {
-            // Of the mark's bytes, only the first can begin one.
+            // Within a mark, only its first byte can begin another.
             self.held_at = at;
             return if byte == b'<' { SsiState::Mark(1) } else { SsiState::Text };
         }
@@ -164,7 +162,7 @@ impl SsiMachine {
         let command = if is_bad { self.parameters.fault() } else { self.parameters.command() };
         self.command(command, at);
         if self.count >= self.limits.nodes {
-            self.lines.remark(RemarkKind::TooMany, self.held_at, at);
+            self.remarks.remark(RemarkKind::TooMany, self.held_at, at);
             self.state = SsiState::Rest;
         }
     }
@@ -177,7 +175,7 @@ impl SsiMachine {
                     self.add(Node::Inline { name: name.into(), nodes: nodes.into() });
                 }
             }
-            // Within a block, a block is nothing.
+            // A block within a block is ignored.
             Kind::Block(name) if self.block.is_none() => {
                 self.block = Some(SsiBlock { name, nodes: Vec::new() });
             }
@@ -188,7 +186,7 @@ impl SsiMachine {
                     command = self.parameters.fault();
                 }
                 if command.is_fault() {
-                    self.lines.remark(RemarkKind::BadCommand, self.held_at, at);
+                    self.remarks.remark(RemarkKind::BadCommand, self.held_at, at);
                 }
                 self.add(match command.plain() {
                     Some(fragment) => Node::Include(Include::fixed(fragment)),
@@ -208,10 +206,10 @@ impl SsiMachine {
         self.block.as_mut().map_or(&mut self.done, |block| &mut block.nodes)
     }
 
-    /// Text before `at`, and not yet taken, is text.
+    /// Makes text of the bytes up to `at` that were not taken yet.
     fn take(&mut self, at: u64) {
         if self.taken < at {
-            // It goes on with what came before it if only a cut is between them.
+            // It continues the text before it if both were only cut apart.
             self.count -= usize::from(self.text_end == Some(self.taken));
             self.add(Node::Text(self.taken..at));
             join_last(self.nodes());

@@ -1,11 +1,11 @@
-//! Help for tests: a request, pages as lines of text, and what a page comes to as bytes.
+//! Test helpers: a request, tables of pages, and responses as bytes.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::{Environment, Fragment, ResolvedNode};
 
-/// The request of the tables' pages.
+/// The request for the tables' pages.
 #[derive(Debug)]
 pub(crate) struct Request(pub(crate) &'static str);
 
@@ -49,7 +49,8 @@ impl Environment for Request {
     }
 }
 
-/// Bytes that a client gets, if fragments come to what `fetch` makes of them; `None` if one fails.
+/// The response to a client, with the fragments that `fetch` returns; `None` if a fragment fails
+/// the page.
 pub(crate) fn sent(
     ops: &[ResolvedNode],
     page: &[u8],
@@ -82,7 +83,7 @@ pub(crate) fn place(range: &Range<u64>) -> Range<usize> {
     at(range.start)..at(range.end)
 }
 
-/// The bytes of a line of a table.
+/// The bytes of a table's line.
 pub(crate) fn unescaped(text: &str) -> Vec<u8> {
     let mut out = Vec::new();
     let mut chars = text.chars();
@@ -104,7 +105,7 @@ pub(crate) fn unescaped(text: &str) -> Vec<u8> {
     out
 }
 
-/// A line of a table.
+/// The line of a table for these bytes.
 pub(crate) fn escaped(bytes: &[u8]) -> String {
     let one = |byte: &u8| match byte {
         b'\n' => "\\n".to_owned(),

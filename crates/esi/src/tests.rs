@@ -1,10 +1,10 @@
-//! Properties that hold of any page.
+//! Tests of properties of any page.
 
 use proptest::prelude::*;
 
 use crate::{Dialect, Document, Limits, Node, VarnishRules, fuzz};
 
-/// Pieces that pages with instructions are made of, in all dialects, whole and broken.
+/// Pieces of pages in all dialects, whole and broken.
 const PIECES: &[&str] = &[
     "<esi:include src=\"/a\"/>",
     "<esi:include src='/$(QUERY_STRING{x})'/>",

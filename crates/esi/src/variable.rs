@@ -1,4 +1,4 @@
-//! Variables of ESI: how they are written, and text with variables in it.
+//! Variable of ESI, and text with variables in it. Values are never looked up here.
 
 /// `$(NAME{key}|default)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub struct Variable {
 }
 
 impl Variable {
-    /// Reads the text between `$(` and `)`. A default may stand in quotes.
+    /// Parses the text between `$(` and `)`. A default may be quoted.
     pub(crate) fn read(text: &[u8]) -> Option<Self> {
         let (head, default) = match memchr::memchr(b'|', text) {
             Some(bar) if memchr::memchr(b'{', text).is_none_or(|brace| bar < brace) => {
@@ -47,8 +47,7 @@ fn unquoted(text: &[u8]) -> &[u8] {
     inner.unwrap_or(text)
 }
 
-/// Where the variable at the beginning of `text` ends: after its `)`. A quoted default may hold
-/// one.
+/// Offset behind the variable at the beginning of `text`. A quoted default may contain `)`.
 pub(crate) fn end(text: &[u8]) -> Option<usize> {
     let mut ending = VariableEndScan::default();
     for (byte, at) in text.strip_prefix(b"$(")?.iter().zip(3..) {
@@ -61,8 +60,8 @@ pub(crate) fn end(text: &[u8]) -> Option<usize> {
     None
 }
 
-/// The search for the `)` that ends a variable. It gives up at the next `$` or `<`, so that
-/// however many variables never end, nothing is searched many times.
+/// Scan for the `)` that ends a variable. It stops at the next `$` or `<`, so that variables
+/// without an end never cost more than linear time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct VariableEndScan {
     is_quoted: bool,
@@ -90,11 +89,11 @@ impl VariableEndScan {
     }
 }
 
-/// Text with variables in it.
+/// Text with variables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Template(pub(crate) Vec<TemplatePart>);
 
-/// One piece of it.
+/// A part of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TemplatePart {
     Literal(Box<[u8]>),
@@ -102,7 +101,7 @@ pub(crate) enum TemplatePart {
 }
 
 impl Template {
-    /// Reads text. What looks like a variable and is not one stays as it is.
+    /// Parses text. A malformed variable stays text.
     pub(crate) fn read(text: &[u8]) -> Self {
         let mut parts = Vec::new();
         let mut literal = Vec::new();
@@ -133,7 +132,7 @@ impl Template {
         Self(parts)
     }
 
-    /// The text, if there is no variable in it.
+    /// The text, if it has no variable.
     pub(crate) fn literal(&self) -> Option<&[u8]> {
         match &self.0[..] {
             [] => Some(b""),

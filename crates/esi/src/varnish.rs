@@ -1,9 +1,7 @@
-//! Varnish's dialect: `<esi:include>`, `<esi:remove>`, `<esi:comment>`, `<!--esi ... -->`, and its
-//! ideas of what is XML and what is a fault.
-//!
-//! All here follows what Debian's varnishd (7.1) was seen to make of the pages in
-//! `varnish/pages.txt`. One thing differs: Varnish takes EB BB BF for the mark of UTF-8, and so
-//! never finds a real one. Here, both are one.
+//! Varnish's dialect: `<esi:include>`, `<esi:remove>`, `<esi:comment>` and `<!--esi ... -->`, with
+//! its rules for XML and for faults. It follows the output of Debian's varnishd 7.1 for
+//! `varnish/pages.txt`, with one exception: Varnish takes EB BB BF for the byte order mark, and so
+//! never finds a real one; here both count. It must never remove text that Varnish keeps.
 
 mod include;
 mod rules;
@@ -23,15 +21,15 @@ pub use rules::VarnishRules;
 use include::IncludeAttributes;
 use runs::Runs;
 
-/// Beginnings of what is no other tag, after `<`.
+/// Marks after `<` that begin something other than a foreign tag.
 const MARKS: [&[u8]; 5] = [b"!--esi", b"!--", b"esi:", b"/esi:", b"![CDATA["];
-/// Elements, without `esi:`.
+/// Names of elements, without `esi:`.
 const NAMES: [(&[u8], VarnishElement); 3] = [
     (b"include", VarnishElement::Include),
     (b"remove", VarnishElement::Remove),
     (b"comment", VarnishElement::Comment),
 ];
-/// The mark of UTF-8, and what Varnish takes for it.
+/// The byte order mark of UTF-8, and the bytes that Varnish takes for it.
 const BYTE_ORDER_MARKS: [[u8; 3]; 2] = [[0xef, 0xbb, 0xbf], [0xeb, 0xbb, 0xbf]];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,20 +41,21 @@ enum VarnishElement {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum VarnishState {
-    /// Before the first byte that is no white space, with so many bytes of a mark of UTF-8.
+    /// Before the first byte other than white space; the number counts matched bytes of a byte
+    /// order mark.
     Start(u8),
-    /// Nothing is looked for.
+    /// The rest of the page is not parsed.
     NotXml,
     Text,
     /// After `<`; the bytes since are in `word`.
     Begun,
-    /// In a tag of others.
+    /// In a foreign tag, which is skipped.
     Other,
-    /// The first byte after `<` of a tag of others, which is looked into.
+    /// At the first byte behind `<` of a foreign tag whose content is parsed.
     Skipped,
-    /// In a comment, so many bytes into `-->`.
+    /// In a comment; the number counts the matched bytes of `-->`.
     Comment(u8),
-    /// In a CDATA section, so many bytes into `]]>`.
+    /// In a CDATA section; the number counts the matched bytes of `]]>`.
     Section(u8),
     /// In the name of an element; its bytes are in `word`.
     Name,
@@ -64,46 +63,46 @@ enum VarnishState {
     Tag,
     /// After the `/` that ends a tag.
     Slash,
-    /// In an attribute's name.
+    /// In the name of an attribute.
     Attribute,
     /// After `=`.
     Delimiter,
     /// In a value that ends with this byte.
     Value(u8),
-    /// In what is left of a bad tag.
+    /// In the rest of a faulty tag.
     Bad,
 }
 
-/// A parser of this dialect.
+/// State machine of the dialect.
 #[derive(Debug)]
 pub(crate) struct VarnishMachine {
     rules: VarnishRules,
     limits: Limits,
     state: VarnishState,
     runs: Runs,
-    /// Offset of the byte that is being read.
+    /// Offset of the current byte.
     at: u64,
-    /// Where the tag begins that is being read.
+    /// Offset of the tag that is being read.
     tag_at: u64,
     word: TagWord,
     element: VarnishElement,
     is_end_tag: bool,
     is_empty_tag: bool,
     in_remove: bool,
-    /// Within `<!--esi`, and so many bytes into its `-->`.
+    /// Set within `<!--esi`; the number counts the matched bytes of its `-->`.
     esi_comment: Option<u8>,
-    /// Name of the attribute that is being read, and its value, if they mean anything.
+    /// Name of the current attribute; `value` is its value, if the name is known.
     attribute: TagWord,
     value: Vec<u8>,
     src: IncludeAttributes,
     is_too_long: bool,
 }
 
-/// A few bytes that are gathered to see what they are.
+/// A short text that is gathered to be compared with known ones.
 #[derive(Clone, Copy, Debug, Default)]
 struct TagWord {
     bytes: [u8; 16],
-    /// It may be more than there is room for: then it is no word that is looked for.
+    /// Length of the text, which may exceed `bytes`: then it equals no known text.
     length: usize,
 }
 
@@ -149,7 +148,7 @@ impl Machine for VarnishMachine {
     }
 
     fn push(&mut self, bytes: &[u8], out: &mut Vec<Node>) {
-        let begin = self.runs.lines.offset();
+        let begin = self.runs.remarks.offset();
         let mut at = 0;
         let mut seek = InstructionSearch::default();
         while at < bytes.len() {
@@ -180,12 +179,12 @@ impl Machine for VarnishMachine {
         if can_mark && !self.in_remove {
             self.runs.keep(begin + bytes.len() as u64);
         }
-        self.runs.lines.end(bytes);
+        self.runs.remarks.end(bytes);
         self.runs.emit(out);
     }
 
     fn finish(mut self: Box<Self>, out: &mut Vec<Node>) -> Remarks {
-        let end = self.runs.lines.offset();
+        let end = self.runs.remarks.offset();
         let (is_tag, is_cut) = match self.state {
             VarnishState::Text
             | VarnishState::NotXml
@@ -209,11 +208,11 @@ impl Machine for VarnishMachine {
 }
 
 impl VarnishMachine {
-    fn remark(&mut self, what: RemarkKind) {
-        self.runs.remark(what, self.at);
+    fn remark(&mut self, kind: RemarkKind) {
+        self.runs.remark(kind, self.at);
     }
 
-    /// The number of bytes that change nothing.
+    /// Length of the prefix of `bytes` that does not change the state.
     fn skippable(&self, bytes: &[u8]) -> usize {
         let found = match self.state {
             VarnishState::NotXml => None,
@@ -310,7 +309,7 @@ impl VarnishMachine {
         }
     }
 
-    /// After `<`. A mark counts when a byte follows it.
+    /// State after `<`. A mark is complete only when another byte follows it.
     fn begun(&mut self, byte: u8, at: u64) {
         let before = self.word;
         self.word.push(byte);
@@ -349,7 +348,7 @@ impl VarnishMachine {
         self.step(byte, at);
     }
 
-    /// Steps over bytes that have come before, and over the one that came now.
+    /// Steps over earlier bytes, and over the current one.
     fn replay(&mut self, word: &[u8], byte: u8, from: u64) {
         for (byte, at) in word.iter().chain([&byte]).zip(from..) {
             self.step(*byte, at);
@@ -390,22 +389,22 @@ impl VarnishMachine {
         self.bad(fault, byte, at);
     }
 
-    /// Gives a tag up. The byte at which it is noticed may end it.
-    fn bad(&mut self, what: RemarkKind, byte: u8, at: u64) {
-        self.remark(what);
+    /// Gives up a faulty tag, which `byte` may already end.
+    fn bad(&mut self, kind: RemarkKind, byte: u8, at: u64) {
+        self.remark(kind);
         self.state = VarnishState::Bad;
         if byte == b'>' {
             self.end_tag(at);
         }
     }
 
-    /// After the `>` of a tag of ours, at `at`.
+    /// After the `>` at `at` that ends an ESI tag.
     fn end_tag(&mut self, at: u64) {
         self.drop(at + 1);
         self.go_on();
     }
 
-    /// After an instruction: what is beyond the limit is text.
+    /// Continues after an instruction. Beyond the limit the rest is text.
     fn go_on(&mut self) {
         self.state = VarnishState::Text;
         if self.runs.is_full() {
@@ -421,7 +420,7 @@ impl VarnishMachine {
                 self.is_empty_tag = true;
                 self.state = VarnishState::Slash;
             }
-            // It stands directly after the element's name, of which it is no part.
+            // The byte stands directly behind the element's name, but is no part of it.
             _ if self.word.length == 0 && !is_space(byte) => {
                 self.bad(RemarkKind::AttributeStart, byte, at);
             }
@@ -489,7 +488,7 @@ impl VarnishMachine {
         self.src.take(self.attribute.get(), &self.value, self.rules)
     }
 
-    /// A tag of ours has ended at `at`.
+    /// An ESI tag has ended at `at`.
     fn done(&mut self, at: u64) {
         match self.element {
             VarnishElement::Comment if !self.is_empty_tag => self.remark(RemarkKind::CommentOpen),
@@ -500,7 +499,7 @@ impl VarnishMachine {
                     self.remark(RemarkKind::IncludeOpen);
                 }
                 let (runs, at) = (&mut self.runs, self.at);
-                let found = self.src.include(self.rules, |what| runs.remark(what, at));
+                let found = self.src.include(self.rules, |kind| runs.remark(kind, at));
                 if let Some(include) = found {
                     self.runs.node(Node::Include(include));
                 }
@@ -517,20 +516,20 @@ impl VarnishMachine {
             _ => None,
         };
         match fault {
-            Some(what) => self.remark(what),
+            Some(kind) => self.remark(kind),
             None => self.in_remove = !self.in_remove,
         }
         self.end_tag(at);
     }
 
-    /// Text before `at` stays in the page, if nothing removes it.
+    /// Keeps the text before `at`, unless an instruction removes it.
     fn keep(&mut self, at: u64) {
         if !self.in_remove {
             self.runs.keep(at);
         }
     }
 
-    /// Text before `at`, and not yet said to stay, goes.
+    /// Drops the text before `at` that is not kept yet.
     fn drop(&mut self, at: u64) {
         if !self.in_remove {
             self.runs.drop(at);
@@ -538,8 +537,8 @@ impl VarnishMachine {
     }
 }
 
-/// The number of bytes of `end` that have come, after `byte`; `None` if all have. As Varnish does,
-/// a byte that does not fit is not looked at again.
+/// The number of bytes of `end` that are matched after `byte`; `None` if all are. As in Varnish, a
+/// byte that does not fit is not matched again.
 fn until(end: &[u8; 3], matched: u8, byte: u8) -> Option<u8> {
     if end[usize::from(matched)] != byte {
         return Some(0);

@@ -1,13 +1,14 @@
-//! Regular expressions over bytes, in time that grows linearly with what is searched, and with
-//! memory of its own for each thread that searches.
+//! Regular expressions over bytes: searches take time linear in the subject, and each thread has
+//! its own search memory, so that cores never wait for each other.
 //!
-//! The `regex` crate has the same engine and shares that memory between threads: all but the first
-//! to search pay for it, and several at once wait for each other's cache lines (five times the time
-//! of a search, for two of them). Cores must not. What is searched while requests wait uses this.
+//! The `regex` crate has this engine, but threads share its search memory and contend for cache
+//! lines: two searches at once took five times as long. Searches on a request's path use this
+//! crate.
 //!
-//! A pattern is read as by `regex::bytes`, without its Unicode mode if that is not asked for: a
-//! byte is a character. Comments `(?#...)` are taken as in PCRE, and so are atomic groups
-//! `(?>...)` with one way to match.
+//! Patterns follow `regex::bytes`: a byte is a character unless [`Options::unicode`] is set. PCRE's
+//! comments `(?#...)` and atomic groups `(?>...)` with one way to match are accepted as well.
+//!
+//! Begin with [`Regex`] for one pattern and [`RegexSet`] for several.
 
 mod pcre_syntax;
 mod set;
@@ -26,35 +27,35 @@ pub use regex_automata::util::captures::Captures;
 pub use regex_syntax::escape;
 pub use set::RegexSet;
 
-/// Most bytes of what a thread remembers of searches with a pattern: those of the `regex` crate.
+/// Most bytes of search memory for each thread and pattern: the default of the `regex` crate.
 const CACHE_BYTES: usize = 2 << 20;
 
-/// Options by which a pattern is read.
+/// Options of a pattern.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// Letters match in either case.
     pub ignore_case: bool,
-    /// `.` is also a newline.
+    /// `.` also matches a newline.
     pub dot_is_any: bool,
-    /// A character is one of Unicode's, in UTF-8, in place of a byte.
+    /// A character is a Unicode character in UTF-8, not a byte.
     pub unicode: bool,
     /// Most bytes that the compiled pattern may take.
     pub program_bytes: usize,
 }
 
 impl Default for Options {
-    /// Those of the `regex` crate.
+    /// The defaults of the `regex` crate, with bytes as characters.
     fn default() -> Self {
         Self { ignore_case: false, dot_is_any: false, unicode: false, program_bytes: 10 << 20 }
     }
 }
 
-/// Reasons for which a pattern is refused.
+/// Error of a pattern that cannot be compiled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// It would take more than so many bytes.
+    /// The compiled pattern would exceed this limit in bytes.
     TooLarge(usize),
-    /// It is malformed: what is wrong, in one line.
+    /// The pattern is malformed; the text is the reason, in one line.
     Syntax(String),
 }
 
@@ -80,20 +81,20 @@ impl From<BuildError> for Error {
             Some(syntax) => syntax.to_string(),
             None => error.to_string(),
         };
-        // The last line says what is wrong; those before it show where, in fixed width.
+        // The last line is the reason; the lines before it mark the position.
         let last = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
         Self::Syntax(last.strip_prefix("error: ").unwrap_or(last).to_owned())
     }
 }
 
-/// A pattern. A copy of it searches with the same memory.
+/// A compiled pattern. Clones share the pattern and its search memory.
 #[derive(Clone)]
 pub struct Regex(Arc<SharedRegex>);
 
 struct SharedRegex {
     pattern: Box<str>,
     engine: Engine,
-    /// It has a place for every thread there may ever be.
+    /// Search memory, one entry for each thread.
     caches: ThreadLocal<RefCell<Cache>>,
 }
 
@@ -107,7 +108,8 @@ impl Regex {
     /// Compiles `pattern`.
     ///
     /// # Errors
-    /// It is malformed, or too large. Look-around and back-references are malformed here.
+    /// If the pattern is malformed or too large. Look-around and back-references count as
+    /// malformed.
     pub fn new(pattern: &str, options: Options) -> Result<Self, Error> {
         let engine = Engine::builder()
             .configure(config(options))
@@ -122,7 +124,7 @@ impl Regex {
         &self.0.pattern
     }
 
-    /// Tells whether the pattern matches somewhere in `subject`.
+    /// Returns true if the pattern matches anywhere in `subject`.
     pub fn is_match(&self, subject: &[u8]) -> bool {
         let input = Input::new(subject).earliest(true);
         self.with_cache(|engine, cache| engine.search_half_with(cache, &input)).is_some()
@@ -134,18 +136,19 @@ impl Regex {
         self.with_cache(|engine, cache| engine.search_with(cache, &input)).map(|found| found.span())
     }
 
-    /// Finds the same match, and puts its groups into `groups`; without a match, `groups` has none.
+    /// Writes the groups of the first match at or after byte `at` into `groups`; without a match,
+    /// `groups` becomes empty.
     pub fn groups(&self, subject: &[u8], at: usize, groups: &mut Captures) {
         let input = Input::new(subject).span(at..subject.len());
         self.with_cache(|engine, cache| engine.search_captures_with(cache, &input, groups));
     }
 
-    /// Bytes that the compiled pattern takes: more for what is more to search for.
+    /// Bytes of the compiled pattern.
     pub fn bytes(&self) -> usize {
         self.0.engine.memory_usage()
     }
 
-    /// Room for groups.
+    /// Empty capture groups for [`Regex::groups`].
     pub fn room(&self) -> Captures {
         self.0.engine.create_captures()
     }

@@ -1,9 +1,7 @@
-//! Syntax of PCRE that can be left out without a change of meaning: comments, and atomic groups
-//! that have only one way to match.
-//!
-//! An atomic group never gives back what it has matched. A group that can match in one length only
-//! at any place has nothing to give back, and neither has a group that nothing follows. Such a
-//! group means the same as a plain group.
+//! PCRE syntax that can be removed without a change of meaning: comments, and atomic groups with
+//! only one way to match. An atomic group never gives back what it has matched; so it equals a
+//! plain group if it can match in only one length at each place, or if nothing follows it. Other
+//! groups are never touched.
 
 use std::borrow::Cow;
 
@@ -11,19 +9,18 @@ use regex_syntax::ParserBuilder;
 use regex_syntax::hir::Hir;
 use regex_syntax::hir::literal::Extractor;
 
-/// Most different texts that a group is said to match by their list.
+/// Most alternatives of a group that are compared one by one.
 const TEXTS: usize = 250;
 
-/// `pattern` without comments and atomic groups, as far as that means the same. The rest stays, and
-/// the engine refuses it.
+/// `pattern` without comments and needless atomic groups. The engine rejects what remains.
 pub(crate) fn plain(pattern: &str) -> Cow<'_, str> {
     let is_more = pattern.contains("(?#") || pattern.contains("(?>");
-    // Under `(?x)` other things are comments, too.
+    // With the flag `x`, other text is a comment too.
     if !is_more || has_verbose_flag(pattern) {
         return Cow::Borrowed(pattern);
     }
     let Some(mut pattern) = without_comments(pattern) else { return Cow::Borrowed(pattern) };
-    // The last group first: what lies in a group is plain before the group is looked at.
+    // Inner groups come first: when a group is examined, its content is already plain.
     for (start, end) in atomic_groups(&pattern).into_iter().rev() {
         let is_last = pattern[end + 1..].bytes().all(|byte| byte == b')');
         if is_last || has_one_end(&pattern[start + 3..end]) {
@@ -40,7 +37,8 @@ fn has_verbose_flag(pattern: &str) -> bool {
     })
 }
 
-/// Bytes outside of classes, each with its place. An escape or a class counts as its first byte.
+/// Bytes outside of character classes, with their offsets. An escape or a class counts as its first
+/// byte.
 fn outside(pattern: &str) -> impl Iterator<Item = (usize, u8)> {
     let bytes = pattern.as_bytes();
     let mut at = 0;
@@ -56,13 +54,13 @@ fn outside(pattern: &str) -> impl Iterator<Item = (usize, u8)> {
     })
 }
 
-/// Where the class that begins at `at` ends, or the pattern.
+/// The end of the class that begins at `at`, or the end of the pattern.
 fn class_end(bytes: &[u8], at: usize) -> usize {
     let mut end = at + 1;
     if bytes.get(end) == Some(&b'^') {
         end += 1;
     }
-    // A bracket that comes first ends nothing.
+    // A bracket directly behind the opening one is a member.
     if bytes.get(end) == Some(&b']') {
         end += 1;
     }
@@ -81,8 +79,8 @@ fn class_end(bytes: &[u8], at: usize) -> usize {
     end
 }
 
-/// The pattern with `(?:)` where comments are; `None` where a comment stands before a quantifier or
-/// does not end.
+/// The pattern with `(?:)` in place of comments; `None` if a comment precedes a quantifier or is
+/// not closed.
 fn without_comments(pattern: &str) -> Option<String> {
     let mut text = pattern.to_owned();
     loop {
@@ -97,7 +95,7 @@ fn without_comments(pattern: &str) -> Option<String> {
     }
 }
 
-/// Where atomic groups begin and end, in the order in which they begin.
+/// Begin and end of each atomic group, in the order of their beginnings.
 fn atomic_groups(pattern: &str) -> Vec<(usize, usize)> {
     let mut open = Vec::new();
     let mut found = Vec::new();
@@ -115,7 +113,7 @@ fn atomic_groups(pattern: &str) -> Vec<(usize, usize)> {
     found
 }
 
-/// Tells whether every match of `text` at a place ends at the same place, with case ignored or not.
+/// Returns true if all matches of `text` at one place have the same length, in either case.
 fn has_one_end(text: &str) -> bool {
     [false, true].into_iter().all(|ignore_case| {
         let mut parser = ParserBuilder::new();
@@ -131,7 +129,7 @@ fn ends_at_one(hir: &Hir) -> bool {
     }
     let texts = Extractor::new().limit_total(TEXTS).extract(hir);
     let (true, Some(texts)) = (texts.is_exact(), texts.literals()) else { return false };
-    // None of them begins with another.
+    // No alternative is a prefix of another.
     let mut texts: Vec<&[u8]> = texts.iter().map(|text| text.as_bytes()).collect();
     texts.sort_unstable();
     texts.dedup();
@@ -151,7 +149,7 @@ mod tests {
             ("[(?#]a)", "[(?#]a)"),
             ("[](?#a)]", "[](?#a)]"),
             ("[[:alpha:](?#a]", "[[:alpha:](?#a]"),
-            // Engines do not agree on what is repeated; and this one has no end.
+            // Engines disagree on the quantified element; the second comment is not closed.
             ("a(?#b)+", "a(?#b)+"),
             ("a(?#b", "a(?#b"),
             ("(?x)a # (?#b)", "(?x)a # (?#b)"),
@@ -171,7 +169,7 @@ mod tests {
             ("(x(?>b*))", "(x(?:b*))"),
             ("(?>a(?#one))b", "(?:a(?:))b"),
             (r"\(?>a)", r"\(?>a)"),
-            // What they match could end in several places, and something follows.
+            // The group can match in several lengths, and more follows.
             ("(?>a+)b", "(?>a+)b"),
             ("(?>a|ab)c", "(?>a|ab)c"),
             ("(?>ab|a)c", "(?>ab|a)c"),

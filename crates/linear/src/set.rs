@@ -1,4 +1,5 @@
-//! Several patterns that are sought at once: which of them match, not where.
+//! Set of patterns that one search tests together: it gives the patterns that match, never the
+//! positions of the matches.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -9,7 +10,7 @@ use thread_local::ThreadLocal;
 
 use crate::{Error, Options, config, syntax};
 
-/// Patterns, by number in their order.
+/// Patterns, numbered from 0 in the order in which they were given.
 pub struct RegexSet {
     engine: Engine,
     caches: ThreadLocal<RefCell<Cache>>,
@@ -25,7 +26,7 @@ impl RegexSet {
     /// Compiles `patterns`.
     ///
     /// # Errors
-    /// One of them is malformed, or all together are too large.
+    /// If a pattern is malformed, or all patterns together are too large.
     pub fn new(patterns: &[impl AsRef<str>], options: Options) -> Result<Self, Error> {
         let config = config(options).match_kind(MatchKind::All);
         let engine =
@@ -33,17 +34,17 @@ impl RegexSet {
         Ok(Self { engine, caches: ThreadLocal::new() })
     }
 
-    /// The number of patterns.
+    /// Number of patterns.
     pub fn len(&self) -> usize {
         self.engine.pattern_len()
     }
 
-    /// Tells whether the set has no pattern.
+    /// Returns true if the set has no pattern.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The numbers of the patterns that match somewhere in `subject`, from 0 and in their order.
+    /// Numbers of the patterns that match anywhere in `subject`, ascending.
     pub fn matches(&self, subject: &[u8]) -> Vec<usize> {
         let mut found = PatternSet::new(self.len());
         let cache = self.caches.get_or(|| RefCell::new(self.engine.create_cache()));

@@ -375,7 +375,7 @@ fn described(
     of_sites: MatchPatterns,
 ) -> Result<MatchPatterns, UnsupportedPurge> {
     let mut what = MatchPatterns::default();
-    for (field, wanted) in expression.wanted().ok_or(UnsupportedPurge("ages and times"))? {
+    for (field, wanted) in expression.requirements().ok_or(UnsupportedPurge("ages and times"))? {
         let pattern = match wanted {
             FieldRequirement::Equal(text) => format!("^{}$", linear::escape(&text)),
             FieldRequirement::Match(pattern) => pattern,

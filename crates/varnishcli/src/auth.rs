@@ -1,35 +1,35 @@
-//! The proof that a client knows the secret: a digest of it and of letters that were made up for
-//! this connection.
+//! Authentication of a CLI connection: the challenge, and the digest by which a client proves that
+//! it knows the secret. The secret never appears in a reply.
 
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use crate::reply::{Reply, Status};
 
-/// The letters that a client is to answer.
+/// Challenge of one connection: 32 letters.
 #[derive(Clone, Debug)]
 pub struct Challenge([u8; 32]);
 
 impl Challenge {
-    /// 32 letters made of as many random bytes.
+    /// Challenge made from 32 random bytes.
     pub fn new(random: [u8; 32]) -> Self {
         Self(random.map(|byte| b'a' + byte % 26))
     }
 
-    /// The letters.
+    /// The letters of the challenge.
     pub fn letters(&self) -> &[u8; 32] {
         &self.0
     }
 
-    /// The reply that asks for the answer, with which a connection begins.
+    /// The reply with status 107 that opens a connection and carries the challenge.
     pub fn reply(&self) -> Reply {
         let letters = String::from_utf8_lossy(&self.0);
         Reply::new(Status::Auth, format!("{letters}\n\nAuthentication required.\n"))
     }
 
-    /// Tells whether `answer` comes from somebody who has `secret`. The right answer is the SHA-256
-    /// of the letters, a line feed, the secret, the letters again and another line feed, in
-    /// hexadecimal digits. The time of the comparison does not show where the two differ.
+    /// Returns true if `answer` proves knowledge of `secret`. The right answer is the SHA-256 of
+    /// the challenge, a line feed, the secret, the challenge again and another line feed, in
+    /// hexadecimal digits. The comparison takes constant time.
     pub fn is_answered(&self, secret: &[u8], answer: &[u8]) -> bool {
         let mut digest = Sha256::new();
         for part in [&self.0[..], b"\n", secret, &self.0, b"\n"] {

@@ -1,5 +1,6 @@
-//! The table of commands: names, arguments and help as Varnish 7's, commands that only older
-//! versions had, and those of Varnish 9 about certificates. Every other command is unknown.
+//! Commands of the CLI in one table: names, arguments and help as in Varnish 7, older commands, and
+//! the certificate commands of Varnish 9. Other commands are rejected as unknown. No command is
+//! executed here.
 
 use std::fmt::Write as _;
 
@@ -11,17 +12,17 @@ use crate::reply::{Reply, Status};
 pub struct Spec {
     /// The command.
     pub verb: CliCommand,
-    /// Its name.
+    /// Name of the command.
     pub name: &'static str,
     /// Name and arguments, as `help` shows them.
     pub syntax: &'static str,
-    /// Description of the command.
+    /// Description that `help -v` and `help NAME` show.
     pub help: &'static str,
-    /// The least number of arguments.
+    /// Least number of arguments.
     pub min: usize,
-    /// The largest number of arguments; `None` for any number.
+    /// Largest number of arguments; `None` if there is no limit.
     pub max: Option<usize>,
-    /// True if `-j` makes JSON of its answer.
+    /// True if the command accepts `-j` for a reply in JSON.
     pub json: bool,
 }
 
@@ -32,7 +33,7 @@ macro_rules! commands {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum CliCommand { $(#[doc = $help] $verb,)* }
 
-        /// The table itself, in the order of the names.
+        /// All commands, sorted by name.
         pub const TABLE: &[Spec] = &[$(Spec {
             verb: CliCommand::$verb,
             name: $name,
@@ -48,80 +49,80 @@ macro_rules! commands {
 commands! {
     Auth "auth" " <response>" 1 Some(1), false, "Answer the challenge.";
     BackendList "backend.list" " [-j] [-p] [<backend_pattern>]" 0 Some(2), true, "The origins' servers and their health.";
-    BackendSetHealth "backend.set_health" " <backend_pattern> [auto|healthy|sick]" 2 Some(2), false, "Take servers out, put them back, or have their probes decide.";
+    BackendSetHealth "backend.set_health" " <backend_pattern> [auto|healthy|sick]" 2 Some(2), false, "Take servers out, put them back, or let their probes decide.";
     Ban "ban" " <field> <operator> <arg> [&& <field> <oper> <arg> ...]" 1 None, false, "Invalidate every stored response for which all conditions hold.";
-    BanList "ban.list" " [-j]" 0 Some(0), true, "The bans that may still matter, the newest first.";
+    BanList "ban.list" " [-j]" 0 Some(0), true, "The bans that may still match objects, the newest first.";
     BanUrl "ban.url" " <regex>" 1 Some(1), false, "As `ban req.url ~ <regex>`, as in Varnish 3.";
-    Banner "banner" "" 0 Some(0), false, "The greeting, once more.";
-    DebugSrandom "debug.srandom" " [<seed>]" 0 Some(1), false, "Accepted, and without effect: chance here has no seed.";
-    DebugXid "debug.xid" " [<xid> [<cachesize>]]" 0 Some(2), false, "The number of the next transaction; with one, it is set.";
-    Help "help" " [-j|<command>]" 0 Some(1), true, "What can be asked; of one command, how.";
+    Banner "banner" "" 0 Some(0), false, "Show the greeting again.";
+    DebugSrandom "debug.srandom" " [<seed>]" 0 Some(1), false, "Accepted, and without effect: random numbers here have no seed.";
+    DebugXid "debug.xid" " [<xid> [<cachesize>]]" 0 Some(2), false, "Show the number of the next transaction, or set it.";
+    Help "help" " [-j|<command>]" 0 Some(1), true, "List all commands, or describe one.";
     PanicClear "panic.clear" " [-z]" 0 Some(1), false, "Forget the last panic.";
     PanicShow "panic.show" " [-j]" 0 Some(0), true, "The last panic.";
     ParamReset "param.reset" " <param>" 1 Some(1), false, "Set a parameter back to its default.";
     ParamSet "param.set" " [-j] <param> <value>" 2 Some(2), true, "Set a parameter.";
     ParamShow "param.show" " [-l|-j] [<param>|changed]" 0 Some(2), true, "Settings and limits by their names.";
     Pid "pid" " [-j]" 0 Some(0), true, "The daemon's process id.";
-    Ping "ping" " [-j] [<timestamp>]" 0 Some(1), true, "Be answered, and keep the connection.";
+    Ping "ping" " [-j] [<timestamp>]" 0 Some(1), true, "Get a reply, and keep the connection.";
     Purge "purge" " <field> <operator> <arg> [&& <field> <oper> <arg> ...]" 1 None, false, "As `ban`, as in Varnish 2.";
     PurgeUrl "purge.url" " <regex>" 1 Some(1), false, "As `ban req.url ~ <regex>`, as in Varnish 2.1.";
-    Quit "quit" "" 0 Some(0), false, "End the connection.";
-    Start "start" "" 0 Some(0), false, "Begin to serve.";
+    Quit "quit" "" 0 Some(0), false, "Close the connection.";
+    Start "start" "" 0 Some(0), false, "Begin to serve requests.";
     Stats "stats.json" "" 0 Some(0), false, "Counters under Varnish's names, as `varnishstat -j` prints them.";
     Status "status" " [-j]" 0 Some(0), true, "Whether requests are served.";
-    Stop "stop" "" 0 Some(0), false, "Cease to serve.";
+    Stop "stop" "" 0 Some(0), false, "Stop serving requests.";
     StorageList "storage.list" " [-j]" 0 Some(0), true, "Where responses are stored.";
-    TlsCertCommit "tls.cert.commit" "" 0 Some(0), false, "Show new clients the certificates that were staged, and no longer those that were discarded.";
-    TlsCertDiscard "tls.cert.discard" " <cert-id>" 1 Some(1), false, "Have the next commit take a certificate away.";
+    TlsCertCommit "tls.cert.commit" "" 0 Some(0), false, "Put staged certificates in force for new connections, and remove discarded ones.";
+    TlsCertDiscard "tls.cert.discard" " <cert-id>" 1 Some(1), false, "Remove a certificate at the next commit.";
     TlsCertList "tls.cert.list" " [-j] [-s]" 0 Some(1), true, "The certificates by frontend, id, status and subject; with -s those that a commit changes.";
-    TlsCertLoad "tls.cert.load" " [<cert-id>] <cert-file> [-k <key-file>] [-d] [-f <frontend>] [-p <protocols>] [-c <ciphers>] [-s <ciphersuites>] [-o]" 1 Some(14), false, "Stage a certificate from a PEM file, which has its key, too, without -k; -d makes it the default.";
-    TlsCertReload "tls.cert.reload" "" 0 Some(0), false, "Read all certificates again from their files; of a bad file nothing changes.";
-    TlsCertRollback "tls.cert.rollback" "" 0 Some(0), false, "Forget what was staged and discarded since the last commit.";
+    TlsCertLoad "tls.cert.load" " [<cert-id>] <cert-file> [-k <key-file>] [-d] [-f <frontend>] [-p <protocols>] [-c <ciphers>] [-s <ciphersuites>] [-o]" 1 Some(14), false, "Stage a certificate from a PEM file, which also holds the key unless -k names another; -d makes it the default.";
+    TlsCertReload "tls.cert.reload" "" 0 Some(0), false, "Read all certificates from their files again; a bad file changes nothing.";
+    TlsCertRollback "tls.cert.rollback" "" 0 Some(0), false, "Drop all that was staged or discarded since the last commit.";
     UrlPurge "url.purge" " <regex>" 1 Some(1), false, "As `ban req.url ~ <regex>`, as in Varnish 2.0.";
-    VclDeps "vcl.deps" " [-j]" 0 Some(0), true, "The VCLs that are loaded, and which of them need which.";
-    VclDiscard "vcl.discard" " <name_pattern>..." 1 None, false, "Unload VCLs and labels; a VCL ends with its last request.";
-    VclInline "vcl.inline" " <configname> <quoted_VCLstring> [auto|cold|warm]" 2 Some(3), false, "Compile and load a VCL that is given here.";
-    VclLabel "vcl.label" " <label> <configname>" 2 Some(2), false, "Give a VCL another name, or the name to another VCL.";
-    VclList "vcl.list" " [-j]" 0 Some(0), true, "The VCLs that are loaded, and which one is in force.";
+    VclDeps "vcl.deps" " [-j]" 0 Some(0), true, "The loaded VCLs and their dependencies.";
+    VclDiscard "vcl.discard" " <name_pattern>..." 1 None, false, "Unload VCLs and labels; a VCL in use ends with its last request.";
+    VclInline "vcl.inline" " <configname> <quoted_VCLstring> [auto|cold|warm]" 2 Some(3), false, "Compile and load the VCL in the argument.";
+    VclLabel "vcl.label" " <label> <configname>" 2 Some(2), false, "Give a VCL a label, or move a label to another VCL.";
+    VclList "vcl.list" " [-j]" 0 Some(0), true, "The loaded VCLs, and the one in force.";
     VclLoad "vcl.load" " <configname> <filename> [auto|cold|warm]" 2 Some(3), false, "Compile and load a VCL from a file.";
-    VclShow "vcl.show" " [-v] [<configname>]" 0 Some(2), false, "The source of a VCL; with -v also what it includes, and the builtin VCL.";
-    VclState "vcl.state" " <configname> [auto|cold|warm]" 2 Some(2), false, "Whether a VCL that is not in force probes its backends.";
-    VclUse "vcl.use" " <configname|label>" 1 Some(1), false, "Put a VCL in force for every request that begins from now on.";
+    VclShow "vcl.show" " [-v] [<configname>]" 0 Some(2), false, "The source of a VCL; with -v also its includes and the builtin VCL.";
+    VclState "vcl.state" " <configname> [auto|cold|warm]" 2 Some(2), false, "Set a VCL's state; a warm one probes its backends, a cold one does not.";
+    VclUse "vcl.use" " <configname|label>" 1 Some(1), false, "Put a VCL in force for all requests from now on.";
 }
 
 impl CliCommand {
-    /// Tells whether a client may call the command before it has shown that it knows the secret.
+    /// Returns true if a client may call the command before it is authenticated.
     fn is_open(self) -> bool {
         matches!(self, Self::Auth | Self::Help | Self::Ping | Self::Quit)
     }
 }
 
-/// A command with its arguments.
+/// A parsed command with its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
     /// The command.
     pub verb: CliCommand,
-    /// True if the answer is to be JSON.
+    /// True if the reply has to be JSON.
     pub json: bool,
-    /// Its arguments, without the `-j` that may stand before them.
+    /// Arguments, without a leading `-j`.
     pub arguments: Vec<Vec<u8>>,
-    /// All words of the request.
+    /// All words of the request, for replies in JSON.
     pub words: Vec<Vec<u8>>,
 }
 
 const UNKNOWN: &str = "Unknown request.\nType 'help' for more info.\n";
 
 impl Reply {
-    /// The reply to a line that has no words.
+    /// The reply to a line that cannot be split into words.
     pub fn syntax(error: crate::SyntaxError) -> Self {
         Self::new(Status::Syntax, format!("{UNKNOWN}Syntax Error: {error}\n"))
     }
 }
 
-/// The command that `words` are.
+/// Parses `words` as a command.
 ///
 /// # Errors
-/// The reply when they are none: of an unknown name, or with too few or too many arguments.
+/// The reply if the command is unknown, has too few or too many arguments, or needs authentication.
 pub fn read(words: Vec<Vec<u8>>, authenticated: bool) -> Result<Call, Reply> {
     let name = words.first().map_or(&b""[..], Vec::as_slice);
     let Some(spec) = find(name).filter(|spec| authenticated || spec.verb.is_open()) else {
@@ -147,7 +148,7 @@ fn find(name: &[u8]) -> Option<&'static Spec> {
     TABLE.iter().find(|spec| spec.name.as_bytes() == name)
 }
 
-/// The answer to `help`: all commands, or one of them.
+/// The reply to `help`: all commands, or the one that is named.
 pub fn help(call: &Call) -> Reply {
     let Some(name) = call.arguments.first() else {
         return Reply::ok(
@@ -161,7 +162,7 @@ pub fn help(call: &Call) -> Reply {
     }
 }
 
-/// The same as JSON; the time is in milliseconds since 1970.
+/// The reply to `help -j`; `unix_ms` is the time in milliseconds since 1970.
 pub fn help_json(call: &Call, unix_ms: u64) -> Reply {
     let mut text = json::begin(2, &call.words, unix_ms) + "\n";
     for (at, spec) in TABLE.iter().enumerate() {
@@ -170,8 +171,7 @@ pub fn help_json(call: &Call, unix_ms: u64) -> Reply {
         // Writing to a String cannot fail.
         _ = write!(
             text,
-            "{}  {{\n    \"request\": {},\n    \"syntax\": {},\n    \"help\": {},\n    \
-             \"minarg\": {},\n    \"maxarg\": {max},\n    \"flags\": \"\",\n    \"json\": {}\n  }}",
+            "{}  {{\n    \"request\": {},\n    \"syntax\": {},\n    \"help\": {},\n    \"minarg\": {},\n    \"maxarg\": {max},\n    \"flags\": \"\",\n    \"json\": {}\n  }}",
             if at > 0 { ",\n" } else { "" },
             string(spec.name),
             string(spec.syntax),

@@ -1,12 +1,12 @@
-//! The entry point for fuzzing; nothing else calls it but tests.
+//! Fuzzing entry point of the CLI's reader and parser. Only fuzz targets and tests call it.
 
 use crate::command;
 use crate::reader::{Reader, Words};
 
-/// Longest request here.
+/// Longest request in bytes.
 const LIMIT: usize = 64;
 
-/// All requests of `data` that comes in pieces of `piece` bytes; the last is whether it was too
+/// All requests in `data`, fed in pieces of `piece` bytes; the flag is true if a request was too
 /// long.
 fn requests(data: &[u8], piece: usize, here_documents: bool) -> (Vec<Words>, bool) {
     let mut reader = Reader::new(LIMIT);
@@ -24,7 +24,7 @@ fn requests(data: &[u8], piece: usize, here_documents: bool) -> (Vec<Words>, boo
     (found, false)
 }
 
-/// Any bytes are requests, the same however they are cut; a request is a command or refused with a
+/// Requests do not depend on how their bytes are cut. Each request is parsed, or rejected with a
 /// reply that can be sent.
 pub fn session(data: &[u8]) {
     let Some((first, data)) = data.split_first() else { return };

@@ -1,14 +1,15 @@
-//! JSON as Varnish's commands write it: an array that begins with the request and the time.
+//! JSON of Varnish's replies: an array that begins with version, request and time. It never parses
+//! JSON.
 
 use std::fmt::Write as _;
 
-/// `text` as a JSON string. Bytes that are no text are replaced.
+/// `text` as a JSON string. Bytes that are not UTF-8 are replaced.
 pub fn string(text: &[u8]) -> String {
     serde_json::Value::from(String::from_utf8_lossy(text)).to_string()
 }
 
-/// The beginning of a command's array: the format's version, the request's words, and the time in
-/// milliseconds since 1970. A blank, more elements and `]` follow.
+/// The beginning of a reply's array: the version of the format, the words of the request, and the
+/// time in milliseconds since 1970. The caller appends a blank, the other elements and `]`.
 pub fn begin(version: u32, words: &[Vec<u8>], unix_ms: u64) -> String {
     let words: Vec<_> = words.iter().map(|word| string(word)).collect();
     let mut out = String::new();

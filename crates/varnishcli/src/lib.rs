@@ -1,9 +1,11 @@
 //! The protocol of Varnish's command line port (varnish-cli(7)), which `varnishadm` and plugins of
-//! applications speak: requests read from bytes, the table of commands, replies written, and the
-//! proof that a client knows the secret.
+//! applications speak: requests, the table of commands, replies, and authentication by a secret.
 //!
-//! Pure: it never touches a socket or a file, and does nothing of what is asked for. Randomness and
-//! the time come in as values.
+//! Pure: it never touches a socket or a file, and never executes a command. Random bytes and the
+//! time are arguments.
+//!
+//! Begin with [`Reader`], which cuts bytes into requests; [`read`] makes a [`Call`] of one by the
+//! [`TABLE`] of commands, and [`Reply`] is the response in wire format.
 
 mod auth;
 mod command;

@@ -1,11 +1,12 @@
-//! Requests out of a connection's bytes: lines, and the here-documents that follow some.
+//! Reader of requests from a connection's bytes: lines and here-documents. It never touches the
+//! connection.
 
 use std::fmt;
 
 use crate::words::{self, SyntaxError, is_blank};
 
-/// A request that is longer than it may be. What follows it cannot be told apart from it: the
-/// connection must end.
+/// Error: a request exceeds the limit. The end of such a request is unknown, so the connection must
+/// be closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OversizedRequest;
 
@@ -17,44 +18,44 @@ impl fmt::Display for OversizedRequest {
 
 impl std::error::Error for OversizedRequest {}
 
-/// A here-document whose end has not come yet.
+/// A here-document whose end has not been received yet.
 #[derive(Clone, Debug)]
 struct HereDocument {
-    /// The words before it.
+    /// Words of the line before the here-document.
     words: Vec<Vec<u8>>,
-    /// The line that ends it.
+    /// The line that ends the here-document.
     end: Vec<u8>,
     text: Vec<u8>,
 }
 
-/// Reads requests: [`feed`](Self::feed) it bytes, then ask for [`next`](Self::next) until there is
-/// none.
+/// Reader of requests: [`feed`](Self::feed) it bytes, then call [`next`](Self::next) until it
+/// returns `None`.
 #[derive(Clone, Debug)]
 pub struct Reader {
     limit: usize,
     buffer: Vec<u8>,
-    /// Bytes of `buffer` that were read.
+    /// Bytes of `buffer` that have been returned as requests.
     taken: usize,
-    /// Bytes of `buffer` that are known to have no line's end behind `taken`.
+    /// Bytes of `buffer` that have been searched for a line end.
     looked_at: usize,
     here: Option<HereDocument>,
 }
 
-/// The words of a request, or why there are none.
+/// The words of a request, or the reason why the line cannot be split.
 pub type Words = Result<Vec<Vec<u8>>, SyntaxError>;
 
 impl Reader {
-    /// Reads requests of at most `limit` bytes, here-documents included.
+    /// A reader for requests of at most `limit` bytes, here-documents included.
     pub fn new(limit: usize) -> Self {
         Self { limit, buffer: Vec::new(), taken: 0, looked_at: 0, here: None }
     }
 
-    /// Has requests from now on at most `limit` bytes.
+    /// Changes the limit of the requests to come to `limit` bytes.
     pub fn set_limit(&mut self, limit: usize) {
         self.limit = limit;
     }
 
-    /// Takes what was received.
+    /// Appends received bytes.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.buffer.drain(..self.taken);
         self.looked_at -= self.taken;
@@ -62,12 +63,12 @@ impl Reader {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next request, if it is there whole. Lines of blanks are none. `here_documents`: the last
-    /// two words may be `<<` and a word, and what follows up to a line that is this word is the
-    /// last argument; Varnish reads them of clients that know the secret.
+    /// The next complete request; blank lines are skipped. With `here_documents`, a line may end
+    /// with `<<` and a delimiter; the text up to the line that equals the delimiter is then the
+    /// last argument. Varnish accepts here-documents only from authenticated clients.
     ///
     /// # Errors
-    /// When a request is longer than it may be.
+    /// If a request exceeds the limit.
     pub fn next(&mut self, here_documents: bool) -> Result<Option<Words>, OversizedRequest> {
         loop {
             let before = self.here.as_ref().map_or(0, |here| here.text.len());
@@ -84,7 +85,7 @@ impl Reader {
             }
             let line = self.buffer[line].to_vec();
             if let Some(here) = &mut self.here {
-                // Telnet ends its lines with both.
+                // Telnet ends lines with CR LF.
                 if line.strip_suffix(b"\r").unwrap_or(&line) != here.end {
                     here.text.extend_from_slice(&line);
                     here.text.push(b'\n');
@@ -109,7 +110,7 @@ impl Reader {
         }
     }
 
-    /// Where the next line is, without its end, if all of it is there.
+    /// The range of the next complete line, without its end.
     fn line(&mut self) -> Option<std::ops::Range<usize>> {
         let from = self.taken.max(self.looked_at);
         let Some(len) = self.buffer[from..].iter().position(|byte| *byte == b'\n') else {

@@ -1,60 +1,61 @@
-//! Replies: a status, a length, a text.
+//! Reply of the CLI: status, length and text, in Varnish's wire format. Its text is always valid
+//! UTF-8.
 
 use std::fmt::Write as _;
 
-/// The result of a request (varnish-cli(7), `vcli.h`).
+/// Status of a reply (varnish-cli(7), `vcli.h`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// The line cannot be cut into words.
+    /// The line cannot be split into words.
     Syntax = 100,
-    /// There is no such command.
+    /// Unknown command.
     Unknown = 101,
-    /// The command is there, but not this way of it.
+    /// The command is known, but not with these arguments.
     Unimplemented = 102,
-    /// Arguments are missing.
+    /// Too few arguments.
     TooFew = 104,
-    /// There are more arguments than the command takes.
+    /// Too many arguments.
     TooMany = 105,
     /// An argument is wrong.
     Argument = 106,
-    /// The client must show that it knows the secret.
+    /// The client must authenticate.
     Auth = 107,
-    /// It is done.
+    /// The command succeeded.
     Ok = 200,
-    /// The same, and not all of what there is to say is said.
+    /// The command succeeded, and its text is truncated at `cli_limit`.
     Truncated = 201,
-    /// It cannot be done now.
+    /// The command cannot be executed now.
     Cannot = 300,
-    /// The connection ends after this reply.
+    /// The connection is closed after this reply.
     Close = 500,
 }
 
 /// A reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// The result of the request.
+    /// Status of the reply.
     pub status: Status,
     /// Text of the reply.
     pub text: String,
 }
 
 impl Reply {
-    /// A reply of this status and text.
+    /// A reply with this status and text.
     pub fn new(status: Status, text: impl Into<String>) -> Self {
         Self { status, text: text.into() }
     }
 
-    /// It is done, and this is what there is to say.
+    /// A reply with status 200.
     pub fn ok(text: impl Into<String>) -> Self {
         Self::new(Status::Ok, text)
     }
 
-    /// No more than `cli_limit` allows, as varnishd cuts: one byte less than the limit is left of
-    /// what is longer.
+    /// Truncates the text to `cli_limit` bytes as varnishd does: a longer text keeps one byte less
+    /// than the limit.
     #[must_use]
     pub fn cut(mut self, limit: usize) -> Self {
         if self.text.len() > limit {
-            // What is sent is UTF-8 still.
+            // The text stays valid UTF-8.
             let end = self.text.floor_char_boundary(limit.saturating_sub(1));
             self.text.truncate(end);
             if self.status == Status::Ok {
@@ -64,7 +65,7 @@ impl Reply {
         self
     }
 
-    /// As it is sent: a line of thirteen bytes with status and length, the text, an end of line.
+    /// The wire format: a line of thirteen bytes with status and length, the text, a line feed.
     pub fn to_wire(&self) -> String {
         let mut wire = String::with_capacity(self.text.len() + 14);
         // Writing to a String cannot fail.

@@ -1,4 +1,4 @@
-//! Lines and what becomes of them; where nothing else is said, as varnishd 7.1 answers them.
+//! Tests of the CLI's protocol. Without another note, expectations are the replies of varnishd 7.1.
 
 use proptest::prelude::*;
 
@@ -38,7 +38,7 @@ fn lines_are_cut_into_words() {
     }
 }
 
-/// Every request of `bytes`, its words parted by `|`.
+/// Every request in `bytes`, its words joined by `|`.
 fn requests(bytes: &[u8], here_documents: bool) -> Vec<String> {
     let mut reader = Reader::new(1000);
     reader.feed(bytes);
@@ -86,7 +86,7 @@ fn what_is_too_long_is_told_before_it_has_ended() {
     assert!(matches!(reader.next(true), Ok(Some(Ok(_)))));
 }
 
-/// The status and text of what becomes of a line before anything is done; 0 for a command.
+/// Status and text of the reply to a rejected line; 0 for a line that is a command.
 fn refused(line: &str, authenticated: bool) -> (u16, String) {
     let words = crate::words::split(line.as_bytes()).expect("well-formed");
     match read(words, authenticated) {
@@ -140,7 +140,7 @@ fn help_says_how_each_command_is_written() {
     assert!(TABLE.is_sorted_by_key(|spec| spec.name));
     assert_eq!(
         help(&call("help ping")).text,
-        "ping [-j] [<timestamp>]\nBe answered, and keep the connection.\n"
+        "ping [-j] [<timestamp>]\nGet a reply, and keep the connection.\n"
     );
     assert_eq!(help(&call("help nothing")).status, Status::Unknown);
     assert_eq!(help(&call("help -x")), Reply::new(Status::Unknown, "Unknown flag\n"));
@@ -162,7 +162,7 @@ fn replies_have_their_length() {
 fn only_who_has_the_secret_answers_the_challenge() {
     let challenge = Challenge::new(std::array::from_fn(|at| (at as u8).wrapping_mul(9)));
     assert!(challenge.letters().iter().all(u8::is_ascii_lowercase));
-    // By `printf '%s\nsecret\n%s\n' LETTERS LETTERS | sha256sum`.
+    // Made by `printf '%s\nsecret\n%s\n' LETTERS LETTERS | sha256sum`.
     let answer = b"f71c283d7b96cc77869c40f6ba374924698b1c05cede82519261be8ba73f7bf3";
     assert!(challenge.is_answered(b"secret\n", answer));
     assert!(challenge.is_answered(b"secret\n", &answer.to_ascii_uppercase()));

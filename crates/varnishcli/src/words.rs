@@ -1,16 +1,16 @@
-//! A line cut into words, as Varnish cuts it: blanks part them, quotes keep blanks, backslashes
-//! stand for what cannot be written otherwise.
+//! Words of a CLI line, split as Varnish does: blanks separate, quotes enclose, backslashes escape.
+//! It never interprets the words.
 
 use std::fmt;
 
-/// Why a line has no words.
+/// Error of a line that cannot be split into words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyntaxError {
-    /// A quote that nothing ends.
+    /// A quote is not closed.
     Quote,
-    /// A quote within a word that does not begin with one.
+    /// A quote stands inside a word that does not begin with a quote.
     QuoteWithin,
-    /// A backslash before something that it does not go with.
+    /// Unknown escape sequence.
     Backslash,
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t'..=b'\r')
 }
 
-/// Cuts `line` into words. After a closing quote the next word begins, with or without a blank.
+/// Splits `line` into words. A closing quote ends a word, with or without a blank behind it.
 pub(crate) fn split(line: &[u8]) -> Result<Vec<Vec<u8>>, SyntaxError> {
     let mut words = Vec::new();
     let mut rest = line;
@@ -50,7 +50,7 @@ pub(crate) fn split(line: &[u8]) -> Result<Vec<Vec<u8>>, SyntaxError> {
     }
 }
 
-/// The word that `rest` begins with, and what follows it.
+/// Reads the first word of `rest`, and returns it with the bytes behind it.
 fn one(mut rest: &[u8], quoted: bool) -> Result<(Vec<u8>, &[u8]), SyntaxError> {
     let mut word = Vec::new();
     loop {
@@ -73,8 +73,9 @@ fn one(mut rest: &[u8], quoted: bool) -> Result<(Vec<u8>, &[u8]), SyntaxError> {
     }
 }
 
-/// The byte that an escape stands for, and how many bytes follow the backslash. One to three octal
-/// digits are a byte. Varnish drops the bits of `\400` beyond a byte; here `\400` is no escape.
+/// The byte of an escape sequence, and the length of the sequence behind the backslash: `\x` with
+/// two digits, or one to three octal digits. Varnish drops the high bit of `\400`; here `\400` is
+/// an error.
 fn escape(after: &[u8]) -> Option<(u8, usize)> {
     let number = |digits: &[u8], radix| {
         let text = std::str::from_utf8(digits).ok()?;

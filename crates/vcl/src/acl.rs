@@ -1,12 +1,10 @@
-//! Access lists: which entry of a list an address falls under, and whether that lets it in.
-//!
-//! Of all entries an address falls under, the one with the longest mask decides, as in Varnish. No
-//! lookup allocates: of each family there is a table of the places where the deciding entry
-//! changes, and an address is looked for by halving.
+//! Access lists, compiled for lookups: the entry with the longest mask decides, as in Varnish. A
+//! lookup never allocates: each address family has a sorted table of the addresses at which the
+//! deciding entry changes, which is searched by halving.
 
 use std::net::IpAddr;
 
-/// A list of networks, some of them excluded.
+/// A compiled access list.
 #[derive(Debug)]
 pub struct Acl {
     name: Box<str>,
@@ -16,22 +14,22 @@ pub struct Acl {
     log: bool,
 }
 
-/// An entry, as it is kept once the tables are made.
+/// An entry of the list.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    /// Addresses under it are kept out.
+    /// True if the entry excludes its addresses.
     pub(crate) negated: bool,
-    /// As the log tells it: `"10.0.0.0"/8`.
+    /// The entry as `VCL_acl` logs it: `"10.0.0.0"/8`.
     pub(crate) shown: Box<str>,
 }
 
-/// Places where the deciding entry changes, in order: from that address on, up to the next place,
-/// it is this one.
+/// Addresses at which the deciding entry changes, ascending, each with the entry that decides from
+/// there to the next address.
 pub(crate) type Boundaries = Vec<(u128, Option<usize>)>;
 
 impl Acl {
-    /// A list of these entries, with a table of IPv4 and one of IPv6. With `log`, each look at it
-    /// has a line for the log.
+    /// A list of `entries` with a table for IPv4 and one for IPv6. With `log`, each lookup writes a
+    /// line to the log.
     pub(crate) fn new(
         name: Box<str>,
         entries: Vec<Entry>,
@@ -41,18 +39,17 @@ impl Acl {
         Self { name, entries, v4, v6, log }
     }
 
-    /// Its name.
+    /// Name of the list.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns true if the list lets `addr` in. An IPv4 address in IPv6 counts as an IPv6 address.
+    /// Returns true if the list permits `addr`. An IPv4-mapped address counts as IPv6.
     pub fn matches(&self, addr: IpAddr) -> bool {
         self.deciding(addr).is_some_and(|entry| !entry.negated)
     }
 
-    /// Returns true if the list lets `addr` in. Where the list has `+log`, `log` gets the line that
-    /// says so.
+    /// Returns true if the list permits `addr`. With `+log`, `log` gets the line for `VCL_acl`.
     pub fn check(&self, addr: IpAddr, log: impl FnOnce(&str)) -> bool {
         let entry = self.deciding(addr);
         if self.log {

@@ -1,23 +1,22 @@
-//! The syntax tree: what the parser makes of the sources, in their order, includes resolved.
-//!
-//! Nothing is checked here but the grammar. Names are as they stand in the source.
+//! Syntax tree of a program: declarations of all files in order, with includes resolved. Only the
+//! grammar is checked here, never names or types.
 
 use crate::source::SourceSpan;
 
 /// A program: `vcl 4.1;` and its declarations.
 #[derive(Clone, Debug)]
 pub struct Ast {
-    /// 40 or 41: that of the first file; included files may say the same or a lower one, which
-    /// changes nothing.
+    /// Version of the first file, 40 or 41. Included files may name this version or a lower one,
+    /// without effect.
     pub version: u32,
-    /// The declarations, those of included files in place of the `include`.
+    /// Declarations; those of an included file stand in place of its `include`.
     pub items: Vec<Declaration>,
 }
 
-/// A name and where it stands. May have dots (`directors.round_robin`, `req.http.host`).
+/// A name with its position. It may have dots (`directors.round_robin`, `req.http.host`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name {
-    /// The name. Of a quoted header (`req.http."a.b"`) without the quotes: only then a name that
+    /// The name. A quoted header (`req.http."a.b"`) is stored without quotes; no other name that
     /// begins with `req.http.` has more dots.
     pub text: Box<str>,
     /// Where.
@@ -31,18 +30,19 @@ pub enum Declaration {
     Import {
         /// The module.
         module: Name,
-        /// The name it goes by here.
+        /// Name by which the program calls the module.
         alias: Option<Name>,
-        /// `from`, which is read and not used: VMODs are built in.
+        /// The path of `from`, which is ignored: VMODs are built in.
         from: Option<(Box<str>, SourceSpan)>,
     },
     /// `acl name { ... }`
     Acl(AclDeclaration),
-    /// `backend name { ... }`, `backend name none;`; `default` is the first unless one is so named.
+    /// `backend name { ... }`, `backend name none;`. The first backend is the default, unless one
+    /// is named `default`.
     Backend {
         /// Its name.
         name: Name,
-        /// Its attributes; none for `none`.
+        /// The attributes; `None` for `backend name none;`.
         fields: Option<Vec<Field>>,
     },
     /// `probe name { ... }`
@@ -52,7 +52,7 @@ pub enum Declaration {
         /// Its attributes.
         fields: Vec<Field>,
     },
-    /// `unused name;`: it may be declared and not used.
+    /// `unused name;`: the declaration may stay unused.
     Unused(Name),
     /// `sub name { ... }`
     Sub {
@@ -77,33 +77,33 @@ pub struct AclDeclaration {
 /// A flag of an access list.
 #[derive(Clone, Debug)]
 pub struct AclFlag {
-    /// Its sign is `+`.
+    /// True for `+`.
     pub is_on: bool,
     /// Its name.
     pub name: Name,
-    /// The flags in parentheses behind it: `+fold(-report)`.
+    /// Flags in parentheses behind the flag: `+fold(-report)`.
     pub inner: Vec<Self>,
 }
 
 /// An entry of an access list: `! "192.168.0.0"/16;`, `("host"/24);`
 #[derive(Clone, Debug)]
 pub struct AclEntry {
-    /// The entry excludes its addresses.
+    /// True if the entry excludes its addresses.
     pub negated: bool,
-    /// The entry stands in parentheses. A name that is not found is then no error.
+    /// True for an entry in parentheses: an unknown host name is then no error.
     pub optional: bool,
     /// Address or host name.
     pub host: (Box<str>, SourceSpan),
-    /// The mask's bits, as written.
+    /// Length of the mask in bits, as written.
     pub mask: Option<(u32, SourceSpan)>,
-    /// The whole entry.
+    /// Position of the whole entry.
     pub span: SourceSpan,
 }
 
 /// `.name = value;` of a backend or probe.
 #[derive(Clone, Debug)]
 pub struct Field {
-    /// Without its dot.
+    /// Name of the attribute, without its dot.
     pub name: Name,
     /// Its value.
     pub value: FieldValue,
@@ -114,7 +114,7 @@ pub struct Field {
 pub enum FieldValue {
     /// An expression: for most attributes a constant.
     Expr(Expr),
-    /// Several strings one after the other, as `.request` has them.
+    /// Several strings in a row, as in `.request`.
     Strings(Vec<(Box<[u8]>, SourceSpan)>),
     /// `.probe = { ... }`
     Probe(Vec<Field>, SourceSpan),
@@ -125,16 +125,16 @@ pub enum FieldValue {
 pub struct StatementBlock {
     /// Its statements.
     pub statements: Vec<Statement>,
-    /// From brace to brace.
+    /// Position, from brace to brace.
     pub span: SourceSpan,
 }
 
-/// A statement and where it stands.
+/// A statement with its position.
 #[derive(Clone, Debug)]
 pub struct Statement {
     /// Its kind.
     pub kind: StatementKind,
-    /// From its first word to its last.
+    /// Position of the whole statement.
     pub span: SourceSpan,
 }
 
@@ -145,9 +145,9 @@ pub enum StatementKind {
     Block(StatementBlock),
     /// `if (...) {...} elsif (...) {...} else {...}`
     If {
-        /// Conditions and what follows them, in order.
+        /// Conditions with their blocks, in order.
         arms: Vec<Conditional>,
-        /// The `else`.
+        /// The block of `else`.
         otherwise: Option<StatementBlock>,
     },
     /// `set target = value;`, also `+=`, `-=`, `*=`, `/=`.
@@ -176,15 +176,15 @@ pub enum StatementKind {
     },
     /// `unused name;`
     Unused(Name),
-    /// A function for its effect: `hash_data(...)`, `ban(...)`, `synthetic(...)`,
-    /// `std.log(...)`, `object.method(...)`.
+    /// A call as a statement: `hash_data(...)`, `ban(...)`, `synthetic(...)`, `std.log(...)`,
+    /// `object.method(...)`.
     Action(CallExpr),
-    /// A word that begins no statement and calls nothing: `error 404;` and others of VCL 3 come
-    /// here by name so that the checker can say what replaces them. What followed is skipped.
+    /// An unknown statement, such as `error 404;` of VCL 3: only its first name, for the checker's
+    /// advice. The rest was skipped.
     Unknown(Name),
 }
 
-/// A condition of an `if`, and the statements that run if it is the first that holds.
+/// One arm of an `if`: a condition and its block.
 #[derive(Clone, Debug)]
 pub struct Conditional {
     /// The condition.
@@ -193,12 +193,12 @@ pub struct Conditional {
     pub block: StatementBlock,
 }
 
-/// The contents of the parentheses of a `return`.
+/// The verb of a `return` with its arguments.
 #[derive(Clone, Debug)]
 pub struct Return {
-    /// The verb; checked by the checker.
+    /// The verb, not yet checked.
     pub verb: Name,
-    /// `synth(404, "x")`: its arguments; empty without parentheses.
+    /// Arguments of the verb (`synth(404, "x")`); empty without parentheses.
     pub arguments: Vec<Expr>,
 }
 
@@ -217,7 +217,7 @@ pub enum SetOp {
     Divide,
 }
 
-/// An expression and where it stands.
+/// An expression with its position.
 #[derive(Clone, Debug)]
 pub struct Expr {
     /// Its kind.
@@ -237,7 +237,7 @@ pub enum ExprKind {
     Real(f64),
     /// `2.5h`, in seconds.
     Duration(f64),
-    /// `2m`: minutes, or where BYTES are wanted megabytes.
+    /// `2m`: minutes; megabytes where BYTES are expected.
     Minutes(f64),
     /// `10MB`, in bytes. VCL 4.x knows B, KB, MB, GB, TB.
     Bytes(i64),
@@ -245,40 +245,38 @@ pub enum ExprKind {
     Negative(Box<Expr>),
     /// `!x`
     Not(Box<Expr>),
-    /// A variable, a backend, an ACL, a word of an enumeration, `true`, `now`: whatever a bare name
-    /// is.
+    /// A bare name: a variable, a backend, an ACL, a value of an enumeration, `true`, `now`.
     Name(Name),
     /// A call.
     Call(CallExpr),
     /// `:SGVsbG8=:`, decoded.
     Blob(Box<[u8]>),
-    /// A method of whatever stands before the dot, which is not a bare name: `"X".lower()`,
-    /// `(a + b).upper()`, `regsub(a, b, c).lower()`. After a name it is a [`Self::Call`] whose name
-    /// has the method as its last part.
+    /// A method of an expression that is no bare name: `"X".lower()`, `(a + b).upper()`, `regsub(a,
+    /// b, c).lower()`. With a bare name it is a [`Self::Call`] whose name ends with the method.
     Method {
         /// The expression before the dot.
         object: Box<Expr>,
-        /// The method, its name without a dot, and its arguments.
+        /// The method with its arguments; its name has no dot.
         call: CallExpr,
     },
-    /// Two operands and what is between them. Long rows of `||` and `&&` come as balanced trees,
-    /// those of other operators as lists to the left of at most
-    /// [`MAX_OPERATORS`](crate::parse::MAX_OPERATORS) operators.
+    /// Two operands of an operator. Chains of `||` and `&&` are balanced trees; chains of other
+    /// operators lean to the left, with at most [`MAX_OPERATORS`](crate::parse::MAX_OPERATORS)
+    /// operators.
     Binary {
-        /// Left.
+        /// Left operand.
         left: Box<Expr>,
-        /// Between.
+        /// Operator.
         op: BinaryOp,
-        /// Where the operator stands.
+        /// Position of the operator.
         op_span: SourceSpan,
-        /// Right.
+        /// Right operand.
         right: Box<Expr>,
     },
     /// `(x)`
     Parens(Box<Expr>),
 }
 
-/// Operators between two operands.
+/// Operators with two operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BinaryOp {
     /// `||`
@@ -320,14 +318,14 @@ pub struct CallExpr {
     pub name: Name,
     /// The arguments in order.
     pub arguments: Vec<Argument>,
-    /// The whole call.
+    /// Position of the whole call.
     pub span: SourceSpan,
 }
 
 /// An argument: `value` or `name = value`.
 #[derive(Clone, Debug)]
 pub struct Argument {
-    /// Its name, when given.
+    /// Name of the parameter, if given.
     pub name: Option<Name>,
     /// Its value.
     pub value: Expr,

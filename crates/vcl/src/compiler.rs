@@ -1,4 +1,4 @@
-//! Compiling: from the source of a program to a [`Program`].
+//! Compiler of VCL: from source files to a [`Program`]. It never runs a subroutine.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use crate::source::Sources;
 use crate::state::program::{CompilationResult, Program};
 
 impl Program {
-    /// Compiles a program, the builtin VCL behind it.
+    /// Compiles a program, with the builtin VCL appended.
     ///
     /// # Errors
-    /// Every fault there is, rendered with file, line, column, caret and advice.
+    /// All errors, rendered with file, line, column, caret and advice.
     pub fn compile(input: &Input<'_>) -> Result<CompilationResult, String> {
         let mut sources = Sources::default();
         let mut report = Report::default();

@@ -1,5 +1,5 @@
-//! Counters under Varnish's names, of what only a program's requests do. Each core writes its own
-//! block; readers add the blocks up.
+//! Counters of VCL's own events, under Varnish's names. Each core writes only its own block;
+//! readers add the blocks up.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,52 +14,52 @@ macro_rules! counts {
         #[repr(usize)]
         pub enum Count { $(#[doc = $about] $variant,)* }
 
-        /// All of them: counter, name after `MAIN.`, what it counts.
+        /// All counters: name after `MAIN.`, and description.
         pub const TABLE: &[(Count, &str, &str)] = &[$((Count::$variant, $name, $about),)*];
     };
 }
 
 counts! {
-    ClientReq "client_req" "Requests that a program was run for";
-    CacheHit "cache_hit" "Requests answered from the store";
-    CacheHitGrace "cache_hit_grace" "Of these, with something stale while it is fetched anew";
-    CacheHitpass "cache_hitpass" "Requests that a mark sent past the store";
-    CacheHitmiss "cache_hitmiss" "Requests that a mark had fetched without waiting";
-    CacheMiss "cache_miss" "Requests fetched for the store";
-    BerespUncacheable "beresp_uncacheable" "Responses that are for one request only";
+    ClientReq "client_req" "Requests that a program handled";
+    CacheHit "cache_hit" "Requests answered from the cache";
+    CacheHitGrace "cache_hit_grace" "Of these, with a stale object during a background fetch";
+    CacheHitpass "cache_hitpass" "Requests that a hit-for-pass object made pass";
+    CacheHitmiss "cache_hitmiss" "Requests that a hit-for-miss object let fetch without waiting";
+    CacheMiss "cache_miss" "Requests that missed and were fetched for the cache";
+    BerespUncacheable "beresp_uncacheable" "Uncacheable responses, for one request only";
     BerespShortlived "beresp_shortlived" "Responses kept for less than `shortlived`";
     BackendUnhealthy "backend_unhealthy" "Fetches not begun: the backend is sick";
-    BackendFail "backend_fail" "Fetches not begun: no connection came about";
+    BackendFail "backend_fail" "Fetches not begun: no connection to the backend";
     BackendBusy "backend_busy" "Fetches not begun: the backend has `max_connections`";
     BackendReq "backend_req" "Requests sent to backends";
     FetchHead "fetch_head" "Responses to HEAD";
     FetchLength "fetch_length" "Responses with a Content-Length";
     FetchChunked "fetch_chunked" "Responses in chunks";
-    FetchEof "fetch_eof" "Responses that the end of their connection ends";
+    FetchEof "fetch_eof" "Responses that the end of the connection delimits";
     FetchNone "fetch_none" "Responses without a body";
     Fetch204 "fetch_204" "Responses of status 204";
     Fetch304 "fetch_304" "Responses of status 304";
-    FetchFailed "fetch_failed" "Fetches that came to nothing, whatever the reason";
-    EsiErrors "esi_errors" "Faults in the instructions of such pages";
-    EsiWarnings "esi_warnings" "Oddities in the instructions of such pages";
-    EsiReq "esi_req" "Fragments of pages that a program was run for";
+    FetchFailed "fetch_failed" "Fetches that failed, for any reason";
+    EsiErrors "esi_errors" "Errors in ESI instructions of pages";
+    EsiWarnings "esi_warnings" "Warnings about ESI instructions of pages";
+    EsiReq "esi_req" "Fragments of pages that a program handled";
     SPipe "s_pipe" "Requests piped";
     SPass "s_pass" "Requests passed";
     SFetch "s_fetch" "Fetches begun";
-    SBgfetch "s_bgfetch" "Of these, behind an answer from the store";
-    SSynth "s_synth" "Answers made by `vcl_synth`";
-    BusySleep "busy_sleep" "Requests that waited for the fetch of another";
-    BusyWakeup "busy_wakeup" "Of these, those that have gone on";
+    SBgfetch "s_bgfetch" "Of these, in the background of a hit";
+    SSynth "s_synth" "Responses made by `vcl_synth`";
+    BusySleep "busy_sleep" "Requests that waited for another request's fetch";
+    BusyWakeup "busy_wakeup" "Of these, requests that have continued";
     VclFail "vcl_fail" "Requests whose program failed";
     ScVclFailure "sc_vcl_failure" "Connections ended because a program failed";
     NGzip "n_gzip" "Bodies coded in gzip";
-    NGunzip "n_gunzip" "Bodies in gzip decoded, for the store or for a client";
-    NTestGunzip "n_test_gunzip" "Bodies in gzip tested";
+    NGunzip "n_gunzip" "Bodies in gzip decoded, for the cache or for a client";
+    NTestGunzip "n_test_gunzip" "Bodies in gzip checked";
     NPurges "n_purges" "Purges made";
-    NObjPurged "n_obj_purged" "Stored responses that they met";
+    NObjPurged "n_obj_purged" "Objects that purges removed or made stale";
 }
 
-/// One core's counters.
+/// Counters of one core.
 pub struct Counts([AtomicU64; TABLE.len()]);
 
 impl Default for Counts {
@@ -75,31 +75,31 @@ impl fmt::Debug for Counts {
 }
 
 impl Counts {
-    /// Counts one more.
+    /// Adds one to a counter.
     pub fn inc(&self, count: Count) {
         self.add(count, 1);
     }
 
-    /// Counts so many more. Only this core writes: a plain load and store is enough.
+    /// Adds `n` to a counter. Only one core writes the block, so a plain load and store suffice.
     pub fn add(&self, count: Count, n: u64) {
         let counter = &self.0[count as usize];
         counter.store(counter.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
     }
 }
 
-/// The counters of all cores.
+/// Counter blocks of all cores.
 #[derive(Debug, Default)]
 pub struct Registry(Mutex<Vec<Arc<Counts>>>);
 
 impl Registry {
-    /// A block for one more core.
+    /// Adds the block of one more core.
     pub fn register(&self) -> Arc<Counts> {
         let counts = Arc::new(Counts::default());
         self.0.lock().push(Arc::clone(&counts));
         counts
     }
 
-    /// Returns the sum of one counter over all cores.
+    /// Sum of one counter over all cores.
     pub fn sum(&self, count: Count) -> u64 {
         let blocks = self.0.lock();
         blocks.iter().map(|block| block.0[count as usize].load(Ordering::Relaxed)).sum()

@@ -1,4 +1,5 @@
-//! A program's run in words, for people who ask what it would do.
+//! Explanation of a program's run in sentences, for `larder explain`. It never shows the values of
+//! cookies and credentials.
 
 use message::{HeaderBlock, HeaderId, Request};
 use policy::decision_steps::shown;
@@ -7,13 +8,13 @@ use crate::source::StatementNumber;
 use crate::state::program::Program;
 use crate::sub::{Action, SyntheticStatus};
 
-/// Where a statement stands, as people read it.
+/// File and line of a statement.
 pub fn place(program: &Program, at: StatementNumber) -> Option<policy::SettingLocation> {
     let (file, line) = program.place(at)?;
     Some(format!("{}:{line}", file.name).into())
 }
 
-/// The line that it begins in.
+/// The source line in which the statement begins.
 pub fn text(program: &Program, at: StatementNumber) -> String {
     let Some((file, line)) = program.place(at) else { return String::new() };
     let mut lines = file.text.split(|byte| *byte == b'\n');
@@ -21,24 +22,24 @@ pub fn text(program: &Program, at: StatementNumber) -> String {
     String::from_utf8_lossy(line.trim_ascii()).into_owned()
 }
 
-/// Tells the outcome of a subroutine in words.
+/// Describes the outcome of a subroutine.
 pub fn describe_action(action: &Action) -> String {
-    let with = |said: &SyntheticStatus| {
-        let reason = said.reason.as_ref().map(|reason| format!(", \"{}\"", shown(reason)));
-        format!("({}{})", said.status, reason.unwrap_or_default())
+    let with = |synthetic: &SyntheticStatus| {
+        let reason = synthetic.reason.as_ref().map(|reason| format!(", \"{}\"", shown(reason)));
+        format!("({}{})", synthetic.status, reason.unwrap_or_default())
     };
     match action {
         Action::Fail(reason) if reason.is_empty() => "failed".to_owned(),
         Action::Fail(reason) => format!("failed: {reason}"),
-        Action::Synth(said) => format!("returned synth{}", with(said)),
-        Action::Error(said) => format!("returned error{}", with(said)),
+        Action::Synth(synthetic) => format!("returned synth{}", with(synthetic)),
+        Action::Error(synthetic) => format!("returned error{}", with(synthetic)),
         Action::Pass(Some(seconds)) => format!("returned pass({seconds}s)"),
         Action::Vcl(label) => format!("returned vcl({label})"),
         action => format!("returned {}", action.verb()),
     }
 }
 
-/// Lists the parts of a request that are not as they were.
+/// Lists the parts of a request that differ between `before` and `after`.
 pub fn changes(name: &str, before: &Request, after: &Request) -> Vec<String> {
     let mut found = Vec::new();
     if before.method.token() != after.method.token() {
@@ -51,7 +52,7 @@ pub fn changes(name: &str, before: &Request, after: &Request) -> Vec<String> {
     found
 }
 
-/// Lists the fields that are not as they were.
+/// Lists the fields that differ between `before` and `after`.
 pub fn field_changes(name: &str, before: &HeaderBlock, after: &HeaderBlock) -> Vec<String> {
     let gone = before.iter().filter(|field| after.value_named(field.name).is_none());
     let gone = gone.map(|field| format!("{name}.http.{} is unset", shown(field.name)));
@@ -59,7 +60,7 @@ pub fn field_changes(name: &str, before: &HeaderBlock, after: &HeaderBlock) -> V
     let set = set.map(|field| {
         let (of, id) = (shown(field.name), field.id);
         match matches!(id, HeaderId::Cookie | HeaderId::SetCookie | HeaderId::Authorization) {
-            // What tells people apart is not shown.
+            // Values that identify people are not shown.
             true => format!("{name}.http.{of} to another value"),
             false => format!("{name}.http.{of} to {}", shown(field.value)),
         }

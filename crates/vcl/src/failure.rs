@@ -1,14 +1,14 @@
-//! The failure of a running program.
+//! Failure of a running program. It always ends the current subroutine.
 
-/// Why a function failed. The program's subroutine ends with it
-/// ([`Action::Fail`](crate::sub::Action::Fail)).
+/// Failure of a function, with its reason. The subroutine ends with
+/// [`Action::Fail`](crate::sub::Action::Fail).
 ///
-/// Boxed twice: a result that may be a failure then fits in registers, and nearly none is one.
+/// Boxed twice, so that a result fits in registers: failures are rare.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramFailure(Box<Box<str>>);
 
 impl ProgramFailure {
-    /// A failure for this reason.
+    /// A failure with this reason.
     pub fn new(reason: impl Into<Box<str>>) -> Self {
         Self(Box::new(reason.into()))
     }

@@ -1,4 +1,4 @@
-//! The entry points for fuzzing; nothing else calls them but tests.
+//! Fuzzing entry points of the crate. Only fuzz targets and tests call them.
 
 use std::sync::{Arc, OnceLock};
 
@@ -13,8 +13,8 @@ use crate::state::program::{Instance, Program};
 use crate::sub::Sub;
 use crate::testing::{NOW, RecordingEnvironment, SubroutineFixture};
 
-/// Any bytes have tokens: in their order, apart from each other, within the file; a string's
-/// content lies within its token. What is bad has been complained of.
+/// Any bytes give tokens in order, without overlap and within the file; the content of a string
+/// lies within its token. Each bad token has been reported.
 pub fn lexer(data: &[u8]) {
     let file = SourceFile { name: "fuzz.vcl".into(), text: data.into(), included_at: None };
     let mut report = Report::default();
@@ -37,7 +37,7 @@ pub fn lexer(data: &[u8]) {
     assert_eq!(report.render(&sources).is_empty(), report.is_empty());
 }
 
-/// Any program is read or refused with something said; reading it again says the same.
+/// Any program is parsed, or rejected with an error; parsing it again gives an equal result.
 pub fn parser(data: &[u8]) {
     let read = || {
         let (mut sources, mut report) = (Sources::default(), Report::default());
@@ -51,8 +51,8 @@ pub fn parser(data: &[u8]) {
     assert_eq!(read(), read());
 }
 
-/// Any program is refused with something said, or runs: each of its subroutines comes to an end
-/// within its budget of steps.
+/// Any program is rejected with an error, or runs: each of its subroutines ends within its step
+/// budget.
 pub fn program(data: &[u8]) {
     let rules = CompileSettings {
         storages: &["s0"],
@@ -63,18 +63,18 @@ pub fn program(data: &[u8]) {
     let input = Input { name: "fuzz.vcl", text: data, loader: &NoFiles, rules };
     let program = match Program::compile(&input) {
         Ok(compiled) => compiled.program,
-        Err(said) => return assert!(!said.is_empty()),
+        Err(message) => return assert!(!message.is_empty()),
     };
     let Ok(instance) = program.start(&RecordingEnvironment::default(), NOW) else { return };
-    let mut bench = SubroutineFixture::with(Arc::clone(&instance));
+    let mut fixture = SubroutineFixture::with(Arc::clone(&instance));
     for sub in Sub::ALL {
-        bench.task.steps = 1000;
-        bench.run(*sub);
+        fixture.task.steps = 1000;
+        fixture.run(*sub);
     }
-    instance.stop(&bench.world, NOW);
+    instance.stop(&fixture.environment, NOW);
 }
 
-/// A program that does with two headers whatever can be done with strings.
+/// A program that applies all string operations to two headers.
 const STRINGS: &str = r#"vcl 4.1;
 import std;
 backend default none;
@@ -95,14 +95,13 @@ sub vcl_recv {
 }
 "#;
 
-/// Whatever two headers hold, a program that works on them ends, and what it has set has no line
-/// break in it.
+/// Whatever two headers hold, the program ends, and no header that it sets contains a line end.
 pub fn strings(data: &[u8]) {
     static PROGRAM: OnceLock<Arc<Instance>> = OnceLock::new();
     work(PROGRAM.get_or_init(|| started(STRINGS)), Sub::Recv, data);
 }
 
-/// A program that does with two headers what the modules' parsers do.
+/// A program that applies the parsers of VMODs to two headers.
 const MODULES: &str = r#"vcl 4.1;
 import accept; import blob; import cookie; import digest; import header; import querystring;
 import re2; import str; import vtc;
@@ -155,7 +154,7 @@ sub vcl_recv {
 }
 "#;
 
-/// The same for the modules: whatever two headers hold, each comes to an end, or fails.
+/// Whatever two headers hold, each call of a VMOD ends or fails.
 pub fn modules(data: &[u8]) {
     static PROGRAM: OnceLock<Arc<Instance>> = OnceLock::new();
     let instance = PROGRAM.get_or_init(|| started(MODULES));
@@ -164,18 +163,18 @@ pub fn modules(data: &[u8]) {
     }
 }
 
-/// Metadata of a database that has one node and records of 24 bits.
+/// Metadata of a database with one node and records of 24 bits.
 const DATABASE: &[u8] = b"\xab\xcd\xefMaxMind.com\xe9\x4anode_count\xc1\x01\x4brecord_size\xa1\x18\
     \x4aip_version\xa1\x06\x4ddatabase_type\x44Fuzz\x49languages\x00\x04\
     \x5bbinary_format_major_version\xa1\x02\x5bbinary_format_minor_version\xa0\
     \x4bbuild_epoch\x01\x02\x01\x4bdescription\xe0";
 
-/// Whatever a database holds, and wherever in it is looked, a lookup comes to an end. The first
-/// bytes are the path; the rest is a file, or what all addresses lead to in one.
+/// A lookup in any database ends. The first bytes are the path; the rest is a file, or the data
+/// that all addresses lead to.
 pub fn database(data: &[u8]) {
     let (path, data) = data.split_at(data.len().min(16));
     let path = String::from_utf8_lossy(path);
-    // Both sides of the node lead to where the data begins, behind 16 zeros.
+    // Both records of the node lead to the data, behind 16 zero bytes.
     let around = [&[0, 0, 17, 0, 0, 17][..], &[0; 16], data, DATABASE].concat();
     assert!(database::look(around.into(), &path));
     database::look(data.to_vec().into(), &path);
@@ -186,20 +185,21 @@ fn started(program: &str) -> Arc<Instance> {
     program.start(&RecordingEnvironment::default(), NOW).expect("there is nothing to fail")
 }
 
-/// Runs a subroutine with half of `data` in each of two headers, and looks at what it has set.
+/// Runs a subroutine with half of `data` in each of two headers, and checks the headers that it
+/// sets.
 fn work(instance: &Arc<Instance>, sub: Sub, data: &[u8]) {
-    let mut bench = SubroutineFixture::with(Arc::clone(instance));
+    let mut fixture = SubroutineFixture::with(Arc::clone(instance));
     let (a, b) = data.split_at(data.len() / 2);
     for (name, value) in [("a", a), ("b", b)] {
         if headers::is_valid(value) {
-            bench.req.headers.push_named(name.as_bytes(), value);
+            fixture.req.headers.push_named(name.as_bytes(), value);
         }
     }
-    bench.run(sub);
+    fixture.run(sub);
     let set = |bytes: &[u8]| assert!(!bytes.iter().any(|b| matches!(b, b'\r' | b'\n' | 0)));
-    set(&bench.req.target);
-    set(bench.req.method.token());
-    for field in bench.req.headers.iter() {
+    set(&fixture.req.target);
+    set(fixture.req.method.token());
+    for field in fixture.req.headers.iter() {
         set(field.name);
         set(field.value);
     }
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn whatever_a_database_holds_lookups_end() {
-        // A map whose value is a pointer to it.
+        // A map whose value is a pointer to the map.
         let circle = b"a/a/a/a         \xe1\x41a\x20\x00";
         for data in [&b""[..], circle, b"/               \x20\x00"] {
             database(data);

@@ -1,7 +1,5 @@
-//! Headers of messages, and the parts of their first lines, as programs read and change them.
-//!
-//! Values that a program sets are checked here as strictly as what comes from outside: nothing that
-//! could end a line gets into a head.
+//! Headers of messages and the parts of their first lines, as programs read and change them. Values
+//! that a program sets are checked like received ones: a line end never gets into a head.
 
 use bytes::Bytes;
 use message::header::is_token_byte;
@@ -12,14 +10,14 @@ use crate::rules::status::reason;
 use crate::state::ctx::Ctx;
 use crate::state::value::{Header, Value, VclMessage};
 
-/// The longest name of a header, in bytes: Varnish stores the length with its colon in one byte
-/// that must not look negative.
+/// Longest name of a header in bytes. Varnish stores the length with the colon in one byte that
+/// must not look negative.
 pub const NAME_MAX: usize = 125;
 
-/// Checks that a header may be called `name`.
+/// Checks that `name` is valid as a header's name.
 ///
 /// # Errors
-/// The reason why it may not, in words.
+/// The reason why it is invalid.
 pub fn check_name(name: &str) -> Result<(), String> {
     if name.is_empty() {
         return Err("a header needs a name".into());
@@ -35,45 +33,44 @@ pub fn check_name(name: &str) -> Result<(), String> {
 
 impl Header {
     /// The header `name` of a message, interned.
-    pub fn new(place: VclMessage, name: &str) -> Self {
-        Self { place, id: HeaderId::of(name.as_bytes()), name: name.into() }
+    pub fn new(message: VclMessage, name: &str) -> Self {
+        Self { message, id: HeaderId::of(name.as_bytes()), name: name.into() }
     }
 
-    /// Returns true if both mean the same header of the same message.
+    /// Returns true if both are one header of one message.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        self.place == other.place
+        self.message == other.message
             && self.id == other.id
             && (self.id != HeaderId::Other || self.name.eq_ignore_ascii_case(&other.name))
     }
 }
 
-/// The first value of a header; `None` if it is not there.
+/// First value of a header; `None` if the header is absent.
 pub fn get<'c>(ctx: &'c Ctx<'_>, header: &Header) -> Option<&'c [u8]> {
-    if header.place == VclMessage::Obj {
+    if header.message == VclMessage::Obj {
         return stored_value(ctx.obj?.head, header.name.as_bytes());
     }
-    first(block(ctx, header.place)?, header)
+    first(block(ctx, header.message)?, header)
 }
 
-/// Its first value in `block`.
+/// First value of the header in `block`.
 pub fn first<'b>(block: &'b HeaderBlock, header: &Header) -> Option<&'b [u8]> {
     block.value_as(header.id, header.name.as_bytes())
 }
 
-/// Replaces every header of that name by one.
+/// Replaces all lines of a header by one.
 ///
 /// # Errors
-/// The value has a byte that no header may have: a control character other than a tab.
+/// The value contains a control character other than a tab.
 pub fn set(ctx: &mut Ctx<'_>, header: &Header, value: &[u8]) -> Result<(), ProgramFailure> {
     let value = valid(header, value)?;
-    if let Some(block) = block_mut(ctx, header.place) {
+    if let Some(block) = block_mut(ctx, header.message) {
         block.set_as(header.id, header.name.as_bytes(), value);
     }
     Ok(())
 }
 
-/// Returns `value` as a value of `header`: without the blanks before it, which readers of a header
-/// skip.
+/// Checks `value` as a value of `header`, and removes its leading blanks.
 pub(crate) fn valid<'v>(header: &Header, value: &'v [u8]) -> Result<&'v [u8], ProgramFailure> {
     let blanks = value.iter().take_while(|b| matches!(b, b' ' | b'\t')).count();
     let value = &value[blanks..];
@@ -84,24 +81,25 @@ pub(crate) fn valid<'v>(header: &Header, value: &'v [u8]) -> Result<&'v [u8], Pr
     Err(ProgramFailure::new(format!("Bad header {}: {shown}", header.name)))
 }
 
-/// Does what setting a header to its own value does, if that is no more than to have its name
-/// written as the program writes it; whether it is.
+/// Sets a header to its own value, if only the spelling of its name changes. Returns true if it
+/// did.
 pub(crate) fn replace_name_spelling(ctx: &mut Ctx<'_>, header: &Header) -> bool {
-    let block = block_mut(ctx, header.place);
+    let block = block_mut(ctx, header.message);
     block.is_some_and(|block| block.respell(header.id, header.name.as_bytes()))
 }
 
-/// Removes every header of that name.
+/// Removes all lines of a header.
 pub fn unset(ctx: &mut Ctx<'_>, header: &Header) {
-    if let Some(block) = block_mut(ctx, header.place) {
+    if let Some(block) = block_mut(ctx, header.message) {
         block.remove_as(header.id, header.name.as_bytes());
     }
 }
 
-/// The filters of a request's body as a program sets them: none, since there are none to name.
+/// The value of `req.filters` or `bereq.filters`, which is always empty: request bodies have no
+/// filters.
 ///
 /// # Errors
-/// It names one.
+/// If `value` names a filter.
 pub(crate) fn no_filters(variable: &str, value: Value) -> Result<Bytes, ProgramFailure> {
     let names = value.into_bytes().unwrap_or_default();
     match names.iter().find(|byte| !byte.is_ascii_whitespace()) {
@@ -113,15 +111,14 @@ pub(crate) fn no_filters(variable: &str, value: Value) -> Result<Bytes, ProgramF
     }
 }
 
-/// Returns true if `value` may be a header's: it has no control character other than a tab.
+/// Returns true if `value` is valid for a header: no control character other than a tab.
 pub fn is_valid(value: &[u8]) -> bool {
     message::header::is_value(value)
 }
 
-/// The headers of a message; `None` where there is no such message, and for `obj`, whose head is
-/// not taken apart.
-pub fn block<'c>(ctx: &'c Ctx<'_>, place: VclMessage) -> Option<&'c HeaderBlock> {
-    match place {
+/// Headers of a message; `None` if the message is absent, and for `obj`, whose head stays encoded.
+pub fn block<'c>(ctx: &'c Ctx<'_>, message: VclMessage) -> Option<&'c HeaderBlock> {
+    match message {
         VclMessage::Req => Some(&ctx.req.as_ref()?.head.headers),
         VclMessage::ReqTop => Some(&top(ctx)?.headers),
         VclMessage::Bereq => Some(&ctx.bereq.as_ref()?.head.headers),
@@ -131,9 +128,9 @@ pub fn block<'c>(ctx: &'c Ctx<'_>, place: VclMessage) -> Option<&'c HeaderBlock>
     }
 }
 
-/// The headers of a message that can be changed.
-pub fn block_mut<'c>(ctx: &'c mut Ctx<'_>, place: VclMessage) -> Option<&'c mut HeaderBlock> {
-    match place {
+/// Headers of a message, for changes.
+pub fn block_mut<'c>(ctx: &'c mut Ctx<'_>, message: VclMessage) -> Option<&'c mut HeaderBlock> {
+    match message {
         VclMessage::Req => Some(&mut ctx.req.as_mut()?.head.headers),
         VclMessage::Bereq => Some(&mut ctx.bereq.as_mut()?.head.headers),
         VclMessage::Beresp => Some(&mut ctx.beresp.as_mut()?.head.headers),
@@ -142,7 +139,7 @@ pub fn block_mut<'c>(ctx: &'c mut Ctx<'_>, place: VclMessage) -> Option<&'c mut 
     }
 }
 
-/// `req_top`: `req` itself where there is no other.
+/// `req_top`, which is `req` outside of ESI.
 pub(crate) fn top<'c>(ctx: &'c Ctx<'_>) -> Option<&'c Request> {
     match ctx.req_top {
         Some(top) => Some(top),
@@ -150,12 +147,12 @@ pub(crate) fn top<'c>(ctx: &'c Ctx<'_>) -> Option<&'c Request> {
     }
 }
 
-/// The first value of `name` in a stored head.
+/// First value of the field `name` in a stored head.
 pub fn stored_value<'h>(head: &'h [u8], name: &[u8]) -> Option<&'h [u8]> {
     stored_fields(head).find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, value)| value)
 }
 
-/// The fields of a stored head: lines after the status line, each with CRLF.
+/// Fields of a stored head: the lines after the status line, each with CRLF.
 pub fn stored_fields(head: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     lines(head).skip(1).filter_map(|line| {
         let colon = memchr::memchr(b':', line)?;
@@ -180,7 +177,7 @@ fn lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// The protocol as VCL writes it.
+/// Protocol version in VCL's spelling.
 pub(crate) fn version(version: Version) -> &'static [u8] {
     match version {
         Version::Http10 => b"HTTP/1.0",
@@ -189,7 +186,7 @@ pub(crate) fn version(version: Version) -> &'static [u8] {
     }
 }
 
-/// A string that becomes part of a first line.
+/// Checks a string that becomes part of a first line.
 pub(crate) fn line_part(what: &str, value: Value) -> Result<Box<[u8]>, ProgramFailure> {
     let bytes = value.into_bytes().unwrap_or_default();
     check_line_part(what, &bytes)?;
@@ -223,7 +220,7 @@ pub(crate) fn set_url(head: &mut Request, what: &str, value: Value) -> Result<()
     Ok(())
 }
 
-/// Sets a status and the usual reason with it; says what VCL reads as the status from now on.
+/// Sets a status with its usual reason phrase. Returns the status that VCL reads from now on.
 pub(crate) fn set_status(
     head: &mut Response,
     message: &str,

@@ -1,28 +1,28 @@
-//! The input of compiling.
+//! Input of the compiler: sources and settings. It never reads files itself.
 
 use crate::source::Loader;
 
-/// The source of a program, and the rules for compiling it.
+/// Source of a program, with the settings for compiling it.
 pub struct Input<'a> {
-    /// The file's name, as errors and `vcl.show` tell it.
+    /// Name of the file in errors and `vcl.show`.
     pub name: &'a str,
-    /// Its text.
+    /// Text of the file.
     pub text: &'a [u8],
-    /// The loader of included files.
+    /// Loader of included files.
     pub loader: &'a dyn Loader,
-    /// The rules.
+    /// Settings.
     pub rules: CompileSettings<'a>,
 }
 
-/// The parameters that rule compiling.
+/// Parameters of compiling.
 #[derive(Clone, Copy, Debug)]
 pub struct CompileSettings<'a> {
-    /// Names of the storages there are, for `storage.*`.
+    /// Names of the configured storages, for `storage.*`.
     pub storages: &'a [&'a str],
     /// Labels that `return (vcl(...))` may name.
     pub labels: &'a [&'a str],
-    /// Included files within each other.
+    /// Most nested includes.
     pub include_depth: u32,
-    /// A declaration that is never used is an error (`vcc_err_unref`), not a warning.
+    /// True if an unused declaration is an error (`vcc_err_unref`), not a warning.
     pub unused_is_error: bool,
 }

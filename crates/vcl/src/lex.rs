@@ -1,38 +1,36 @@
-//! Tokens: the words, numbers, strings and signs of one source file, as Varnish 7.1 cuts them.
-//!
-//! A fault is reported here at once and leaves a [`TokenKind::Bad`] token in its place, so that the
-//! parser says nothing more about it. Must never fail: any bytes have tokens.
+//! Lexer: cuts one source file into tokens as Varnish 7.1 does. It never fails: a fault is reported
+//! at once and leaves a [`TokenKind::Bad`], about which the parser stays silent.
 
 use crate::report::Report;
 use crate::source::{SourceFile, SourceSpan};
 
-/// Bytes of one file. The longest in use have some hundred kilobytes, of access lists.
+/// Most bytes of one file. The largest known files have some hundred kilobytes of access lists.
 pub const MAX_FILE: usize = 8 << 20;
-/// Bytes of one token: a synthetic page in a long string.
+/// Most bytes of one token, such as a synthetic page in a long string.
 pub const MAX_TOKEN: usize = 1 << 20;
 
 /// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenKind {
-    /// A word: a letter, then letters, digits, `_` and `-`.
-    Word,
+    /// An identifier: a letter, then letters, digits, `_` and `-`.
+    Identifier,
     /// Digits.
     Int,
-    /// Digits, a dot, and maybe digits.
+    /// Digits, a dot, optional digits.
     Real,
     /// A string in one of its three forms.
     Str,
     /// `:base64:`
     Blob,
-    /// A sign of one or two characters.
+    /// An operator or bracket of one or two characters.
     Sign(&'static str),
-    /// Something that has been complained about.
+    /// A faulty token, which has been reported.
     Bad,
     /// The end of the program.
     End,
 }
 
-/// A token and where it stands.
+/// A token with its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token {
     /// Its kind.
@@ -41,15 +39,15 @@ pub struct Token {
     pub span: SourceSpan,
 }
 
-/// The signs, longer ones before those they begin with. Some mean nothing in VCL: they are tokens
-/// so that the parser can say what does.
+/// Signs, longer ones before their prefixes. Some have no meaning in VCL: as tokens they let the
+/// parser advise on the right ones.
 const SIGNS: &[&str] = &[
     "++", "--", "+=", "-=", "*=", "/=", "==", "!=", "<=", ">=", "<<", ">>", "&&", "||", "!~", "{",
     "}", "(", ")", "*", "+", "-", "/", "%", ">", "<", "=", ";", "!", "&", ".", "|", "~", ",",
 ];
 
-/// The tokens of file number `file`. Ends with no [`TokenKind::End`]: included files are put
-/// together first.
+/// Tokens of file number `file`. The parser appends [`TokenKind::End`] after it has spliced
+/// included files in.
 pub fn tokens(file: u32, source: &SourceFile, report: &mut Report) -> Vec<Token> {
     let mut lexer = Lexer {
         text: &source.text,
@@ -72,7 +70,7 @@ pub fn tokens(file: u32, source: &SourceFile, report: &mut Report) -> Vec<Token>
     lexer.tokens
 }
 
-/// The content of a string token: what stands between its quotes.
+/// The content between the quotes of a string token.
 pub fn string(token: &[u8]) -> &[u8] {
     let strip = |open: &[u8], close: &[u8]| token.strip_prefix(open)?.strip_suffix(close);
     strip(b"\"\"\"", b"\"\"\"")
@@ -87,15 +85,15 @@ struct Lexer<'a> {
     at: usize,
     report: &'a mut Report,
     tokens: Vec<Token>,
-    /// The last string had no end: the next such quote is likely the end of it.
+    /// Set if the last string was not closed: the next quote of its kind is probably its end.
     odd_quote: bool,
-    /// A `?` came by, to which a `:` will belong.
+    /// Set after a `?`, to which a `:` belongs.
     question: bool,
 }
 
 impl<'a> Lexer<'a> {
     fn span(&self, start: usize, end: usize) -> SourceSpan {
-        // A file has at most MAX_FILE bytes.
+        // A file has at most `MAX_FILE` bytes.
         SourceSpan { file: self.file, start: start as u32, end: end as u32 }
     }
 
@@ -103,11 +101,11 @@ impl<'a> Lexer<'a> {
         &self.text[self.at..]
     }
 
-    /// A token of `length` bytes from here.
+    /// Adds a token of `length` bytes at the current position.
     fn push(&mut self, kind: TokenKind, length: usize) {
         let span = self.span(self.at, self.at + length);
         let kind = if length > MAX_TOKEN {
-            let message = format!("a word or string of more than {} KiB", MAX_TOKEN >> 10);
+            let message = format!("a name or string of more than {} KiB", MAX_TOKEN >> 10);
             self.report.error(self.span(self.at, self.at + 1), message);
             TokenKind::Bad
         } else {
@@ -117,7 +115,7 @@ impl<'a> Lexer<'a> {
         self.at += length;
     }
 
-    /// Complains about `shown` bytes from here, and leaves `length` bytes out.
+    /// Reports `shown` bytes at the current position, and skips `length` bytes.
     fn bad(&mut self, length: usize, shown: usize, message: &str, help: &str) {
         let span = self.span(self.at, self.at + shown);
         let entry = self.report.error(span, message);
@@ -128,7 +126,7 @@ impl<'a> Lexer<'a> {
         self.at += length;
     }
 
-    /// Leaves `length` bytes out that belong to what has been complained of.
+    /// Skips `length` bytes that belong to a reported fault.
     fn bad_again(&mut self, length: usize) {
         let span = self.span(self.at, self.at + length);
         self.tokens.push(Token { kind: TokenKind::Bad, span });
@@ -160,7 +158,7 @@ impl<'a> Lexer<'a> {
             b'a'..=b'z' | b'A'..=b'Z' => {
                 let word = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
                 let length = rest.iter().take_while(|b| word(b)).count();
-                self.push(TokenKind::Word, length);
+                self.push(TokenKind::Identifier, length);
             }
             b'0'..=b'9' => self.number(),
             _ => match SIGNS.iter().find(|sign| rest.starts_with(sign.as_bytes())) {
@@ -201,7 +199,7 @@ impl<'a> Lexer<'a> {
         let code = self.rest()[..length].to_ascii_lowercase();
         self.bad(length, 2, "inline C cannot be used", replacement(&code));
         if let Some(entry) = self.report.last() {
-            entry.note("Larder runs VCL itself: there is no C compiler, and no code of others");
+            entry.note("Larder runs VCL itself: there is no C compiler and no foreign code");
             if end.is_none() {
                 entry.note("its end `}C` is missing, too");
             }
@@ -288,7 +286,7 @@ impl<'a> Lexer<'a> {
         self.push(TokenKind::Real, whole + 1 + fraction);
     }
 
-    /// Bytes that begin nothing, a row of them as one fault.
+    /// A run of bytes that begin no token, reported once.
     fn stray(&mut self) {
         self.question |= self.rest()[0] == b'?';
         let rest = self.rest();
@@ -319,12 +317,12 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// Where `needle` begins in `hay`.
+/// Position of `needle` in `hay`.
 fn find(hay: &[u8], needle: &[u8]) -> Option<usize> {
     hay.windows(needle.len()).position(|window| window == needle)
 }
 
-/// Where the comment ends whose inside begins with `text`, if comments within it are ended, too.
+/// End of a comment whose content begins with `text`, if nested comments are balanced.
 fn nested_end(text: &[u8]) -> Option<usize> {
     let (mut depth, mut at) = (1, 0);
     while let Some(pair) = text.get(at..at + 2) {
@@ -344,13 +342,12 @@ fn nested_end(text: &[u8]) -> Option<usize> {
     None
 }
 
-/// Advice on what replaces a piece of C in VCL. The words in the code select the advice.
+/// Advice on the VCL that replaces inline C. Identifiers in the code select it.
 fn replacement(code: &[u8]) -> &'static str {
     const KNOWN: &[(&[&str], &str)] = &[
         (
             &["geoip", "maxmind"],
-            "no VMOD looks up places: let the server in front or the application say the country \
-             in a header, and put that into `Vary` or the hash",
+            "instead: `import geoip2;` looks an address up in a database in MaxMind's format",
         ),
         (
             &["syslog", "openlog"],
@@ -364,11 +361,15 @@ fn replacement(code: &[u8]) -> &'static str {
         (&["random", "rand("], "instead: `import std;` and `std.random(low, high)`"),
         (
             &["gettimeofday", "clock_gettime", "strftime", "time("],
-            "instead: `now` is the time, `now + 1h` reckons with it, `std.timestamp(\"Name\")` \
-             logs it",
+            "instead: `now` is the time, `now + 1h` is a later time, `std.timestamp(\"Name\")` \
+             logs the time",
         ),
         (&["getenv"], "instead: `import std;` and `std.getenv(name)`"),
-        (&["md5", "sha1", "sha256", "base64"], "instead: `import blob;` encodes and decodes"),
+        (
+            &["md5", "sha1", "sha256", "base64"],
+            "instead: `import digest;` hashes, `import blob;` \
+                                                encodes and decodes",
+        ),
         (&["tolower", "toupper"], "instead: `req.http.Name.lower()` and `.upper()`"),
         (&["strstr"], "instead: `import std;` and `std.strstr(text, part)`, or `~` with a pattern"),
         (&["atoi", "strto"], "instead: `import std;` and `std.integer(text, fallback)`"),
@@ -381,7 +382,7 @@ fn replacement(code: &[u8]) -> &'static str {
     )
 }
 
-/// The bytes that base64 stands for: canonical in length, `=` only as padding.
+/// Decodes base64 of canonical length, with `=` only as padding.
 pub fn decode(base64: &[u8]) -> Option<Vec<u8>> {
     let (body, padding) = match base64 {
         [body @ .., b'=', b'='] => (body, 2),

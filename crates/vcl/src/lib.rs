@@ -1,26 +1,17 @@
-//! VCL 4.0 and 4.1, the policy language of Varnish: read, checked, and made into a tree that runs.
+//! VCL 4.0 and 4.1, the policy language of Varnish: parsed, checked, compiled to a tree, and
+//! executed one subroutine at a time.
 //!
-//! Pure: no sockets, no files, no clock. Sources come through [`source::Loader`], the outside world
-//! of a running program through [`ctx::World`].
+//! Pure: no sockets, files or clock. Sources come through [`source::Loader`], and the services of a
+//! running program through [`ctx::ProgramEnvironment`]. A program never runs without a step budget.
 //!
-//! The way of a file: `lex` and `parse` make an [`ast`] of it, `lower` checks types, names and
-//! places and makes a tree of steps of it in which every name is resolved: a [`program::Program`].
-//! A program that has been brought to life (`vcl_init` has run) is a [`program::Instance`]; `flow`
-//! asks it at each step of a request.
+//! Begin with [`program::Program::compile`], which parses ([`parse`]), checks and lowers sources;
+//! [`program::Instance`] is a program whose `vcl_init` has run, and [`ctx::Ctx`] is all that a
+//! running subroutine sees. [`vars`] and [`vmods`] are the tables of variables and modules.
 //!
-//! The floors: each knows those below it alone.
-//!
-//! - on top, `compile` joins `parse` and `lower`, and [`mod@reference`] writes the tables down;
-//! - `run`, the compiled form and its course, and beside it the [`vmods`];
-//! - [`vars`], then [`headers`] and [`vmod`], the form of a VMOD; `life`, the start and end of a
-//!   program;
-//! - `state`, which a running subroutine sees and works on: [`ctx`], [`program`], [`backend`],
-//!   [`value`];
-//! - rules of Varnish that know no program ([`rules`], [`params`], [`mod@regex`], [`acl`]), and
-//!   what VMODs keep for as long as the daemon runs (`shared`);
-//! - the words of the language: [`types`], [`sub`], [`text`].
-//!
-//! Reading ([`source`], [`report`], [`lex`], [`ast`], [`parse`]) knows nothing of running.
+//! Layers, the upper ones first, each of which uses only lower ones: `compiler`, [`mod@reference`];
+//! `run`, [`vmods`]; [`vars`], [`headers`], [`vmod`], `lifecycle`; `state`; [`rules`], [`params`],
+//! [`mod@regex`], [`acl`], `shared`; [`types`], [`sub`], [`text`]. Parsing ([`source`], [`report`],
+//! [`lex`], [`ast`], [`parse`]) never depends on execution.
 
 pub mod acl;
 pub mod ast;

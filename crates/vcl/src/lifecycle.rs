@@ -1,5 +1,5 @@
-//! The life of a program: brought to life once for each `vcl.load`, run at each step of every
-//! request, and stopped.
+//! Lifecycle of a program: started once for each `vcl.load`, run at each step of a request, stopped
+//! at the end. No subroutine runs here without a step budget.
 
 use std::sync::Arc;
 
@@ -12,21 +12,21 @@ use crate::sub::{Action, Sub, Subs};
 use crate::tag::Tag;
 use crate::workspace::Workspace;
 
-/// Steps that `vcl_init` and `vcl_fini` may take.
+/// Step budget of `vcl_init` and `vcl_fini`.
 const HOUSEKEEPING_STEPS: u64 = 1_000_000;
 
 impl Program {
-    /// Brings it to life: makes its backends, runs its `vcl_init`.
+    /// Starts a program: makes its backends and runs `vcl_init`.
     ///
     /// # Errors
-    /// Why `vcl_init` failed, or an object of it cannot be used.
+    /// The reason why `vcl_init` failed, or why one of its objects is unusable.
     pub fn start(
         self: &Arc<Self>,
-        world: &dyn ProgramEnvironment,
+        environment: &dyn ProgramEnvironment,
         now: f64,
     ) -> Result<Arc<Instance>, String> {
         let instance = Instance::of(self);
-        match instance.keep_house(Sub::Init, world, now) {
+        match instance.keep_house(Sub::Init, environment, now) {
             Action::Fail(reason) if reason.is_empty() => Err("vcl_init failed".to_string()),
             Action::Fail(reason) => Err(format!("vcl_init failed: {reason}")),
             _ => {
@@ -40,8 +40,8 @@ impl Program {
 }
 
 impl Instance {
-    /// Runs the subroutine that `ctx` is for; the task says then which statement ended it. What
-    /// fails is logged as `VCL_Error`.
+    /// Runs the subroutine of `ctx`. The task then has the statement that ended it; a failure is
+    /// logged as `VCL_Error`.
     pub fn run(&self, ctx: &mut Ctx<'_>) -> Action {
         let Some(routine) = self.program().entry(ctx.sub) else {
             return Action::Fail("the program has no subroutines".into());
@@ -75,22 +75,27 @@ impl Instance {
             Some((file, line)) => format!("{reason} ({} line {line})", file.name),
             None => reason.to_string(),
         };
-        ctx.world.log(Tag::Error, line.as_bytes());
+        ctx.environment.log(Tag::Error, line.as_bytes());
     }
 
-    /// Runs its `vcl_fini`.
-    pub fn stop(self: &Arc<Self>, world: &dyn ProgramEnvironment, now: f64) {
-        self.keep_house(Sub::Fini, world, now);
+    /// Stops the program: runs `vcl_fini`.
+    pub fn stop(self: &Arc<Self>, environment: &dyn ProgramEnvironment, now: f64) {
+        self.keep_house(Sub::Fini, environment, now);
     }
 
-    /// Runs a subroutine of the program's own life, for which there is no request.
-    fn keep_house(self: &Arc<Self>, sub: Sub, world: &dyn ProgramEnvironment, now: f64) -> Action {
+    /// Runs a subroutine of the program's lifecycle, without a request.
+    fn keep_house(
+        self: &Arc<Self>,
+        sub: Sub,
+        environment: &dyn ProgramEnvironment,
+        now: f64,
+    ) -> Action {
         let mut session = Session::without_client();
         let mut task = Task::new(HOUSEKEEPING_STEPS, Workspace::unbounded());
         let mut ctx = Ctx {
             sub,
             instance: self,
-            world,
+            environment,
             now,
             session: &mut session,
             task: &mut task,
@@ -106,7 +111,7 @@ impl Instance {
     }
 }
 
-/// Returns true if the task's log gets `VCL_trace`.
+/// Returns true if the task logs `VCL_trace`.
 fn is_traced(ctx: &Ctx<'_>) -> bool {
     match (&ctx.req, &ctx.bereq) {
         (Some(req), _) => req.state.trace,

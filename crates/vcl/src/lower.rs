@@ -1,9 +1,6 @@
-//! From the syntax tree to a program that can run: names, types and places are checked, and what is
-//! checked becomes a tree of steps ([`crate::run`]).
-//!
-//! All faults of a program are reported, not only the first: what cannot be made sense of is
-//! reported once and left out. Must never look at the sources again but to say where something
-//! stands.
+//! Lowering of the syntax tree to a runnable [tree of statements](crate::run): names, types and
+//! places are checked. All errors are reported; a faulty part is reported once and left out. It
+//! never reads the sources again except for positions.
 
 mod acl;
 mod advice;
@@ -32,8 +29,8 @@ use crate::sub::Sub;
 use facts::SubFacts;
 use symbols::Symbols;
 
-/// Checks `ast` with the builtin VCL behind it and makes a program of them. None when there are
-/// errors, which the report has.
+/// Checks `ast` with the builtin VCL appended, and makes a program of both. `None` after errors,
+/// which are in the report.
 pub(crate) fn lower(
     ast: &Ast,
     builtin: &[Declaration],
@@ -68,33 +65,32 @@ pub(crate) fn lower(
     lowering.finish()
 }
 
-/// The work under way.
+/// State of the lowering.
 struct Lowering<'a> {
     input: &'a Input<'a>,
     report: &'a mut Report,
     version: u32,
-    /// The builtin VCL is being lowered, which may use what is of every version.
+    /// True while the builtin VCL is lowered, which may use features of all versions.
     in_builtin: bool,
     symbols: Symbols,
     parts: ProgramParts,
-    /// Numbers of patterns.
+    /// Numbers of the patterns.
     patterns: HashMap<Box<str>, Option<u32>>,
-    /// The statements of each subroutine, as far as they have been lowered.
+    /// Lowered statements of each subroutine so far.
     bodies: Vec<Vec<CompiledStatement>>,
-    /// The facts about each subroutine.
+    /// Facts about each subroutine.
     facts: Vec<SubFacts>,
-    /// The subroutine that is being lowered.
+    /// Number of the current subroutine.
     current: usize,
-    /// The depth of the expression or block that is being lowered.
+    /// Depth of the current expression or block.
     depth: u32,
-    /// The probe of backends that have none of their own.
+    /// Probe of backends without a probe.
     default_probe: Option<u32>,
-    /// The subroutines of the builtin VCL, which a program may put something before.
+    /// Subroutines of the builtin VCL, which a program may extend.
     steps_of_builtin: Vec<Box<str>>,
-    /// The statement that is being lowered has a function call a subroutine.
+    /// True if a function in the current statement calls a subroutine.
     calls_sub: bool,
-    /// Names of modules and objects that could not be had, which is reported: what is done with
-    /// them is not.
+    /// Names of modules and objects that failed to be declared: their uses are not reported again.
     missing: HashSet<Box<str>>,
 }
 
@@ -121,7 +117,7 @@ impl Lowering<'_> {
         if !self.report.has_errors() {
             self.unused();
         }
-        self.places();
+        self.check_restrictions();
         if self.report.has_errors() {
             return None;
         }
@@ -142,7 +138,7 @@ impl Lowering<'_> {
     }
 }
 
-/// The names of the subroutines in `items`.
+/// Names of the subroutines in `items`.
 fn subs(items: &[Declaration]) -> Vec<Box<str>> {
     let names = items.iter().filter_map(|item| match item {
         Declaration::Sub { name, .. } => Some(name.text.clone()),

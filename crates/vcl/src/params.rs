@@ -1,6 +1,5 @@
-//! Varnish's parameters: values in force by name, read, bounded and shown as varnishd does it.
-//!
-//! The meaning of a value is the business of the code that asks for it.
+//! Parameters of varnishd: current values by name, parsed, bounded and printed as varnishd does.
+//! What a value means is decided only by the code that reads it.
 
 mod formatting;
 mod row;
@@ -11,43 +10,42 @@ use std::fmt;
 pub use row::Row;
 pub use table::{DEBUG, EXPERIMENTAL, FEATURES, MASKED, Param, Spec, TABLE, TAGS, ValueKind};
 
-/// The place of `trace` among the words of `feature`.
+/// Position of `trace` among the flags of `feature`.
 const TRACE: usize = FEATURES.len() - 1;
 
-/// The whole number that is shown as `unlimited`.
+/// The whole number that is printed as `unlimited`.
 const UNLIMITED: f64 = u32::MAX as f64;
 
 /// A value.
 #[derive(Clone, Debug, PartialEq)]
 enum ParamValue {
-    /// Of a number, of a switch, of seconds.
+    /// Number, switch (0 or 1) or seconds.
     Number(f64),
     Text(Box<str>),
-    /// Of words: one bit each, in the order of the list; set for those that are switched on, or
-    /// off where they are a mask.
+    /// Flags or a mask: one bit for each name in order; set for a flag that is on or a masked name.
     Bits(u128),
 }
 
-/// Why a value was not set.
+/// Error of setting a parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// There is no parameter of this name.
+    /// Unknown parameter.
     Unknown(String),
-    /// It is not of this system.
+    /// The parameter does not exist on this system.
     Absent(&'static str),
-    /// The value is not allowed: why not, and what was tried.
+    /// The value is rejected.
     Value {
         /// The parameter.
         name: &'static str,
         /// The value.
         value: String,
-        /// The reason why it is refused.
+        /// The reason.
         why: String,
     },
 }
 
 impl fmt::Display for Error {
-    /// As varnishd words it.
+    /// varnishd's message.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown(name) => write!(f, "Unknown parameter \"{name}\"."),
@@ -63,10 +61,10 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The values in force.
+/// Current values of all parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Params {
-    /// In the order of the table.
+    /// Values in the order of the table.
     values: Vec<ParamValue>,
 }
 
@@ -80,7 +78,7 @@ impl Default for Params {
     }
 }
 
-/// A parameter's default. The table's tests see to it that each can be read.
+/// Default of a parameter. Tests of the table ensure that each default can be parsed.
 fn initial(spec: &Spec) -> ParamValue {
     match spec.kind {
         ValueKind::Absent | ValueKind::Text | ValueKind::Pool => {
@@ -97,10 +95,10 @@ fn initial(spec: &Spec) -> ParamValue {
 }
 
 impl Params {
-    /// Sets a parameter to what is written.
+    /// Sets a parameter from text.
     ///
     /// # Errors
-    /// Why the value stays as it was.
+    /// The reason why the value is rejected; the old value stays.
     pub fn set(&mut self, name: &str, text: &str) -> Result<&'static Spec, Error> {
         let spec = Spec::find(name).ok_or_else(|| Error::Unknown(name.to_owned()))?;
         if spec.kind == ValueKind::Absent {
@@ -115,10 +113,10 @@ impl Params {
         Ok(spec)
     }
 
-    /// Sets a parameter back to its default.
+    /// Resets a parameter to its default.
     ///
     /// # Errors
-    /// If no such name is known.
+    /// If the name is unknown.
     pub fn reset(&mut self, name: &str) -> Result<&'static Spec, Error> {
         let spec = Spec::find(name).ok_or_else(|| Error::Unknown(name.to_owned()))?;
         self.values[spec.param as usize] = initial(spec);
@@ -151,7 +149,7 @@ impl Params {
         }
     }
 
-    /// Holds a number to its bounds.
+    /// Checks a number against its bounds.
     fn hold(&self, spec: &Spec, value: f64) -> Result<(), String> {
         let (least, most) = match spec.kind {
             ValueKind::Seconds => ("greater or equal to", "less than or equal to"),
@@ -165,7 +163,7 @@ impl Params {
         if let Some(max) = spec.max.filter(|max| value > of(max)) {
             return Err(format!("Must be {most} {max}"));
         }
-        // These two bound each other.
+        // Each of the two is a bound of the other.
         let (least, most) = (Param::ThreadPoolMin, Param::ThreadPoolMax);
         if spec.param == least && value > self.value(most) {
             return Err(format!("Must be no more than {} (thread_pool_max)", self.value(most)));
@@ -176,7 +174,7 @@ impl Params {
         Ok(())
     }
 
-    /// The value of a number, a switch (0 or 1) or a time in seconds; 0 for everything else.
+    /// Value of a number, a switch (0 or 1) or a time in seconds; 0 for other kinds.
     pub fn value(&self, param: Param) -> f64 {
         match self.values[param as usize] {
             ParamValue::Number(number) => number,
@@ -184,12 +182,12 @@ impl Params {
         }
     }
 
-    /// A time, in seconds.
+    /// Value of a time, in seconds.
     pub fn seconds(&self, param: Param) -> f64 {
         self.value(param)
     }
 
-    /// A whole number, or a number of bytes.
+    /// Value of a whole number or a number of bytes.
     pub fn number(&self, param: Param) -> u64 {
         self.value(param) as u64
     }
@@ -199,7 +197,7 @@ impl Params {
         self.value(param) != 0.0
     }
 
-    /// The text of a parameter that is one; empty for others.
+    /// Value of a text parameter; empty for other kinds.
     pub fn text(&self, param: Param) -> &str {
         match &self.values[param as usize] {
             ParamValue::Text(text) => text,
@@ -207,18 +205,18 @@ impl Params {
         }
     }
 
-    /// Returns true if a word of `feature` is switched on.
+    /// Returns true if a flag of `feature` is on.
     pub fn has_feature(&self, word: &str) -> bool {
         self.bits(Param::Feature) & bit(FEATURES, word) != 0
     }
 
-    /// Returns true if the word `trace` of `feature` is switched on. This is asked for each
-    /// request, so no word is looked for.
+    /// Returns true if the flag `trace` of `feature` is on. Each request calls this, so no name is
+    /// searched.
     pub fn is_traced(&self) -> bool {
         self.bits(Param::Feature) >> TRACE & 1 == 1
     }
 
-    /// The value of what has one that is a number, by its name; in seconds, bytes or as it is.
+    /// Numeric value by name, in seconds, bytes or as it is; `None` for other kinds.
     pub fn by_name(&self, name: &str) -> Option<f64> {
         let spec = Spec::find(name)?;
         match self.values[spec.param as usize] {
@@ -240,13 +238,13 @@ impl Params {
     }
 }
 
-/// The bit of a word; none for a word that is not in the list.
+/// Bit of a name in the list; 0 for an unknown name.
 fn bit(words: &[&str], word: &str) -> u128 {
     let at = words.iter().position(|own| own.eq_ignore_ascii_case(word));
     at.map_or(0, |at| 1 << at)
 }
 
-/// Switches words on (`+word`) and off (`-word`); the word that is unknown when one is.
+/// Switches flags on (`+name`) and off (`-name`). The error is an unknown name.
 fn switched<'a>(words: &[&str], text: &'a str, mut bits: u128) -> Result<u128, &'a str> {
     for word in text.split(',').map(str::trim) {
         if word == "none" {
@@ -267,7 +265,7 @@ fn switched<'a>(words: &[&str], text: &'a str, mut bits: u128) -> Result<u128, &
     Ok(bits)
 }
 
-/// Masks words (`-word`) and unmasks them (`+word`).
+/// Masks (`-name`) and unmasks (`+name`) names.
 fn masked(words: &[&str], text: &str, mut bits: u128) -> Result<u128, String> {
     for word in text.split(',').map(str::trim) {
         let unknown = || format!("Unknown VSL tag ({word})");
@@ -285,8 +283,8 @@ fn masked(words: &[&str], text: &str, mut bits: u128) -> Result<u128, String> {
     Ok(bits)
 }
 
-/// Reads a number of a kind. A time may have one of VCL's units, as in Varnish 7.2; without one it
-/// is in seconds.
+/// Parses a number of a kind. As in Varnish 7.2 a time may have one of VCL's units; otherwise it is
+/// in seconds.
 fn number(kind: ValueKind, text: &str) -> Result<f64, String> {
     let text = text.trim();
     match kind {
@@ -316,10 +314,10 @@ fn number(kind: ValueKind, text: &str) -> Result<f64, String> {
     }
 }
 
-/// Reads a size such as `80k`, `0.25G` or `255b`.
+/// Parses a size such as `80k`, `0.25G` or `255b`.
 ///
 /// # Errors
-/// A message that says what is wrong with the size, in varnishd's words.
+/// varnishd's message about the size.
 pub fn bytes(text: &str) -> Result<f64, String> {
     let fault = |why: &str| {
         format!("Could not convert to bytes.\n{why}\n  Try something like '80k' or '120M'")

@@ -1,8 +1,6 @@
-//! The parser: from source files to the syntax tree, with every fault of the grammar reported.
-//!
-//! After a fault it goes on at the next statement or declaration, so that one run tells all. It
-//! knows the grammar only: what names mean, types and places are the checker's. Must never recurse
-//! deeper than [`MAX_DEPTH`], whatever it is given.
+//! Parser: from source files to the syntax tree, with all grammar faults reported. After a fault it
+//! continues at the next statement or declaration. Names, types and places are the checker's. It
+//! never recurses deeper than [`MAX_DEPTH`].
 
 mod acl;
 mod backend;
@@ -22,19 +20,19 @@ use crate::source::{SourceFile, SourceSpan, Sources};
 
 pub use include::{MAX_FILES, MAX_PROGRAM};
 
-/// Blocks, parentheses and calls within each other. Who nests by hand stops at ten.
+/// Most nested blocks, parentheses and calls. Programs written by hand stay below ten.
 pub const MAX_DEPTH: u32 = 100;
-/// Operators of one expression, those within its parentheses counted.
+/// Most operators of one expression, including its parentheses.
 pub const MAX_OPERATORS: u32 = 1000;
-/// The builtin VCL: what each `vcl_*` does when the program's own has not returned.
+/// The builtin VCL, which runs when a program's subroutine has not returned.
 pub const BUILTIN: &str = include_str!("builtin.vcl");
-/// The name of the builtin VCL in errors.
+/// Name of the builtin VCL in errors.
 pub const BUILTIN_NAME: &str = "<builtin>";
 
-/// Reads a program and what it includes. The sources come to be files 0 and up of `sources`.
+/// Parses a program and its includes. Their sources become files 0 and up of `sources`.
 ///
-/// With faults the tree has what could be read: names and types of that can be checked, but not
-/// whether anything is missing or unused. `None` when nothing could be read.
+/// After faults the tree is partial: its names and types can be checked, but not missing or unused
+/// names. `None` if nothing could be parsed.
 pub fn parse(input: &Input<'_>, sources: &mut Sources, report: &mut Report) -> Option<Ast> {
     let file = sources.add(SourceFile {
         name: input.name.into(),
@@ -51,7 +49,7 @@ pub fn parse(input: &Input<'_>, sources: &mut Sources, report: &mut Report) -> O
     Some(Parser::new(tokens, sources, report).program())
 }
 
-/// Reads the builtin VCL, which becomes the last file of `sources`.
+/// Parses the builtin VCL, which becomes the last file of `sources`.
 pub fn parse_builtin(sources: &mut Sources) -> Vec<Declaration> {
     let mut report = Report::default();
     let builtin = SourceFile {
@@ -66,7 +64,7 @@ pub fn parse_builtin(sources: &mut Sources) -> Vec<Declaration> {
     Parser::new(tokens, sources, &mut report).program().items
 }
 
-/// A fault has been reported; whoever gets this looks for the next place to go on.
+/// Marker: a fault has been reported, and the caller has to recover.
 #[derive(Clone, Copy, Debug)]
 struct ReportedFault;
 
@@ -77,13 +75,13 @@ struct Parser<'a> {
     at: usize,
     sources: &'a Sources,
     report: &'a mut Report,
-    /// Blocks, parentheses and calls around here.
+    /// Depth of nested blocks, parentheses and calls.
     depth: u32,
-    /// Operators of the expression so far.
+    /// Operators of the current expression.
     operators: u32,
-    /// A block was left without its `}`: those around it are left, too.
+    /// True if a block was left without its `}`: the enclosing blocks are left too.
     unclosed: bool,
-    /// A `{` and the `}` that closed it, further to the left than it: likely another's.
+    /// A `{` and a `}` further to the left that closed it, probably another block's.
     odd_close: Option<(SourceSpan, SourceSpan)>,
 }
 
@@ -101,7 +99,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The token `ahead` of this one; the end is followed by ends.
+    /// The token `ahead` of the current one; the end repeats.
     fn peek(&self, ahead: usize) -> Token {
         self.tokens[(self.at + ahead).min(self.tokens.len() - 1)]
     }
@@ -110,7 +108,7 @@ impl<'a> Parser<'a> {
         self.peek(0)
     }
 
-    /// The token before this one; the first is before itself.
+    /// The token before the current one; for the first one itself.
     fn before(&self) -> Token {
         self.tokens[self.at.saturating_sub(1)]
     }
@@ -125,7 +123,7 @@ impl<'a> Parser<'a> {
         &self.sources.file(span.file).text[span.start as usize..span.end as usize]
     }
 
-    /// The text of a word, number or sign: those are ASCII.
+    /// The text of an identifier, number or sign, which is ASCII.
     fn text(&self, token: Token) -> &'a str {
         std::str::from_utf8(self.bytes(token.span)).unwrap_or_default()
     }
@@ -138,8 +136,8 @@ impl<'a> Parser<'a> {
         matches!(self.token().kind, TokenKind::Sign(s) if s == sign)
     }
 
-    fn at_word(&self, word: &str) -> bool {
-        self.token().kind == TokenKind::Word && self.text(self.token()) == word
+    fn at_keyword(&self, word: &str) -> bool {
+        self.token().kind == TokenKind::Identifier && self.text(self.token()) == word
     }
 
     fn take(&mut self, sign: &str) -> Option<Token> {
@@ -153,7 +151,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Goes one deeper for `inside`.
+    /// Runs `inside` one level deeper.
     fn nested<T>(&mut self, inside: impl FnOnce(&mut Self) -> ParseResult<T>) -> ParseResult<T> {
         if self.depth >= MAX_DEPTH {
             let span = self.token().span;

@@ -1,4 +1,4 @@
-//! The reference pages of variables and VMODs, made from their tables.
+//! Reference pages of variables and VMODs in Markdown, generated from their tables only.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use crate::vars::{self, StorageFact, Var};
 use crate::vmod::{ArgumentType, Class, Function, Method, Module, Parameter, ParameterDefault};
 use crate::vmods;
 
-/// The page about variables, in Markdown.
+/// The page of variables.
 pub fn variables_markdown() -> String {
     let mut out = String::from(
         "# VCL variables\n\n\
@@ -47,12 +47,12 @@ fn heading(out: &mut String, scope: &str) {
 }
 
 fn message(scope: &str) -> Option<VclMessage> {
-    vars::header(&format!("{scope}.http.x")).map(|header| header.place)
+    vars::header(&format!("{scope}.http.x")).map(|header| header.message)
 }
 
 fn headers_of(out: &mut String, scope: &str, place: VclMessage) {
     let name = format!("{scope}.http.x");
-    let Some(header) = vars::header(&name).filter(|header| header.place == place) else { return };
+    let Some(header) = vars::header(&name).filter(|header| header.message == place) else { return };
     let _ = write!(out, "- **`{scope}.http.*`** (HEADER): The header fields, by name.");
     uses(out, header.read, header.write, header.unset);
 }
@@ -77,7 +77,7 @@ fn uses(out: &mut String, read: Subs, write: Subs, unset: Subs) {
     out.push('\n');
 }
 
-/// Subroutines in words.
+/// A set of subroutines as text.
 fn places(subs: Subs) -> String {
     if subs == Subs::ALL {
         return "all".to_string();
@@ -99,7 +99,7 @@ fn places(subs: Subs) -> String {
     words.join(", ")
 }
 
-/// The page about VMODs, in Markdown.
+/// The page of VMODs.
 pub fn modules_markdown() -> String {
     let mut out = String::from(
         "# VMODs\n\n\
@@ -121,7 +121,7 @@ fn describe(out: &mut String, module: &Module) {
         call(out, &name, about, *returns, params, *from);
     }
     for refused in module.refused {
-        let _ = writeln!(out, "- **`{}`** is refused: it {}", refused.name, refused.why);
+        let _ = writeln!(out, "- **`{}`** is not supported: it {}", refused.name, refused.why);
     }
     for class in module.classes {
         let Class { name, about, params, methods, .. } = class;
@@ -161,7 +161,7 @@ fn parameter(param: &Parameter) -> String {
     let kind = match param.kind {
         ArgumentType::Of(kind) => kind.name().to_string(),
         ArgumentType::Refused(kind, _) => {
-            return format!("[{} {}: refused]", kind.name(), param.name);
+            return format!("[{} {}: not supported]", kind.name(), param.name);
         }
         ArgumentType::Enum(words) => format!("ENUM {{{}}}", words.join(", ")),
     };
@@ -172,7 +172,7 @@ fn parameter(param: &Parameter) -> String {
         Some(ParameterDefault::Str(text)) => format!("[{kind} {name} = \"{text}\"]"),
         Some(ParameterDefault::Number(number)) => format!("[{kind} {name} = {number}]"),
         Some(ParameterDefault::Bool(truth)) => format!("[{kind} {name} = {truth}]"),
-        Some(ParameterDefault::Word(word)) => format!("[{kind} {name} = {word}]"),
+        Some(ParameterDefault::Enum(value)) => format!("[{kind} {name} = {value}]"),
     }
 }
 

@@ -1,10 +1,7 @@
-//! Regular expressions: what PCRE2 would find, by an engine that needs linear time where the
-//! pattern allows it.
-//!
-//! Most patterns of real programs mean the same to both engines, and then the linear one is taken:
-//! no subject makes it slow. What only PCRE2 has (look-around, back-references, possessive
-//! quantifiers, ...), and what the two read differently, goes to PCRE2 with match limits. Which
-//! pattern is which is decided once, when the program is compiled.
+//! Regular expressions with PCRE2's results. The linear engine runs where both engines agree;
+//! PCRE2, with match limits, runs what only it supports (look-around, back-references, possessive
+//! quantifiers) and what the two read differently. The choice is made when a program is compiled,
+//! except for `$` in subjects that end with a newline. No match runs without a limit.
 
 mod backtracking;
 mod common;
@@ -14,7 +11,7 @@ mod tests;
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
-use backtracking::{BacktrackingRegex, CaptureBuffer, words};
+use backtracking::{BacktrackingRegex, CaptureBuffer, message};
 pub use backtracking::{Limits, PatternError};
 pub(crate) use common::PrecedingElement;
 use linear::{Captures, Options, Regex as Linear, Span};
@@ -22,12 +19,12 @@ use linear::{Captures, Options, Regex as Linear, Span};
 use crate::failure::ProgramFailure;
 use crate::workspace::Workspace;
 
-/// The engine that a pattern runs on.
+/// The engine of a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
-    /// Time grows linearly with the subject.
+    /// Linear in the subject's length.
     Linear,
-    /// PCRE2, which may try many ways, up to its limits.
+    /// PCRE2, which backtracks up to its limits.
     Pcre2,
 }
 
@@ -37,17 +34,17 @@ pub struct Regex {
     pattern: Box<str>,
     limits: Limits,
     linear: Option<(Linear, common::PatternFacts)>,
-    /// PCRE2's, made when it is needed.
+    /// PCRE2's pattern, compiled when needed.
     pcre2: OnceLock<BacktrackingRegex>,
-    /// The same, but no match is empty: for `regsuball`.
+    /// PCRE2's pattern without empty matches, for `regsuball`.
     not_empty: OnceLock<BacktrackingRegex>,
 }
 
 impl Regex {
-    /// Compiles `pattern`, which is in PCRE2's syntax.
+    /// Compiles `pattern`, in PCRE2's syntax.
     ///
     /// # Errors
-    /// The fault of the pattern, and its place.
+    /// The fault of the pattern and its offset.
     pub fn new(pattern: &str, limits: Limits) -> Result<Self, PatternError> {
         let linear = common::facts(pattern).and_then(|facts| {
             Linear::new(pattern, Options::default()).ok().map(|linear| (linear, facts))
@@ -64,15 +61,15 @@ impl Regex {
         &self.pattern
     }
 
-    /// The engine it runs on.
+    /// The engine of the pattern.
     pub fn engine(&self) -> Engine {
         if self.linear.is_some() { Engine::Linear } else { Engine::Pcre2 }
     }
 
-    /// Returns true if the pattern matches somewhere in `subject`.
+    /// Returns true if the pattern matches anywhere in `subject`.
     ///
     /// # Errors
-    /// PCRE2 has reached a limit.
+    /// If PCRE2 reaches a limit.
     pub fn is_match(&self, subject: &[u8]) -> Result<bool, ProgramFailure> {
         if self.rules_out(subject) {
             return Ok(false);
@@ -83,13 +80,12 @@ impl Regex {
         }
     }
 
-    /// `regsub`, and with `all`, `regsuball`: `subject` with the first match or all of them
-    /// replaced. In `replacement`, `\0` to `\9` stand for what the groups have matched, and any
-    /// other character after a backslash for itself. Of all matches, only the first one may be of
-    /// nothing, as in Varnish. What comes of it is charged to `room`.
+    /// `regsub`, or `regsuball` with `all`: replaces the first or every match in `subject`. In
+    /// `replacement` `\0` to `\9` are groups, and a backslash makes any other character literal. As
+    /// in Varnish, only the first match may be empty. A new string is charged to `room`.
     ///
     /// # Errors
-    /// PCRE2 has reached a limit, or there is no room.
+    /// If PCRE2 reaches a limit, or the workspace overflows.
     pub fn replace<'s>(
         &self,
         subject: &'s [u8],
@@ -102,7 +98,7 @@ impl Regex {
         }
         let mut finder = match self.linear_for(subject) {
             Some(regex) if !names_groups(replacement) => Finder::Whole(regex, None),
-            // Most programs ask for much that is not there: that costs no memory.
+            // Most subjects do not match, which allocates nothing.
             Some(regex) if !regex.is_match(subject) => return Ok(Cow::Borrowed(subject)),
             Some(regex) => Finder::Groups(regex, regex.room()),
             None => Finder::pcre2(self.pcre2()?),
@@ -132,18 +128,18 @@ impl Regex {
         Ok(Cow::Owned(out))
     }
 
-    /// The linear engine, where it finds what PCRE2 would in `subject`.
+    /// The linear engine, if it agrees with PCRE2 on `subject`.
     fn linear_for(&self, subject: &[u8]) -> Option<&Linear> {
         let (linear, facts) = self.linear.as_ref()?;
         (!facts.has_dollar || subject.last() != Some(&b'\n')).then_some(linear)
     }
 
-    /// Returns true if it is clear without a search that nothing in `subject` matches.
+    /// Returns true if `subject` cannot match, without a search.
     fn rules_out(&self, subject: &[u8]) -> bool {
         self.linear.as_ref().is_some_and(|(_, facts)| facts.rule_out(subject))
     }
 
-    /// The fewest bytes that it matches, as far as that is known.
+    /// Least number of bytes of a match, as far as known.
     pub(crate) fn bytes_min(&self) -> usize {
         self.linear.as_ref().map_or(0, |(_, facts)| facts.bytes_min)
     }
@@ -156,7 +152,7 @@ impl Regex {
         self.made(&self.not_empty, "(*NOTEMPTY)")
     }
 
-    /// The engine in `cell`, made now if `cell` is empty.
+    /// The pattern in `cell`, compiled if the cell is empty.
     fn made<'c>(
         &self,
         cell: &'c OnceLock<BacktrackingRegex>,
@@ -172,16 +168,16 @@ impl Regex {
 }
 
 fn match_failed(error: &pcre2::Error) -> ProgramFailure {
-    ProgramFailure::new(format!("Regexp matching failed: {}", words(error)))
+    ProgramFailure::new(format!("Regexp matching failed: {}", message(error)))
 }
 
 fn replace_failed(error: &pcre2::Error) -> ProgramFailure {
     ProgramFailure::new(format!("regsub: Regexp matching returned {}", error.code()))
 }
 
-/// Finds matches one after the other.
+/// Iterator over matches.
 enum Finder<'r> {
-    /// Only where matches begin and end is asked for.
+    /// Only positions of whole matches.
     Whole(&'r Linear, Option<Span>),
     Groups(&'r Linear, Captures),
     Pcre2(&'r BacktrackingRegex, CaptureBuffer<'r>),
@@ -192,7 +188,7 @@ impl<'r> Finder<'r> {
         Self::Pcre2(regex, regex.room())
     }
 
-    /// The first match at or after byte `at`: where it begins and ends.
+    /// The first match at or after byte `at`: begin and end.
     fn find(
         &mut self,
         subject: &[u8],
@@ -210,7 +206,7 @@ impl<'r> Finder<'r> {
         Ok(self.group(0))
     }
 
-    /// Where group `number` of the last match begins and ends, if it has matched.
+    /// Begin and end of group `number` in the last match.
     fn group(&self, number: usize) -> Option<(usize, usize)> {
         match self {
             Self::Whole(_, found) => found.filter(|_| number == 0).map(|m| (m.start, m.end)),

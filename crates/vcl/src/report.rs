@@ -1,6 +1,5 @@
-//! Faults of a program, with their places and advice. They are gathered while the program is read
-//! and checked, and shown at the end. A report must never stop the code that finds a fault: the
-//! caller decides about that.
+//! Report of a compilation: findings with positions and advice, gathered while a program is parsed
+//! and checked, printed at the end. It never stops the compiler; the caller decides.
 
 use std::ops::Range;
 
@@ -10,21 +9,21 @@ use annotate_snippets::{
 
 use crate::source::{SourceSpan, Sources};
 
-/// Entries that are kept. Who has made a hundred mistakes has made one a hundred times.
+/// Most findings that are stored: more are repetitions of one mistake.
 pub const MAX_ENTRIES: usize = 100;
 
-/// The severity of an entry.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
-    /// The program cannot be used.
+    /// The program is rejected.
     Error,
-    /// The program can be used, but surely not everything in it was meant. Varnish warns, too.
+    /// The program is accepted, but probably not meant so. Varnish warns too.
     Warning,
-    /// The same, where Varnish is silent.
+    /// A warning of Larder's that Varnish does not give.
     Advice,
 }
 
-/// One thing to say.
+/// A finding.
 #[derive(Clone, Debug)]
 pub struct Finding {
     severity: Severity,
@@ -37,30 +36,30 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Says something at the place itself.
+    /// Adds text at the finding's position.
     pub fn here(&mut self, text: impl Into<String>) -> &mut Self {
         self.here = Some(text.into());
         self
     }
 
-    /// Says at the place itself what was expected there.
+    /// Adds what was expected at the finding's position.
     pub fn expected(&mut self, what: impl AsRef<str>) -> &mut Self {
         self.here(format!("expected {}", what.as_ref()))
     }
 
-    /// Says something about another place, which may be in another file.
+    /// Adds text at another position, possibly in another file.
     pub fn label(&mut self, span: SourceSpan, text: impl Into<String>) -> &mut Self {
         self.labels.push((span, text.into()));
         self
     }
 
-    /// Explains.
+    /// Adds an explanation.
     pub fn note(&mut self, text: impl Into<String>) -> &mut Self {
         self.notes.push(text.into());
         self
     }
 
-    /// Advises.
+    /// Adds advice.
     pub fn help(&mut self, text: impl Into<String>) -> &mut Self {
         self.helps.push(text.into());
         self
@@ -79,53 +78,53 @@ impl Finding {
     }
 }
 
-/// All that is to be said about a program.
+/// All findings about a program.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     entries: Vec<Finding>,
     errors: usize,
     dropped: usize,
-    /// Where entries go that are too many.
+    /// Receives findings beyond the limit.
     spare: Option<Box<Finding>>,
 }
 
 impl Report {
-    /// A fault at `span`.
+    /// Adds an error at `span`.
     pub fn error(&mut self, span: SourceSpan, message: impl Into<String>) -> &mut Finding {
         self.add(Severity::Error, Some(span), message.into())
     }
 
-    /// A fault of the program that is at no place in it: something is missing.
+    /// Adds an error without a position: something is missing.
     pub fn error_nowhere(&mut self, message: impl Into<String>) -> &mut Finding {
         self.add(Severity::Error, None, message.into())
     }
 
-    /// Something at `span` that is allowed and hardly meant.
+    /// Adds a warning at `span`.
     pub fn warning(&mut self, span: SourceSpan, message: impl Into<String>) -> &mut Finding {
         self.add(Severity::Warning, Some(span), message.into())
     }
 
-    /// Something at `span` that is hardly meant, and that Varnish says nothing of.
+    /// Adds advice at `span`, about which Varnish is silent.
     pub fn advice(&mut self, span: SourceSpan, message: impl Into<String>) -> &mut Finding {
         self.add(Severity::Advice, Some(span), message.into())
     }
 
-    /// The last thing that was said, to say more about it.
+    /// The last finding, for additions.
     pub fn last(&mut self) -> Option<&mut Finding> {
         self.spare.as_deref_mut().or_else(|| self.entries.last_mut())
     }
 
-    /// Returns true if the program cannot be used.
+    /// Returns true if the program is rejected.
     pub fn has_errors(&self) -> bool {
         self.errors > 0
     }
 
-    /// Number of faults.
+    /// Number of errors.
     pub fn errors(&self) -> usize {
         self.errors
     }
 
-    /// Returns true if there is nothing to say.
+    /// Returns true if there are no findings.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -154,13 +153,13 @@ impl Report {
         self.entries.last_mut().expect("it was pushed just now")
     }
 
-    /// Everything, for people: faults and warnings in the order of the sources, an empty line
-    /// between two of them. Without colours, and the same each time.
+    /// Renders all findings in the order of the sources, separated by empty lines. No colours; the
+    /// output is deterministic.
     pub fn render(&self, sources: &Sources) -> String {
         self.render_those(sources, |_| true)
     }
 
-    /// The same of entries whose severity is one that `is` says.
+    /// Renders the findings whose severity `is` accepts.
     pub fn render_those(&self, sources: &Sources, is: impl Fn(Severity) -> bool) -> String {
         let mut order: Vec<&Finding> = self.entries.iter().filter(|e| is(e.severity)).collect();
         order.sort_by_key(|e| e.span.map_or((u32::MAX, 0), |s| (s.file, s.start)));
@@ -194,7 +193,7 @@ impl Finding {
         Renderer::plain().render(&[group])
     }
 
-    /// The places by file, that of the entry first.
+    /// Excerpts of the files, that of the finding first.
     fn excerpts(&self, sources: &Sources) -> Vec<Excerpt> {
         let Some(span) = self.span else { return Vec::new() };
         let mut files = vec![span.file];
@@ -218,7 +217,7 @@ impl Finding {
         Excerpt::new(sources, file, &marks)
     }
 
-    /// Where the file was included, and where the file that includes it.
+    /// The chain of includes that leads to the file.
     fn inclusions(&self, sources: &Sources) -> Vec<String> {
         let first = self.span.and_then(|span| sources.file(span.file).included_at);
         std::iter::successors(first, |at| sources.file(at.file).included_at)
@@ -230,14 +229,14 @@ impl Finding {
     }
 }
 
-/// A place of a finding that is marked in the lines around it.
+/// A position of a finding, marked in an excerpt.
 struct Mark<'a> {
     span: SourceSpan,
     kind: AnnotationKind,
     label: Option<&'a str>,
 }
 
-/// The lines of a file that are shown, as text: VCL is bytes.
+/// The shown lines of a file as text; VCL itself is bytes.
 struct Excerpt {
     name: String,
     text: String,
@@ -255,7 +254,7 @@ impl Excerpt {
         let from = bytes[..begin].iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
         let to = bytes[end..].iter().position(|b| *b == b'\n').map_or(bytes.len(), |n| end + n);
         let shown = |at: u32| String::from_utf8_lossy(&bytes[from..clip(at).max(from)]).len();
-        // Ends of lines as on Windows are not shown; the text stays as long as it was.
+        // Line ends of Windows are not shown; the length stays.
         let mut text = String::from_utf8_lossy(&bytes[from..to]).replace("\r\n", " \n");
         if text.ends_with('\r') {
             text.pop();
@@ -287,7 +286,7 @@ impl Excerpt {
     }
 }
 
-/// Of a place of several lines the first one says enough.
+/// Of a position of several lines only the first is marked.
 fn first_line_of(text: &str, range: Range<usize>) -> Range<usize> {
     match text[range.clone()].find('\n') {
         Some(length) if length > 0 => range.start..range.start + length,
@@ -295,8 +294,8 @@ fn first_line_of(text: &str, range: Range<usize>) -> Range<usize> {
     }
 }
 
-/// The one of `candidates` that `word` was likely meant to be: at most a third of its letters are
-/// other ones, whatever their case. The first of several equally near.
+/// The candidate that `word` probably means: at most a third of the letters differ, without regard
+/// to case. The first of several equally near ones.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let most = word.len().div_ceil(3).min(4);
     let word = word.to_ascii_lowercase();

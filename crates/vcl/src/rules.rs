@@ -1,6 +1,5 @@
-//! Rules by which Varnish treats messages apart from any program: the heads that go on, the times
-//! of a response, dates, ranges, statuses. They differ from the RFCs where Varnish does, as
-//! programs count on that.
+//! Rules of Varnish for messages, independent of any program: forwarded heads, lifetimes, dates,
+//! ranges, statuses. They deviate from the RFCs only where Varnish does.
 
 pub mod dates;
 pub mod filters;

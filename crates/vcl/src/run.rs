@@ -1,8 +1,6 @@
-//! The compiled form of a program, and what makes it run: a tree of steps and expressions in which
-//! every name is resolved, every constant folded and every pattern prepared.
-//!
-//! Nothing here looks a name up, and nothing allocates that Varnish's language does not ask for:
-//! tests of headers and of the URL read them where they lie.
+//! Compiled programs and their execution: a tree of statements and expressions with names resolved,
+//! constants folded and patterns compiled. No name is looked up at run time, and nothing is
+//! allocated that the program does not ask for: headers and the URL are tested in place.
 
 mod arith;
 mod code;

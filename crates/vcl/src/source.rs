@@ -1,10 +1,10 @@
-//! Source files: where each byte of a program comes from.
+//! Source files of a program and positions in them. No file is read here.
 
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-/// A place in the sources: bytes `start..end` of file number `file` in [`Sources`].
+/// A position: bytes `start..end` of file number `file` in [`Sources`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SourceSpan {
     /// Number of the file.
@@ -16,7 +16,7 @@ pub struct SourceSpan {
 }
 
 impl SourceSpan {
-    /// From the beginning of `self` to the end of `other`; `self` when that is in another file.
+    /// From the beginning of `self` to the end of `other`; `self` if they are in different files.
     #[must_use]
     pub fn to(self, other: Self) -> Self {
         let end = if other.file == self.file { other.end } else { self.end };
@@ -24,13 +24,13 @@ impl SourceSpan {
     }
 }
 
-/// A statement, by its number in the program: where it stands is told by
-/// [`Program::place`](crate::state::program::Program::place).
+/// Number of a statement in its program; [`Program::place`](crate::state::program::Program::place)
+/// gives its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StatementNumber(NonZeroU32);
 
 impl StatementNumber {
-    /// Number `index`, from 0. What is beyond four billions is the last.
+    /// The statement with `index`, from 0; the largest possible number beyond four billion.
     pub(crate) fn nth(index: usize) -> Self {
         let number = u32::try_from(index).unwrap_or(u32::MAX).saturating_add(1);
         Self(NonZeroU32::new(number).expect("one more than something"))
@@ -42,25 +42,25 @@ impl StatementNumber {
     }
 }
 
-/// A file that has been read.
+/// A source file.
 #[derive(Clone, Debug)]
 pub struct SourceFile {
-    /// Its name, as errors tell it.
+    /// Name of the file in errors.
     pub name: Arc<str>,
-    /// Its bytes. VCL is bytes; comments and strings may hold any encoding.
+    /// Bytes of the file. Comments and strings may have any encoding.
     pub text: Arc<[u8]>,
-    /// Where it was included; none for the first file and the builtin.
+    /// Position of its `include`; `None` for the first file and the builtin VCL.
     pub included_at: Option<SourceSpan>,
 }
 
-/// All files of a program. File 0 is the one that was asked for; the builtin VCL comes last.
+/// All files of a program: the main file is number 0, the builtin VCL the last.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     files: Vec<SourceFile>,
 }
 
 impl Sources {
-    /// Adds a file and says its number.
+    /// Adds a file, and returns its number.
     pub fn add(&mut self, file: SourceFile) -> u32 {
         self.files.push(file);
         (self.files.len() - 1) as u32
@@ -85,7 +85,7 @@ impl Sources {
     }
 }
 
-/// Where a statement stands.
+/// File and line of one statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct StatementLocation {
     file: u32,
@@ -93,77 +93,79 @@ struct StatementLocation {
     line: u32,
 }
 
-/// Where the statements of a program stand, known beforehand: a request that tells its way looks
-/// nothing up.
+/// Locations of all statements of a program, computed once: a trace of a request looks nothing up.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StatementLocations {
-    /// By [`At`].
-    spots: Box<[StatementLocation]>,
+    /// By [`StatementNumber`].
+    locations: Box<[StatementLocation]>,
     /// Names of the files in logs.
     names: Box<[Box<str>]>,
 }
 
 impl StatementLocations {
-    /// Those of statements at `spans` of `sources`.
+    /// Locations of the statements at `spans` of `sources`.
     pub(crate) fn of(sources: &Sources, spans: &[SourceSpan]) -> Self {
         let files = sources.files();
         let starts: Vec<Vec<u32>> = files.iter().map(|file| line_starts(&file.text)).collect();
-        let spot = |span: &SourceSpan| {
+        let location = |span: &SourceSpan| {
             let before = starts[span.file as usize].partition_point(|start| *start <= span.start);
             StatementLocation { file: span.file, line: before as u32 }
         };
         let folder = files.first().and_then(|first| first.name.rfind('/').map(|at| at + 1));
         let folder = folder.map_or("", |end| &files[0].name[..end]);
         let name = |file: &SourceFile| file.name.strip_prefix(folder).unwrap_or(&file.name).into();
-        Self { spots: spans.iter().map(spot).collect(), names: files.iter().map(name).collect() }
+        Self {
+            locations: spans.iter().map(location).collect(),
+            names: files.iter().map(name).collect(),
+        }
     }
 
-    /// The number of the file, and the line from 1.
-    pub(crate) fn spot(&self, at: StatementNumber) -> Option<(u32, u32)> {
-        self.spots.get(at.index()).map(|spot| (spot.file, spot.line))
+    /// Number of the file, and line from 1.
+    pub(crate) fn location(&self, at: StatementNumber) -> Option<(u32, u32)> {
+        self.locations.get(at.index()).map(|location| (location.file, location.line))
     }
 
-    /// Appends the place as logs have it: `default.vcl:14`.
+    /// Appends the location in the form of logs: `default.vcl:14`.
     pub(crate) fn write(&self, at: StatementNumber, out: &mut Vec<u8>) {
-        let Some(StatementLocation { file, line }) = self.spots.get(at.index()) else { return };
+        let Some(StatementLocation { file, line }) = self.locations.get(at.index()) else { return };
         out.extend_from_slice(self.names[*file as usize].as_bytes());
         out.push(b':');
         out.extend_from_slice(itoa::Buffer::new().format(*line).as_bytes());
     }
 }
 
-/// Where the lines of a text begin.
+/// Offsets of the lines in a text.
 fn line_starts(text: &[u8]) -> Vec<u32> {
     let ends = memchr::memchr_iter(b'\n', text).map(|at| at as u32 + 1);
     std::iter::once(0).chain(ends).collect()
 }
 
-/// Loads included files. The crate itself reads none.
+/// Loader of included files, which the caller of the compiler provides.
 pub trait Loader {
     /// The file that `include "name"` in `from` means: absolute, `./` relative to `from`, or below
-    /// the directories of `vcl_path`. Its full name and its bytes.
+    /// the directories of `vcl_path`. Returns its full name and its bytes.
     ///
     /// # Errors
-    /// Why it cannot be had, in words.
+    /// The reason why the file cannot be loaded.
     fn load(&self, name: &str, from: &str) -> Result<(String, Vec<u8>), String>;
 
-    /// The names that `include +glob "pattern"` in `from` means, sorted.
+    /// Names that `include +glob "pattern"` in `from` means, sorted.
     ///
     /// # Errors
-    /// Why the pattern is wrong, in words.
+    /// The reason why the pattern is invalid.
     fn glob(&self, pattern: &str, from: &str) -> Result<Vec<String>, String>;
 
-    /// The addresses of a host that an ACL names, once for good: access does not change behind the
-    /// operator's back.
+    /// Addresses of a host name in an ACL, resolved once: access never changes without the
+    /// operator.
     ///
     /// # Errors
-    /// Why it has none, in words.
+    /// The reason why the name has no address.
     fn resolve(&self, host: &str) -> Result<Vec<IpAddr>, String> {
         Err(format!("no host name can be resolved here: {host}"))
     }
 }
 
-/// No file can be included.
+/// A loader without files.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoFiles;
 

@@ -1,8 +1,6 @@
-//! The state that a running subroutine sees and works on: the messages and the session of its task,
-//! the program with its backends and objects, the values of its expressions, and the world outside.
-//!
-//! Nothing here knows how a program is read and compiled, how it runs, or which variables and VMODs
-//! there are: all that stands above.
+//! State that a running subroutine sees and changes: messages and session of its task, the program
+//! with backends and objects, values, and the environment. It never depends on parsing, compiling,
+//! execution, variables or VMODs, which are layers above.
 
 pub mod backend;
 pub mod ctx;

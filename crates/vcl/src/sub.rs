@@ -1,33 +1,34 @@
-//! The subroutines that Varnish calls, and what each may return.
+//! Subroutines that Varnish calls, and the actions that each may return. A [`Subs`] is a set of
+//! them, one bit each.
 
 use std::fmt;
 
 macro_rules! subs {
     ($($name:ident = $word:literal, $bit:literal, $side:ident, [$($action:ident),*];)*) => {
-        /// A subroutine that is called by name at a step of a request.
+        /// A subroutine that is called at a step of a request.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Sub { $(#[doc = concat!("`", $word, "`")] $name,)* }
 
         impl Sub {
-            /// All of them, in the order of a request's way.
+            /// All subroutines, in the order of a request's steps.
             pub const ALL: &'static [Self] = &[$(Self::$name),*];
 
-            /// Its name: `vcl_recv`.
+            /// Name of the subroutine, such as `vcl_recv`.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$name => $word,)* }
             }
 
-            /// It alone, as a set.
+            /// The set of this subroutine only.
             pub const fn only(self) -> Subs {
                 match self { $(Self::$name => Subs(1 << $bit),)* }
             }
 
-            /// The task that it belongs to.
+            /// The task in which the subroutine runs.
             pub fn side(self) -> TaskSide {
                 match self { $(Self::$name => TaskSide::$side,)* }
             }
 
-            /// The verbs that it may return.
+            /// Actions that the subroutine may return.
             pub fn actions(self) -> &'static [ActionKind] {
                 match self { $(Self::$name => &[$(ActionKind::$action),*],)* }
             }
@@ -35,14 +36,14 @@ macro_rules! subs {
     };
 }
 
-/// The task a subroutine belongs to.
+/// The side on which a subroutine runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskSide {
     /// The client's request.
     Client,
     /// The fetch from a backend.
     Backend,
-    /// The program's own life.
+    /// The program's lifecycle.
     Housekeeping,
 }
 
@@ -71,20 +72,20 @@ subs! {
 pub struct Subs(pub u16);
 
 impl Subs {
-    /// None.
+    /// The empty set.
     pub const NONE: Self = Self(0);
-    /// Those of the client's task.
+    /// Subroutines of the client side.
     pub const CLIENT: Self = Self(0x1ff);
-    /// Those of the backend's task.
+    /// Subroutines of the backend side.
     pub const BACKEND: Self = Self(0x4e00);
-    /// Both tasks.
+    /// Subroutines of both sides.
     pub const BOTH: Self = Self(0x4fff);
-    /// Those of the program's own life.
+    /// Subroutines of the lifecycle.
     pub const HOUSEKEEPING: Self = Self(0x3000);
-    /// All.
+    /// All subroutines.
     pub const ALL: Self = Self(0x7fff);
 
-    /// Those of either.
+    /// The union of both sets.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -100,7 +101,7 @@ impl Subs {
         others.0 & !self.0 == 0
     }
 
-    /// Each of them.
+    /// The members.
     pub fn iter(self) -> impl Iterator<Item = Sub> {
         Sub::ALL.iter().copied().filter(move |sub| self.has(*sub))
     }
@@ -108,22 +109,22 @@ impl Subs {
 
 macro_rules! verbs {
     ($($name:ident = $word:literal;)*) => {
-        /// The word of a `return (...)`.
+        /// Kind of an action: the verb of `return (...)`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum ActionKind { $(#[doc = concat!("`", $word, "`")] $name,)* }
 
         impl ActionKind {
-            /// All of them.
+            /// All kinds.
             pub const ALL: &'static [Self] = &[$(Self::$name),*];
 
-            /// The word.
-            pub fn word(self) -> &'static str {
+            /// The verb.
+            pub fn name(self) -> &'static str {
                 match self { $(Self::$name => $word,)* }
             }
 
-            /// The verb that `word` is.
-            pub fn of(word: &str) -> Option<Self> {
-                Self::ALL.iter().copied().find(|verb| verb.word() == word)
+            /// The kind whose verb is `word`.
+            pub fn of(name: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|kind| kind.name() == name)
             }
         }
     };
@@ -152,54 +153,54 @@ verbs! {
 
 impl fmt::Display for ActionKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
+        f.write_str(self.name())
     }
 }
 
-/// The result of a subroutine.
+/// Action that a subroutine returns.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Give up the fetch.
+    /// Abandon the fetch.
     Abandon,
-    /// Keep the confirmed body under the fields of the confirmation.
+    /// Keep the stored body with the fields of the 304.
     Beresp,
-    /// Deliver, or use the answer.
+    /// Deliver the response; on the backend side, accept it.
     Deliver,
-    /// From the fetch to `vcl_backend_error`.
+    /// Continue in `vcl_backend_error`.
     Error(SyntheticStatus),
-    /// The program has failed (`return (fail)`, a VMOD's failure, the budget of steps). The reason,
-    /// for the log; empty for a `return (fail)` without one.
+    /// The program failed (`return (fail)`, a VMOD's failure, the step budget), with the reason for
+    /// the log; empty for `return (fail)` without one.
     Fail(Box<str>),
-    /// Fetch.
+    /// Fetch from the backend.
     Fetch,
-    /// Go to the lookup.
+    /// Continue with the key.
     Hash,
     /// Look up.
     Lookup,
-    /// Merge the fields of a confirmation into those of what it confirms.
+    /// Merge the fields of the 304 into those of the stored response.
     Merge,
-    /// Keep what is confirmed under its own fields.
+    /// Keep the stored response with its own fields.
     ObjStale,
-    /// `vcl_init` is content.
+    /// `vcl_init` or `vcl_fini` has succeeded.
     Ok,
-    /// Pass; from `vcl_backend_response` with the seconds for which others pass, too.
+    /// Pass; from `vcl_backend_response` with the seconds for which later requests pass too.
     Pass(Option<f64>),
     /// Pipe.
     Pipe,
     /// Purge.
     Purge,
-    /// From the beginning.
+    /// Restart the request.
     Restart,
-    /// Fetch again.
+    /// Retry the fetch.
     Retry,
-    /// Answer with this.
+    /// Answer with a synthetic response.
     Synth(SyntheticStatus),
-    /// Go on in the program of this label.
+    /// Switch to the program of this label.
     Vcl(Box<str>),
 }
 
 impl Action {
-    /// Its word.
+    /// Kind of the action.
     pub fn verb(&self) -> ActionKind {
         match self {
             Self::Abandon => ActionKind::Abandon,
@@ -224,11 +225,11 @@ impl Action {
     }
 }
 
-/// Status and reason of a synthetic answer.
+/// Status and reason of a synthetic response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyntheticStatus {
-    /// 100 to 65535. What is sent is its last three digits.
+    /// 100 to 65535; the last three digits are sent.
     pub status: u16,
-    /// None for the usual one.
+    /// The reason phrase; `None` for the status's usual one.
     pub reason: Option<Box<[u8]>>,
 }

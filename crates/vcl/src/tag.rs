@@ -1,17 +1,17 @@
-//! Kinds of lines in the log.
+//! Tags of log lines that a program writes, named as in `varnishlog`.
 
-/// A line for the log.
+/// Tag of a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tag {
-    /// `VCL_Log`: `std.log`, `std.timestamp` has its own.
+    /// `VCL_Log`: `std.log`.
     Log,
     /// `VCL_Error`
     Error,
-    /// `FetchError`: why a fetch, or one try of it, came to nothing.
+    /// `FetchError`: the reason why a fetch, or one attempt, failed.
     FetchError,
-    /// `VCL_trace`: a block of statements has begun.
+    /// `VCL_trace`: a block of statements begins.
     Trace,
-    /// `VCL_acl`: an ACL with `+log` was asked.
+    /// `VCL_acl`: a lookup in an ACL with `+log`.
     Acl,
     /// `Timestamp`: `std.timestamp`.
     Timestamp,
@@ -22,7 +22,7 @@ pub enum Tag {
 }
 
 impl Tag {
-    /// Its name, as in `varnishlog`.
+    /// Name of the tag in `varnishlog`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Log => "VCL_Log",

@@ -1,5 +1,5 @@
-//! A small world for tests and fuzz targets: the messages of one task, and a [`World`] that
-//! remembers what it was told. Must never be used by a daemon.
+//! Fixtures for tests and fuzz targets: the messages of one task, and an environment and a
+//! connection that record calls. A daemon must never use them.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -28,10 +28,10 @@ use crate::tag::Tag;
 use crate::vmod::VmodState;
 use crate::workspace::Workspace;
 
-/// When it is in these tests: Sun, 06 Nov 1994 08:49:37.5 GMT.
+/// The time in these tests: Sun, 06 Nov 1994 08:49:37.5 GMT.
 pub const NOW: f64 = 784_111_777.5;
 
-/// Compiles `text` with nothing to include, storages `s0` and `Transient`, and a label `other`.
+/// Compiles `text` without includes, with storages `s0` and `Transient` and a label `other`.
 ///
 /// # Errors
 /// The compiler's messages.
@@ -39,7 +39,7 @@ pub fn compile(text: &str) -> Result<Arc<Program>, String> {
     compile_all(text).map(|compiled| compiled.program)
 }
 
-/// The same, with the warnings.
+/// Compiles `text` like [`compile`], and returns the warnings too.
 ///
 /// # Errors
 /// The compiler's messages.
@@ -57,68 +57,68 @@ pub fn compile_all(text: &str) -> Result<crate::state::program::CompilationResul
     })
 }
 
-/// Everything a subroutine may see, with values that tell each other apart.
+/// Fixture of one task: all that a subroutine may see, with distinct values.
 pub struct SubroutineFixture {
     /// The program.
     pub instance: Arc<Instance>,
-    /// The world.
-    pub world: RecordingEnvironment,
+    /// The environment.
+    pub environment: RecordingEnvironment,
     /// Seconds since 1970.
     pub now: f64,
     /// The session.
     pub session: Session,
-    /// Its connection.
-    pub wire: Rc<RecordingConnection>,
-    /// State kept for the task.
+    /// Connection of the session.
+    pub connection: Rc<RecordingConnection>,
+    /// State of the task.
     pub task: Task,
     /// `req`
     pub req: Request,
-    /// Beside it.
+    /// State of `req`.
     pub req_state: ReqState,
-    /// `req` as it came.
+    /// `req` as received.
     pub req_original: Request,
     /// `bereq`
     pub bereq: Request,
-    /// Beside it.
+    /// State of `bereq`.
     pub bereq_state: BereqState,
-    /// `bereq` as it was made.
+    /// `bereq` as first made.
     pub bereq_original: Request,
     /// `beresp`
     pub beresp: Response,
-    /// Beside it.
+    /// State of `beresp`.
     pub beresp_state: BerespState,
     /// `obj`
     pub obj: Obj<'static>,
     /// `resp`
     pub resp: Response,
-    /// Beside it.
+    /// State of `resp`.
     pub resp_state: RespState,
-    /// Bytes that `hash_data` has been given.
+    /// The key that `hash_data` has appended to.
     pub key: KeyBuf,
 }
 
-/// The head of `obj` in a [`Bench`].
+/// The head of `obj` in a [`SubroutineFixture`].
 pub const OBJ_HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nX-Obj: stored\r\n";
 
 impl SubroutineFixture {
-    /// A bench for the program `text`, whose `vcl_init` has run.
+    /// A fixture for the program `text`, whose `vcl_init` has run.
     ///
     /// # Errors
     /// The message of the compiler or of `vcl_init`.
     pub fn of(text: &str) -> Result<Self, String> {
-        let world = RecordingEnvironment::default();
-        let instance = compile(text)?.start(&world, NOW)?;
-        Ok(Self { world, ..Self::with(instance) })
+        let environment = RecordingEnvironment::default();
+        let instance = compile(text)?.start(&environment, NOW)?;
+        Ok(Self { environment, ..Self::with(instance) })
     }
 
-    /// A bench for a program with a backend `b` and nothing else.
+    /// A fixture for a program with only a backend `b`.
     pub fn bare() -> Self {
         let spec =
             BackendSpec { host: "127.0.0.1".into(), port: "80".into(), ..BackendSpec::default() };
         Self::with(Instance::of_backends(vec![Backend::Leaf(Leaf::new("b", spec))]))
     }
 
-    /// A bench for `instance`.
+    /// A fixture for `instance`.
     pub fn with(instance: Arc<Instance>) -> Self {
         let mut req = Request::new();
         req.target = b"/path?q=1".to_vec();
@@ -132,12 +132,12 @@ impl SubroutineFixture {
         let mut resp = Response::new(Status::OK);
         resp.headers.push_named(b"X-Resp", b"delivered");
         let hint = instance.default_backend().clone();
-        let wire = Rc::<RecordingConnection>::default();
+        let connection = Rc::<RecordingConnection>::default();
         Self {
-            world: RecordingEnvironment::default(),
+            environment: RecordingEnvironment::default(),
             now: NOW,
-            session: Session { control: Some(wire.clone()), ..session() },
-            wire,
+            session: Session { control: Some(connection.clone()), ..session() },
+            connection,
             task: Task::new(10_000, Workspace::of(64 << 10)),
             req_original: req.clone(),
             req_state: ReqState {
@@ -181,7 +181,7 @@ impl SubroutineFixture {
         }
     }
 
-    /// The context of `sub`, with what Varnish lets it see.
+    /// The context of `sub`, with the messages that Varnish shows it.
     pub fn ctx(&mut self, sub: Sub) -> Ctx<'_> {
         let client = sub.side() == TaskSide::Client;
         let backend = sub.side() == TaskSide::Backend;
@@ -192,7 +192,7 @@ impl SubroutineFixture {
         Ctx {
             sub,
             instance: &self.instance,
-            world: &self.world,
+            environment: &self.environment,
             now: self.now,
             session: &mut self.session,
             task: &mut self.task,
@@ -223,7 +223,7 @@ impl SubroutineFixture {
         instance.run(&mut self.ctx(sub))
     }
 
-    /// Where the last subroutine returned, or failed: `test.vcl:7`.
+    /// Location at which the last subroutine returned or failed: `test.vcl:7`.
     pub fn place(&self) -> String {
         let mut text = Vec::new();
         if let Some(at) = self.task.at {
@@ -252,7 +252,7 @@ pub fn session() -> Session {
     }
 }
 
-/// A connection that remembers what was asked of it. Its kernel knows `reno` and `cubic`.
+/// A connection that records calls. Its kernel knows `reno` and `cubic`.
 #[derive(Debug)]
 pub struct RecordingConnection {
     /// The timeouts.
@@ -263,7 +263,7 @@ pub struct RecordingConnection {
     pub congestion: RefCell<String>,
     /// The kernel's measurements; `None` if reading them fails.
     pub measured: Cell<Option<TcpInfo>>,
-    /// Bytes per second.
+    /// Limit in bytes per second.
     pub pace: Cell<u64>,
 }
 
@@ -314,36 +314,36 @@ impl Connection for RecordingConnection {
     }
 }
 
-/// A world that remembers.
+/// An environment that records calls.
 #[derive(Default)]
 pub struct RecordingEnvironment {
-    /// State that VMODs keep.
+    /// State of VMODs.
     pub shared: VmodState,
-    /// Lines of the log.
+    /// Log lines.
     pub log: RefCell<Vec<(Tag, Vec<u8>)>>,
-    /// Lines of the system's log.
+    /// Lines of the system log.
     pub syslog: RefCell<Vec<(i64, Vec<u8>)>>,
     /// Bans.
     pub bans: RefCell<Vec<String>>,
-    /// Purges of keys of requests.
+    /// Purges of the request's key.
     pub purges: RefCell<Vec<(Vec<u8>, PurgeMode)>>,
-    /// Purges by surrogate keys, soft ones marked.
+    /// Purges by surrogate keys; true for soft ones.
     pub key_purges: RefCell<Vec<(Vec<Vec<u8>>, bool)>>,
-    /// The number of looks at the clock.
+    /// Number of reads of the clock.
     pub looks: Cell<u32>,
-    /// The answer to every call of `random`.
+    /// Result of every call of `random`.
     pub random: f64,
-    /// Files.
+    /// Files by path.
     pub files: HashMap<String, Bytes>,
-    /// The environment.
+    /// Environment variables.
     pub env: HashMap<String, Bytes>,
-    /// Hosts.
+    /// Addresses by host name.
     pub hosts: HashMap<String, Vec<SocketAddr>>,
     /// The request body.
     pub body: Option<Vec<u8>>,
     /// Limits that were reached.
     pub limits: RefCell<Vec<Limit>>,
-    /// Parameters.
+    /// Parameters by name.
     pub params: HashMap<String, f64>,
 }
 
@@ -368,8 +368,8 @@ impl ProgramEnvironment for RecordingEnvironment {
         Ok(())
     }
 
-    fn purge(&self, key: &[u8], how: PurgeMode) -> Result<u64, String> {
-        self.purges.borrow_mut().push((key.to_vec(), how));
+    fn purge(&self, key: &[u8], mode: PurgeMode) -> Result<u64, String> {
+        self.purges.borrow_mut().push((key.to_vec(), mode));
         Ok(1)
     }
 
@@ -380,7 +380,7 @@ impl ProgramEnvironment for RecordingEnvironment {
     }
 
     fn clock(&self) -> f64 {
-        // Each look is a second later.
+        // Each read is a second later.
         let looks = self.looks.get() + 1;
         self.looks.set(looks);
         NOW + f64::from(looks)

@@ -1,5 +1,5 @@
-//! Text that stands for values, as Varnish reads and writes it: numbers, times, addresses, bytes.
-//! Nothing here knows a program.
+//! Text forms of values, parsed and printed as Varnish does: numbers, times, addresses, blobs.
+//! Nothing here depends on a program.
 
 pub(crate) mod address;
 pub mod calendar;

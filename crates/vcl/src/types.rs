@@ -1,8 +1,8 @@
-//! The types of VCL, as its manual names them.
+//! Types of VCL, named as in its manual.
 
 use std::fmt;
 
-/// A type.
+/// A type of VCL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Type {
     /// `ACL`
@@ -11,7 +11,7 @@ pub enum Type {
     Backend,
     /// `BLOB`: bytes of any value.
     Blob,
-    /// `BODY`: of a message; can be set and unset only.
+    /// `BODY`: body of a message, which can only be set and unset.
     Body,
     /// `BOOL`
     Bool,
@@ -19,13 +19,13 @@ pub enum Type {
     Bytes,
     /// `DURATION`: seconds.
     Duration,
-    /// `ENUM`: one of a function's words.
+    /// `ENUM`: one of the values that a parameter lists.
     Enum,
-    /// `HEADER`: the name of a header of a message, not its value.
+    /// `HEADER`: a header of a message, not its value.
     Header,
-    /// `HTTP`: a message's head as a whole.
+    /// `HTTP`: a message's head.
     Http,
-    /// An object made by `new`; its class by number in the registry.
+    /// An object made by `new`, by the number of its class.
     Instance(u32),
     /// `INT`
     Int,
@@ -41,16 +41,16 @@ pub enum Type {
     Stevedore,
     /// `STRING`
     String,
-    /// `SUB`: a subroutine of one's own.
+    /// `SUB`: a subroutine of the program.
     Sub,
     /// `TIME`: a point in time.
     Time,
-    /// Of functions that return nothing.
+    /// The result of functions without one.
     Void,
 }
 
 impl Type {
-    /// Its name in the manual.
+    /// Name of the type in the manual.
     pub fn name(self) -> &'static str {
         match self {
             Self::Acl => "ACL",

@@ -1,8 +1,6 @@
-//! The variables: name, type, where each may be read, set and unset, and how.
-//!
-//! The checker reads the table, the reference page is made from it. Each message has its own file.
-//! Nothing here knows which subroutine runs: where a variable may be used is the table's to say and
-//! the checker's to hold.
+//! Variables of VCL in tables, one file for each message: name, type, subroutines that may read,
+//! set and unset it, and functions that do. The checker and the reference page read the tables; no
+//! function here checks the subroutine.
 
 mod backend;
 mod client;
@@ -22,18 +20,18 @@ pub use names::{HeaderVar, StorageFact, StorageVar, header, nearest_header, stor
 pub use response::add_to_body;
 pub use var::{StringGetter, Var, VariableGetter, VariableSetter, VariableUnsetter};
 
-/// The result of looking a name up.
+/// Result of a lookup.
 #[derive(Debug)]
 pub enum Lookup {
     /// The variable.
     Found(&'static Var),
-    /// There is one of that name, in other versions: from the first to the second.
+    /// The variable exists only in other versions: from the first to the second.
     OtherVersion(u32, u32),
-    /// No such variable; the one whose name is nearest, if one is near.
+    /// No variable has this name; the nearest name, if one is near.
     Unknown(Option<&'static str>),
 }
 
-/// The variable `name` of VCL `version` (40 or 41).
+/// The variable `name` in VCL `version` (40 or 41).
 pub fn find(name: &str, version: u32) -> Lookup {
     let mut other = None;
     for var in all().filter(|var| var.name.eq_ignore_ascii_case(name)) {
@@ -48,7 +46,7 @@ pub fn find(name: &str, version: u32) -> Lookup {
     }
 }
 
-/// All variables in the order of the manual.
+/// All variables, in the manual's order.
 pub fn all() -> impl Iterator<Item = &'static Var> {
     const TABLES: [&[Var]; 11] = [
         session::CONNECTION,

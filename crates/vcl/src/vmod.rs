@@ -1,7 +1,5 @@
-//! VMODs: modules of functions and classes, each one file with a table of signatures.
-//!
-//! The checker reads the tables, the reference page is made from them, and calls go straight to
-//! the functions they name.
+//! VMOD interface: modules of functions and classes, each with a table of signatures. The checker
+//! and the reference page read the tables; a call never looks a name up at run time.
 
 use std::sync::Arc;
 
@@ -17,49 +15,49 @@ pub use crate::shared::VmodState;
 /// A module.
 #[derive(Debug)]
 pub struct Module {
-    /// Its name in `import`.
+    /// Name of the module in `import`.
     pub name: &'static str,
-    /// Its purpose.
+    /// Purpose of the module.
     pub about: &'static str,
-    /// Its functions.
+    /// Functions of the module.
     pub functions: &'static [Function],
-    /// Its classes.
+    /// Classes of the module.
     pub classes: &'static [Class],
-    /// Functions and methods that Varnish's module has and this one cannot have.
+    /// Functions and methods of Varnish's module that Larder does not support.
     pub refused: &'static [UnsupportedFunction],
 }
 
-/// Something that a module of Varnish has and ours has not.
+/// A function of Varnish's module that Larder does not support.
 #[derive(Debug)]
 pub struct UnsupportedFunction {
-    /// A function, or a method behind its class and a point.
+    /// Name of the function, or `class.method`.
     pub name: &'static str,
-    /// Why it is refused: an end of the sentence that begins with the name.
+    /// The reason: the rest of a sentence that begins with the name.
     pub why: &'static str,
 }
 
 /// A function of a module.
 #[derive(Debug)]
 pub struct Function {
-    /// Its name, without the module's.
+    /// Name of the function, without the module's.
     pub name: &'static str,
-    /// Its description, with units and failures.
+    /// Description, with units and failures.
     pub about: &'static str,
-    /// The type of its result.
+    /// Type of the result.
     pub returns: Type,
-    /// Its parameters.
+    /// Parameters of the function.
     pub params: &'static [Parameter],
-    /// Where it may be called.
+    /// Subroutines that may call the function.
     pub from: Subs,
     /// The function.
     pub call: Call,
 }
 
-/// A function: its arguments come in the order of the parameters, one for each; [`Value::Void`]
-/// for an optional one that was not given.
+/// A function's code. There is one argument for each parameter, in order; [`Value::Void`] for an
+/// optional one that was not given.
 pub type Call = fn(&mut Ctx<'_>, &[Value]) -> Result<Value, ProgramFailure>;
 
-/// A method: the same with the object.
+/// A method's code: like [`Call`], with the object.
 pub type MethodCall = fn(&mut Ctx<'_>, &Arc<dyn Object>, &[Value]) -> Result<Value, ProgramFailure>;
 
 /// Makes an object in `vcl_init`.
@@ -69,20 +67,20 @@ pub type ObjectConstructor =
 /// The name and number of an object.
 #[derive(Clone, Copy, Debug)]
 pub struct ObjectIdentity<'a> {
-    /// Its name in the program.
+    /// Name of the object in the program.
     pub name: &'a str,
-    /// Its number in the program.
+    /// Number of the object in the program.
     pub number: u32,
 }
 
 /// A parameter.
 #[derive(Debug)]
 pub struct Parameter {
-    /// Its name.
+    /// Name of the parameter.
     pub name: &'static str,
-    /// Its type.
+    /// Type of the parameter.
     pub kind: ArgumentType,
-    /// Its value when it is not given. A parameter without a default must be given.
+    /// The default; `None` if the parameter is required.
     pub default: Option<ParameterDefault>,
 }
 
@@ -91,55 +89,55 @@ pub struct Parameter {
 pub enum ArgumentType {
     /// A value of this type.
     Of(Type),
-    /// One of these words.
+    /// One of these values.
     Enum(&'static [&'static str]),
-    /// A parameter of Varnish's function that ours refuses, for this reason: a sentence. A BOOL may
-    /// be said to be `false`.
+    /// A parameter of Varnish's function that Larder does not support, with the reason as a
+    /// sentence. A BOOL may still be given as `false`.
     Refused(Type, &'static str),
 }
 
-/// The value of a parameter that is not given.
+/// Default of a parameter.
 #[derive(Clone, Copy, Debug)]
 pub enum ParameterDefault {
-    /// [`Value::Void`]: the function sees that it was not given.
+    /// [`Value::Void`]: the function sees that the argument was not given.
     Absent,
     /// This string.
     Str(&'static str),
-    /// This number, of whatever type the parameter has.
+    /// This number, of the parameter's type.
     Number(f64),
-    /// This truth.
+    /// This BOOL.
     Bool(bool),
-    /// This word.
-    Word(&'static str),
+    /// This value of an enumeration.
+    Enum(&'static str),
 }
 
 /// A class.
 #[derive(Debug)]
 pub struct Class {
-    /// Its name, without the module's.
+    /// Name of the class, without the module's.
     pub name: &'static str,
-    /// Its purpose.
+    /// Purpose of the class.
     pub about: &'static str,
     /// Parameters of `new`.
     pub params: &'static [Parameter],
-    /// Makes one.
+    /// Constructor.
     pub construct: ObjectConstructor,
-    /// Its methods.
+    /// Methods of the class.
     pub methods: &'static [Method],
 }
 
 /// A method of a class.
 #[derive(Debug)]
 pub struct Method {
-    /// Its name, without the object's.
+    /// Name of the method, without the object's.
     pub name: &'static str,
-    /// Its description.
+    /// Description.
     pub about: &'static str,
-    /// The type of its result.
+    /// Type of the result.
     pub returns: Type,
-    /// Its parameters.
+    /// Parameters of the method.
     pub params: &'static [Parameter],
-    /// Where it may be called.
+    /// Subroutines that may call the method.
     pub from: Subs,
     /// The method.
     pub call: MethodCall,

@@ -1,4 +1,5 @@
-//! The VMODs there are. A new one is a file with a table, and a line here.
+//! VMODs that Larder has. A new one is a file with a table, and a line here; none is loaded at run
+//! time.
 
 pub mod accept;
 mod args;
@@ -30,7 +31,7 @@ pub mod xkey;
 
 use crate::vmod::{Class, Module, UnsupportedFunction};
 
-/// Every module, sorted by name.
+/// All modules, sorted by name.
 static MODULES: &[&Module] = &[
     &accept::MODULE,
     &blob::MODULE,
@@ -65,7 +66,7 @@ pub fn find(name: &str) -> Option<&'static Module> {
     all().iter().copied().find(|module| module.name == name)
 }
 
-/// Why a method that `class` has in Varnish is refused here.
+/// The reason why a method of Varnish's `class` is not supported.
 pub(crate) fn refused_method(class: &Class, name: &str) -> Option<&'static UnsupportedFunction> {
     let module = all().iter().find(|module| module.classes.iter().any(|c| c.name == class.name))?;
     module.refused.iter().find(|refused| {
@@ -74,7 +75,7 @@ pub(crate) fn refused_method(class: &Class, name: &str) -> Option<&'static Unsup
     })
 }
 
-/// All of them, sorted by name.
+/// All modules, sorted by name.
 pub fn all() -> &'static [&'static Module] {
     MODULES
 }

@@ -1,6 +1,6 @@
-//! Programs that are right and programs that are not, each a file in `right` or `faulty` whose
-//! first line says why: our verdict, what we say (`UPDATE=1` rewrites the `.txt` beside a program),
-//! and where Varnish is installed, its verdict.
+//! Verdicts on programs in `right` and `faulty`, each with the reason in its first line: Larder's
+//! verdict, its messages (`UPDATE=1` rewrites the `.txt` beside a program), and varnishd's verdict
+//! where it is installed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use vcl::program::{CompileSettings, Input, Program};
 use vcl::source::Loader;
 
-/// The programs of one directory, sorted.
+/// Programs of one directory, sorted.
 fn programs(directory: &str) -> Vec<PathBuf> {
     let at = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(directory);
     let entries = fs::read_dir(&at).expect("the directory of programs is there");
@@ -22,11 +22,11 @@ fn programs(directory: &str) -> Vec<PathBuf> {
     paths
 }
 
-/// Files of one directory, by names relative to it.
+/// A loader of the files of one directory.
 struct Directory<'a>(&'a Path);
 
 impl Directory<'_> {
-    /// `name` as `from` means it, relative to the directory.
+    /// `name` relative to the directory, as `from` means it.
     fn resolve(name: &str, from: &str) -> Result<PathBuf, String> {
         match name.strip_prefix("./") {
             Some(rest) => Ok(Path::new(from).parent().unwrap_or_else(|| Path::new("")).join(rest)),
@@ -58,7 +58,7 @@ impl Loader for Directory<'_> {
     }
 }
 
-/// Our verdict about a program: its warnings, or the reason why it is refused.
+/// Larder's verdict on a program: its warnings, or the errors.
 fn verdict(path: &Path) -> Result<String, String> {
     let text = fs::read(path).expect("a program can be read");
     let directory = path.parent().expect("a program is in a directory");
@@ -74,7 +74,7 @@ fn verdict(path: &Path) -> Result<String, String> {
     Program::compile(&input).map(|compiled| compiled.warnings)
 }
 
-/// Holds `said` against the file beside the program; the difference, if there is one.
+/// Compares `said` with the file beside the program; returns the difference, if any.
 fn golden(path: &Path, said: &str) -> Option<String> {
     let file = path.with_extension("txt");
     let wanted = fs::read_to_string(&file).unwrap_or_default();
@@ -125,11 +125,11 @@ fn every_program_says_in_its_first_line_what_it_is_about() {
     }
 }
 
-/// Returns true if Varnish takes a program.
+/// Returns true if Varnish accepts a program.
 fn taken_by_varnish(path: &Path, work: &Path) -> bool {
     let status = Command::new("varnishd")
         .arg("-C")
-        // Without optimisation the compiler takes a third of the time.
+        // Without optimisation the C compiler takes a third of the time.
         .args(["-p", "cc_command=exec gcc -O0 %w -pthread -fpic -shared -Wl,-x -o %o %s"])
         .arg("-n")
         .arg(work)

@@ -86,7 +86,7 @@ fn spellings_fall_into_few_classes() {
     assert_eq!(class("gzip, br"), class("gzip, zstd"));
 }
 
-/// A model that keeps members as text and looks from the end for the one that counts.
+/// Model: members stay text, and a search from the end finds the one that counts.
 struct Model {
     members: Option<Vec<(String, f64)>>,
 }
@@ -113,7 +113,7 @@ impl Model {
         Self { members: (!lines.is_empty()).then(|| text.split(',').filter_map(member).collect()) }
     }
 
-    /// The weight of a coding: below 0 if it is not taken.
+    /// Weight of a coding; below 0 if it is not acceptable.
     fn weight(&self, name: &str) -> f64 {
         let Some(members) = &self.members else {
             return if name == "identity" { 1.0 } else { 0.5 };

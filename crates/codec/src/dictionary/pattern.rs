@@ -1,30 +1,26 @@
-//! The URL pattern in `match` (RFC 9842 2.1.1): a URL Pattern without regular expressions, whose
-//! scheme and host are those of the response.
-//!
-//! Understood are paths, absolute or relative, a query, `*`, `:name` in a path, and what is escaped
-//! or in braces. What else URL Patterns may have (repetition of groups, patterns of hosts) makes a
-//! pattern that is not understood: then the response is no dictionary here.
-//!
-//! Matching takes time linear in the target's length, whatever the pattern.
+//! Pattern in `match` (RFC 9842 2.1.1): a URL Pattern without regular expressions, of the
+//! response's own scheme and host. Supported are absolute and relative paths, a query, `*`, `:name`
+//! in a path, escapes and braces. An unsupported pattern (repeated groups, other hosts) makes no
+//! dictionary. Matching never takes more than time linear in the target.
 
-/// Most steps of a pattern; longer ones are not understood.
+/// Most steps of a pattern; longer patterns are unsupported.
 const STEPS: usize = 255;
-/// Words of a set of places in a pattern: there is one place more than steps.
+/// Machine words of a set of positions: there is one position more than steps.
 const WORDS: usize = (STEPS + 1) / 64;
 
 /// A pattern of request targets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MatchPattern {
     path: Box<[PathStep]>,
-    /// The query without its question mark; `None` for any, or none at all.
+    /// The query without its question mark; `None` accepts any query, or none.
     query: Option<Box<[PathStep]>>,
 }
 
-/// A step in a pattern.
+/// A step of a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PathStep {
     Byte(u8),
-    /// One byte that ends no segment.
+    /// One byte other than a segment's end.
     Inner,
     /// Any number of such bytes.
     Inners,
@@ -33,8 +29,8 @@ enum PathStep {
 }
 
 impl MatchPattern {
-    /// Reads a pattern, relative to `target` (path and query) of `origin`. `None` for one that is
-    /// not understood, or of another origin.
+    /// Parses a pattern relative to `target` (path and query) of `origin`. `None` if it is
+    /// unsupported, or of another origin.
     pub fn parse(text: &[u8], origin: &[u8], target: &[u8]) -> Option<Self> {
         let text = match text.strip_prefix(origin) {
             Some(rest) if rest.starts_with(b"/") => rest,
@@ -51,7 +47,7 @@ impl MatchPattern {
             let folder = base.iter().rposition(|b| *b == b'/').map_or(0, |at| at + 1);
             path.extend(base[..folder].iter().map(|b| PathStep::Byte(*b)));
         }
-        // A scheme, and so an origin that is not this one, or a pattern of some.
+        // A scheme: another origin, or a pattern of origins.
         if !is_absolute
             && text.split(|b| *b == b'/').next().is_some_and(|part| part.ends_with(b":"))
         {
@@ -72,7 +68,7 @@ impl MatchPattern {
         Some(Self { path: path.into(), query: query.map(Into::into) })
     }
 
-    /// Returns true if it matches `target`, path and query.
+    /// Returns true if the pattern matches `target`, path and query.
     pub fn matches(&self, target: &[u8]) -> bool {
         let at = target.iter().position(|b| *b == b'?');
         let (path, query) = match at {
@@ -82,7 +78,7 @@ impl MatchPattern {
         run(&self.path, path) && self.query.as_ref().is_none_or(|steps| run(steps, query))
     }
 
-    /// The same in the plainest way: each step against each byte.
+    /// Like [`Self::matches`], by trying each step against each byte: the oracle of tests.
     #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn matches_plainly(&self, target: &[u8]) -> bool {
         let mut parts = target.splitn(2, |b| *b == b'?');
@@ -90,24 +86,24 @@ impl MatchPattern {
         plainly(&self.path, path) && self.query.as_ref().is_none_or(|steps| plainly(steps, query))
     }
 
-    /// Bytes of memory that it takes beside itself.
+    /// Bytes on the heap.
     pub(super) fn memory(&self) -> usize {
         size_of::<PathStep>()
             * (self.path.len() + self.query.as_ref().map_or(0, |query| query.len()))
     }
 }
 
-/// The text of a pattern as it is read.
+/// Parser of a pattern's text.
 struct PathStepParser<'a> {
     left: &'a [u8],
     is_group: bool,
-    /// A `?`, `*` or `+` would say how often what was read comes.
+    /// A `?`, `*` or `+` here would be a modifier of what precedes it.
     may_be_modified: bool,
 }
 
 impl PathStepParser<'_> {
     /// Appends the steps of one component. Returns true if a query follows; `None` if the text is
-    /// not understood.
+    /// unsupported.
     fn read(&mut self, steps: &mut Vec<PathStep>, is_path: bool) -> Option<bool> {
         while let Some((byte, rest)) = self.left.split_first() {
             self.left = rest;
@@ -138,7 +134,7 @@ impl PathStepParser<'_> {
                     let (escaped, rest) = rest.split_first()?;
                     self.left = rest;
                     if *escaped == b'?' && is_path {
-                        // As the character that it stands for, it begins a query all the same.
+                        // Even as a literal character, it begins a query.
                         return if self.is_group { None } else { Some(true) };
                     }
                     steps.push(PathStep::Byte(*escaped));
@@ -150,8 +146,8 @@ impl PathStepParser<'_> {
     }
 }
 
-/// Returns true if all steps lead through all of `text`: a row of a table for each step, in which a
-/// place in the text is true if it is reached.
+/// Returns true if the steps match all of `text`, by a table: one row for each step, in which a
+/// position of the text is true if it can be reached.
 #[cfg(any(test, feature = "fuzzing"))]
 fn plainly(steps: &[PathStep], text: &[u8]) -> bool {
     let mut reached = vec![false; text.len() + 1];
@@ -176,10 +172,10 @@ fn plainly(steps: &[PathStep], text: &[u8]) -> bool {
     reached[text.len()]
 }
 
-/// A set of places between steps.
+/// A set of positions between steps.
 type PatternPositions = [u64; WORDS];
 
-/// Returns true if all steps lead through all of `text`. All ways are gone at once.
+/// Returns true if the steps match all of `text`. All alternatives advance together.
 fn run(steps: &[PathStep], text: &[u8]) -> bool {
     debug_assert!(steps.len() <= STEPS, "as parsed");
     let mut bytes = [[0; WORDS]; 256];
@@ -219,7 +215,7 @@ fn both(
     std::array::from_fn(|at| with(a[at], b[at]))
 }
 
-/// Each place one on.
+/// Each position moved on by one step.
 fn next(places: PatternPositions) -> PatternPositions {
     let mut carried = 0;
     places.map(|word| {
@@ -229,7 +225,7 @@ fn next(places: PatternPositions) -> PatternPositions {
     })
 }
 
-/// The places, and those behind steps that may take nothing.
+/// The positions, and those behind steps that may match nothing.
 fn skip(mut places: PatternPositions, skipped: &PatternPositions) -> PatternPositions {
     loop {
         let more = next(both(&places, skipped, |a, b| a & b));

@@ -1,4 +1,4 @@
-//! Tests of the fields, and of patterns against a plain search.
+//! Tests of the dictionary fields, and of patterns against a plain search.
 
 use proptest::prelude::*;
 
@@ -169,7 +169,7 @@ fn the_coding_must_be_named_and_liked_as_well_as_others() {
     assert_eq!(taken([]), None);
 }
 
-/// A match in the plainest way: each way that a pattern has, one after the other.
+/// Match by brute force: each alternative of the pattern, one after the other.
 fn plainly(text: &[u8], target: &[u8]) -> bool {
     match text {
         [] => target.is_empty(),

@@ -1,15 +1,15 @@
-//! Tests of how much memory coders take, against what is counted.
+//! Tests of the memory that coders take, against their declared bounds.
 
 use super::*;
 
-/// Bytes that are allocated at a time at most while `run` runs.
+/// The most bytes that `run` has allocated at one time.
 fn peak(run: impl FnOnce()) -> usize {
     allocation_counter::measure(run).bytes_max as usize
 }
 
 fn check(settings: &EncodeSettings, plain: &[u8]) {
     let mut output = vec![0; 1 << 16];
-    let mut told = 0;
+    let mut counted = 0;
     let taken = peak(|| {
         let mut encoder = Encoder::new(settings).expect("memory");
         let mut at = 0;
@@ -21,12 +21,12 @@ fn check(settings: &EncodeSettings, plain: &[u8]) {
                 break;
             }
         }
-        told = encoder.memory();
+        counted = encoder.memory();
     });
-    assert!(taken <= told + told / 50, "{settings:?}: {taken} and not {told}");
+    assert!(taken <= counted + counted / 50, "{settings:?}: {taken} and not {counted}");
     let most = settings.most_memory();
-    assert!(told <= most, "{settings:?}: {told} beyond {most}");
-    assert!(most / 4 <= told + (1 << 20), "{settings:?}: {told} far below {most}");
+    assert!(counted <= most, "{settings:?}: {counted} beyond {most}");
+    assert!(most / 4 <= counted + (1 << 20), "{settings:?}: {counted} far below {most}");
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn decoders_take_what_they_tell() {
     for coding in Coding::CODED {
         let coded = from_others(coding, &plain);
         let mut output = vec![0; 1 << 16];
-        let mut told = 0;
+        let mut counted = 0;
         let made = peak(|| drop(Decoder::new(coding, limits).expect("memory")));
         assert!(made <= limits.first_memory(coding), "{coding:?}: {made}");
         let taken = peak(|| {
@@ -95,10 +95,10 @@ fn decoders_take_what_they_tell() {
                     break;
                 }
             }
-            told = decoder.memory();
+            counted = decoder.memory();
         });
-        assert!(taken <= told + told / 50, "{coding:?}: {taken} and not {told}");
-        assert!(told <= limits.most_memory(coding), "{coding:?}: {told}");
+        assert!(taken <= counted + counted / 50, "{coding:?}: {taken} and not {counted}");
+        assert!(counted <= limits.most_memory(coding), "{coding:?}: {counted}");
     }
 }
 
@@ -130,7 +130,7 @@ fn the_window_of_a_stream_is_known_before_it_is_taken() {
             }
         }
     }
-    // Where the head of a frame is not all there, the most that there may be is wanted.
+    // With an incomplete frame header, the upper bound is asked for.
     let decoder = Decoder::new(Coding::Zstd, DecodeLimits::default()).expect("memory");
     let most = DecodeLimits::default().most_memory(Coding::Zstd);
     assert_eq!(decoder.wanted_memory(&[0x28, 0xb5]), most);

@@ -1,4 +1,4 @@
-//! The tree of nodes, from tags as they come.
+//! Builder of the node tree from tags as they come. It never nests deeper than the limit.
 
 use std::ops::Range;
 
@@ -63,7 +63,7 @@ impl Frame {
     }
 }
 
-/// The open elements, and the nodes of the page that are done.
+/// The open elements, and the finished nodes of the page.
 #[derive(Debug)]
 pub(super) struct Builder {
     limits: Limits,
@@ -71,10 +71,10 @@ pub(super) struct Builder {
     done: Vec<Node>,
     count: usize,
     variables: usize,
-    /// Where the text ends that was added last, and if anything was.
+    /// End of the text that was added last, if text came last.
     text_end: Option<u64>,
     has_added: bool,
-    /// An element whose content goes, and the number of its kind that are open.
+    /// The element whose content is dropped, with the number of open elements of its kind.
     discard: Option<(EsiElement, usize)>,
 }
 
@@ -92,7 +92,7 @@ impl Builder {
         }
     }
 
-    /// Tells whether text may hold variables.
+    /// Returns true if text may hold variables here.
     pub(super) const fn has_variables(&self) -> bool {
         self.variables > 0 && self.discard.is_none()
     }
@@ -116,7 +116,7 @@ impl Builder {
         self.emit(out);
     }
 
-    /// Adds text. It goes on with what came before it if only a cut is between them.
+    /// Adds text. It continues the text before it if both were only cut apart.
     pub(super) fn text(&mut self, range: Range<u64>) {
         let is_cut = self.text_end == Some(range.start);
         let end = range.end;
@@ -133,8 +133,8 @@ impl Builder {
         join_last(frame.map_or(&mut self.done, |frame| &mut frame.nodes));
     }
 
-    /// Adds a node to the innermost open element that has nodes. Between the branches of a choice
-    /// there are none.
+    /// Adds a node to the innermost open element that takes nodes. Nodes between the branches of a
+    /// choice are dropped.
     pub(super) fn add(&mut self, node: Node) {
         (self.text_end, self.has_added) = (None, false);
         if self.discard.is_some() {
@@ -294,7 +294,7 @@ impl Builder {
         let Some((name, value)) = tag.attribute(b"name").zip(tag.attribute(b"value")) else {
             return remark(RemarkKind::NoName);
         };
-        // A value in quotes is what stands in them.
+        // The value is the text between the quotes.
         let inner = value.strip_prefix(b"'").and_then(|value| value.strip_suffix(b"'"));
         let value = Template::read(inner.unwrap_or(&value));
         self.add(Node::Assign { name: name.into(), value: Box::new(value) });

@@ -1,4 +1,4 @@
-//! One tag of ESI, with its attributes.
+//! Tag of ESI with its attributes. Its names and values are slices of the page, and never copied.
 
 use crate::attribute::decoded;
 
@@ -7,13 +7,13 @@ use crate::attribute::decoded;
 pub(super) struct Tag<'t> {
     pub(super) name: &'t [u8],
     pub(super) is_end: bool,
-    /// It ends with `/>`.
+    /// True if the tag ends with `/>`.
     pub(super) is_empty: bool,
     attributes: &'t [u8],
 }
 
 impl<'t> Tag<'t> {
-    /// Reads a tag.
+    /// Parses a tag.
     pub(super) fn read(bytes: &'t [u8]) -> Self {
         let is_end = bytes.starts_with(b"</");
         let skipped = if is_end { b"</esi:".len() } else { b"<esi:".len() };
@@ -28,14 +28,14 @@ impl<'t> Tag<'t> {
         Self { name, is_end, is_empty, attributes }
     }
 
-    /// The decoded value of the first attribute of that name.
+    /// Decoded value of the first attribute `name`.
     pub(super) fn attribute(&self, name: &[u8]) -> Option<Vec<u8>> {
         let found = Attributes(self.attributes).find(|(own, _)| *own == name);
         found.map(|(_, value)| decoded(value))
     }
 }
 
-/// Names and values. One without a value has an empty one.
+/// Names and values of attributes; a missing value is empty.
 struct Attributes<'t>(&'t [u8]);
 
 impl<'t> Iterator for Attributes<'t> {

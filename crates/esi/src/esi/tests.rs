@@ -1,11 +1,11 @@
-//! The dialect construct by construct, and against Traffic Server's plugin where it follows the
-//! note.
+//! Tests of the dialect, each construct by itself, and compared with Traffic Server's plugin where
+//! that follows the note.
 
 use crate::testing::{Request, sent};
 use crate::{Dialect, Document, Error, Fragment, Limits, Node, OnError, RemarkKind, ResolvedNode};
 
-/// One page to a line: the page, a tab, what a client of Traffic Server got, and after another tab
-/// what Larder makes of it, if that is something else. A fragment is `{url}`; that of `/404` fails.
+/// One page per line: the page, a tab, the response of Traffic Server, and after another tab
+/// Larder's, if it differs. `{url}` is a fragment; the fragment `/404` fails.
 const PAGES: &str = include_str!("pages.txt");
 
 fn document(page: &str) -> Document {
@@ -26,7 +26,7 @@ fn got(page: &str) -> String {
     String::from_utf8_lossy(&sent).into_owned()
 }
 
-/// The one fragment of a page.
+/// The single fragment of a page.
 fn fragment(page: &str) -> Fragment {
     let mut found = ops(page).into_iter().filter_map(|op| match op {
         ResolvedNode::Include(fragment) => Some(*fragment),
@@ -36,7 +36,7 @@ fn fragment(page: &str) -> Fragment {
 }
 
 fn remarks(page: &str) -> Vec<(u64, RemarkKind)> {
-    document(page).remarks().list().iter().map(|r| (r.offset, r.what)).collect()
+    document(page).remarks().list().iter().map(|r| (r.offset, r.kind)).collect()
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn words_of_a_client_are_text_in_a_page_and_one_part_of_an_address() {
         ("<esi:vars>[$(HTTP_COOKIE{d})]</esi:vars>", "[&lt;x&gt; &quot;&amp;&#39;]"),
         ("<esi:vars name=\"<b>$(HTTP_COOKIE{d}|i)</b>\"/>", "<b>&lt;x&gt; &quot;&amp;&#39;</b>"),
         ("<esi:vars>[$(HTTP_COOKIE{none}|'<i>')]</esi:vars>", "[<i>]"),
-        // Whatever way they have come: what the page says around them is its own.
+        // In any form of the request: the quotes are the page's own.
         (
             "<esi:assign name='a' value='<b>$(HTTP_COOKIE{d})'/><esi:assign name='b' value='$(a)!'/>\
           <esi:vars>$(b)</esi:vars>",
@@ -95,7 +95,7 @@ fn words_of_a_client_are_text_in_a_page_and_one_part_of_an_address() {
              %60%7B%7C%7D~&y=1}",
         ),
         ("<esi:include src='/f?$(QUERY_STRING)'/>", "{/f?x=xv&y=a%20b&e=&n=10}"),
-        // A comparison is of the words themselves.
+        // A comparison takes values unescaped.
         (
             "<esi:choose><esi:when test=\"$(HTTP_HEADER{x-foo})=='bar'\">y</esi:when></esi:choose>",
             "y",
@@ -242,7 +242,7 @@ fn faults_are_remarked_with_their_places() {
 fn limits_hold() {
     let limits = Limits { nodes: 10, nesting: 3, attribute_bytes: 50, ..Limits::default() };
     let read = |page: &str| Document::parse(page.as_bytes(), Dialect::Esi, limits);
-    let has = |document: &Document, what| document.remarks().list().iter().any(|r| r.what == what);
+    let has = |document: &Document, kind| document.remarks().list().iter().any(|r| r.kind == kind);
 
     let many = read(&"<esi:include src='/f'/>".repeat(100));
     assert!(has(&many, RemarkKind::TooMany) && many.nodes().len() <= 12, "{many:?}");
@@ -253,7 +253,7 @@ fn limits_hold() {
     let long = read(&format!("a<esi:include src='/{}'/>b", "f".repeat(50)));
     assert!(has(&long, RemarkKind::TooLong) && long.nodes().len() == 2, "{long:?}");
 
-    // Two includes of itself: without the bound, it would come to 2^3 of them, or 2^32.
+    // Two includes of itself: without the limit the page would grow to 2^3 of them, or 2^32.
     let inline = "<esi:inline name='/i'>".to_owned() + &"<esi:include src='/i'/>".repeat(6);
     let page = inline + "</esi:inline><esi:include src='/i'/>";
     assert_eq!(read(&page).resolve(&Request("")), Err(Error::Operations(20)));

@@ -1,4 +1,5 @@
-//! Variables of ESI 1.0. Those that it has not are looked for among what the page has assigned.
+//! Variables of ESI 1.0: those of the request, then those that the page has assigned. A page never
+//! overrides a variable of the request.
 
 use crate::environment::{Environment, of_cookies, of_query};
 use crate::variable::Variable;
@@ -6,25 +7,25 @@ use crate::variable::Variable;
 use super::value_piece::{Author, ValuePiece};
 use super::values::Values;
 
-/// The pieces of a variable's value, or else of its default.
-pub(super) fn words(
+/// The pieces of a variable's value, or of its default.
+pub(super) fn pieces(
     variable: &Variable,
     values: &Values,
     env: &dyn Environment,
 ) -> Option<Vec<ValuePiece>> {
-    if let (false, None, Some(words)) =
-        (is_of_request(&variable.name), &variable.key, values.words(&variable.name))
+    if let (false, None, Some(pieces)) =
+        (is_of_request(&variable.name), &variable.key, values.pieces(&variable.name))
     {
-        return Some(words.to_vec());
+        return Some(pieces.to_vec());
     }
-    let word = match found(variable, values, env).filter(|value| !value.is_empty()) {
+    let piece = match found(variable, values, env).filter(|value| !value.is_empty()) {
         Some(text) => ValuePiece { author: author(variable), text },
         None => ValuePiece { author: Author::Page, text: variable.default.as_deref()?.to_vec() },
     };
-    Some(vec![word])
+    Some(vec![piece])
 }
 
-/// Tells whether a variable is of the request, whatever the page assigns to its name.
+/// Returns true if the variable is one of the request, which an assignment cannot override.
 fn is_of_request(name: &[u8]) -> bool {
     name == b"QUERY_STRING" || name.starts_with(b"HTTP_")
 }
@@ -64,7 +65,7 @@ fn found(variable: &Variable, values: &Values, env: &dyn Environment) -> Option<
     }
 }
 
-/// Marks of browsers and systems, in the order in which they are looked for.
+/// Marks of browsers in `User-Agent`, in the order in which they are searched for.
 const BROWSERS: [(&[u8], &str); 3] =
     [(b"MSIE", "MSIE"), (b"Trident/", "MSIE"), (b"Mozilla", "MOZILLA")];
 const SYSTEMS: [(&[u8], &str); 6] = [
@@ -76,12 +77,12 @@ const SYSTEMS: [(&[u8], &str); 6] = [
     (b"Unix", "UNIX"),
 ];
 
-/// A part of `User-Agent`, in the note's words.
+/// A part of `User-Agent`, with the values that the note defines.
 fn agent(value: &[u8], key: &[u8]) -> Option<Vec<u8>> {
     let has = |mark: &[u8]| memchr::memmem::find(value, mark).is_some();
     let of = |marks: &[(&[u8], &str)]| {
         let found = marks.iter().find(|(mark, _)| has(mark));
-        found.map_or("OTHER", |(_, word)| word).as_bytes().to_vec()
+        found.map_or("OTHER", |(_, name)| name).as_bytes().to_vec()
     };
     match key {
         b"browser" => Some(of(&BROWSERS)),

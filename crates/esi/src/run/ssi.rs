@@ -1,4 +1,4 @@
-//! Commands of SSI, carried out as nginx does: one after the other, with one level of `if`.
+//! SSI commands, executed in order as nginx does. A command that fails never fails the page.
 
 use crate::address::{self, AddressRules};
 use crate::environment::{Environment, of_cookies, of_query};
@@ -10,10 +10,10 @@ use crate::ssi::{
 
 use super::values::Values;
 
-/// nginx's message in place of what cannot be done.
+/// nginx's message in place of a command that fails.
 const MESSAGE: &[u8] = b"[an error occurred while processing the directive]";
 
-/// State of a page with commands.
+/// State of the commands: conditional, message, date format and encoding.
 #[derive(Debug, Default)]
 pub(super) struct CommandContext {
     place: ConditionalPosition,
@@ -33,12 +33,12 @@ enum ConditionalPosition {
     Else,
 }
 
-/// The outcome of a command.
+/// The result of a command.
 #[derive(Debug)]
 pub(super) enum Outcome<'c> {
-    /// Bytes take its place.
+    /// Bytes replace the command.
     Bytes(Vec<u8>),
-    /// A fragment does; the block of this name is its stub.
+    /// A fragment replaces the command; the block of this name is its stub.
     Include { fragment: Fragment, block: Option<&'c [u8]> },
 }
 
@@ -47,17 +47,18 @@ impl CommandContext {
         !self.is_off
     }
 
-    /// Tells whether the page has commands: its blocks are not addresses, as inline fragments are.
+    /// Returns true if the page has commands. The names of its blocks are then no addresses, unlike
+    /// those of inline fragments.
     pub(super) const fn is_used(&self) -> bool {
         self.is_used
     }
 
-    /// The message in place of what cannot be done.
+    /// The message in place of a command that fails.
     pub(super) fn message(&self) -> Vec<u8> {
         self.message.as_deref().unwrap_or(MESSAGE).to_vec()
     }
 
-    /// Carries out a command.
+    /// Executes a command.
     pub(super) fn command<'c>(
         &mut self,
         command: &'c Kind,
@@ -65,7 +66,8 @@ impl CommandContext {
         env: &dyn Environment,
     ) -> Outcome<'c> {
         self.is_used = true;
-        // All parts of a conditional but its beginning count where nothing is sent.
+        // Where the output is switched off, the parts of a conditional other than its beginning
+        // still count.
         let is_part =
             matches!(command, Kind::Switch(switch) if !matches!(switch, ConditionalPart::If(_)));
         if self.is_off && !is_part {
@@ -102,7 +104,7 @@ impl CommandContext {
         Outcome::Bytes(done.unwrap_or_else(|| self.message()))
     }
 
-    /// Tells whether the part stands where it may, and has what it needs.
+    /// Executes a part of a conditional. Returns true if it is allowed here and has its condition.
     fn switch(
         &mut self,
         switch: &ConditionalPart,
@@ -135,7 +137,8 @@ impl CommandContext {
         true
     }
 
-    /// Tells whether a condition holds; `None` if its expression, which has variables, is not one.
+    /// Returns true if a condition holds; `None` if its expression has variables and turns out
+    /// malformed.
     fn holds(
         &self,
         condition: &SsiCondition,
@@ -196,7 +199,7 @@ impl CommandContext {
         out
     }
 
-    /// The value of a variable, whose name is in lower case.
+    /// The value of a variable; its name is in lower case.
     fn variable(&self, name: &[u8], values: &Values, env: &dyn Environment) -> Option<Vec<u8>> {
         if let Some(value) = values.get(name) {
             return Some(value.clone());
@@ -234,7 +237,7 @@ impl CommandContext {
     }
 }
 
-/// Tells whether there is a match. Its groups become variables.
+/// Returns true if the pattern matches. Its groups become variables.
 fn finds(pattern: &linear::Regex, subject: &[u8], values: &mut Values) -> bool {
     let mut groups = pattern.room();
     pattern.groups(subject, 0, &mut groups);

@@ -1,25 +1,26 @@
-//! Pieces of values, by their authors, and the way they are written.
+//! Piece of a value with its author, and escaping by author and destination. Bytes of a client
+//! never reach a page or an address unescaped.
 
 use message::percent;
 
-/// The author of a piece of a value: the page's own words stand as they are, a client's never do.
+/// The author of a piece. The page's own text is written as it is, a client's is escaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Author {
     Page,
     /// The client, in a field.
     Client,
-    /// The client, in the query of its request: what is percent-encoded there is so already.
+    /// The client, in the whole query, where bytes are already percent-encoded.
     Query,
-    /// The client, in one value of that query.
+    /// The client, in one value of the query.
     QueryValue,
 }
 
-/// The place that a value is put into.
+/// The destination of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// The page: a client's words are text there, and no markup.
+    /// The page: a client's text is escaped as text of HTML.
     Page,
-    /// The address of a fragment: a client's words are one part of it.
+    /// The address of a fragment: a client's text stays within one component.
     Address,
     /// A comparison.
     Test,
@@ -32,10 +33,10 @@ pub(super) struct ValuePiece {
     pub(super) text: Vec<u8>,
 }
 
-/// A value in its place.
-pub(super) fn write_value(words: Vec<ValuePiece>, purpose: Purpose) -> Vec<u8> {
+/// The value written for its destination.
+pub(super) fn write_value(pieces: Vec<ValuePiece>, purpose: Purpose) -> Vec<u8> {
     let mut out = Vec::new();
-    for ValuePiece { author, text } in words {
+    for ValuePiece { author, text } in pieces {
         match (author, purpose) {
             (Author::Page, _) | (_, Purpose::Test) => out.extend(text),
             (_, Purpose::Page) => escape_in_html(&text, &mut out),
@@ -47,10 +48,10 @@ pub(super) fn write_value(words: Vec<ValuePiece>, purpose: Purpose) -> Vec<u8> {
     out
 }
 
-/// Tells whether a byte of a client's words stays as it is in an address.
+/// Returns true if a byte of a client's text stays unescaped in an address.
 fn is_left(byte: u8, author: Author) -> bool {
     let more: &[u8] = match author {
-        // Percent signs begin what is encoded already, and `+` is a space (HTML forms).
+        // A percent sign begins an encoded byte, and `+` is a space (HTML forms).
         Author::QueryValue => b"%+",
         Author::Query => b"%!$&()*+,/:;=?@",
         Author::Client | Author::Page => b"",
@@ -58,7 +59,7 @@ fn is_left(byte: u8, author: Author) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) || more.contains(&byte)
 }
 
-/// Adds text as it stands in HTML, also between the quotes of an attribute.
+/// Appends text escaped for HTML, also for use within quoted attributes.
 fn escape_in_html(text: &[u8], out: &mut Vec<u8>) {
     for byte in text {
         match byte {

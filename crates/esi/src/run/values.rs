@@ -1,4 +1,4 @@
-//! The variables that a page has set.
+//! Values of the variables that a page has set. Their size never exceeds the limits.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +11,16 @@ use super::value_piece::{Author, Purpose, ValuePiece, write_value};
 pub(super) struct Values {
     limits: Limits,
     all: BTreeMap<Box<[u8]>, Vec<u8>>,
-    /// The pieces of those values that a client has a part in.
-    words: BTreeMap<Box<[u8]>, Vec<ValuePiece>>,
+    /// Pieces of the values that contain a client's text.
+    pieces: BTreeMap<Box<[u8]>, Vec<ValuePiece>>,
 }
 
 impl Values {
     pub(super) const fn new(limits: Limits) -> Self {
-        Self { limits, all: BTreeMap::new(), words: BTreeMap::new() }
+        Self { limits, all: BTreeMap::new(), pieces: BTreeMap::new() }
     }
 
-    /// The most bytes of a value.
+    /// Most bytes of a value.
     pub(super) const fn most_bytes(&self) -> usize {
         self.limits.value_bytes
     }
@@ -30,9 +30,9 @@ impl Values {
         self.all.get(name)
     }
 
-    /// The pieces of a value that a client has a part in.
-    pub(super) fn words(&self, name: &[u8]) -> Option<&[ValuePiece]> {
-        self.words.get(name).map(Vec::as_slice)
+    /// The pieces of a value that contains a client's text.
+    pub(super) fn pieces(&self, name: &[u8]) -> Option<&[ValuePiece]> {
+        self.pieces.get(name).map(Vec::as_slice)
     }
 
     /// Sets a variable.
@@ -41,20 +41,20 @@ impl Values {
         let all = &mut self.all;
         if all.len() < self.limits.names || all.contains_key(name) {
             all.insert(name.into(), value);
-            self.words.remove(name);
+            self.pieces.remove(name);
         }
     }
 
-    /// Sets a variable to a value that a client may have a part in.
-    pub(super) fn assign_words(&mut self, name: &[u8], words: Vec<ValuePiece>) {
-        let is_own = words.iter().all(|word| word.author == Author::Page);
-        self.assign(name, write_value(words.clone(), Purpose::Test));
+    /// Sets a variable to a value that may contain a client's text.
+    pub(super) fn assign_pieces(&mut self, name: &[u8], pieces: Vec<ValuePiece>) {
+        let is_own = pieces.iter().all(|piece| piece.author == Author::Page);
+        self.assign(name, write_value(pieces.clone(), Purpose::Test));
         if !is_own && self.all.contains_key(name) {
-            self.words.insert(name.into(), words);
+            self.pieces.insert(name.into(), pieces);
         }
     }
 
-    /// Removes a variable.
+    /// Unsets a variable.
     pub(super) fn remove(&mut self, name: &[u8]) {
         self.all.remove(name);
     }

@@ -1,4 +1,4 @@
-//! Commands.
+//! Command of SSI, parsed. It is executed by `run::ssi`, never here.
 
 use crate::address::{self, AddressRules};
 use crate::fragment::Fragment;
@@ -10,10 +10,10 @@ use super::text::{Encoding, SsiText};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Command(pub(crate) Kind);
 
-/// The command itself.
+/// Kind of command, with its parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Kind {
-    /// It cannot be carried out: a message takes its place.
+    /// Faulty: a message takes its place.
     Fault,
     Include {
         src: SsiText,
@@ -47,7 +47,7 @@ pub(crate) enum ConditionalPart {
     Elif(SsiCondition),
     Else,
     End,
-    /// Any but the first that cannot be carried out.
+    /// A part other than `if` that is faulty.
     Bad,
 }
 
@@ -62,7 +62,7 @@ impl Kind {
         )
     }
 
-    /// Tells whether it is at fault, whatever the request.
+    /// Returns true if the command is faulty whatever the request.
     pub(super) const fn is_fault(&self) -> bool {
         matches!(self, Self::Fault | Self::Switch(ConditionalPart::Bad))
     }
@@ -85,7 +85,7 @@ impl Kind {
 }
 
 impl Kind {
-    /// The fragment of an include that is the same for every request.
+    /// The fragment of an include whose address has no variables.
     pub(super) fn plain(&self) -> Option<Fragment> {
         let Self::Include { src, wait: false, set: None, stub: None } = self else { return None };
         let src = address::ssi(src.literal()?)?;

@@ -1,14 +1,15 @@
-//! Conditions of nginx: a variable, or a comparison with text or with a regular expression.
+//! Condition of an SSI `if`: a variable, or its comparison with text or a regular expression. It
+//! never takes more than linear time.
 
 use super::text::SsiText;
 
-/// Most bytes that a compiled expression may take. One with variables is compiled for each request.
+/// Most bytes of a compiled expression. An expression with variables is compiled for each request.
 const PATTERN_BYTES: usize = 128 << 10;
 
 /// A condition.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum SsiCondition {
-    /// Some text is not empty.
+    /// Holds if the text is not empty.
     Is(SsiText),
     Compare {
         left: SsiText,
@@ -26,7 +27,7 @@ pub(crate) enum SsiCondition {
 #[derive(Clone, Debug)]
 pub(crate) enum Pattern {
     Fixed(linear::Regex),
-    /// One with variables in it.
+    /// An expression with variables.
     Open(SsiText),
 }
 
@@ -49,7 +50,7 @@ impl Pattern {
         }
     }
 
-    /// The expression, if `pattern` is one.
+    /// The compiled expression; `None` if `pattern` is malformed.
     pub(crate) fn compiled(pattern: &[u8]) -> Option<linear::Regex> {
         let pattern = std::str::from_utf8(pattern).ok()?;
         let options = linear::Options { program_bytes: PATTERN_BYTES, ..Default::default() };
@@ -65,7 +66,7 @@ impl Pattern {
 }
 
 impl SsiCondition {
-    /// Reads a condition; `None` if it is not one.
+    /// Parses a condition; `None` if it is malformed.
     pub(super) fn read(text: &[u8]) -> Option<Self> {
         let is_left = |byte: &u8| byte.is_ascii_alphanumeric() || b"_${}".contains(byte);
         let end = text.iter().position(|byte| !is_left(byte)).unwrap_or(text.len());

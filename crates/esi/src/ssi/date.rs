@@ -1,11 +1,11 @@
-//! Dates in the format of C's `strftime`, as `config timefmt` has it. Times are UTC.
+//! Dates in the format of C's `strftime`, for `config timefmt`. Times are UTC, never local.
 
 use message::calendar::CalendarTime;
 
-/// nginx's format if a page sets none.
+/// nginx's default format.
 pub(crate) const DEFAULT: &[u8] = b"%A, %d-%b-%Y %H:%M:%S %Z";
 
-/// Conversions that stand for one part of a time; others stay as they are.
+/// Supported conversions; others stay as they are.
 const PARTS: &[u8] = b"%AaBbCdeHhIjMmnpSstuwYyz";
 
 /// A time in a format.
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn times_are_written_as_strftime_writes_them() {
-        // `date -u -d @... +...`
+        // Made by `date -u -d @... +...`.
         for (seconds, format, text) in [
             (0, "%A, %d-%b-%Y %H:%M:%S %Z", "Thursday, 01-Jan-1970 00:00:00 GMT"),
             (951_782_400, "%F %j %a %u %w", "2000-02-29 060 Tue 2 2"),

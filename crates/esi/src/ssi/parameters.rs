@@ -1,11 +1,12 @@
-//! Names and parameters of commands, and the commands that they make.
+//! Parameters of an SSI command as they come byte by byte, and the command that they make. An
+//! unknown or repeated parameter never passes.
 
 use super::command::{ConditionalPart, Kind};
 use super::condition::SsiCondition;
 use super::state::{SsiState, bad};
 use super::text::{Encoding, SsiText};
 
-/// The name and the parameters of a command, as they come.
+/// Name and parameters of the command that is being read.
 #[derive(Debug, Default)]
 pub(super) struct Parameters {
     name: Vec<u8>,
@@ -18,7 +19,7 @@ impl Parameters {
         self.list.clear();
     }
 
-    /// Takes a byte of a command; the state after it.
+    /// Takes a byte of a command, and returns the next state.
     pub(super) fn step(&mut self, state: SsiState, byte: u8) -> SsiState {
         let is_space = matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
         match (state, byte) {
@@ -54,7 +55,7 @@ impl Parameters {
                 SsiState::Value(quote)
             }
             (SsiState::End(1), b'-') => SsiState::End(2),
-            // Of what is no command, this may be the end already.
+            // This byte may already begin the end of a malformed command.
             (SsiState::Parameter | SsiState::Named | SsiState::Equals, b'-') => SsiState::Bad(1),
             _ => bad(state, byte),
         }
@@ -66,7 +67,7 @@ impl Parameters {
         }
     }
 
-    /// The command that a fault in it makes of it.
+    /// The command in place of a malformed one.
     pub(super) fn fault(&self) -> Kind {
         match &self.name[..] {
             b"elif" | b"else" | b"endif" => Kind::Switch(ConditionalPart::Bad),
@@ -74,7 +75,7 @@ impl Parameters {
         }
     }
 
-    /// The command, if it is one, and has each of its parameters once, and no other.
+    /// The command, if its name is known and it has exactly its parameters.
     pub(super) fn command(&mut self) -> Kind {
         let command = self.read().filter(|_| self.list.is_empty());
         command.unwrap_or_else(|| self.fault())

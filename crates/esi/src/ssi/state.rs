@@ -1,40 +1,40 @@
-//! States of the parser, and the end of a command.
+//! State of the SSI parser, and the match of a command's end.
 
-/// The end of a command.
+/// End of a command.
 const END: &[u8; 3] = b"-->";
 
-/// A place in a page.
+/// State of the parser at a byte of the page.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum SsiState {
     Text,
-    /// So many bytes into the beginning of a command.
+    /// In a possible mark; the number counts its matched bytes.
     Mark(usize),
-    /// Before the command's name.
+    /// Before the name of the command.
     Begun,
     Name,
     /// Between parameters.
     Between,
     Parameter,
-    /// Between a parameter's name and its `=`.
+    /// Between the name of a parameter and `=`.
     Named,
     /// After `=`.
     Equals,
     /// In a value that ends with this quote.
     Value(u8),
-    /// After a backslash in it.
+    /// After a backslash in such a value.
     Escaped(u8),
-    /// After a value's quote.
+    /// After the closing quote of a value.
     Quoted,
-    /// So many bytes into [`END`].
+    /// In the end; the number counts the matched bytes of [`END`].
     End(usize),
-    /// In a command that is not one, so many bytes into [`END`].
+    /// In a malformed command; the number counts the matched bytes of [`END`].
     Bad(usize),
-    /// Beyond a limit: all is text.
+    /// Beyond a limit: the rest of the page is text.
     Rest,
 }
 
-/// The state after a byte that no command has there. As in nginx, what does not fit the end is not
-/// looked at again.
+/// The state after a byte that no command has there. As in nginx, a byte that does not fit [`END`]
+/// is not matched again.
 pub(super) fn bad(state: SsiState, byte: u8) -> SsiState {
     let SsiState::Bad(matched) = state else { return SsiState::Bad(0) };
     SsiState::Bad(if END.get(matched) == Some(&byte) { matched + 1 } else { 0 })

@@ -1,15 +1,15 @@
-//! The dialect against what Debian's nginx made of the same pages.
+//! Tests of the dialect against the output of Debian's nginx.
 
 use crate::testing::{Request, escaped, sent, unescaped};
 use crate::{Dialect, Document, Fragment, Limits, PageResolver, ResolvedNode};
 
-/// One page to a line: the page, a tab, what a client got. A fragment is `{url}`; that of `/empty`
-/// is empty, and those of `/404` and `/500` are `FAIL`.
+/// One page per line: the page, a tab, the response. `{url}` is a fragment; `/empty` is empty, and
+/// `/404` and `/500` are `FAIL`.
 const PAGES: &str = include_str!("pages.txt");
 
-/// Pages that Larder makes something else of.
+/// Pages for which Larder's response differs.
 const OTHERS: [(&str, &str); 7] = [
-    // nginx documents that a block is processed, but this one sends its commands.
+    // nginx documents that commands of a block are executed; this version sends them.
     (
         concat!(
             r#"<!--# block name="s" -->x<!--# echo var="arg_x" -->y"#,
@@ -18,15 +18,15 @@ const OTHERS: [(&str, &str); 7] = [
         ),
         "axxvy{/g}zb",
     ),
-    // A request's line holds no space.
+    // A request line cannot hold a space.
     (r#"a<!--# include virtual="/f?$cookie_d" -->b"#, r#"a{/f?<x>%20"&'}b"#),
     (r#"a<!--# set var="v" value="x y" --><!--# include virtual="/f?$v" -->b"#, "a{/f?x%20y}b"),
-    // nginx breaks the response off.
+    // nginx breaks off the response.
     (r#"<!--# config errmsg="" -->a<!--# bogus -->b"#, "ab"),
-    // nginx loses what might have been the beginning of a command.
+    // nginx loses a possible beginning of a command.
     ("a<!--", "a<!--"),
     ("a<", "a<"),
-    // A block lasts until its end, wherever a conditional ends.
+    // A block lasts until its end, even if a conditional ends within it.
     (
         r#"<!--# if expr="$none" --><!--# block name="s" -->x<!--# endif -->y<!--# endblock -->z"#,
         "",

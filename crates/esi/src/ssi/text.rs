@@ -1,22 +1,22 @@
-//! Text with nginx's variables in it, and the ways a value is written into a page.
+//! Text with nginx's variables, and the encodings of a value in a page. Variables are never
+//! expanded here.
 
 use message::percent;
 
-/// Text with variables: `$name` and `${name}`. A backslash takes `$`, `\\` and quotes as they
-/// are.
+/// Text with variables, `$name` and `${name}`. A backslash escapes `$`, `\\` and quotes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SsiText(pub(crate) Vec<SsiTextPart>);
 
-/// One piece of it.
+/// A part of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SsiTextPart {
     Literal(Vec<u8>),
-    /// Its name is in lower case.
+    /// A variable, its name in lower case.
     Variable(Vec<u8>),
 }
 
 impl SsiText {
-    /// Reads text; `None` if there is a `$` without a name.
+    /// Parses text; `None` if a `$` has no name.
     pub(crate) fn read(text: &[u8]) -> Option<Self> {
         let mut pieces = Vec::new();
         let mut literal = Vec::new();
@@ -55,7 +55,7 @@ impl SsiText {
         Some(Self(pieces))
     }
 
-    /// The text, if there is no variable in it.
+    /// The text, if it has no variable.
     pub(crate) fn literal(&self) -> Option<&[u8]> {
         match &self.0[..] {
             [] => Some(b""),
@@ -72,7 +72,7 @@ impl SsiText {
     }
 }
 
-/// A way to write the value of a variable.
+/// Encoding of a variable's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Encoding {
     Plain,
@@ -80,7 +80,7 @@ pub(crate) enum Encoding {
     Entity,
 }
 
-/// A value as it is written into a page.
+/// A value in an encoding.
 pub(crate) fn encoded(value: &[u8], encoding: Encoding) -> Vec<u8> {
     if encoding == Encoding::Url {
         return percent::encode(value, is_escaped);
@@ -98,7 +98,7 @@ pub(crate) fn encoded(value: &[u8], encoding: Encoding) -> Vec<u8> {
     out
 }
 
-/// Bytes that nginx escapes in a component of an address.
+/// Returns true for bytes that nginx escapes in a component of an address.
 fn is_escaped(byte: u8) -> bool {
     !byte.is_ascii_alphanumeric() && !b"-._~!$&()*+,/:;=?@[]".contains(&byte)
 }

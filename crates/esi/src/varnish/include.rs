@@ -1,4 +1,4 @@
-//! `<esi:include>` in Varnish's dialect.
+//! Include of Varnish's dialect: its attributes, and the fragment that they name.
 
 use crate::address::AddressRules;
 use crate::attribute::{decoded, is_space};
@@ -7,7 +7,7 @@ use crate::remark::RemarkKind;
 
 use super::rules::VarnishRules;
 
-/// Attributes of an include, as far as they have come.
+/// Attributes of an include that were read so far.
 #[derive(Debug, Default)]
 pub(super) struct IncludeAttributes {
     value: Option<Vec<u8>>,
@@ -15,7 +15,7 @@ pub(super) struct IncludeAttributes {
 }
 
 impl IncludeAttributes {
-    /// Takes an attribute that has a value.
+    /// Takes an attribute with a value.
     pub(super) fn take(
         &mut self,
         name: &[u8],
@@ -29,7 +29,7 @@ impl IncludeAttributes {
                 return Err(RemarkKind::SpaceInSrc);
             }
             b"src" => {
-                // To Varnish, a string ends with a NUL.
+                // In Varnish, a string ends with a NUL.
                 let end = memchr::memchr(0, value).unwrap_or(value.len());
                 self.value = Some(value[..end].to_vec());
             }
@@ -38,7 +38,7 @@ impl IncludeAttributes {
         Ok(())
     }
 
-    /// The include, if its address is one.
+    /// The include, if its address is valid.
     pub(super) fn include(
         &mut self,
         rules: VarnishRules,
@@ -50,8 +50,8 @@ impl IncludeAttributes {
         };
         let src = match address(&value, rules, &mut remark) {
             Ok(src) => src,
-            Err(what) => {
-                remark(what);
+            Err(kind) => {
+                remark(kind);
                 return None;
             }
         };
@@ -65,7 +65,7 @@ impl IncludeAttributes {
     }
 }
 
-/// The address that a value means. References are decoded in its path, and not in its host.
+/// The fragment's address. References are decoded in its path, but not in its host.
 fn address(
     value: &[u8],
     rules: VarnishRules,

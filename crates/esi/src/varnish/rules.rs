@@ -1,16 +1,16 @@
-//! Settings of Varnish's dialect.
+//! Rules of Varnish's dialect that parameters change. Defaults are varnishd's.
 
-/// Parameters of varnishd, members of `feature` that begin with `esi_`; their defaults are its own.
+/// The members of varnishd's parameter `feature` that begin with `esi_`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct VarnishRules {
-    /// Pages are read even if their first byte other than white space is no `<`.
+    /// Parses pages whose first byte other than white space is not `<`.
     pub disable_xml_check: bool,
-    /// Instructions are found within other tags.
+    /// Finds instructions within foreign tags.
     pub ignore_other_elements: bool,
-    /// `https://` in an address counts as `http://`.
+    /// Fetches `https://` addresses as `http://`.
     pub ignore_https: bool,
-    /// A mark of UTF-8 at the beginning is removed.
+    /// Removes a byte order mark at the beginning.
     pub remove_bom: bool,
-    /// An include without `onerror="continue"` fails its page if it fails.
+    /// Fails a page with an include that fails, unless the include has `onerror="continue"`.
     pub include_onerror: bool,
 }

@@ -1,4 +1,5 @@
-//! Runs of a page that stay and that go, as Varnish counts them: its remarks name their ends.
+//! Runs of text that are kept or dropped, as Varnish counts them: a remark has the offset of its
+//! run. Text is never dropped from a page without an instruction.
 
 use std::ops::Range;
 
@@ -7,22 +8,22 @@ use crate::node::Node;
 use crate::remark::{RemarkKind, Remarks};
 use crate::remark_collector::RemarkCollector;
 
-/// The runs of a page. Nothing goes from a page without an instruction, so what follows the first
-/// run that would go is held until there is one.
+/// The runs of a page. Since a page without an instruction keeps all text, nodes behind the first
+/// dropped run are held back until an instruction comes.
 #[derive(Debug)]
 pub(super) struct Runs {
-    pub(super) lines: RemarkCollector,
-    /// Tells whether there was an instruction.
+    pub(super) remarks: RemarkCollector,
+    /// True if there was an instruction.
     pub(super) is_found: bool,
-    /// Where the current run begins.
+    /// Offset of the current run.
     from: u64,
-    /// All before is said to stay or to go.
+    /// Offset up to which runs are kept or dropped.
     mark: u64,
-    /// All before is among the nodes, if it stays.
+    /// Offset up to which kept text is among the nodes.
     taken: u64,
-    /// All before is known to whoever asks for the nodes.
+    /// Offset up to which nodes have been handed out.
     emitted: u64,
-    /// Where the text ends that came last, if nothing came after it.
+    /// End of the text that came last, if nothing followed it.
     text_end: Option<u64>,
     has_gap: bool,
     pending: Vec<Node>,
@@ -33,7 +34,7 @@ pub(super) struct Runs {
 impl Runs {
     pub(super) fn new(limits: Limits) -> Self {
         Self {
-            lines: RemarkCollector::new(limits.remarks),
+            remarks: RemarkCollector::new(limits.remarks),
             is_found: false,
             from: 0,
             mark: 0,
@@ -55,11 +56,11 @@ impl Runs {
         self.nodes >= self.most
     }
 
-    pub(super) fn remark(&mut self, what: RemarkKind, at: u64) {
-        self.lines.remark(what, self.from, at);
+    pub(super) fn remark(&mut self, kind: RemarkKind, at: u64) {
+        self.remarks.remark(kind, self.from, at);
     }
 
-    /// Text before `at` stays.
+    /// Keeps the text before `at`.
     pub(super) fn keep(&mut self, at: u64) {
         self.mark = self.mark.max(at);
     }
@@ -70,7 +71,7 @@ impl Runs {
         self.from = self.mark;
     }
 
-    /// All that is between the mark and `at` goes.
+    /// Drops the text between the mark and `at`.
     pub(super) fn drop(&mut self, at: u64) {
         self.take();
         self.has_gap |= at > self.mark;
@@ -78,7 +79,7 @@ impl Runs {
         (self.from, self.taken, self.text_end) = (self.mark, self.mark, None);
     }
 
-    /// An instruction comes next.
+    /// Adds an instruction.
     pub(super) fn node(&mut self, node: Node) {
         self.take();
         self.pending.push(node);
@@ -89,13 +90,13 @@ impl Runs {
     fn take(&mut self) {
         if self.taken < self.mark {
             self.pending.push(text(self.taken..self.mark));
-            // It goes on with what came before it if only a cut is between them.
+            // It continues the text before it if both were only cut apart.
             self.nodes += usize::from(self.text_end != Some(self.taken));
             (self.taken, self.text_end) = (self.mark, Some(self.mark));
         }
     }
 
-    /// Hands out what is known.
+    /// Hands out the nodes that are final.
     pub(super) fn emit(&mut self, out: &mut Vec<Node>) {
         if self.is_found || !self.has_gap {
             self.take();
@@ -110,7 +111,7 @@ impl Runs {
         } else if self.emitted < self.mark {
             out.push(text(self.emitted..self.mark));
         }
-        self.lines.finish()
+        self.remarks.finish()
     }
 }
 

@@ -1,11 +1,11 @@
-//! The dialect against what Debian's varnishd made of the same pages.
+//! Tests of the dialect against the output of Debian's varnishd.
 
 use crate::testing::{escaped, place, unescaped};
 use crate::{Dialect, Document, Limits, Node, VarnishRules};
 
-/// One page to a line, its columns parted by tabs: the members of `feature` that are on, varnishd's
-/// `obj.can_esi`, the page, what a client got, what the log said. `\x..` is a byte. A fragment is
-/// `{url@host}`: the page was `/base/p?q=/y/z` of the host `h`.
+/// One page per line, in columns separated by tabs: the members of `feature` that are on,
+/// varnishd's `obj.can_esi`, the page, the response, the log. `\x..` is a byte. `{url@host}` is a
+/// fragment; the page was requested as `/base/p?q=/y/z` of host `h`.
 const PAGES: &str = include_str!("pages.txt");
 
 fn rules(features: &str) -> VarnishRules {
@@ -46,7 +46,7 @@ fn pages_come_to_what_varnish_makes_of_them() {
         let [features, can_esi, page, gets, says] = columns[..] else { panic!("{line}") };
         let bytes = unescaped(page);
         if page.contains("\\xef\\xbb") {
-            // Varnish takes another byte for the first of this mark; the next test has them.
+            // Varnish's mark has another first byte; the next test has these pages.
             continue;
         }
         let dialect = Dialect::Varnish(rules(features));

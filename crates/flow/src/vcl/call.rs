@@ -216,7 +216,7 @@ impl SubroutineState<'_> {
         self.instance.run(&mut Ctx {
             sub,
             instance: self.instance,
-            world,
+            environment: world,
             now,
             session: self.session,
             task: self.task,

@@ -313,7 +313,7 @@ impl ProgramJudge {
         then(&mut Ctx {
             sub,
             instance: &self.instance,
-            world: &world,
+            environment: &world,
             now: seconds(now),
             session: &mut self.session,
             task: &mut self.task,

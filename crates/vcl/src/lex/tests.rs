@@ -1,4 +1,4 @@
-//! Tests.
+//! Tests of the lexer.
 
 use super::*;
 
@@ -21,7 +21,10 @@ fn kinds(text: &str) -> Vec<TokenKind> {
 
 #[test]
 fn comments_are_left_out() {
-    assert_eq!(kinds("a # b\n// c\r\n/* d\n // ** */ e"), [TokenKind::Word, TokenKind::Word]);
+    assert_eq!(
+        kinds("a # b\n// c\r\n/* d\n // ** */ e"),
+        [TokenKind::Identifier, TokenKind::Identifier]
+    );
     assert_eq!(kinds("# C{ 'x'"), []);
     for text in ["/* a", "/* /* */", "/* a /* b */ */"] {
         assert!(lex(text.as_bytes()).1 > 0, "{text}");
@@ -30,9 +33,9 @@ fn comments_are_left_out() {
 
 #[test]
 fn words_take_digits_and_dashes_but_begin_with_a_letter() {
-    assert_eq!(kinds("a-b_c9"), [TokenKind::Word]);
-    assert_eq!(kinds("a -b"), [TokenKind::Word, TokenKind::Sign("-"), TokenKind::Word]);
-    assert_eq!(kinds("1a"), [TokenKind::Int, TokenKind::Word]);
+    assert_eq!(kinds("a-b_c9"), [TokenKind::Identifier]);
+    assert_eq!(kinds("a -b"), [TokenKind::Identifier, TokenKind::Sign("-"), TokenKind::Identifier]);
+    assert_eq!(kinds("1a"), [TokenKind::Int, TokenKind::Identifier]);
     assert_eq!(lex(b"_a").1, 1);
 }
 
@@ -80,10 +83,13 @@ fn blobs_are_canonical_base64() {
 fn inline_c_is_one_fault_with_advice() {
     let (tokens, errors) = lex(b"C{ int x = '\\''; \"}C a");
     assert_eq!(errors, 1);
-    assert_eq!(tokens.iter().map(|t| t.0).collect::<Vec<_>>(), [TokenKind::Bad, TokenKind::Word]);
+    assert_eq!(
+        tokens.iter().map(|t| t.0).collect::<Vec<_>>(),
+        [TokenKind::Bad, TokenKind::Identifier]
+    );
     assert_eq!(lex(b"C{ int").1, 1);
-    assert_eq!(kinds("C {"), [TokenKind::Word, TokenKind::Sign("{")]);
-    assert_eq!(kinds("abC{"), [TokenKind::Word, TokenKind::Sign("{")]);
+    assert_eq!(kinds("C {"), [TokenKind::Identifier, TokenKind::Sign("{")]);
+    assert_eq!(kinds("abC{"), [TokenKind::Identifier, TokenKind::Sign("{")]);
     assert!(replacement(b"#include <syslog.h>").contains("std.syslog"));
     assert!(replacement(b"vrt_sethdr(sp, 0)").contains("regsub"));
 }

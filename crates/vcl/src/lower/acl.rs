@@ -1,4 +1,5 @@
-//! Access lists as declared: the tables of their networks are made, and their faults reported.
+//! Access lists of the syntax tree, checked and compiled to lookup tables. Host names are resolved
+//! once, when the program is compiled.
 
 #[cfg(test)]
 mod tests;
@@ -36,16 +37,16 @@ impl Lowering<'_> {
     }
 }
 
-/// A fault in a list, or something odd in it.
+/// An error or warning about a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct AclDiagnostic {
-    /// Where.
+    /// Position.
     span: SourceSpan,
     /// The message.
     message: String,
-    /// The entry that it contradicts.
+    /// The entry that contradicts this one.
     other: Option<SourceSpan>,
-    /// Advice on how to correct the fault.
+    /// Advice.
     help: Option<String>,
 }
 
@@ -56,8 +57,8 @@ struct Flags {
     pedantic: bool,
 }
 
-/// Addresses of one family whose first `bits` bits are those of `first`, with the entry that names
-/// them.
+/// A network of one family: the addresses whose first `bits` bits equal those of `first`, with its
+/// entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Network {
     first: u128,
@@ -65,11 +66,11 @@ struct Network {
     entry: usize,
 }
 
-/// Makes a list of its declaration. `resolve` knows the addresses of host names. With the list
-/// comes what is odd about it.
+/// Compiles a declared list. `resolve` gives the addresses of host names. The result includes
+/// warnings.
 ///
 /// # Errors
-/// Everything that is wrong with it.
+/// All errors of the list.
 fn build(
     acl: &ast::AclDeclaration,
     resolve: &dyn Fn(&str) -> Result<Vec<IpAddr>, String>,
@@ -96,7 +97,7 @@ fn build(
     Ok((Acl::new(name, entries, tables, flags.log), building.warnings))
 }
 
-/// A list that is being made.
+/// Access list that is being compiled.
 #[derive(Default)]
 struct AclBuilder {
     v4: Vec<Network>,
@@ -105,7 +106,7 @@ struct AclBuilder {
     warnings: Vec<AclDiagnostic>,
 }
 
-/// An address that an entry names, with the bits of its mask.
+/// An address of an entry, with the bits of its mask.
 #[derive(Clone, Copy)]
 struct Host {
     addr: IpAddr,
@@ -124,14 +125,16 @@ impl AclBuilder {
             match &*name.text {
                 "log" => flags.log = *is_on,
                 "pedantic" => flags.pedantic = *is_on,
-                // How Varnish keeps the list in memory, and (from 7.5) whether it joins neighbours.
+                // Varnish's memory layout of the list, and (from 7.5) joining of neighbours: no
+                // effect here.
                 "table" | "fold" => {}
                 other => {
                     let fault = self.fault(name.span, format!("an acl has no flag `{other}`"));
                     fault.help = Some("its flags are log, pedantic, table and fold".to_string());
                 }
             }
-            // `fold(-report)` has Varnish be silent about what it joins, as this always is.
+            // In Varnish, `fold(-report)` silences messages about joined entries; here there are
+            // none.
             let is_known =
                 |own: &ast::AclFlag| &*name.text == "fold" && &*own.name.text == "report";
             if let Some(other) = inner.iter().find(|own| !is_known(own)) {
@@ -143,15 +146,14 @@ impl AclBuilder {
         flags
     }
 
-    /// The addresses that an entry names; `None` where that is a fault, or where there may be
-    /// no address.
+    /// Addresses of an entry; `None` after an error, or if an optional entry has no address.
     fn hosts(
         &mut self,
         entry: &ast::AclEntry,
         resolve: &dyn Fn(&str) -> Result<Vec<IpAddr>, String>,
     ) -> Vec<Host> {
         let (text, span) = &entry.host;
-        // The mask may stand within the string.
+        // The mask may be part of the string.
         let inner = text.split_once('/').and_then(|(host, bits)| Some((host, bits.parse().ok()?)));
         let (host, mask) = match (inner, entry.mask) {
             (Some((host, bits)), None) => (host, Some((bits, *span))),
@@ -206,7 +208,7 @@ impl AclBuilder {
         family.push(Network { first, bits, entry: number });
     }
 
-    /// An entry as the log tells it where the mask cuts off bits: what became of it is told, too.
+    /// The entry as the log shows it; where the mask cuts bits off, with the resulting network.
     fn shown(&self, entry: &ast::AclEntry, host: Host) -> Box<str> {
         let first = masked(host.addr, host.bits);
         if first == number_of(host.addr) {
@@ -216,7 +218,7 @@ impl AclBuilder {
         format!("{} fixed: {network}/{}", shown(entry), host.bits).into()
     }
 
-    /// The table of one family. Two entries of the same network must not contradict each other.
+    /// Lookup table of one family. Reports entries that contradict each other for one network.
     fn table(&mut self, is_v6: bool, acl: &ast::AclDeclaration) -> Boundaries {
         let mut networks = std::mem::take(if is_v6 { &mut self.v6 } else { &mut self.v4 });
         networks.sort_unstable();
@@ -233,16 +235,15 @@ impl AclBuilder {
     }
 }
 
-/// The places where the deciding network changes. `networks` are sorted, and two of them are apart
-/// from each other or one lies in the other.
+/// Boundaries of the deciding network. `networks` are sorted, and each pair is disjoint or nested.
 fn changes(networks: &[Network], width: u32) -> Boundaries {
     let mut table: Boundaries = Vec::new();
-    // Those that are open at the place that is come to, each within the one before it.
+    // Networks that contain the current address, from the outermost to the innermost.
     let mut open: Vec<(u128, usize)> = Vec::new();
     let close = |open: &mut Vec<(u128, usize)>, table: &mut Boundaries| {
         let Some((last, _)) = open.pop() else { return };
         let outer = open.last();
-        // Where the outer one ends at the same place, it is closed next.
+        // An outer network that ends here too is closed next.
         if let Some(from) = last.checked_add(1)
             && outer.is_none_or(|(outer_last, _)| *outer_last != last)
         {
@@ -285,7 +286,7 @@ fn number_of(addr: IpAddr) -> u128 {
     }
 }
 
-/// The address of the family of `like` that is this number.
+/// The address with this number, of the family of `like`.
 fn address_of(like: IpAddr, number: u128) -> IpAddr {
     match like {
         IpAddr::V4(_) => IpAddr::V4((number as u32).into()),
@@ -293,7 +294,7 @@ fn address_of(like: IpAddr, number: u128) -> IpAddr {
     }
 }
 
-/// The number of `addr` with nothing behind its first `bits` bits.
+/// The number of `addr`, with all bits after the first `bits` cleared.
 fn masked(addr: IpAddr, bits: u32) -> u128 {
     let off = width(addr) - bits;
     number_of(addr).checked_shr(off).unwrap_or(0).checked_shl(off).unwrap_or(0)

@@ -1,11 +1,12 @@
-//! Advice: replacements for what VCL no longer has, and warnings of what is allowed but dangerous.
+//! Advice for authors: replacements of what newer VCL lacks, and warnings of risky but permitted
+//! code. It never rejects a program.
 
 use crate::ast::{Argument, CallExpr, Expr, ExprKind};
 use crate::lower::Lowering;
 use crate::lower::facts::SubFacts;
 use crate::sub::Sub;
 
-/// The fault of a statement of older VCL, and its replacement.
+/// Error and replacement for a statement of older VCL.
 pub(super) fn old_statement(word: &str) -> Option<(&'static str, &'static str)> {
     Some(match word {
         "error" => ("`error` was VCL 3", "write `return (synth(404, \"reason\"));`"),
@@ -24,7 +25,7 @@ pub(super) fn old_statement(word: &str) -> Option<(&'static str, &'static str)> 
     })
 }
 
-/// The same for functions.
+/// Error and replacement for a function of older VCL.
 pub(super) fn old_function(name: &str) -> Option<(&'static str, &'static str)> {
     Some(match name {
         "purge" | "purge_url" | "purge_hash" => {
@@ -46,7 +47,7 @@ pub(super) fn old_function(name: &str) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// The same for variables.
+/// Error and replacement for a variable of older VCL.
 pub(super) fn old_name(name: &str) -> Option<(&'static str, &'static str)> {
     Some(match name {
         "req.backend" => ("`req.backend` was VCL 3", "write `req.backend_hint`"),
@@ -56,10 +57,10 @@ pub(super) fn old_name(name: &str) -> Option<(&'static str, &'static str)> {
         "resp.response" => ("`resp.response` was VCL 3", "write `resp.reason`"),
         "obj.response" => ("`obj.response` was VCL 3", "write `obj.reason`"),
         "beresp.storage_hint" => {
-            ("`beresp.storage_hint` is no more", "write `set beresp.storage = storage.NAME;`")
+            ("`beresp.storage_hint` was removed", "write `set beresp.storage = storage.NAME;`")
         }
         "client.port" | "server.port" => {
-            ("this variable is no more", "`std.port(client.ip)` of VMOD std")
+            ("this variable was removed", "`std.port(client.ip)` of VMOD std")
         }
         "obj.lastuse" => ("`obj.lastuse` was VCL 3", "`obj.hits` and `obj.age` may serve"),
         "obj.cacheable" | "beresp.cacheable" => {
@@ -78,7 +79,8 @@ pub(super) fn old_sub(name: &str) -> Option<&'static str> {
             "`vcl_fetch` was VCL 3: `vcl_backend_response`, which has `bereq`, not `req`"
         }
         "vcl_error" => {
-            "`vcl_error` was VCL 3: `vcl_synth` for own answers, `vcl_backend_error` for origins'"
+            "`vcl_error` was VCL 3: `vcl_synth` for synthetic responses, `vcl_backend_error` for \
+             failed fetches"
         }
         "vcl_timeout" | "vcl_discard" | "vcl_prefetch" => "it was VCL 2, and nothing replaces it",
         _ => return None,
@@ -89,13 +91,13 @@ pub(super) fn old_sub(name: &str) -> Option<&'static str> {
 pub(super) fn replacement_of_variable(name: &str) -> Option<&'static str> {
     Some(match name {
         "req.esi" => "write `resp.do_esi` in vcl_deliver",
-        "beresp.backend.ip" => "`beresp.backend` tells the backend's name",
+        "beresp.backend.ip" => "`beresp.backend` gives the backend's name",
         "beresp.storage_hint" => "write `set beresp.storage = storage.NAME;`",
         _ => return None,
     })
 }
 
-/// The alternative to setting a variable that cannot be set.
+/// Alternative to setting a read-only variable.
 pub(super) fn instead_of_setting(name: &str) -> Option<&'static str> {
     if name.starts_with("obj.") {
         return Some("a stored object does not change: set `beresp` in vcl_backend_response");
@@ -120,7 +122,7 @@ pub(super) fn old_verb(word: &str) -> Option<&'static str> {
 }
 
 impl Lowering<'_> {
-    /// Warns of returns behind which what the builtin VCL does for safety is never reached.
+    /// Warns of a `return` that skips safety checks of the builtin VCL.
     pub(super) fn warn_of_skipped_checks(&mut self) {
         let mut warnings = Vec::new();
         for (sub, what) in SAFETY {
@@ -137,7 +139,7 @@ impl Lowering<'_> {
 }
 
 impl Lowering<'_> {
-    /// Warns of a key that has only a part of what the backend still gets in full.
+    /// Warns of a key that has only part of a field or URL that the backend gets in full.
     pub(super) fn warn_of_partial_key(&mut self, hash_data: &CallExpr) {
         let [Argument { value: Expr { kind: ExprKind::Call(call), .. }, .. }] =
             &hash_data.arguments[..]
@@ -153,13 +155,13 @@ impl Lowering<'_> {
         {
             self.report
                 .advice(call.span, format!("the key has a part of `{}` only", name.text))
-                .note("the backend still gets all of it, and may answer by what is left out")
+                .note("the backend still gets all of it, and its response may depend on the rest")
                 .help(format!("strip it in vcl_recv: `set {} = ...;`", name.text));
         }
     }
 }
 
-/// Warnings about safety measures of the builtin VCL that are never reached.
+/// Safety checks of the builtin VCL, by subroutine.
 const SAFETY: &[(Sub, &str)] = &[
     (
         Sub::Recv,

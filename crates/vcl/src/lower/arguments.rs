@@ -1,5 +1,5 @@
-//! Calls: functions of the language, of modules, methods of objects and of types, and their
-//! arguments.
+//! Arguments of calls: functions of the language and of VMODs, methods of objects and types, each
+//! argument checked against its parameter. No call with a wrong argument is lowered.
 
 use crate::ast::{self, Argument, CallExpr, ExprKind, Name};
 use crate::lower::Lowering;
@@ -12,7 +12,7 @@ use crate::types::Type;
 use crate::vmod::{self, Parameter};
 
 impl Lowering<'_> {
-    /// A call whose value is used.
+    /// Lowers a call whose value is used.
     pub(super) fn call_expr(&mut self, call: &CallExpr) -> Option<TypedTerm> {
         match &*call.name.text {
             "regsub" => return self.regsub(call, false),
@@ -56,13 +56,13 @@ impl Lowering<'_> {
             } else if let Some(refused) =
                 module.refused.iter().find(|refused| refused.name.eq_ignore_ascii_case(name))
             {
-                entry.note(format!("Varnish's module has it. Here it {}", refused.why));
+                entry.note(format!("Varnish's module has this function. Here it {}", refused.why));
             } else {
                 entry.did_you_mean(name, module.functions.iter().map(|function| function.name));
             }
             return None;
         };
-        self.call_need(function.from, &call.name);
+        self.restrict_call(function.from, &call.name);
         match module.name {
             "std" => self.std_uses(function.name, call),
             "tcp" => self.parts.uses.socket = true,
@@ -74,7 +74,7 @@ impl Lowering<'_> {
         Some(returned(expr, function.returns, call.span))
     }
 
-    /// Notes uses of `std` that the runner of the program must know of.
+    /// Records uses of `std` that the program's runner has to prepare for.
     fn std_uses(&mut self, name: &str, call: &CallExpr) {
         match name {
             "rollback" => self.parts.uses.rollback = true,
@@ -82,7 +82,7 @@ impl Lowering<'_> {
             "cache_req_body" => {
                 let asked = call.arguments.first().and_then(|first| match first.value.kind {
                     ExprKind::Bytes(bytes) => u64::try_from(bytes).ok(),
-                    // Where bytes are wanted, `1m` is a megabyte.
+                    // Where BYTES are expected, `1m` is a megabyte.
                     ExprKind::Minutes(n) => Some((n * 1_048_576.0) as u64),
                     _ => None,
                 });
@@ -106,7 +106,7 @@ impl Lowering<'_> {
                 .report
                 .error(call.name.span, format!("a `{}` has no method `{name}`", class.name));
             if let Some(refused) = crate::vmods::refused_method(class, name) {
-                entry.note(format!("Varnish's module has it. Here it {}", refused.why));
+                entry.note(format!("Varnish's module has this method. Here it {}", refused.why));
             } else {
                 let names = || class.methods.iter().map(|method| method.name);
                 entry.note(format!("its methods: {}", listed(names()))).did_you_mean(name, names());
@@ -116,14 +116,14 @@ impl Lowering<'_> {
         if let Some((object, _)) = call.name.text.rsplit_once('.') {
             self.symbols.take(object);
         }
-        self.call_need(method.from, &call.name);
+        self.restrict_call(method.from, &call.name);
         let arguments = self.arguments(method.params, &call.arguments, call)?;
         let invoke =
             MethodInvocation { call: method.call, from: method.from, object: number, arguments };
         Some(returned(Term::Method(Box::new(invoke)), method.returns, call.span))
     }
 
-    /// A method of a value, as `value.lower()`, where `head` is a name.
+    /// Method of a value such as `value.lower()`; `head` is a name.
     fn method_of_type(&mut self, head: &str, last: &str, call: &CallExpr) -> Option<TypedTerm> {
         if !METHODS.contains(&last) {
             self.unknown_function(call);
@@ -137,7 +137,7 @@ impl Lowering<'_> {
         self.apply_method(object, last, call)
     }
 
-    /// A method of an expression, as `(expression).lower()`.
+    /// Method of an expression such as `(expression).lower()`.
     pub(super) fn method_call(&mut self, object: &ast::Expr, call: &CallExpr) -> Option<TypedTerm> {
         let wanted = if &*call.name.text == "resolve" { Type::Backend } else { Type::String };
         let object = self.expr(object, wanted)?;
@@ -182,7 +182,7 @@ impl Lowering<'_> {
         None
     }
 
-    /// Reports that `call` calls nothing that is known.
+    /// Reports a call of an unknown function.
     pub(super) fn unknown_function(&mut self, call: &CallExpr) {
         let text = &*call.name.text;
         let module = text.split('.').next().unwrap_or(text);
@@ -210,7 +210,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// The arguments of a call, one for each parameter.
+    /// Lowers the arguments of a call, one for each parameter.
     pub(super) fn arguments(
         &mut self,
         params: &'static [Parameter],
@@ -221,7 +221,7 @@ impl Lowering<'_> {
         let mut named = false;
         let mut right = true;
         for (at, argument) in given.iter().enumerate() {
-            let place = match &argument.name {
+            let position = match &argument.name {
                 None if named => {
                     self.report
                         .error(argument.value.span, "an argument without a name")
@@ -236,7 +236,7 @@ impl Lowering<'_> {
                 Some(name) => {
                     named = true;
                     match params.iter().position(|param| param.name == &*name.text) {
-                        Some(place) => place,
+                        Some(position) => position,
                         None => {
                             self.no_parameter(name, params);
                             right = false;
@@ -245,14 +245,14 @@ impl Lowering<'_> {
                     }
                 }
             };
-            let param = &params[place];
-            if values[place].is_some() {
+            let param = &params[position];
+            if values[position].is_some() {
                 let span = argument.name.as_ref().map_or(argument.value.span, |name| name.span);
                 self.report.error(span, format!("`{}` is given twice", param.name));
                 right = false;
                 continue;
             }
-            values[place] = Some(self.argument(param, &argument.value));
+            values[position] = Some(self.argument(param, &argument.value));
         }
         let mut all = Vec::with_capacity(params.len());
         for (param, value) in params.iter().zip(values) {
@@ -267,19 +267,21 @@ impl Lowering<'_> {
 
     fn argument(&mut self, param: &'static Parameter, e: &ast::Expr) -> Option<Term> {
         match param.kind {
-            vmod::ArgumentType::Enum(words) => {
+            vmod::ArgumentType::Enum(values) => {
                 let ExprKind::Name(name) = &e.kind else {
-                    self.report.error(e.span, "a word is wanted here").expected(words.join(", "));
-                    return None;
-                };
-                let Some(word) = words.iter().find(|word| **word == &*name.text) else {
                     self.report
-                        .error(e.span, format!("`{}` is none of the words", name.text))
-                        .expected(words.join(", "))
-                        .did_you_mean(&name.text, words.iter().copied());
+                        .error(e.span, "a value of an enumeration is expected here")
+                        .expected(values.join(", "));
                     return None;
                 };
-                Some(Term::Const(Value::Enum(word)))
+                let Some(value) = values.iter().find(|value| **value == &*name.text) else {
+                    self.report
+                        .error(e.span, format!("`{}` is no value of this enumeration", name.text))
+                        .expected(values.join(", "))
+                        .did_you_mean(&name.text, values.iter().copied());
+                    return None;
+                };
+                Some(Term::Const(Value::Enum(value)))
             }
             vmod::ArgumentType::Refused(ty, why) => {
                 let is_false = matches!(&e.kind, ExprKind::Name(name) if &*name.text == "false");
@@ -312,7 +314,7 @@ impl Lowering<'_> {
             (Some(vmod::ParameterDefault::Absent), _) => Value::Void,
             (Some(vmod::ParameterDefault::Str(text)), _) => Value::String(Some(text.into())),
             (Some(vmod::ParameterDefault::Bool(known)), _) => Value::Bool(known),
-            (Some(vmod::ParameterDefault::Word(word)), _) => Value::Enum(word),
+            (Some(vmod::ParameterDefault::Enum(value)), _) => Value::Enum(value),
             (Some(vmod::ParameterDefault::Number(n)), vmod::ArgumentType::Of(ty)) => match ty {
                 Type::Int => Value::Int(n as i64),
                 Type::Bytes => Value::Bytes(n as i64),
@@ -360,7 +362,7 @@ impl Lowering<'_> {
         span: SourceSpan,
     ) -> Option<crate::run::Op> {
         let init = crate::sub::Sub::Init.only();
-        self.need(init, name.span, || "objects cannot be made".to_string());
+        self.restrict(init, name.span, || "objects cannot be made".to_string());
         let found = class.text.split_once('.').and_then(|(module, last)| {
             match self.symbols.get(module)?.kind {
                 SymbolKind::Module(module) => Some((module, last)),
@@ -410,7 +412,7 @@ impl Lowering<'_> {
     }
 }
 
-/// Names, as a sentence lists them.
+/// Joins names for a sentence.
 fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
@@ -428,11 +430,11 @@ fn returned(expr: Term, ty: Type, span: SourceSpan) -> TypedTerm {
 fn kind_name(kind: vmod::ArgumentType) -> String {
     match kind {
         vmod::ArgumentType::Of(ty) | vmod::ArgumentType::Refused(ty, _) => format!("of type {ty}"),
-        vmod::ArgumentType::Enum(words) => format!("one of {}", words.join(", ")),
+        vmod::ArgumentType::Enum(values) => format!("one of {}", values.join(", ")),
     }
 }
 
-/// The function `name` of `module`; case does not count.
+/// Function `name` of `module`, compared without case.
 fn function_of(module: &'static vmod::Module, name: &str) -> Option<&'static vmod::Function> {
     module.functions.iter().find(|function| function.name.eq_ignore_ascii_case(name))
 }

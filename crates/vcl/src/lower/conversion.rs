@@ -1,4 +1,5 @@
-//! Types: what an expression is, and what it becomes where something else is wanted.
+//! Conversion between types at compile time, as in Varnish. No conversion happens that Varnish
+//! rejects.
 
 use bytes::Bytes;
 
@@ -9,13 +10,13 @@ use crate::state::value::Value;
 use crate::text::address;
 use crate::types::Type;
 
-/// An expression with its type.
+/// Compiled expression with its type.
 #[derive(Debug)]
 pub(super) struct TypedTerm {
     pub(super) expr: Term,
     pub(super) ty: Type,
     pub(super) span: SourceSpan,
-    /// It is a number as written: a whole one will do where a real one is wanted.
+    /// True for a literal number: a whole one is accepted as a REAL.
     pub(super) literal: bool,
 }
 
@@ -36,7 +37,7 @@ impl TypedTerm {
         Self { literal: true, ..Self::new(Term::Const(value), ty, span) }
     }
 
-    /// Its string, if it is a constant one.
+    /// The string, if it is a constant.
     pub(super) fn const_str(&self) -> Option<&Bytes> {
         match &self.expr {
             Term::Text(text) => match &**text {
@@ -47,7 +48,7 @@ impl TypedTerm {
         }
     }
 
-    /// Its value, if it is a constant one and not a string.
+    /// The value, if it is a constant other than a string.
     pub(super) fn const_value(&self) -> Option<&Value> {
         match &self.expr {
             Term::Const(value) => Some(value),
@@ -57,7 +58,7 @@ impl TypedTerm {
 }
 
 impl Lowering<'_> {
-    /// `typed` as a `wanted`; reports when it cannot be that.
+    /// Converts `typed` to `wanted`; reports an error if that is impossible.
     pub(super) fn convert(&mut self, typed: TypedTerm, wanted: Type) -> Option<Term> {
         if typed.ty == wanted {
             return Some(typed.expr);
@@ -83,7 +84,7 @@ impl Lowering<'_> {
         None
     }
 
-    /// `typed` as a string. Whatever has a text becomes it, as in Varnish.
+    /// Converts `typed` to a string. As in Varnish, each type with a text form can be converted.
     pub(super) fn text_of(&mut self, typed: TypedTerm) -> Option<StringTerm> {
         match (typed.ty, typed.expr) {
             (Type::String, Term::Text(text)) => Some(*text),
@@ -106,7 +107,7 @@ impl Lowering<'_> {
             }
             (_, Term::Const(value)) if shows_as_it_is(&value) => {
                 let mut out = Vec::new();
-                // A number that cannot be written fails when it comes to that, as in Varnish.
+                // As in Varnish, a number too large for a string fails at run time.
                 Some(match append_plain(&value, &mut out) {
                     Ok(()) => StringTerm::Const(out.into()),
                     Err(_) => StringTerm::Shown(Box::new(Term::Const(value))),
@@ -116,7 +117,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// `typed` as a condition.
+    /// Converts `typed` to a condition.
     pub(super) fn condition_of(&mut self, typed: TypedTerm) -> Option<Cond> {
         match typed.ty {
             Type::Bool => Some(match typed.expr {
@@ -136,7 +137,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Reports that something of another type was wanted.
+    /// Reports an unexpected type.
     pub(super) fn mismatch(&mut self, typed: &TypedTerm, wanted: Type) {
         if typed.ty == Type::Void {
             self.report
@@ -176,7 +177,7 @@ pub(super) fn article(ty: Type) -> String {
     format!("{} {ty}", if an { "an" } else { "a" })
 }
 
-/// A constant that should not stand in quotes.
+/// The constant, if it should be written without quotes.
 fn unquoted(text: &[u8], wanted: Type) -> Option<&str> {
     let text = std::str::from_utf8(text).ok()?;
     let number = || text.strip_suffix(|c: char| c.is_ascii_alphabetic()).unwrap_or(text);
@@ -190,7 +191,7 @@ fn unquoted(text: &[u8], wanted: Type) -> Option<&str> {
     is_so.then_some(text)
 }
 
-/// Advice for an author who has written a `found` where a `wanted` belongs.
+/// Advice for a `found` in place of a `wanted`.
 fn advice(found: Type, wanted: Type) -> Option<&'static str> {
     Some(match (found, wanted) {
         (Type::Int | Type::Real, Type::Duration) => {

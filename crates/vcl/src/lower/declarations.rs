@@ -1,4 +1,5 @@
-//! Declarations: each name is new and may be one, and what is declared is used.
+//! Declarations: each name is unique and permitted, and each declaration is used. No statement is
+//! lowered here.
 
 use crate::ast::{Declaration, Name};
 use crate::lower::facts::SubFacts;
@@ -7,7 +8,7 @@ use crate::lower::{Lowering, advice};
 use crate::vmods;
 
 impl Lowering<'_> {
-    /// Declares what `items` name. Modules and probes are known from where they stand only.
+    /// Declares the names of `items`. Modules and probes are known only behind their declarations.
     pub(super) fn declare(&mut self, items: &[Declaration]) {
         for item in items {
             match item {
@@ -26,7 +27,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Declares a name that must be new. An object's is declared by its `new`.
+    /// Declares a new name. The name of an object is declared by its `new`.
     pub(super) fn declare_one(&mut self, name: &Name, kind: SymbolKind) -> bool {
         let reserved =
             folded(&name.text).starts_with("vcl_") && !matches!(kind, SymbolKind::Sub(_));
@@ -37,12 +38,12 @@ impl Lowering<'_> {
             self.report.error(name.span, format!("`{}` cannot be a name", name.text)).note(reason);
         }
         if let Some(first) = self.symbols.get(&name.text) {
-            let word = first.kind.word();
+            let keyword = first.kind.keyword();
             let span = first.span;
             self.report
                 .error(name.span, format!("`{}` is declared twice", name.text))
-                .here(format!("declared again, as {}", kind.word()))
-                .label(span, format!("first declared here, as {word}"));
+                .here(format!("declared again, as {}", kind.keyword()))
+                .label(span, format!("first declared here, as {keyword}"));
             return false;
         }
         self.symbols.put(&name.text, kind, name.span);
@@ -63,7 +64,7 @@ impl Lowering<'_> {
             self.parts.uses.xkey = true;
         }
         let name = alias.unwrap_or(module);
-        // The same import twice is allowed, as in Varnish.
+        // As in Varnish, an import may be repeated.
         let again = self.symbols.get(&name.text).is_some_and(
             |first| matches!(first.kind, SymbolKind::Module(module) if module.name == found.name),
         );
@@ -95,7 +96,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// `unused name;`: it is not reported as never used.
+    /// `unused name;`: the name may stay unused.
     pub(super) fn mark_unused(&mut self, name: &Name) {
         if self.symbols.take(&name.text).is_none() && !self.missing.contains(&name.text) {
             let names: Vec<&str> = self.symbols.names(|_| true).collect();
@@ -105,7 +106,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Reports what is declared and never used, as Varnish does (`vcc_err_unref`).
+    /// Reports unused declarations, as Varnish does (`vcc_err_unref`).
     pub(super) fn unused(&mut self) {
         for (name, symbol) in self.symbols.all() {
             let counts = match symbol.kind {
@@ -114,12 +115,12 @@ impl Lowering<'_> {
                 SymbolKind::Module(_) | SymbolKind::Object(..) => false,
             };
             if counts && !symbol.used {
-                let word = symbol.kind.word();
-                let what = format!("{word} `{name}` is never used");
+                let keyword = symbol.kind.keyword();
+                let what = format!("{keyword} `{name}` is never used");
                 if self.input.rules.unused_is_error {
                     self.report.error(symbol.span, what).help(format!(
                         "remove it, use it, or say `unused {name};`: Varnish refuses an unused \
-                         {word}, too"
+                         {keyword}, too"
                     ));
                 } else {
                     self.report.warning(symbol.span, what);
@@ -129,14 +130,14 @@ impl Lowering<'_> {
     }
 }
 
-/// Only backends (and probes, which have a way of their own) can be called `default`.
+/// Only backends, and probes by their own rule, may be named `default`.
 fn misplaced_default(name: &str, kind: SymbolKind) -> Option<&'static str> {
     let misplaced = name != "default" || !matches!(kind, SymbolKind::Backend(_));
     let misplaced = misplaced && folded(name) == "default";
     misplaced.then_some("`default` is the name of a backend or a probe")
 }
 
-/// Why nothing can be called `name`.
+/// The reason why `name` is not permitted.
 fn not_allowed(name: &str) -> Option<&'static str> {
     const TAKEN: &[&str] = &[
         "acl",
@@ -170,7 +171,7 @@ fn not_allowed(name: &str) -> Option<&'static str> {
         "vcl",
     ];
     if name.contains('.') {
-        return Some("names of one's own have no dots");
+        return Some("a declared name has no dots");
     }
-    TAKEN.contains(&&*folded(name)).then_some("it is the language's own")
+    TAKEN.contains(&&*folded(name)).then_some("the language reserves it")
 }

@@ -1,4 +1,5 @@
-//! Expressions: literals, names, calls.
+//! Expressions of the syntax tree, lowered to terms: literals, names, calls. They never nest deeper
+//! than the limit.
 
 use std::sync::Arc;
 
@@ -15,15 +16,15 @@ use crate::types::Type;
 use crate::vars::{self, Lookup, StorageVar, Var};
 use crate::vmod::Class;
 
-/// Expressions within each other. More than anybody writes by hand; what runs them recurses.
+/// Most nested expressions; execution recurses into them.
 const DEPTH_MAX: u32 = 200;
 
-/// The value of `1m` where BYTES are wanted.
+/// `1m` where BYTES are expected.
 const MEGABYTE: f64 = 1_048_576.0;
 
 impl Lowering<'_> {
-    /// The expression `e`, of whatever type it has. `wanted` is what its place asks for, which some
-    /// words depend on; it is not converted to that. `None` if it was wrong, which is reported.
+    /// Lowers `e`. `wanted` is the type that its place expects; it selects the meaning of some
+    /// names, but the result is not converted to it. `None` after a reported error.
     pub(super) fn expr(&mut self, e: &ast::Expr, wanted: Type) -> Option<TypedTerm> {
         if self.depth >= DEPTH_MAX {
             self.report.error(e.span, "this expression is nested too deeply");
@@ -81,19 +82,19 @@ impl Lowering<'_> {
         })
     }
 
-    /// The expression `e` as a `wanted`.
+    /// Lowers `e`, converted to `wanted`.
     pub(super) fn value(&mut self, e: &ast::Expr, wanted: Type) -> Option<Term> {
         let typed = self.expr(e, wanted)?;
         self.convert(typed, wanted)
     }
 
-    /// The expression `e` as a string.
+    /// Lowers `e`, converted to a string.
     pub(super) fn string(&mut self, e: &ast::Expr) -> Option<StringTerm> {
         let typed = self.expr(e, Type::String)?;
         self.text_of(typed)
     }
 
-    /// The expression `e` as a condition.
+    /// Lowers `e`, converted to a condition.
     pub(super) fn condition(&mut self, e: &ast::Expr) -> Option<Cond> {
         let typed = self.expr(e, Type::Bool)?;
         self.condition_of(typed)
@@ -134,8 +135,8 @@ impl Lowering<'_> {
             return self.storage(storage, span);
         }
         if let Some(var) = vars::header(&name.text) {
-            self.need(var.read, span, || format!("`{}` cannot be read", name.text));
-            let header = self.header(var.place, var.name, span)?;
+            self.restrict(var.read, span, || format!("`{}` cannot be read", name.text));
+            let header = self.header(var.message, var.name, span)?;
             return Some(match wanted {
                 Type::Header => {
                     TypedTerm::new(Term::Const(Value::Header(header)), Type::Header, span)
@@ -150,7 +151,7 @@ impl Lowering<'_> {
                 .note("VCL reads no bodies");
             return None;
         }
-        self.need(var.read, span, || format!("`{}` cannot be read", name.text));
+        self.restrict(var.read, span, || format!("`{}` cannot be read", name.text));
         Some(match var.borrow {
             Some(borrow) => TypedTerm::text(StringTerm::Borrowed(borrow), span),
             None if var.kind == Type::String => {
@@ -160,12 +161,12 @@ impl Lowering<'_> {
         })
     }
 
-    /// The value of a name that the program declares.
+    /// Value of a declared name.
     fn symbol(&mut self, name: &Name, wanted: Type) -> Option<Option<TypedTerm>> {
         let kind = self.symbols.get(&name.text)?.kind;
         let (expr, ty) = match kind {
             SymbolKind::Acl(number) => (Term::Const(Value::Acl(number)), Type::Acl),
-            // As Varnish has it: only where a string is wanted is it its name.
+            // As in Varnish, a probe is its name where a string is expected.
             SymbolKind::Probe(_) if wanted == Type::String => {
                 self.symbols.take(&name.text);
                 let text = StringTerm::Const(name.text.to_string().into());
@@ -186,10 +187,10 @@ impl Lowering<'_> {
                 return Some(None);
             }
             SymbolKind::Module(_) | SymbolKind::Object(..) => {
-                let word = kind.a_word();
+                let described = kind.with_article();
                 let entry = self
                     .report
-                    .error(name.span, format!("`{}` is {word}, not a value", name.text))
+                    .error(name.span, format!("`{}` is {described}, not a value", name.text))
                     .expected(format!("a function: `{}.name(...)`", name.text));
                 let picks = |class: &Class| class.methods.iter().any(|m| m.name == "backend");
                 if matches!(kind, SymbolKind::Object(_, class) if picks(class)) {
@@ -202,7 +203,7 @@ impl Lowering<'_> {
         Some(Some(TypedTerm::new(expr, ty, name.span)))
     }
 
-    /// The variable `name`; reports a name that no variable has.
+    /// The variable `name`; reports an unknown one.
     pub(super) fn variable(&mut self, name: &Name, wanted: Type) -> Option<&'static Var> {
         let version = if self.in_builtin { 41 } else { self.version };
         match vars::find(&name.text, version) {
@@ -279,19 +280,19 @@ impl Lowering<'_> {
         }
     }
 
-    /// The header `name` of a message, checked.
+    /// The header `name` of a message, with its name checked.
     pub(super) fn header(
         &mut self,
-        place: crate::state::value::VclMessage,
+        message: crate::state::value::VclMessage,
         name: &str,
         span: SourceSpan,
     ) -> Option<Header> {
-        self.touches(place);
+        self.touches(message);
         if let Err(reason) = crate::headers::check_name(name) {
             self.report.error(span, format!("no header can be called `{name}`")).note(reason);
             return None;
         }
-        Some(Header::new(place, name))
+        Some(Header::new(message, name))
     }
 
     fn storage(&mut self, name: &str, span: SourceSpan) -> Option<TypedTerm> {
@@ -302,12 +303,14 @@ impl Lowering<'_> {
 
     fn storage_fact(&mut self, var: &StorageVar<'_>, span: SourceSpan) -> Option<TypedTerm> {
         let storage = self.storage_called(var.storage, span)?;
-        self.need(StorageVar::READ, span, || format!("`storage.{}` cannot be read", var.storage));
+        self.restrict(StorageVar::READ, span, || {
+            format!("`storage.{}` cannot be read", var.storage)
+        });
         let expr = Term::Storage(var.fact, storage);
         Some(TypedTerm::new(expr, var.fact.kind(), span))
     }
 
-    /// The storage `name` as it is called where it is declared: case does not count.
+    /// The storage named `name`, compared without case.
     fn storage_called(&mut self, name: &str, span: SourceSpan) -> Option<Arc<str>> {
         let storages = self.input.rules.storages;
         if let Some(called) = storages.iter().find(|called| called.eq_ignore_ascii_case(name)) {
@@ -320,7 +323,7 @@ impl Lowering<'_> {
         None
     }
 
-    /// A pattern, which must be a constant.
+    /// Number of a pattern, which has to be constant.
     pub(super) fn pattern(&mut self, e: &ast::Expr) -> Option<u32> {
         let typed = self.expr(e, Type::Regex)?;
         let Some(text) = typed.const_str().cloned() else {

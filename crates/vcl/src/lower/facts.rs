@@ -1,44 +1,44 @@
-//! Facts about subroutines that are gathered while each is lowered.
+//! Facts about subroutines, collected while each one is lowered and checked when all are.
 
 use crate::source::SourceSpan;
 use crate::sub::Subs;
 
-/// Facts about a subroutine that others must know.
+/// Facts about one subroutine.
 #[derive(Debug)]
 pub(super) struct SubFacts {
     pub(super) name: Box<str>,
-    /// Where its first part begins.
+    /// Position of its first part.
     pub(super) span: SourceSpan,
-    /// Its actions that are not allowed everywhere.
-    pub(super) needs: Vec<SubroutineRestriction>,
-    /// The subroutines it calls.
+    /// Restrictions that its statements impose.
+    pub(super) restrictions: Vec<SubroutineRestriction>,
+    /// Subroutines that it calls.
     pub(super) calls: Vec<(u32, SourceSpan)>,
-    /// There is something in it that the builtin VCL does not have.
+    /// True if it has statements beyond the builtin VCL's.
     pub(super) own: bool,
-    /// It touches `resp`'s or `obj`'s head.
+    /// True if it reads or writes the head of `resp` or `obj`.
     pub(super) head: bool,
-    /// Blocks within each other.
+    /// Depth of its nested blocks.
     pub(super) blocks: u32,
-    /// Its own part ends in a `return` in any case.
+    /// Position of the `return` in which its own part always ends.
     pub(super) ends: Option<SourceSpan>,
 }
 
-/// Something that is allowed in some subroutines only.
+/// A restriction to some subroutines.
 #[derive(Debug)]
 pub(super) struct SubroutineRestriction {
-    /// The complaint: "`obj.hits` cannot be read".
+    /// The beginning of the message: "`obj.hits` cannot be read".
     pub(super) what: Box<str>,
     pub(super) span: SourceSpan,
     pub(super) allowed: Subs,
     pub(super) kind: RestrictionKind,
 }
 
-/// The kind of a need.
+/// Kind of a restriction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RestrictionKind {
     /// A variable or a statement.
     Use,
-    /// It is warned of only: it fails when it runs, as Varnish has it for functions of VMODs.
+    /// A function of a VMOD: only a warning, since the call fails at run time, as in Varnish.
     Lenient,
     /// The verb of a `return`.
     ActionKind,
@@ -49,7 +49,7 @@ impl SubFacts {
         Self {
             name: name.into(),
             span,
-            needs: Vec::new(),
+            restrictions: Vec::new(),
             calls: Vec::new(),
             own: false,
             head: false,

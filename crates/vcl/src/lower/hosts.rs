@@ -1,4 +1,5 @@
-//! Backends and probes as declared.
+//! Backends and probes of the syntax tree, checked and lowered to specifications. Nothing is
+//! connected here.
 
 use crate::ast::{Expr, ExprKind, Field, FieldValue, Name};
 use crate::lower::Lowering;
@@ -8,7 +9,7 @@ use crate::state::backend;
 use crate::state::backend::{BackendSpec, ProbeSpec};
 use crate::text::address;
 
-/// The attributes of a backend, for advice.
+/// Attributes of a backend, for advice.
 const BACKEND: &[&str] = &[
     "host",
     "port",
@@ -27,7 +28,7 @@ const BACKEND: &[&str] = &[
     "authority",
 ];
 
-/// The attributes of a probe, for advice.
+/// Attributes of a probe, for advice.
 const PROBE: &[&str] = &[
     "url",
     "request",
@@ -40,11 +41,11 @@ const PROBE: &[&str] = &[
     "expect_close",
 ];
 
-/// The longest window of a probe: Varnish keeps its results in 64 bits.
+/// Largest window of a probe: Varnish stores its results in 64 bits.
 const WINDOW_MAX: u32 = 64;
 
 impl Lowering<'_> {
-    /// `probe name { ... }`: known from here on.
+    /// Lowers `probe name { ... }`, whose name is known from here on.
     pub(super) fn probe(&mut self, name: &Name, fields: &[Field]) {
         let number = self.parts.probes.len() as u32;
         let spec = self.probe_spec(fields, name.span).unwrap_or_default();
@@ -106,14 +107,14 @@ impl Lowering<'_> {
         (self.report.errors() == before).then_some(spec)
     }
 
-    /// Where the backend is.
+    /// Lowers host, port and path.
     fn located(&mut self, fields: &[Field], spec: &mut BackendSpec, span: SourceSpan) {
         let field = |name: &str| fields.iter().find(|field| &*field.name.text == name);
         let host = field("host");
         match (host, field("path")) {
             (None, None) => {
                 if self.report.has_errors() {
-                    // The line that says so may be the one that could not be read.
+                    // The missing attribute may be the one that could not be read.
                     return;
                 }
                 self.report.error(span, "this backend has neither `.host` nor `.path`");
@@ -141,7 +142,7 @@ impl Lowering<'_> {
 
     fn path(&mut self, field: &Field) -> Option<Box<str>> {
         let path = self.text(field)?;
-        // What is behind an `@` is the name of an abstract socket (unix(7)).
+        // After `@` stands the name of an abstract socket (unix(7)).
         if !(path.starts_with('/') || path.starts_with('@') && path.len() > 1) {
             let span = span_of(&field.value, field.name.span);
             self.report
@@ -152,7 +153,7 @@ impl Lowering<'_> {
         Some(path)
     }
 
-    /// `.via`: the backend through which this one is connected to.
+    /// `.via`: the backend through which connections are made.
     fn via(&mut self, value: &FieldValue, span: SourceSpan) -> Option<Box<BackendSpec>> {
         let FieldValue::Expr(Expr { kind: ExprKind::Name(name), .. }) = value else {
             self.report
@@ -190,7 +191,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// `.authority`, without its port.
+    /// `.authority`, without a port.
     fn authority(&mut self, field: &Field) -> Option<Box<str>> {
         let text = self.text(field)?;
         if address::numeric(&text).is_some() {
@@ -210,7 +211,7 @@ impl Lowering<'_> {
         if let Some(path) = fields.iter().find(|field| &*field.name.text == "path") {
             self.report
                 .error(path.name.span, "a socket cannot be reached through another backend")
-                .note("`.via` goes with `.host`: the proxy is told an address");
+                .note("`.via` needs `.host`: the proxy connects to an address");
         }
     }
 
@@ -219,14 +220,16 @@ impl Lowering<'_> {
             Some(n @ (1 | 2)) => n as u8,
             Some(_) => {
                 let span = span_of(&field.value, field.name.span);
-                self.report.error(span, "there is no such version of PROXY").expected("1 or 2");
+                self.report
+                    .error(span, "this version of the PROXY protocol is unknown")
+                    .expected("1 or 2");
                 0
             }
             None => 0,
         }
     }
 
-    /// The probe of a backend: by name, or written there.
+    /// Probe of a backend, by name or inline.
     fn probe_of(&mut self, value: &FieldValue, span: SourceSpan) -> Option<ProbeSpec> {
         match value {
             FieldValue::Probe(fields, span) => self.probe_spec(fields, *span),
@@ -297,7 +300,7 @@ impl Lowering<'_> {
                 self.report
                     .error(threshold.name.span, "`.threshold` cannot be greater than `.window`");
             }
-            // A threshold alone may be more than the default window, which then grows with it.
+            // Without `.window`, a larger threshold enlarges the default window.
             (None, Some(threshold)) if spec.threshold > WINDOW_MAX => {
                 self.report
                     .error(threshold.name.span, format!("`.threshold` is at most {WINDOW_MAX}"));
@@ -324,7 +327,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// `.request`: its strings are lines, and an empty one ends them.
+    /// `.request`: each string is a line; an empty line ends them.
     fn request(&mut self, field: &Field) -> Option<Box<[u8]>> {
         let mut out = Vec::new();
         match &field.value {
@@ -378,7 +381,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// A whole number; what is too large means as much as there can be.
+    /// A whole number; a number too large is the largest possible.
     fn number(&mut self, field: &Field) -> Option<u32> {
         match &field.value {
             FieldValue::Expr(Expr { kind: ExprKind::Int(n), .. }) => {
@@ -432,20 +435,20 @@ impl Lowering<'_> {
         entry.note(format!("its attributes: {}", known.join(", ")));
     }
 
-    /// Reports attributes that are there twice.
+    /// Reports repeated attributes.
     fn once(&mut self, fields: &[Field]) {
         for (at, field) in fields.iter().enumerate() {
             let before = fields[..at].iter().find(|other| other.name.text == field.name.text);
             if let Some(before) = before {
                 let span = before.name.span;
                 self.report
-                    .error(field.name.span, format!("`.{}` is there twice", field.name.text))
+                    .error(field.name.span, format!("`.{}` is set twice", field.name.text))
                     .label(span, "first here");
             }
         }
     }
 
-    /// The backend a program begins with: `default`, or else the first.
+    /// Chooses the default backend: `default`, or else the first one.
     pub(super) fn default_backend(&mut self) {
         let backends = &self.parts.backends;
         let named = backends.iter().position(|(name, _)| &**name == "default");

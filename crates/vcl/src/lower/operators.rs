@@ -1,4 +1,5 @@
-//! Operators: which types go together, as Varnish has it, and constants folded.
+//! Operators: the operand types that Varnish permits, and folding of constants. A folded value
+//! always equals the one at run time.
 
 use std::sync::Arc;
 
@@ -55,7 +56,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// `&&` and `||`: a chain of either becomes one list.
+    /// Lowers `&&` or `||`: a chain becomes one list.
     fn logic(
         &mut self,
         left: &ast::Expr,
@@ -146,7 +147,7 @@ impl Lowering<'_> {
         Some(TypedTerm::cond(Cond::Order(order, Box::new(Sides { left, right })), span))
     }
 
-    /// Both operands of a comparison, which must have one type.
+    /// Lowers both operands of a comparison to one type.
     fn alike(
         &mut self,
         left: TypedTerm,
@@ -235,7 +236,7 @@ impl Lowering<'_> {
         let typed = self.expr(inner, wanted)?;
         let zero = match typed.ty {
             Type::Int => Value::Int(0),
-            // Of -0.0 what is left is `-0.0` for `0.0`, too.
+            // Subtraction from `-0.0`, so that `-x` of `0.0` is `-0.0`.
             Type::Real => Value::Real(-0.0),
             Type::Duration => Value::Duration(-0.0),
             other => {
@@ -248,7 +249,7 @@ impl Lowering<'_> {
         Some(TypedTerm { literal, ..TypedTerm::new(expr, ty, span) })
     }
 
-    /// A chain of `+`, `-`, `*`, `/`, `%`: as long as programs write them, so no recursion.
+    /// Lowers a chain of `+`, `-`, `*`, `/`, `%` without recursion, since chains may be long.
     fn chain(&mut self, chain: &ast::Expr, wanted: Type) -> Option<TypedTerm> {
         let mut links = Vec::new();
         let mut first = chain;
@@ -287,7 +288,7 @@ impl Lowering<'_> {
         }
         let strings = left.ty == Type::String || wanted == Type::String;
         let strings = strings || wanted == Type::Regex && right.ty == Type::String;
-        // Where an address is wanted, a string is one, and addresses are not added.
+        // A string is accepted where an address is expected, and addresses are not added.
         if op == ArithOp::Add && strings && wanted != Type::Ip {
             let (left, right) = (self.text_of(left), self.text_of(right));
             return Some(TypedTerm::text(joined(left?, right?), span));
@@ -308,12 +309,12 @@ impl Lowering<'_> {
         None
     }
 
-    /// The operation, or its value when both operands are constants.
+    /// The operation, or its value if both operands are constants.
     fn folded(&mut self, op: ArithOp, left: Term, right: Term, span: SourceSpan) -> Option<Term> {
         if let (Term::Const(a), Term::Const(b)) = (&left, &right) {
             return match calculate(op, a, b) {
                 Ok(value) => Some(Term::Const(value)),
-                // As in Varnish: what is no whole number fails when it runs.
+                // As in Varnish, arithmetic on REALs fails at run time.
                 Err(_) if !matches!((a, b), (Value::Int(_), Value::Int(_))) => {
                     Some(Term::Arith(Box::new(Arith { op, left, right })))
                 }
@@ -327,7 +328,7 @@ impl Lowering<'_> {
     }
 }
 
-/// The type of `left op right`, where the two go together; Varnish's table.
+/// Result type of `left op right` by Varnish's table; `None` if the operator does not apply.
 fn result(op: ArithOp, left: Type, right: Type) -> Option<Type> {
     use Type::{Bytes, Duration, Int, Real, Time};
     Some(match (op, left, right) {
@@ -345,7 +346,7 @@ fn result(op: ArithOp, left: Type, right: Type) -> Option<Type> {
     })
 }
 
-/// Two strings one behind the other; constants that meet become one.
+/// Concatenation of two strings; adjacent constants are joined.
 pub(super) fn joined(left: StringTerm, right: StringTerm) -> StringTerm {
     let mut parts = match left {
         StringTerm::Join(parts) => parts,
@@ -393,8 +394,8 @@ fn sign(order: OrderingOperator) -> &'static str {
     }
 }
 
-/// Returns true for the number of a transaction or session: an INT since Varnish 7.2, and a STRING
-/// before. Programs of those days compare it with a STRING.
+/// Returns true for the number of a transaction or session: INT since Varnish 7.2, STRING before.
+/// Older programs compare it with a STRING.
 fn is_xid(expr: &ast::Expr) -> bool {
     matches!(&expr.kind, ast::ExprKind::Name(name) if name.text.ends_with(".xid"))
 }

@@ -1,5 +1,5 @@
-//! Where things may stand: whatever a subroutine does must be allowed in every subroutine of
-//! Varnish's from which it is reached. Also: no subroutine may come back to itself.
+//! Restrictions on places: each statement must be allowed in every subroutine of Varnish's from
+//! which it is reached. Recursive subroutines are always rejected.
 
 use crate::ast::Name;
 use crate::lower::Lowering;
@@ -8,59 +8,64 @@ use crate::source::SourceSpan;
 use crate::state::value::VclMessage;
 use crate::sub::{Sub, Subs};
 
-/// Blocks within each other, those of called subroutines among them. What runs them recurses.
+/// Most nested blocks, with those of called subroutines; execution recurses into them.
 const DEEP_MAX: u32 = 200;
 
 impl Lowering<'_> {
-    /// The subroutine that is being lowered does something that only `allowed` may do. `what` is
-    /// made only where that is of interest.
-    pub(super) fn need(&mut self, allowed: Subs, span: SourceSpan, what: impl FnOnce() -> String) {
+    /// Restricts the current subroutine to `allowed`. `what` is called only for a message.
+    pub(super) fn restrict(
+        &mut self,
+        allowed: Subs,
+        span: SourceSpan,
+        what: impl FnOnce() -> String,
+    ) {
         if allowed != Subs::ALL {
             let what = what().into();
-            let need = SubroutineRestriction { what, span, allowed, kind: RestrictionKind::Use };
-            self.facts[self.current].needs.push(need);
+            let restriction =
+                SubroutineRestriction { what, span, allowed, kind: RestrictionKind::Use };
+            self.facts[self.current].restrictions.push(restriction);
         }
     }
 
-    /// The same for what is returned.
-    pub(super) fn verb_need(&mut self, allowed: Subs, verb: &Name) {
+    /// Restricts the current subroutine by the verb of a `return`.
+    pub(super) fn restrict_verb(&mut self, allowed: Subs, verb: &Name) {
         let what = format!("`{}` cannot be returned", verb.text).into();
-        let need = SubroutineRestriction {
+        let restriction = SubroutineRestriction {
             what,
             span: verb.span,
             allowed,
             kind: RestrictionKind::ActionKind,
         };
-        self.facts[self.current].needs.push(need);
+        self.facts[self.current].restrictions.push(restriction);
     }
 
-    /// The same for a function of a VMOD, which fails when it runs elsewhere.
-    pub(super) fn call_need(&mut self, allowed: Subs, name: &Name) {
+    /// Restricts the current subroutine by a function of a VMOD, which fails elsewhere at run time.
+    pub(super) fn restrict_call(&mut self, allowed: Subs, name: &Name) {
         if allowed != Subs::ALL {
             let what = format!("`{}` always fails", name.text).into();
-            let need = SubroutineRestriction {
+            let restriction = SubroutineRestriction {
                 what,
                 span: name.span,
                 allowed,
                 kind: RestrictionKind::Lenient,
             };
-            self.facts[self.current].needs.push(need);
+            self.facts[self.current].restrictions.push(restriction);
         }
     }
 
-    /// It calls another.
+    /// Records a call of subroutine `number`.
     pub(super) fn calls(&mut self, number: u32, span: SourceSpan) {
         self.facts[self.current].calls.push((number, span));
     }
 
-    /// It touches a header of a message.
-    pub(super) fn touches(&mut self, place: VclMessage) {
-        if matches!(place, VclMessage::Resp | VclMessage::Obj) {
+    /// Records a use of a message's header.
+    pub(super) fn touches(&mut self, message: VclMessage) {
+        if matches!(message, VclMessage::Resp | VclMessage::Obj) {
             self.facts[self.current].head = true;
         }
     }
 
-    /// It uses a variable, which may stand for a part of a head, too.
+    /// Records a use of a variable, which may stand for part of a head.
     pub(super) fn uses_var(&mut self, name: &str) {
         let in_head = name == "resp"
             || name.starts_with("resp.")
@@ -68,17 +73,17 @@ impl Lowering<'_> {
         self.facts[self.current].head |= in_head;
     }
 
-    /// Checks all places, and finds out what each of Varnish's subroutines does.
-    pub(super) fn places(&mut self) {
+    /// Checks all restrictions, and determines what each of Varnish's subroutines uses.
+    pub(super) fn check_restrictions(&mut self) {
         if self.recursion() {
             return;
         }
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for sub in Sub::ALL {
             let Some(number) = self.symbols.sub(sub.name()) else { continue };
             let mut reached = vec![false; self.facts.len()];
             let mut chain = Vec::new();
-            self.reach(*sub, number, &mut reached, &mut chain, &mut told);
+            self.reach(*sub, number, &mut reached, &mut chain, &mut reported);
             let reached = || self.facts.iter().zip(&reached).filter(|(_, there)| **there);
             let own = reached().any(|(facts, _)| facts.own);
             let head = reached().any(|(facts, _)| facts.head);
@@ -92,52 +97,51 @@ impl Lowering<'_> {
         }
     }
 
-    /// Checks the needs of subroutine `number` and those it calls against `sub`. `chain` has the
-    /// calls that led here.
+    /// Checks the restrictions of subroutine `number` and of its callees against `sub`. `chain` is
+    /// the path of calls.
     fn reach(
         &mut self,
         sub: Sub,
         number: u32,
         reached: &mut [bool],
         chain: &mut Vec<SourceSpan>,
-        told: &mut Vec<SourceSpan>,
+        reported: &mut Vec<SourceSpan>,
     ) {
         if std::mem::replace(&mut reached[number as usize], true) {
             return;
         }
         let facts = &self.facts[number as usize];
-        for need in &facts.needs {
-            // Once for each place, however many ways lead there.
-            if need.allowed.has(sub) || told.contains(&need.span) {
+        for restriction in &facts.restrictions {
+            // Each place is reported once, however many paths lead to it.
+            if restriction.allowed.has(sub) || reported.contains(&restriction.span) {
                 continue;
             }
-            told.push(need.span);
-            let message = format!("{} in {}", need.what, sub.name());
-            let entry = match need.kind {
-                RestrictionKind::Lenient => self.report.advice(need.span, message),
+            reported.push(restriction.span);
+            let message = format!("{} in {}", restriction.what, sub.name());
+            let entry = match restriction.kind {
+                RestrictionKind::Lenient => self.report.advice(restriction.span, message),
                 RestrictionKind::Use | RestrictionKind::ActionKind => {
-                    self.report.error(need.span, message)
+                    self.report.error(restriction.span, message)
                 }
             };
             for call in chain.iter().rev() {
                 entry.label(*call, "reached through this call");
             }
-            entry.note(where_it_works(need.allowed));
-            if need.kind == RestrictionKind::ActionKind {
-                let words: Vec<_> = sub.actions().iter().map(|verb| verb.word()).collect();
-                entry.help(format!("{} returns one of {}", sub.name(), words.join(", ")));
+            entry.note(where_it_works(restriction.allowed));
+            if restriction.kind == RestrictionKind::ActionKind {
+                let verbs: Vec<_> = sub.actions().iter().map(|verb| verb.name()).collect();
+                entry.help(format!("{} returns one of {}", sub.name(), verbs.join(", ")));
             }
         }
         let calls = facts.calls.clone();
         for (callee, span) in calls {
             chain.push(span);
-            self.reach(sub, callee, reached, chain, told);
+            self.reach(sub, callee, reached, chain, reported);
             chain.pop();
         }
     }
 
-    /// Reports subroutines that come back to themselves or go too deep, and says whether there are
-    /// any.
+    /// Reports recursive and too deeply nested subroutines. Returns true if there are any.
     fn recursion(&mut self) -> bool {
         let mut walk = Walk { states: vec![State::New; self.facts.len()], circles: Vec::new() };
         for number in 0..self.facts.len() {
@@ -147,16 +151,18 @@ impl Lowering<'_> {
         for (callee, span) in &walk.circles {
             let facts = &self.facts[*callee];
             self.report
-                .error(*span, format!("sub `{}` comes back to itself", facts.name))
+                .error(*span, format!("sub `{}` calls itself", facts.name))
                 .here("this call closes the circle")
                 .label(facts.span, "it begins here");
         }
         for (facts, state) in self.facts.iter().zip(&walk.states) {
             if matches!(state, State::Done(deep) if *deep > DEEP_MAX) {
                 found = true;
-                self.report.error(facts.span, format!("sub `{}` goes too deep", facts.name)).note(
-                    format!("at most {DEEP_MAX} blocks may be within each other, calls included"),
-                );
+                self.report
+                    .error(facts.span, format!("sub `{}` is nested too deeply", facts.name))
+                    .note(format!(
+                        "at most {DEEP_MAX} blocks may be within each other, calls included"
+                    ));
                 break;
             }
         }
@@ -164,16 +170,15 @@ impl Lowering<'_> {
     }
 }
 
-/// The walk through the calls.
+/// Depth-first search through the calls.
 struct Walk {
     states: Vec<State>,
-    /// Calls that come back to where they began.
+    /// Calls that close a circle.
     circles: Vec<(usize, SourceSpan)>,
 }
 
 impl Walk {
-    /// Returns the depth of blocks within each other in subroutine `number` and in those that it
-    /// calls.
+    /// Depth of nested blocks in subroutine `number` and its callees.
     fn visit(&mut self, number: usize, facts: &[SubFacts]) -> u32 {
         if let State::Done(deep) = self.states[number] {
             return deep;
@@ -187,23 +192,23 @@ impl Walk {
                 _ => deep = deep.max(self.visit(callee, facts)),
             }
         }
-        // What is far beyond the bound need not be told from what is farther.
+        // Far beyond the limit the exact depth does not matter.
         deep = (deep + facts[number].blocks).min(10 * DEEP_MAX);
         self.states[number] = State::Done(deep);
         deep
     }
 }
 
-/// The state of a subroutine in the walk through the calls.
+/// State of a subroutine in the search.
 #[derive(Clone, Copy)]
 enum State {
     New,
     Open,
-    /// It goes so deep.
+    /// Finished, with this depth.
     Done(u32),
 }
 
-/// The shorter of two ways to say it.
+/// The shorter of two lists: of subroutines where it works, or where it does not.
 fn where_it_works(allowed: Subs) -> String {
     let names = |there: bool| -> Vec<_> {
         let some = Sub::ALL.iter().filter(move |sub| allowed.has(**sub) == there);

@@ -1,4 +1,4 @@
-//! Subroutines and their statements.
+//! Statements of subroutines, lowered to compiled form. Blocks never nest deeper than the limit.
 
 use crate::ast::{
     CallExpr, Conditional, Expr, Name, SetOp, Statement, StatementBlock, StatementKind,
@@ -13,10 +13,10 @@ use crate::sub::{Sub, Subs};
 use crate::types::Type;
 use crate::vars::{self, Var};
 
-/// Blocks within each other. What runs them recurses.
+/// Most nested blocks; execution recurses into them.
 const DEPTH_MAX: u32 = 100;
 
-/// Adds `step` to those before it, with which it may become one.
+/// Appends `step`, merged with the statement before it where possible.
 fn add(steps: &mut Vec<CompiledStatement>, step: CompiledStatement) {
     let CompiledStatement { op: Op::SetHeader(set), at } = &step else {
         return steps.push(step);
@@ -32,12 +32,12 @@ fn add(steps: &mut Vec<CompiledStatement>, step: CompiledStatement) {
 }
 
 impl Lowering<'_> {
-    /// `sub name { ... }`: adds to what that subroutine does.
+    /// Lowers `sub name { ... }`, and appends it to the subroutine of that name.
     pub(super) fn sub(&mut self, name: &Name, body: &StatementBlock) {
         let Some(symbol) = self.symbols.get(&name.text) else { return };
         let SymbolKind::Sub(number) = symbol.kind else { return };
         if symbol.span != name.span && !name.text.starts_with("vcl_") {
-            // Declared twice, which is reported.
+            // A duplicate declaration, which has been reported.
             return;
         }
         self.current = number as usize;
@@ -120,8 +120,8 @@ impl Lowering<'_> {
         if let Some(header) = vars::header(&target.text) {
             let what = || format!("`{}` cannot be set", target.text);
             self.may_be_set(header.write, target)?;
-            self.need(header.write, target.span, what);
-            let name = self.header(header.place, header.name, target.span);
+            self.restrict(header.write, target.span, what);
+            let name = self.header(header.message, header.name, target.span);
             let text = self.string(value);
             self.only_adds(op, Type::String, span)?;
             let (header, text) = (name?, text?);
@@ -135,7 +135,7 @@ impl Lowering<'_> {
             self.report
                 .error(
                     target.span,
-                    format!("`{}` is {}, which cannot be set", target.text, kind.a_word()),
+                    format!("`{}` is {}, which cannot be set", target.text, kind.with_article()),
                 )
                 .expected("a variable");
             return None;
@@ -146,7 +146,7 @@ impl Lowering<'_> {
         }
         let var = self.variable(target, Type::Void)?;
         self.may_be_set(var.write, target)?;
-        self.need(var.write, target.span, || format!("`{}` cannot be set", target.text));
+        self.restrict(var.write, target.span, || format!("`{}` cannot be set", target.text));
         self.set_var(var, op, value, span)
     }
 
@@ -161,8 +161,8 @@ impl Lowering<'_> {
         None
     }
 
-    /// Checks that an operator goes with a type: numbers and times take all, STRING and BODY `=`
-    /// and `+=`, others `=` alone.
+    /// Checks the operator of a `set` against the type: numbers and times take all, STRING and BODY
+    /// `=` and `+=`, other types only `=`.
     fn only_adds(&mut self, op: SetOp, ty: Type, span: SourceSpan) -> Option<()> {
         let allowed = match ty {
             Type::String | Type::Body => matches!(op, SetOp::Assign | SetOp::Add),
@@ -187,17 +187,17 @@ impl Lowering<'_> {
         if var.kind == Type::Body {
             let typed = self.expr(value, Type::Body)?;
             let value = self.convert(typed, Type::Body)?;
-            let place =
+            let message =
                 if var.name.starts_with("beresp") { VclMessage::Beresp } else { VclMessage::Resp };
             return Some(match op {
                 SetOp::Assign => Op::SetBody(set, value),
-                _ => Op::AddToBody(place, value),
+                _ => Op::AddToBody(message, value),
             });
         }
         if op == SetOp::Assign {
             return self.value(value, var.kind).map(|value| Op::Set(set, value));
         }
-        self.need(var.read, span, || format!("`{}` cannot be read", var.name));
+        self.restrict(var.read, span, || format!("`{}` cannot be read", var.name));
         let current = run::Term::Var(var.get);
         if var.kind == Type::String {
             let text = self.string(value)?;
@@ -227,8 +227,10 @@ impl Lowering<'_> {
                 self.report.error(target.span, format!("`{}` cannot be unset", target.text));
                 return None;
             }
-            self.need(header.unset, target.span, || format!("`{}` cannot be unset", target.text));
-            let header = self.header(header.place, header.name, target.span)?;
+            self.restrict(header.unset, target.span, || {
+                format!("`{}` cannot be unset", target.text)
+            });
+            let header = self.header(header.message, header.name, target.span)?;
             return Some(Op::UnsetHeader(header));
         }
         let var = self.variable(target, Type::Void)?;
@@ -238,7 +240,7 @@ impl Lowering<'_> {
                 .note("headers can be unset, and a few variables");
             return None;
         };
-        self.need(var.unset, target.span, || format!("`{}` cannot be unset", target.text));
+        self.restrict(var.unset, target.span, || format!("`{}` cannot be unset", target.text));
         Some(Op::Unset(remove))
     }
 
@@ -252,7 +254,7 @@ impl Lowering<'_> {
             }
             Some(other) => {
                 self.report
-                    .error(name.span, format!("`{}` is {}", name.text, other.a_word()))
+                    .error(name.span, format!("`{}` is {}", name.text, other.with_article()))
                     .expected("the name of a subroutine");
                 None
             }
@@ -267,11 +269,11 @@ impl Lowering<'_> {
         }
     }
 
-    /// A function for its effect.
+    /// A call as a statement.
     fn action(&mut self, call: &CallExpr) -> Option<Op> {
         match &*call.name.text {
             "hash_data" => {
-                self.need(Sub::Hash.only(), call.name.span, || {
+                self.restrict(Sub::Hash.only(), call.name.span, || {
                     "`hash_data` cannot be called".to_string()
                 });
                 self.warn_of_partial_key(call);
@@ -307,11 +309,11 @@ impl Lowering<'_> {
         }
     }
 
-    /// `synthetic(...)`: adds to the body of the answer. What is no string shows as `(null)`, as in
-    /// Varnish.
+    /// `synthetic(...)`: appends to the body of the response. As in Varnish, an absent string is
+    /// `(null)`.
     fn synthetic(&mut self, call: &CallExpr) -> Option<Op> {
         let places = Sub::Synth.only().and(Sub::BackendError.only());
-        self.need(places, call.name.span, || "`synthetic` cannot be called".to_string());
+        self.restrict(places, call.name.span, || "`synthetic` cannot be called".to_string());
         let text = self.one_string(call)?;
         let or_null = |part| match part {
             StringTerm::Const(_) => part,
@@ -355,7 +357,7 @@ impl Lowering<'_> {
     }
 }
 
-/// Returns true if nothing behind these steps is ever reached.
+/// Returns true if these statements never reach their end.
 fn ends(steps: &[CompiledStatement]) -> bool {
     steps.iter().any(|step| match &step.op {
         Op::Return(verdict) => !matches!(verdict, run::Verdict::Back),

@@ -1,4 +1,5 @@
-//! The names a program gives: modules, access lists, probes, backends, subroutines, objects.
+//! Symbols of a program: modules, access lists, probes, backends, subroutines, objects. A name
+//! never has two meanings.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -6,7 +7,7 @@ use std::collections::HashMap;
 use crate::source::SourceSpan;
 use crate::vmod::{Class, Module};
 
-/// The meaning of a name.
+/// Kind of a symbol.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum SymbolKind {
     Acl(u32),
@@ -18,8 +19,8 @@ pub(super) enum SymbolKind {
 }
 
 impl SymbolKind {
-    /// The kind with its article, for a sentence.
-    pub(super) fn a_word(self) -> &'static str {
+    /// The kind with its article, for messages.
+    pub(super) fn with_article(self) -> &'static str {
         match self {
             Self::Acl(_) => "an ACL",
             Self::Backend(_) => "a backend",
@@ -30,8 +31,8 @@ impl SymbolKind {
         }
     }
 
-    /// The word that declares it.
-    pub(super) fn word(self) -> &'static str {
+    /// The keyword that declares the kind.
+    pub(super) fn keyword(self) -> &'static str {
         match self {
             Self::Acl(_) => "acl",
             Self::Backend(_) => "backend",
@@ -43,7 +44,7 @@ impl SymbolKind {
     }
 }
 
-/// A name.
+/// A declared name.
 #[derive(Debug)]
 pub(super) struct Symbol {
     pub(super) kind: SymbolKind,
@@ -51,33 +52,33 @@ pub(super) struct Symbol {
     pub(super) used: bool,
 }
 
-/// All names.
+/// All declared names.
 #[derive(Debug, Default)]
 pub(super) struct Symbols {
-    /// By the name in small letters: their case does not count, as in Varnish.
+    /// By lower-case name: as in Varnish, names are compared without case.
     by_name: HashMap<Box<str>, Symbol>,
-    /// The names in the order of the program.
+    /// Names in the order of declaration.
     order: Vec<Box<str>>,
-    /// The number of access lists.
+    /// Number of access lists.
     pub(super) acls: u32,
-    /// The number of backends.
+    /// Number of backends.
     pub(super) backends: u32,
 }
 
 impl Symbols {
-    /// The symbol `name`. It does not count as used.
+    /// The symbol `name`, without counting as a use.
     pub(super) fn get(&self, name: &str) -> Option<&Symbol> {
         self.by_name.get(&*folded(name))
     }
 
-    /// The meaning of `name`, which counts as used from now on.
+    /// The kind of `name`; counts as a use.
     pub(super) fn take(&mut self, name: &str) -> Option<SymbolKind> {
         let symbol = self.by_name.get_mut(&*folded(name))?;
         symbol.used = true;
         Some(symbol.kind)
     }
 
-    /// The number of a subroutine.
+    /// Number of a subroutine.
     pub(super) fn sub(&self, name: &str) -> Option<u32> {
         match self.get(name)?.kind {
             SymbolKind::Sub(number) => Some(number),
@@ -85,7 +86,7 @@ impl Symbols {
         }
     }
 
-    /// The names that stand for what `is` says.
+    /// Names of the kinds that `is` accepts.
     pub(super) fn names(&self, is: impl Fn(SymbolKind) -> bool) -> impl Iterator<Item = &str> {
         self.order
             .iter()
@@ -93,12 +94,12 @@ impl Symbols {
             .map(|name| &**name)
     }
 
-    /// All of them in the order of the program.
+    /// All symbols in the order of declaration.
     pub(super) fn all(&self) -> impl Iterator<Item = (&str, &Symbol)> {
         self.order.iter().map(|name| (&**name, &self.by_name[&*folded(name)]))
     }
 
-    /// Adds a name that is new.
+    /// Adds a new name.
     pub(super) fn put(&mut self, name: &str, kind: SymbolKind, span: SourceSpan) {
         match kind {
             SymbolKind::Acl(_) => self.acls += 1,
@@ -110,7 +111,7 @@ impl Symbols {
     }
 }
 
-/// `name` in small letters.
+/// `name` in lower case.
 pub(super) fn folded(name: &str) -> Cow<'_, str> {
     match name.bytes().any(|b| b.is_ascii_uppercase()) {
         true => Cow::Owned(name.to_ascii_lowercase()),

@@ -1,9 +1,9 @@
-//! Programs that are accepted or refused, compared with Varnish's verdicts.
+//! Tests of programs that are accepted or rejected, compared with Varnish's verdicts.
 
 use crate::report::MAX_ENTRIES;
 use crate::testing::compile;
 
-/// Each line's verdict (`yes`, `no`) and the rest.
+/// The verdict (`yes`, `no`) and the rest of each line.
 fn verdicts(table: &'static str) -> impl Iterator<Item = (bool, &'static str)> {
     table.lines().filter(|line| !line.starts_with('#')).map(|line| {
         let (verdict, rest) = line.split_once(' ').unwrap_or((line, ""));
@@ -11,7 +11,7 @@ fn verdicts(table: &'static str) -> impl Iterator<Item = (bool, &'static str)> {
     })
 }
 
-/// Compiles each program and fails with those on which Varnish disagrees.
+/// Compiles each program, and fails with those on which Varnish disagrees.
 fn agree(programs: impl Iterator<Item = (bool, String, String)>) {
     let mut wrong = Vec::new();
     for (accepted, label, program) in programs {
@@ -64,7 +64,7 @@ const OF_TYPE: &[(&str, &str)] = &[
 
 #[test]
 fn operators_go_with_the_types_that_varnish_has_them_go_with() {
-    // Types and operators that the table has no line for go together in neither place.
+    // Operators and types without a line in the table are rejected by both.
     let table: Vec<Vec<&str>> = include_str!("oracle/operators.txt")
         .lines()
         .filter(|line| !line.starts_with('#'))
@@ -86,12 +86,12 @@ fn operators_go_with_the_types_that_varnish_has_them_go_with() {
         }
     }
     assert_eq!(statements.len(), OF_TYPE.len() * OF_TYPE.len() * 8 * 2);
-    // Every fault is told with its line: many statements can stand in one program.
+    // An error has its line, so one program can hold many statements.
     let wrong: Vec<String> = statements.chunks(MAX_ENTRIES - 1).flat_map(misjudged).collect();
     assert!(wrong.is_empty(), "{} differences:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Those of `statements` that are judged otherwise than told.
+/// The `statements` with an unexpected verdict.
 fn misjudged(statements: &[(bool, String)]) -> Vec<String> {
     let lines: Vec<&str> = statements.iter().map(|(_, statement)| &**statement).collect();
     let program = format!(
@@ -106,7 +106,7 @@ fn misjudged(statements: &[(bool, String)]) -> Vec<String> {
     };
     let faulty: Vec<usize> = said.lines().filter_map(at_line).collect();
     let differs = |(at, (accepted, statement)): (usize, &(bool, String))| {
-        // The first line is that of the declarations.
+        // The first line holds the declarations.
         let is_faulty = faulty.contains(&(at + 2));
         (is_faulty == *accepted).then(|| format!("refused {is_faulty}: {statement}"))
     };
@@ -178,20 +178,20 @@ fn what_was_meant_is_told_once() {
         ("sub vcl_recv { if (rex.http.Host) { return (pass); } }", "req.http.Host"),
         ("sub vcl_deliver { unset resp.httpp.Via; }", "resp.http.Via"),
     ] {
-        let told = said(slip);
-        assert!(told.contains(&format!("did you mean `{meant}`?")), "{told}");
+        let message = said(slip);
+        assert!(message.contains(&format!("did you mean `{meant}`?")), "{message}");
     }
     for (old, instead) in [
         ("sub vcl_fetch { }", "`vcl_fetch` was VCL 3"),
         ("sub vcl_recv { return (hit_for_pass); }", "write `set beresp.uncacheable"),
         ("sub vcl_hit { return (discard); }", "these were VCL 2"),
     ] {
-        let told = said(old);
-        assert!(told.contains(instead) && !told.contains("did you mean"), "{told}");
+        let message = said(old);
+        assert!(message.contains(instead) && !message.contains("did you mean"), "{message}");
     }
 }
 
-/// The additions of Varnish 7.2 to 9.0 to the language, by their release notes.
+/// Additions to the language in Varnish 7.2 to 9.0, from the release notes.
 #[test]
 fn the_language_of_later_releases_is_taken() {
     const STATEMENTS: &[(&str, &[&str])] = &[

@@ -1,4 +1,5 @@
-//! `return`: its verbs and their arguments.
+//! Verdicts: the verbs of `return` and their arguments. A verb outside its subroutines is always
+//! rejected.
 
 use crate::ast;
 use crate::lower::Lowering;
@@ -15,7 +16,7 @@ impl Lowering<'_> {
             if Sub::ALL.iter().any(|sub| sub.name() == &**name) {
                 self.report
                     .error(span, format!("`return` without an action in {name}"))
-                    .note("only subroutines of one's own return to who called them")
+                    .note("only the program's own subroutines return to their caller")
                     .expected("an action in parentheses");
                 return None;
             }
@@ -25,10 +26,10 @@ impl Lowering<'_> {
             self.unknown_verb(given);
             return None;
         };
-        self.verb_need(allowed(verb), &given.verb);
+        self.restrict_verb(allowed(verb), &given.verb);
         let arguments = &given.arguments[..];
         let verdict = match verb {
-            ActionKind::Synth | ActionKind::Error => self.said(verb, given)?,
+            ActionKind::Synth | ActionKind::Error => self.status_and_reason(verb, given)?,
             ActionKind::Pass => match arguments {
                 [] => Verdict::Fixed(Action::Pass(None)),
                 [duration] => Verdict::Pass(self.value(duration, Type::Duration)?),
@@ -55,7 +56,7 @@ impl Lowering<'_> {
         let entry = self.report.error(given.verb.span, format!("there is no action `{word}`"));
         match super::advice::old_verb(word) {
             Some(help) => entry.help(help),
-            None => entry.did_you_mean(word, ActionKind::ALL.iter().map(|verb| verb.word())),
+            None => entry.did_you_mean(word, ActionKind::ALL.iter().map(|verb| verb.name())),
         };
     }
 
@@ -68,7 +69,7 @@ impl Lowering<'_> {
     }
 
     /// `synth(status, reason)`, `error(status, reason)`.
-    fn said(&mut self, verb: ActionKind, given: &ast::Return) -> Option<Verdict> {
+    fn status_and_reason(&mut self, verb: ActionKind, given: &ast::Return) -> Option<Verdict> {
         let (status, reason) = match &given.arguments[..] {
             [] if verb == ActionKind::Error => {
                 let reason = Some(b"Backend fetch failed"[..].into());
@@ -93,7 +94,7 @@ impl Lowering<'_> {
         if let Term::Const(Value::Int(n)) = &status_value {
             if !crate::run::is_status(*n) {
                 self.report
-                    .advice(status.span, format!("no answer can have the status {n}"))
+                    .advice(status.span, format!("no response can have the status {n}"))
                     .note("100 to 65535, with at least 100 in the last three digits");
             } else if let Some(fixed) = fixed(verb, *n, reason.as_ref()) {
                 return Some(Verdict::Fixed(fixed));
@@ -139,15 +140,19 @@ impl Lowering<'_> {
     }
 }
 
-/// A verdict all of whose arguments are constants.
+/// The action of a verdict whose arguments are all constant.
 fn fixed(verb: ActionKind, status: i64, reason: Option<&StringTerm>) -> Option<Action> {
     let reason = match reason {
         None => None,
         Some(StringTerm::Const(text)) => Some(Box::from(&text[..])),
         Some(_) => return None,
     };
-    let said = SyntheticStatus { status: u16::try_from(status).ok()?, reason };
-    Some(if verb == ActionKind::Synth { Action::Synth(said) } else { Action::Error(said) })
+    let synthetic = SyntheticStatus { status: u16::try_from(status).ok()?, reason };
+    Some(if verb == ActionKind::Synth {
+        Action::Synth(synthetic)
+    } else {
+        Action::Error(synthetic)
+    })
 }
 
 fn plain_action(verb: ActionKind) -> Action {
@@ -166,14 +171,14 @@ fn plain_action(verb: ActionKind) -> Action {
         ActionKind::Retry => Action::Retry,
         ActionKind::Restart => Action::Restart,
         ActionKind::Pass => Action::Pass(None),
-        // The others have arguments of their own kinds.
+        // The other verbs have arguments of their own kinds.
         ActionKind::Error | ActionKind::Fail | ActionKind::Synth | ActionKind::Vcl => {
             Action::Fail(Box::default())
         }
     }
 }
 
-/// The subroutines that may return `verb`.
+/// Subroutines that may return `verb`.
 fn allowed(verb: ActionKind) -> Subs {
     Sub::ALL
         .iter()

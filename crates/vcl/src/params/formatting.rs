@@ -1,12 +1,12 @@
-//! Values of parameters as varnishd spells them.
+//! Formatting of parameter values as varnishd prints them. Values are never changed here.
 
 use super::{MASKED, Param, ParamValue, Params, Row, Spec, UNLIMITED, ValueKind};
 
 impl Params {
-    /// Returns a parameter as it is shown.
+    /// A parameter's row for `param.show`.
     pub fn row(&self, spec: &Spec) -> Row {
         let max = match spec.param {
-            // It is bounded by the other one's value.
+            // The other parameter's value is its bound.
             Param::ThreadPoolMin => {
                 Some(spell(spec.kind, &self.values[Param::ThreadPoolMax as usize]))
             }
@@ -30,7 +30,7 @@ impl Params {
     }
 }
 
-/// A value as it is written.
+/// A value as text.
 fn spell(kind: ValueKind, value: &ParamValue) -> String {
     match (kind, value) {
         (_, ParamValue::Text(text)) => text.to_string(),
@@ -47,14 +47,14 @@ fn spell(kind: ValueKind, value: &ParamValue) -> String {
     }
 }
 
-/// The words whose bit is set, each behind `sign`.
+/// Names whose bit is set, each with `sign`.
 fn listed(words: &[&str], bits: u128, sign: char, nothing: &str) -> String {
     let set = words.iter().enumerate().filter(|(at, _)| bits >> at & 1 == 1);
     let set: Vec<_> = set.map(|(_, word)| format!("{sign}{word}")).collect();
     if set.is_empty() { nothing.to_owned() } else { set.join(",") }
 }
 
-/// A size in the largest unit that it is a multiple of, or of a quarter of it.
+/// A size in the largest unit of which it is a multiple of a quarter.
 fn size(bytes: u64) -> String {
     if bytes == 0 || !bytes.is_multiple_of(256) {
         return format!("{bytes}b");
@@ -75,7 +75,7 @@ fn size(bytes: u64) -> String {
     }
 }
 
-/// A value as JSON; none for a string.
+/// A value in JSON; `None` for a string.
 fn json_value(kind: ValueKind, value: &ParamValue) -> Option<String> {
     match (kind, value) {
         (ValueKind::Switch, ParamValue::Number(on)) => Some((*on != 0.0).to_string()),

@@ -1,11 +1,11 @@
-//! A parameter as `param.show` shows it: a line, all that is known, or JSON.
+//! Row of `param.show`: one line, all details, or JSON. It never looks a value up.
 
 use std::fmt::Write as _;
 
 /// Widest line of a description.
 const WIDTH: usize = 62;
 
-/// A parameter as it is shown.
+/// A parameter with its texts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Row {
     /// Its name.
@@ -16,21 +16,21 @@ pub struct Row {
     pub default: String,
     /// The smallest value.
     pub min: Option<String>,
-    /// The largest.
+    /// The largest value.
     pub max: Option<String>,
-    /// Its unit; empty for none.
+    /// The unit; empty if none.
     pub units: String,
     /// Its meaning.
     pub about: String,
-    /// Varnish's notes on it.
+    /// Varnish's flags.
     pub flags: &'static [&'static str],
-    /// Its value as JSON, where that is no string.
+    /// The value in JSON; `None` for a string.
     pub number: Option<String>,
-    /// It is not of this system.
+    /// True if the parameter does not exist on this system.
     pub absent: bool,
-    /// Its value says its unit itself.
+    /// True if the value includes its unit.
     pub bare: bool,
-    /// It cannot be changed (`-r`).
+    /// True if the parameter is protected (`-r`).
     pub protected: bool,
 }
 
@@ -40,7 +40,7 @@ impl Row {
         self.value == self.default
     }
 
-    /// Value and unit, and whether that is the default.
+    /// Value and unit, and a mark of the default.
     fn state(&self) -> String {
         let units = match self.units.is_empty() || self.bare {
             true => String::new(),
@@ -49,7 +49,7 @@ impl Row {
         format!("{}{units}{}", self.value, if self.is_default() { " (default)" } else { "" })
     }
 
-    /// It in one line; names are `width` wide.
+    /// One line; names are `width` wide.
     pub fn line(&self, width: usize) -> String {
         let Self { name, .. } = self;
         match self.absent {
@@ -58,7 +58,7 @@ impl Row {
         }
     }
 
-    /// All that is known of it.
+    /// All details.
     pub fn long(&self) -> String {
         let mut text = format!("{}\n", self.name);
         // Writing to a String cannot fail.
@@ -96,7 +96,7 @@ impl Row {
         text
     }
 
-    /// The notes on it, in varnishd's order.
+    /// Flags in varnishd's order.
     fn marks(&self) -> impl Iterator<Item = &'static str> {
         let last = |flag: &&&str| **flag == "build_options";
         let protected = Some("protected").filter(|_| self.protected);
@@ -104,7 +104,7 @@ impl Row {
         before.chain(protected).chain(self.flags.iter().filter(last).copied())
     }
 
-    /// It as a JSON object.
+    /// A JSON object.
     pub fn json(&self) -> String {
         let string = |text: &str| serde_json::Value::from(text).to_string();
         let name = string(&self.name);

@@ -1,12 +1,12 @@
-//! The table of Varnish 7.1's parameters: names, units, defaults and bounds as there, and what each
-//! means here. It is the only place where they are listed.
+//! Table of Varnish 7.1's parameters: names, units, defaults and bounds as there, and their effect
+//! here. No parameter is listed anywhere else.
 
 use ValueKind::{Absent, Bytes, Flags, Mask, Number, Pool, Real, Seconds, Switch, Text};
 
-/// The kind of a parameter's values.
+/// Kind of a parameter's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueKind {
-    /// It does not exist on this system.
+    /// The parameter does not exist on this system.
     Absent,
     /// A number with a fraction.
     Real,
@@ -22,13 +22,13 @@ pub enum ValueKind {
     Text,
     /// Three numbers: fewest, most, seconds.
     Pool,
-    /// Words that can be switched on.
+    /// Flags that can be switched on.
     Flags(&'static [&'static str]),
-    /// Words that can be switched off.
+    /// Names that can be masked.
     Mask(&'static [&'static str]),
 }
 
-/// One row of the table.
+/// A row of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Spec {
     /// The parameter.
@@ -37,23 +37,23 @@ pub struct Spec {
     pub name: &'static str,
     /// The kind of its values.
     pub kind: ValueKind,
-    /// Its value when nobody has set it, as written.
+    /// Default, as written.
     pub default: &'static str,
     /// The smallest value, as written.
     pub min: Option<&'static str>,
     /// The largest value, as written.
     pub max: Option<&'static str>,
-    /// The unit, in words; empty for none.
+    /// Unit as text; empty if none.
     pub units: &'static str,
-    /// Varnish's notes on it: `obj_sticky` (counts when an object is made), `delayed_effect`,
+    /// Varnish's flags: `obj_sticky` (applies to new objects only), `delayed_effect`,
     /// `must_restart`, `must_reload`, `experimental`, `wizard`, `build_options`.
     pub flags: &'static [&'static str],
-    /// Its meaning here.
+    /// Effect here.
     pub about: &'static str,
 }
 
 impl Spec {
-    /// The parameter called `name`.
+    /// The parameter named `name`.
     pub fn find(name: &str) -> Option<&'static Self> {
         TABLE.iter().find(|spec| spec.name == name)
     }
@@ -67,7 +67,7 @@ macro_rules! params {
         #[repr(usize)]
         pub enum Param { $(#[doc = concat!("`", $name, "`: ", $about)] $param,)* }
 
-        /// The table itself, in the order of the names.
+        /// All parameters, sorted by name.
         pub const TABLE: &[Spec] = &[$(Spec {
             param: Param::$param,
             name: $name,
@@ -100,16 +100,17 @@ params! {
         "How long an idle connection to a backend is kept.";
     BackendLocalErrorHolddown "backend_local_error_holddown" Seconds, "10.000" Some("0.000"), None, "seconds",
         &["experimental"],
-        "For how long no connection to a backend is tried after this system has refused one: no address \
-         or port left, not allowed.";
+        "How long no connection to a backend is tried after a local error: no free address or \
+         port, or no permission.";
     BackendRemoteErrorHolddown "backend_remote_error_holddown" Seconds, "0.250" Some("0.000"), None, "seconds",
         &["experimental"],
-        "For how long no connection to a backend is tried after it has refused one, or there was no way \
-         to it.";
+        "How long no connection to a backend is tried after the backend has refused one, or was \
+         unreachable.";
     BackendWaitLimit "backend_wait_limit" Number, "0" Some("0"), None, "", &[],
-        "Fetches that may wait for a connection to a backend that has `max_connections`, where the backend does not say so itself. Of Varnish 7.6.";
+        "Most fetches that wait for a connection to a backend with `max_connections`, unless the \
+         backend sets a limit. Of Varnish 7.6.";
     BackendWaitTimeout "backend_wait_timeout" Seconds, "30.000" Some("0.000"), None, "seconds", &[],
-        "How long such a fetch waits, where the backend does not say so itself. Of Varnish 7.6.";
+        "How long such a fetch waits, unless the backend sets a time. Of Varnish 7.6.";
     BanCutoff "ban_cutoff" Number, "0" Some("0"), None, "bans", &["experimental"],
         "Accepted, and without effect: the sweep of bans completes the oldest when there are more than the limit `bans`.";
     BanDups "ban_dups" Switch, "on" None, None, "bool", &[],
@@ -120,53 +121,58 @@ params! {
         "Accepted, and without effect: the sweep of bans takes what a core has time for.";
     BanLurkerHoldoff "ban_lurker_holdoff" Seconds, "0.010" Some("0.000"), None, "seconds",
         &["experimental"],
-        "Accepted, and without effect: the sweep of bans gives way by itself.";
+        "Accepted, and without effect: the sweep of bans yields to requests.";
     BanLurkerSleep "ban_lurker_sleep" Seconds, "0.010" Some("0.000"), None, "seconds", &[],
         "Accepted, and without effect: the sweep of bans begins once a second. 0 does not end it.";
     BetweenBytesTimeout "between_bytes_timeout" Seconds, "60.000" Some("0.000"), None, "seconds",
         &[],
-        "Longest wait between two bytes of a backend's response, where neither backend nor VCL says otherwise. 0 is no limit.";
+        "Longest wait between two bytes of a backend's response, unless backend or VCL sets it. 0 \
+         is no limit.";
     CcCommand "cc_command" Text, "" None, None, "", &["must_reload", "build_options"],
         "Accepted, and without effect: VCL is compiled without a C compiler.";
     CcWarnings "cc_warnings" Text, "" None, None, "", &["must_reload", "build_options"],
         "Accepted, and without effect: VCL is compiled without a C compiler.";
     CliLimit "cli_limit" Bytes, "48k" Some("128b"), Some("99999999b"), "bytes", &[],
-        "Longest reply on this port; what is longer is cut, with status 201. That of `stats.json` never is.";
+        "Longest reply on this port; a longer one is truncated, with status 201. A reply to \
+         `stats.json` never is.";
     CliTimeout "cli_timeout" Seconds, "60.000" Some("0.000"), None, "seconds", &[],
         "Accepted, and without effect: there is no second process to wait for.";
     ClockSkew "clock_skew" Number, "10" Some("0"), None, "seconds", &[],
         "Clock difference to backends within which Expires is taken relative to Date.";
     ClockStep "clock_step" Seconds, "1.000" Some("0.000"), None, "seconds", &[],
-        "Accepted, and without effect: what must not jump uses the monotonic clock.";
+        "Accepted, and without effect: timers use the monotonic clock.";
     ConnectTimeout "connect_timeout" Seconds, "3.500" Some("0.000"), None, "seconds", &[],
-        "Longest wait for a connection to a backend, where neither backend nor VCL says otherwise. 0 is no limit.";
+        "Longest wait for a connection to a backend, unless backend or VCL sets it. 0 is no limit.";
     CritbitCooloff "critbit_cooloff" Seconds, "180.000" Some("60.000"), Some("254.000"), "seconds",
         &["wizard"],
         "Accepted, and without effect: the index is no critbit tree.";
     Debug "debug" Flags(DEBUG), "none" None, None, "", &[],
         "Accepted, and without effect: these are switches for Varnish's own developers.";
     DefaultGrace "default_grace" Seconds, "10.000" Some("0.000"), None, "seconds", &["obj_sticky"],
-        "How long a response is served stale while a new one is fetched, where it does not say so itself.";
+        "How long a response that sets no grace is served stale while a new one is fetched.";
     DefaultKeep "default_keep" Seconds, "0.000" Some("0.000"), None, "seconds", &["obj_sticky"],
         "How long beyond ttl and grace a response is kept, for conditional requests to the backend.";
     DefaultTtl "default_ttl" Seconds, "120.000" Some("0.000"), None, "seconds", &["obj_sticky"],
-        "Lifetime of a response, where it does not say so itself.";
+        "Lifetime of a response that sets none.";
     EsiParallel "esi_parallel" Number, "0" Some("0"), None, "fragments", &[],
-        "Of Larder: fragments of a page that are asked for at the same time. With 1 they are asked for \
-         one after the other, as Varnish does; 0 leaves it to the limit `esi_parallel`.";
+        "Of Larder: most fragments of a page that are fetched at the same time. With 1 they are \
+         fetched one after the other, as in Varnish; with 0 the limit `esi_parallel` applies.";
     Experimental "experimental" Flags(EXPERIMENTAL), "none" None, None, "", &[],
         "Accepted, and without effect: these are switches for Varnish's own developers.";
     Feature "feature" Flags(FEATURES), "+validate_headers" None, None, "", &[],
-        "Switches. `http2` has plain listeners speak HTTP/2; `esi_*` and `validate_headers` rule VCL; the others are accepted, and without effect.";
+        "Switches. `http2` makes plain listeners speak HTTP/2; `esi_*` and `validate_headers` \
+         affect VCL; the others are accepted, and without effect.";
     FetchChunksize "fetch_chunksize" Bytes, "16k" Some("4k"), None, "bytes", &["experimental"],
         "Accepted, and without effect: bodies are kept in pieces of the allocator's sizes.";
     FetchMaxchunksize "fetch_maxchunksize" Bytes, "0.25G" Some("64k"), None, "bytes",
         &["experimental"],
         "Accepted, and without effect: bodies are kept in pieces of the allocator's sizes.";
     FirstByteTimeout "first_byte_timeout" Seconds, "60.000" Some("0.000"), None, "seconds", &[],
-        "Longest wait for a backend's response to begin, where neither backend nor VCL says otherwise. 0 is no limit.";
+        "Longest wait for a backend's response to begin, unless backend or VCL sets it. 0 is no \
+         limit.";
     GzipBuffer "gzip_buffer" Bytes, "32k" Some("2k"), None, "bytes", &["experimental"],
-        "Accepted, and without effect: bodies are coded in steps of 16 KiB, and what has come out is sent when the body pauses.";
+        "Accepted, and without effect: bodies are coded in steps of 16 KiB, and output is sent \
+         when the body pauses.";
     GzipLevel "gzip_level" Number, "6" Some("0"), Some("9"), "", &[],
         "Level of gzip for bodies that a program has compressed; 0 counts as 1.";
     GzipMemlevel "gzip_memlevel" Number, "8" Some("1"), Some("9"), "", &[],
@@ -183,7 +189,7 @@ params! {
         "Accepted, and without effect: the size is the protocol's own, 16 KiB.";
     H2MaxHeaderListSize "h2_max_header_list_size" Bytes, "2147483647b" Some("0b"), None, "bytes",
         &[],
-        "Accepted, and without effect: the limit `header_bytes` holds.";
+        "Accepted, and without effect: the limit `header_bytes` applies.";
     H2RxWindowIncrement "h2_rx_window_increment" Bytes, "1M" Some("1M"), Some("1G"), "bytes",
         &["wizard"],
         "Accepted, and without effect: windows follow from the limit `h2_memory`.";
@@ -198,9 +204,11 @@ params! {
     HttpGzipSupport "http_gzip_support" Switch, "on" None, None, "bool", &[],
         "Whether Accept-Encoding of requests is reduced to gzip or nothing, and gzip asked for of backends.";
     HttpMaxHdr "http_max_hdr" Number, "64" Some("32"), Some("65535"), "header lines", &[],
-        "Header lines of one head; the request with more is refused, the fetch with more fails, and a program that adds more fails the answer. Where Varnish counts the first line's parts too, so does this.";
+        "Most header lines of one head. A request with more is rejected, a fetch with more fails, \
+         and a program that adds more fails the response. The parts of the first line count where \
+         Varnish counts them.";
     HttpRangeSupport "http_range_support" Switch, "on" None, None, "bool", &[],
-        "Whether Range is answered from stored responses.";
+        "Whether a request with Range gets a part of a stored response.";
     HttpReqHdrLen "http_req_hdr_len" Bytes, "8k" Some("40b"), None, "bytes", &[],
         "Longest header line of a request.";
     HttpReqSize "http_req_size" Bytes, "32k" Some("0.25k"), None, "bytes", &[],
@@ -217,15 +225,16 @@ params! {
     LruInterval "lru_interval" Seconds, "2.000" Some("0.000"), None, "seconds", &["experimental"],
         "Accepted, and without effect: a hit moves nothing: eviction is S3-FIFO.";
     MaxEsiDepth "max_esi_depth" Number, "5" Some("0"), None, "levels", &[],
-        "Levels of fragments below a page. What would be deeper is left out.";
+        "Most levels of fragments below a page. Deeper fragments are left out.";
     MaxRestarts "max_restarts" Number, "4" Some("0"), None, "restarts", &[],
         "How often a request may be restarted.";
     MaxRetries "max_retries" Number, "4" Some("0"), None, "retries", &[],
         "How often a fetch may be retried.";
     MaxVcl "max_vcl" Number, "100" Some("0"), None, "", &[],
-        "How many VCLs may be loaded before `max_vcl_handling` counts; labels do not.";
+        "How many VCLs may be loaded before `max_vcl_handling` applies; labels do not count.";
     MaxVclHandling "max_vcl_handling" Number, "1" Some("0"), Some("2"), "", &[],
-        "What happens when one more than `max_vcl` is loaded: 0 nothing, 1 a warning, 2 it is refused.";
+        "What happens when one more than `max_vcl` is loaded: 0 nothing, 1 a warning, 2 it is \
+         rejected.";
     NukeLimit "nuke_limit" Number, "50" Some("0"), None, "allocations", &["experimental"],
         "Accepted, and without effect: a fetch evicts what it needs.";
     Pcre2DepthLimit "pcre2_depth_limit" Number, "20" Some("1"), None, "", &[],
@@ -237,9 +246,10 @@ params! {
     PingInterval "ping_interval" Number, "3" Some("0"), None, "seconds", &["must_restart"],
         "Accepted, and without effect: there is no second process to ask.";
     PipeSessMax "pipe_sess_max" Number, "0" Some("0"), None, "connections", &[],
-        "Connections in a pipe at once; beyond it 503. 0 for what the limit `tunnels` says.";
+        "Most connections in a pipe at once; further ones get a 503. With 0 the limit `tunnels` \
+         applies.";
     PipeTaskDeadline "pipe_task_deadline" Seconds, "0.000" Some("0.000"), None, "seconds", &[],
-        "How long a pipe may last, where VCL does not say so itself. 0 is no limit. Of Varnish 7.5.";
+        "How long a pipe may last, unless VCL sets it. 0 is no limit. Of Varnish 7.5.";
     PipeTimeout "pipe_timeout" Seconds, "60.000" Some("0.000"), None, "seconds", &[],
         "How long a piped connection may be silent on both sides.";
     PoolReq "pool_req" Pool, "10,100,10" None, None, "", &[],
@@ -252,7 +262,7 @@ params! {
         "Connect to the IPv6 address of a backend that has both before the IPv4 one. Counts when a VCL is loaded.";
     RushExponent "rush_exponent" Number, "3" Some("2"), None, "requests per request",
         &["experimental"],
-        "Accepted, and without effect: all who wait for a fetch read its response while it arrives.";
+        "Accepted, and without effect: all waiters of a fetch read its response while it arrives.";
     SendTimeout "send_timeout" Seconds, "600.000" Some("0.000"), None, "seconds",
         &["delayed_effect"],
         "Longest time for sending one response over HTTP/1. 0 is no limit.";
@@ -263,18 +273,18 @@ params! {
     SyslogCliTraffic "syslog_cli_traffic" Switch, "on" None, None, "bool", &[],
         "Whether commands of this port are written to the daemon's log.";
     TcpFastopen "tcp_fastopen" Switch, "off" None, None, "bool", &["must_restart"],
-        "Accepted, and without effect: the system's own setting holds.";
+        "Accepted, and without effect: the system's own setting applies.";
     TcpKeepaliveIntvl "tcp_keepalive_intvl" Seconds, "75.000" Some("1.000"), Some("100.000"),
         "seconds",
         &["experimental"],
-        "Accepted, and without effect: the system's own setting holds.";
+        "Accepted, and without effect: the system's own setting applies.";
     TcpKeepaliveProbes "tcp_keepalive_probes" Number, "9" Some("1"), Some("100"), "probes",
         &["experimental"],
-        "Accepted, and without effect: the system's own setting holds.";
+        "Accepted, and without effect: the system's own setting applies.";
     TcpKeepaliveTime "tcp_keepalive_time" Seconds, "7200.000" Some("1.000"), Some("7200.000"),
         "seconds",
         &["experimental"],
-        "Accepted, and without effect: the system's own setting holds.";
+        "Accepted, and without effect: the system's own setting applies.";
     ThreadPoolAddDelay "thread_pool_add_delay" Seconds, "0.000" Some("0.000"), None, "seconds",
         &["experimental"],
         "Accepted, and without effect: each core has one thread.";
@@ -315,30 +325,31 @@ params! {
         &["experimental"],
         "Accepted, and without effect: an idle connection holds no thread.";
     TransitBuffer "transit_buffer" Bytes, "0b" Some("0b"), None, "bytes", &[],
-        "How far a backend may be ahead of a client in a body that is not stored. 0 for what the limit `window_bytes` says. Of Varnish 7.3.";
+        "How many bytes a backend may be ahead of a client in a body that is not stored. With 0 \
+         the limit `window_bytes` applies. Of Varnish 7.3.";
     UncacheableTtl "uncacheable_ttl" Seconds, "120.000" Some("0.000"), None, "seconds", &[],
         "How long the builtin VCL remembers that a response is not stored. Of Varnish 8.0.";
     VaryNotice "vary_notice" Number, "10" Some("1"), None, "variants", &[],
-        "Accepted, and without effect: the limit `variants` holds.";
+        "Accepted, and without effect: the limit `variants` applies.";
     VccAllowInlineC "vcc_allow_inline_c" Switch, "off" None, None, "bool", &[],
         "Accepted, and without effect: VCL is compiled without a C compiler.";
     VccErrUnref "vcc_err_unref" Switch, "on" None, None, "bool", &[],
-        "Whether what a VCL declares and never uses is an error; off, it is a warning.";
+        "Whether an unused declaration of a VCL is an error; off, it is a warning.";
     VccUnsafePath "vcc_unsafe_path" Switch, "on" None, None, "bool", &[],
-        "Whether `include` and `vcl.load` take absolute paths and such with `..`.";
+        "Whether `include` and `vcl.load` accept absolute paths and paths with `..`.";
     VclCooldown "vcl_cooldown" Seconds, "600.000" Some("1.000"), None, "seconds", &[],
         "How long a VCL in state auto that is no longer used stays warm.";
     VclPath "vcl_path" Text, "/etc/varnish:/usr/share/varnish/vcl" None, None, "",
         &["build_options"],
-        "Directories, parted by colons, in which relative names of VCL files are looked for.";
+        "Directories, separated by colons, in which relative names of VCL files are searched.";
     VmodPath "vmod_path" Text, "" None, None, "", &["build_options"],
         "Accepted, and without effect: VMODs are built in.";
     VslBuffer "vsl_buffer" Bytes, "16k" Some("267"), None, "bytes", &[],
         "Accepted, and without effect: the log ring's size is a setting of its own.";
     VslMask "vsl_mask" Mask(TAGS), "default" None, None, "", &[],
-        "Accepted, and without effect: records have what `larder log` shows.";
+        "Accepted, and without effect: records hold what `larder log` shows.";
     VslReclen "vsl_reclen" Bytes, "255b" Some("16b"), Some("16372"), "bytes", &[],
-        "Accepted, and without effect: records have what `larder log` shows.";
+        "Accepted, and without effect: records hold what `larder log` shows.";
     VslSpace "vsl_space" Bytes, "80M" Some("1M"), Some("4G"), "bytes", &["must_restart"],
         "Accepted, and without effect: the log ring's size is a setting of its own.";
     VsmFreeCooldown "vsm_free_cooldown" Seconds, "60.000" Some("10.000"), Some("600.000"),
@@ -358,7 +369,7 @@ params! {
         "Accepted, and without effect: memory is taken as it is needed.";
 }
 
-/// The words of `feature`.
+/// Flags of `feature`.
 pub const FEATURES: &[&str] = &[
     "http2",
     "short_panic",
@@ -376,7 +387,7 @@ pub const FEATURES: &[&str] = &[
     "trace",
 ];
 
-/// The words of `debug`.
+/// Flags of `debug`.
 pub const DEBUG: &[&str] = &[
     "req_state",
     "workspace",
@@ -399,10 +410,10 @@ pub const DEBUG: &[&str] = &[
     "lck",
 ];
 
-/// The words of `experimental`.
+/// Flags of `experimental`.
 pub const EXPERIMENTAL: &[&str] = &["drop_pools"];
 
-/// The words of `vsl_mask`: the tags of Varnish's log.
+/// Names of `vsl_mask`: the tags of Varnish's log.
 pub const TAGS: &[&str] = &[
     "Debug",
     "Error",
@@ -502,7 +513,7 @@ pub const TAGS: &[&str] = &[
     "VdpAcct",
 ];
 
-/// The tags that `vsl_mask` masks when nobody has set it.
+/// Tags that `vsl_mask` masks by default.
 pub const MASKED: &[&str] = &[
     "Debug",
     "ObjProtocol",

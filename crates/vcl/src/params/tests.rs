@@ -1,4 +1,4 @@
-//! Tests of the parameters' table and values.
+//! Tests of the parameter table and of values.
 
 use super::*;
 
@@ -15,12 +15,12 @@ fn every_default_is_a_value_and_within_its_bounds() {
         params.set(spec.name, spec.default).unwrap_or_else(|e| panic!("{e}"));
         assert!(params.is_default(spec), "{}", spec.name);
         for bound in [spec.min, spec.max].into_iter().flatten() {
-            // `thread_pool_max` cannot go below what the other one is.
+            // `thread_pool_max` cannot be less than `thread_pool_min`.
             if spec.param != Param::ThreadPoolMin {
                 params.set(spec.name, bound).unwrap_or_else(|e| panic!("{e}"));
             }
         }
-        // What is shown can be set.
+        // A printed value can be set again.
         let row = params.row(spec);
         if row.value != "all" {
             params.set(spec.name, &row.value).unwrap_or_else(|e| panic!("{e}"));

@@ -1,4 +1,4 @@
-//! `acl name +flags { entries }`
+//! `acl name +flags { entries }`: its grammar only. Masks and addresses are checked later.
 
 use super::{ParseResult, Parser, ReportedFault};
 use crate::ast::{AclDeclaration, AclEntry, AclFlag, Declaration, Name};
@@ -6,8 +6,8 @@ use crate::lex::TokenKind;
 use crate::source::SourceSpan;
 
 impl Parser<'_> {
-    /// Whatever is wrong with its inside: what is told of the list's name later is about a list
-    /// that is there.
+    /// Parses a list. After a fault inside the list is still declared, so that its uses are no
+    /// further errors.
     pub(super) fn acl(&mut self, items: &mut Vec<Declaration>) -> ParseResult<()> {
         self.bump();
         let name = self.own_name("an access list")?;
@@ -38,7 +38,7 @@ impl Parser<'_> {
     fn acl_flag(&mut self) -> ParseResult<AclFlag> {
         let sign = self.bump();
         let word = self.token();
-        if word.kind != TokenKind::Word || word.span.start != sign.span.end {
+        if word.kind != TokenKind::Identifier || word.span.start != sign.span.end {
             return Err(self.unexpected("a flag right behind its sign, as `+log`"));
         }
         self.bump();
@@ -94,7 +94,7 @@ impl Parser<'_> {
             };
             return Ok((text.into(), span));
         }
-        if matches!(token.kind, TokenKind::Int | TokenKind::Real | TokenKind::Word) {
+        if matches!(token.kind, TokenKind::Int | TokenKind::Real | TokenKind::Identifier) {
             if let Some(entry) = self.fault("addresses stand in quotes") {
                 entry.expected("an address in quotes").help("`\"192.0.2.0\"/24;`");
             }
@@ -103,7 +103,7 @@ impl Parser<'_> {
         Err(self.unexpected("an address in quotes"))
     }
 
-    /// The mask of `"10.0.0.0/8"`, which stands in the string and is taken out of it.
+    /// Takes the mask out of a string such as `"10.0.0.0/8"`.
     fn mask_in_quotes(
         &mut self,
         host: &mut Box<str>,
@@ -132,7 +132,7 @@ impl Parser<'_> {
             return Err(failed);
         }
         self.bump();
-        // Any number too large for this is too large for a mask, which the checker says.
+        // A number too large for `u32` is too large for a mask, which the checker reports.
         Ok((self.text(token).parse().unwrap_or(u32::MAX), token.span))
     }
 

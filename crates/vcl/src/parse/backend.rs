@@ -1,4 +1,5 @@
-//! `backend name { .attribute = value; }`, and probes, which look the same.
+//! `backend name { .attribute = value; }` and `probe name { ... }`, which share a grammar.
+//! Attributes are checked later.
 
 use super::{ParseResult, Parser, ReportedFault};
 use crate::ast::{Declaration, Expr, ExprKind, Field, FieldValue, Name};
@@ -9,7 +10,7 @@ impl Parser<'_> {
     pub(super) fn backend(&mut self, items: &mut Vec<Declaration>) -> ParseResult<()> {
         self.bump();
         let name = self.own_name("a backend")?;
-        if self.at_word("none") || self.at_word("None") {
+        if self.at_keyword("none") || self.at_keyword("None") {
             self.bump();
             items.push(Declaration::Backend { name, fields: None });
             return self.semicolon();
@@ -47,7 +48,7 @@ impl Parser<'_> {
     }
 
     fn field(&mut self) -> ParseResult<Field> {
-        if self.token().kind == TokenKind::Word {
+        if self.token().kind == TokenKind::Identifier {
             let help = format!("`.{} = ...;`", self.text(self.token()));
             if let Some(entry) = self.fault("an attribute begins with a dot") {
                 entry.help(help);
@@ -62,7 +63,7 @@ impl Parser<'_> {
         }
         self.expect(".")?;
         let word = self.token();
-        if word.kind != TokenKind::Word {
+        if word.kind != TokenKind::Identifier {
             return Err(self.unexpected("the name of an attribute"));
         }
         self.bump();
@@ -80,7 +81,7 @@ impl Parser<'_> {
         Ok(Field { name, value })
     }
 
-    /// One string or several, each a line of a request.
+    /// One or more strings, each a line of a request.
     fn strings(&mut self) -> ParseResult<FieldValue> {
         let mut strings = vec![self.string("a line of the request")?];
         while self.token().kind == TokenKind::Str {
@@ -89,7 +90,8 @@ impl Parser<'_> {
         Ok(FieldValue::Strings(strings))
     }
 
-    /// Attributes take no expressions: a backend is there before the first request.
+    /// A constant: attributes cannot have expressions, since backends exist before the first
+    /// request.
     fn constant(&mut self) -> ParseResult<Expr> {
         let token = self.token();
         let span = token.span;
@@ -97,7 +99,7 @@ impl Parser<'_> {
             TokenKind::Int | TokenKind::Real => return self.number(),
             TokenKind::Str => ExprKind::String(lex::string(self.bytes(span)).into()),
             TokenKind::Blob => return self.literal_blob(),
-            TokenKind::Word => {
+            TokenKind::Identifier => {
                 let name = self.name()?;
                 let span = name.span;
                 return Ok(Expr { kind: ExprKind::Name(name), span });

@@ -1,11 +1,12 @@
-//! Declarations: `vcl 4.1;`, `import`, and what has a name and braces.
+//! Declarations: `vcl 4.1;`, `import`, and those with a name and braces. Nothing is declared here;
+//! the tree only lists them.
 
 use super::{ParseResult, Parser, ReportedFault};
 use crate::ast::{Ast, Declaration, Name};
 use crate::lex::{self, Token, TokenKind};
 use crate::source::SourceSpan;
 
-/// Words that begin a declaration at the top level.
+/// Keywords of declarations at the top level.
 const DECLARATIONS: &[&str] =
     &["acl", "backend", "import", "include", "probe", "sub", "unused", "vcl"];
 
@@ -13,7 +14,7 @@ impl Parser<'_> {
     /// A whole program.
     pub(super) fn program(mut self) -> Ast {
         let mut ast = Ast { version: 41, items: Vec::new() };
-        match self.at_word("vcl") {
+        match self.at_keyword("vcl") {
             true => {
                 let start = self.at;
                 match self.version(None) {
@@ -47,7 +48,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `vcl 4.1;`, which in an included file must not be above `top`.
+    /// `vcl 4.1;`; in an included file the version must not exceed `top`.
     fn version(&mut self, top: Option<u32>) -> ParseResult<u32> {
         let word = self.bump();
         let number = self.token();
@@ -83,7 +84,7 @@ impl Parser<'_> {
 
     fn declaration(&mut self, version: u32, items: &mut Vec<Declaration>) -> ParseResult<()> {
         let token = self.token();
-        if token.kind != TokenKind::Word {
+        if token.kind != TokenKind::Identifier {
             return self.no_declaration(token);
         }
         match self.text(token) {
@@ -98,7 +99,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A sign, string or number where a declaration should be.
+    /// Reports a sign, string or number in place of a declaration.
     fn no_declaration(&mut self, token: Token) -> ParseResult<()> {
         let after_brace = self.text(self.before()) == "}";
         match token.kind {
@@ -164,14 +165,14 @@ impl Parser<'_> {
             return Err(ReportedFault);
         }
         let module = self.own_name("a module")?;
-        let alias = match self.at_word("as") {
+        let alias = match self.at_keyword("as") {
             true => {
                 self.bump();
                 Some(self.own_name("a module")?)
             }
             false => None,
         };
-        let from = match self.at_word("from") {
+        let from = match self.at_keyword("from") {
             true => {
                 self.bump();
                 let (bytes, span) = self.string("the module's path")?;
@@ -179,7 +180,7 @@ impl Parser<'_> {
             }
             false => None,
         };
-        if self.at_word("as") && from.is_some() {
+        if self.at_keyword("as") && from.is_some() {
             if let Some(entry) = self.fault("`as` stands before `from`") {
                 entry.help("`import module as name from \"path\";`");
             }
@@ -200,7 +201,7 @@ impl Parser<'_> {
     fn sub(&mut self, items: &mut Vec<Declaration>) -> ParseResult<()> {
         self.bump();
         let mut name = self.own_name("a subroutine")?;
-        // Case does not count, and the subroutines that Varnish calls are known by their name.
+        // Names are compared without case, and Varnish calls these subroutines by name.
         if name.text.get(..4).is_some_and(|begin| begin.eq_ignore_ascii_case("vcl_")) {
             name.text.make_ascii_lowercase();
         }
@@ -217,7 +218,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// A string's content.
+    /// The content of a string.
     pub(super) fn string(&mut self, expected: &str) -> ParseResult<(Box<[u8]>, SourceSpan)> {
         if self.token().kind != TokenKind::Str {
             return Err(self.unexpected(&format!("{expected} in quotes")));
@@ -226,7 +227,7 @@ impl Parser<'_> {
         Ok((lex::string(self.bytes(token.span)).into(), token.span))
     }
 
-    /// The end of the program or the next declaration stands where the `}` of `open` should.
+    /// Reports the end of the program or a declaration in place of the `}` of `open`.
     pub(super) fn unclosed(&mut self, open: Token) -> bool {
         if !self.at_end() {
             let deeper = || self.indent(self.token().span) > self.indent(open.span);

@@ -1,4 +1,5 @@
-//! Expressions, with Varnish's precedence: `||`, `&&`, `!`, comparisons, `+ -`, `* / %`, `-`.
+//! Expressions with Varnish's precedence: `||`, `&&`, `!`, comparisons, `+ -`, `* / %`, `-`. Depth
+//! and number of operators are always limited.
 
 use super::{MAX_OPERATORS, ParseResult, Parser, ReportedFault};
 use crate::ast::{Argument, BinaryOp, CallExpr, Expr, ExprKind, Name};
@@ -37,7 +38,7 @@ impl Parser<'_> {
         self.row("&&", BinaryOp::And, Self::negation)
     }
 
-    /// Operands with `sign` between them, as a tree of little height.
+    /// Operands separated by `sign`, as a balanced tree.
     fn row(
         &mut self,
         sign: &str,
@@ -87,7 +88,7 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    /// One of the operators of `table`, if one stands here.
+    /// An operator of `table`, if it comes next.
     fn operator(&mut self, table: Operators) -> ParseResult<Option<(BinaryOp, SourceSpan)>> {
         let token = self.token();
         let TokenKind::Sign(sign) = token.kind else { return Ok(None) };
@@ -106,7 +107,7 @@ impl Parser<'_> {
         Ok(Some((*op, token.span)))
     }
 
-    /// An operand: an expression without operators, and methods behind it.
+    /// An operand without operators, with its methods.
     fn operand(&mut self) -> ParseResult<Expr> {
         self.nested(|parser| {
             let mut expr = parser.primary()?;
@@ -128,7 +129,7 @@ impl Parser<'_> {
             }
             TokenKind::Int | TokenKind::Real => self.number(),
             TokenKind::Blob => self.literal_blob(),
-            TokenKind::Word => self.named(),
+            TokenKind::Identifier => self.named(),
             TokenKind::Sign("-") => {
                 self.bump();
                 let inner = self.operand()?;
@@ -156,7 +157,7 @@ impl Parser<'_> {
         failed
     }
 
-    /// A name, or a call of one.
+    /// A name, or a call.
     fn named(&mut self) -> ParseResult<Expr> {
         let name = self.name()?;
         if self.at_sign("(") {
@@ -172,7 +173,7 @@ impl Parser<'_> {
     fn method(&mut self, object: Expr) -> ParseResult<Expr> {
         self.bump();
         let word = self.token();
-        if word.kind != TokenKind::Word {
+        if word.kind != TokenKind::Identifier {
             let failed = self.unexpected("the name of a method");
             let numbers = matches!(object.kind, ExprKind::Real(_)) && word.kind == TokenKind::Int;
             if let Some(entry) = self.last_fault() {
@@ -225,7 +226,7 @@ impl Parser<'_> {
 
     fn argument(&mut self) -> ParseResult<Argument> {
         let named =
-            self.token().kind == TokenKind::Word && self.peek(1).kind == TokenKind::Sign("=");
+            self.token().kind == TokenKind::Identifier && self.peek(1).kind == TokenKind::Sign("=");
         let name = match named {
             true => {
                 let word = self.bump();
@@ -243,19 +244,20 @@ impl Parser<'_> {
         self.expect(")").map(|token| token.span)
     }
 
-    /// Complains of a second value where an operator should be.
+    /// Reports a second value in place of an operator.
     pub(super) fn behind_value(&mut self) -> ParseResult<()> {
         let (token, before) = (self.token(), self.before());
-        let value = |kind| matches!(kind, TokenKind::Str | TokenKind::Word | TokenKind::Sign(")"));
+        let value =
+            |kind| matches!(kind, TokenKind::Str | TokenKind::Identifier | TokenKind::Sign(")"));
         let joined = match token.kind {
             TokenKind::Str => true,
-            TokenKind::Word => !self.begins_line(token) && before.kind == TokenKind::Str,
+            TokenKind::Identifier => !self.begins_line(token) && before.kind == TokenKind::Str,
             _ => false,
         };
         if !joined || !value(before.kind) {
             return Ok(());
         }
-        let word = token.kind == TokenKind::Word && matches!(self.text(token), "and" | "or");
+        let word = token.kind == TokenKind::Identifier && matches!(self.text(token), "and" | "or");
         if word {
             return Err(self.unexpected("an operator"));
         }
@@ -272,14 +274,14 @@ fn binary(left: Expr, op: BinaryOp, op_span: SourceSpan, right: Expr) -> Expr {
     Expr { kind: ExprKind::Binary { left, op, op_span, right }, span }
 }
 
-/// An operand with the sign before it.
+/// An operand with the operator before it.
 struct Operand {
     sign: SourceSpan,
     expr: Expr,
 }
 
-/// A tree whose height is the logarithm of the number of operands. `&&` and `||` may be grouped at
-/// will: what is evaluated, and in which order, stays the same.
+/// A tree of logarithmic height. `&&` and `||` are associative, so the order of evaluation does not
+/// change.
 fn balanced(op: BinaryOp, first: Expr, mut rest: Vec<Operand>) -> Expr {
     if rest.is_empty() {
         return first;

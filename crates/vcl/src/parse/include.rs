@@ -1,17 +1,17 @@
-//! `include`: the tokens of other files in place of it, wherever it stands, even within a
-//! subroutine or a statement, as Varnish has it.
+//! `include`, replaced by the tokens of the file it names, wherever it stands, as in Varnish. A
+//! file never includes itself.
 
 use crate::input::Input;
 use crate::lex::{self, Token, TokenKind};
 use crate::report::Report;
 use crate::source::{SourceFile, SourceSpan, Sources};
 
-/// Files of one program, each counted as often as it is included.
+/// Most files of a program, each counted for every include.
 pub const MAX_FILES: usize = 1000;
-/// Bytes of all of them.
+/// Most bytes of all files of a program.
 pub const MAX_PROGRAM: usize = 32 << 20;
 
-/// The tokens of `file` and of all that it includes.
+/// Tokens of `file` and of all files that it includes.
 pub(super) fn splice(
     input: &Input<'_>,
     file: u32,
@@ -35,10 +35,10 @@ struct Splicer<'a, 'b> {
     input: &'a Input<'b>,
     sources: &'a mut Sources,
     report: &'a mut Report,
-    /// Numbers of the files that are being read, each included by the one before.
+    /// Numbers of the files that are being read, each included by the one before it.
     open: Vec<u32>,
     bytes: usize,
-    /// A limit was reached, and that has been said.
+    /// True if a limit was reached, which has been reported.
     full: bool,
     tokens: Vec<Token>,
 }
@@ -52,7 +52,7 @@ impl Splicer<'_, '_> {
         while let [token, after @ ..] = rest {
             rest = after;
             let span = token.span;
-            let is_include = token.kind == TokenKind::Word
+            let is_include = token.kind == TokenKind::Identifier
                 && &source.text[span.start as usize..span.end as usize] == b"include";
             if is_include {
                 rest = self.include(&source, span, after);
@@ -63,7 +63,7 @@ impl Splicer<'_, '_> {
         self.open.pop();
     }
 
-    /// Reads what follows the word `include`; what follows that is returned.
+    /// Parses an include behind its keyword; returns the remaining tokens.
     fn include<'t>(
         &mut self,
         source: &SourceFile,
@@ -73,7 +73,7 @@ impl Splicer<'_, '_> {
         let (glob, after) = match after {
             [plus, flag, rest @ ..]
                 if plus.kind == TokenKind::Sign("+")
-                    && flag.kind == TokenKind::Word
+                    && flag.kind == TokenKind::Identifier
                     && plus.span.end == flag.span.start =>
             {
                 let text = &source.text[flag.span.start as usize..flag.span.end as usize];
@@ -151,7 +151,7 @@ impl Splicer<'_, '_> {
         if self.open.iter().any(|file| &*self.sources.file(*file).name == name) {
             self.report
                 .error(at, format!("`{name}` includes itself"))
-                .help("a file cannot be included within itself; move what both need to a third");
+                .help("a file cannot include itself; move the common part to a third file");
             return;
         }
         self.bytes += text.len();

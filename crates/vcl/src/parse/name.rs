@@ -1,37 +1,37 @@
-//! Names: words with dots between them, and header names in quotes.
+//! Names: identifiers joined by dots, and quoted header names. Their meaning is never checked here.
 
 use super::{ParseResult, Parser, ReportedFault};
 use crate::ast::Name;
 use crate::lex::{self, TokenKind};
 use crate::source::SourceSpan;
 
-/// Messages that header names belong to.
+/// Messages with headers.
 const MESSAGES: &[&str] = &["req", "bereq", "beresp", "resp", "obj", "req_top"];
 
-/// Words that variables begin with.
+/// First parts of variables.
 const SCOPES: &[&str] = &[
     "bereq", "beresp", "client", "local", "now", "obj", "remote", "req", "req_top", "resp", "sess",
     "server", "storage",
 ];
 
-/// The functions of the language.
+/// Functions of the language.
 const FUNCTIONS: &[&str] = &["ban", "hash_data", "regsub", "regsuball", "synthetic"];
 
-/// The parts of a name as they are read.
+/// The parts of a name that were read so far.
 struct NameParts<'a> {
     words: Vec<&'a str>,
-    /// The part that stands in quotes.
+    /// Number of the quoted part.
     quoted: Option<usize>,
     span: SourceSpan,
 }
 
 impl<'a> Parser<'a> {
-    /// A name with dots or without: a variable, a function, a method.
+    /// A name, with or without dots: a variable, a function, a method.
     pub(super) fn name(&mut self) -> ParseResult<Name> {
         if self.token().kind == TokenKind::Str {
             return Err(self.quoted_name());
         }
-        let first = self.word("a name")?;
+        let first = self.identifier("a name")?;
         let mut parts = NameParts { words: vec![&first.1], quoted: None, span: first.0 };
         while self.at_sign(".") {
             self.part(&mut parts)?;
@@ -50,10 +50,10 @@ impl<'a> Parser<'a> {
         Ok(Name { text: text.into(), span: parts.span })
     }
 
-    /// The name of an own thing; that it has no dots is for the checker to say.
+    /// The name of a declaration; the checker rejects dots in it.
     pub(super) fn own_name(&mut self, of: &str) -> ParseResult<Name> {
         match self.token().kind {
-            TokenKind::Word => self.name(),
+            TokenKind::Identifier => self.name(),
             TokenKind::Str => Err(self.quoted_name()),
             _ => Err(self.unexpected(&format!("the name of {of}"))),
         }
@@ -70,20 +70,20 @@ impl<'a> Parser<'a> {
         ReportedFault
     }
 
-    fn word(&mut self, expected: &str) -> ParseResult<(SourceSpan, &'a str)> {
-        if self.token().kind != TokenKind::Word {
+    fn identifier(&mut self, expected: &str) -> ParseResult<(SourceSpan, &'a str)> {
+        if self.token().kind != TokenKind::Identifier {
             return Err(self.unexpected(expected));
         }
         let token = self.bump();
         Ok((token.span, self.text(token)))
     }
 
-    /// A dot and what follows it.
+    /// A dot and the part behind it.
     fn part(&mut self, parts: &mut NameParts<'a>) -> ParseResult<()> {
         let header = parts.words.len() == 2 && parts.words[1].eq_ignore_ascii_case("http");
         let next = self.peek(1);
         match next.kind {
-            TokenKind::Word => parts.words.push(self.text(next)),
+            TokenKind::Identifier => parts.words.push(self.text(next)),
             TokenKind::Str if header => {
                 let bytes = lex::string(self.bytes(next.span));
                 if !is_field_name(bytes) {
@@ -129,7 +129,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// `req.http.a.b` without quotes is not the header `a.b`.
+    /// Rejects `req.http.a.b` without quotes: it does not mean the header `a.b`.
     fn check_header(&mut self, parts: &NameParts<'_>) -> ParseResult<()> {
         let words = &parts.words;
         let called = self.at_sign("(");
@@ -159,13 +159,13 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Returns true if `word` is one of `words`. Its case does not count, as in Varnish.
+/// Returns true if `word` is one of `words`, compared without case as in Varnish.
 fn has(words: &[&str], word: &str) -> bool {
     words.iter().any(|other| other.eq_ignore_ascii_case(word))
 }
 
-/// A name with dots. What it begins with gets small letters, and a method that is called; what is
-/// between is left as it is, such as names of headers and storages.
+/// A name with dots. Its first part, and a called method, become lower case; the parts between
+/// stay, such as names of headers and storages.
 fn dotted(words: &[&str], is_called: bool) -> String {
     if !has(SCOPES, words[0]) {
         return words.join(".");

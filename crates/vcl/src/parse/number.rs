@@ -1,4 +1,5 @@
-//! Numbers and their units. Limits are those of structured fields (RFC 8941), as in Varnish 7.
+//! Numbers and their units. Limits are those of structured fields (RFC 8941), as in Varnish 7;
+//! larger numbers are never accepted.
 
 use super::{ParseResult, Parser, ReportedFault};
 use crate::ast::{Expr, ExprKind};
@@ -9,10 +10,10 @@ const INT_DIGITS: usize = 15;
 /// Digits before and after the dot: RFC 8941, section 3.3.2.
 const REAL_DIGITS: (usize, usize) = (12, 3);
 
-/// The unit that is one of time and one of bytes.
+/// The unit that may mean minutes or megabytes.
 const MINUTE: &str = "m";
 
-/// Seconds.
+/// Seconds of each unit.
 const DURATIONS: &[(&str, f64)] = &[
     ("ms", 0.001),
     ("s", 1.0),
@@ -23,10 +24,10 @@ const DURATIONS: &[(&str, f64)] = &[
     ("y", 31_536_000.0),
 ];
 
-/// Sizes are less than this: 2^63.
+/// Upper limit of sizes, exclusive: 2^63.
 const BYTES_END: f64 = 9_223_372_036_854_775_808.0;
 
-/// Bytes. `m` alone is minutes, but where BYTES are wanted.
+/// Powers of two of each unit. `m` alone is minutes, except where BYTES are expected.
 const SIZES: &[(&str, u32)] = &[
     ("b", 0),
     ("k", 10),
@@ -41,13 +42,13 @@ const SIZES: &[(&str, u32)] = &[
 ];
 
 impl Parser<'_> {
-    /// A number, and the unit behind it if there is one.
+    /// A number with its unit.
     pub(super) fn number(&mut self) -> ParseResult<Expr> {
         let token = self.bump();
         let text = self.text(token);
         let value = self.value(token, text);
         let unit = self.token();
-        if unit.kind != TokenKind::Word || is_operator(self.text(unit)) {
+        if unit.kind != TokenKind::Identifier || is_operator(self.text(unit)) {
             let kind = match token.kind {
                 TokenKind::Int => ExprKind::Int(value as i64),
                 _ => ExprKind::Real(value),
@@ -79,7 +80,7 @@ impl Parser<'_> {
         Err(self.unknown_unit(token, unit, word))
     }
 
-    /// The value; a number with too many digits is complained of and taken as 0.
+    /// The value; too many digits are reported and count as 0.
     fn value(&mut self, token: Token, text: &str) -> f64 {
         let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
         let message = match token.kind {
@@ -105,7 +106,7 @@ impl Parser<'_> {
         let exponent = matches!(word.as_bytes(), [b'e' | b'E', rest @ ..]
             if rest.iter().all(u8::is_ascii_digit));
         let help = if number.span.end != unit.span.start && self.begins_line(unit) {
-            // The next statement: `set x = 1` has no `;`.
+            // The next statement begins here: `set x = 1` lacks its `;`.
             return self.semicolon().err().unwrap_or(ReportedFault);
         } else if exponent {
             "numbers have no exponent: write all digits".to_owned()
@@ -126,13 +127,13 @@ impl Parser<'_> {
         let span = self.bump().span;
         let colons = self.bytes(span);
         let base64 = &colons[1..colons.len() - 1];
-        // The lexer makes a token of it only when it can be decoded.
+        // The lexer makes a blob token only of valid base64.
         let bytes = lex::decode(base64).unwrap_or_default();
         Ok(Expr { kind: ExprKind::Blob(bytes.into()), span })
     }
 }
 
-/// Words of other languages that are taken for operators, so that advice is about these.
+/// Words of other languages that look like operators, for advice.
 fn is_operator(word: &str) -> bool {
     matches!(word, "and" | "or" | "AND" | "OR" | "eq")
 }

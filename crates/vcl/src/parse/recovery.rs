@@ -1,15 +1,16 @@
-//! Faults, and where to go on after one.
+//! Recovery after faults: their messages, and the place where parsing continues. One fault never
+//! causes a second message at its token.
 
 use super::{ParseResult, Parser, ReportedFault};
 use crate::lex::{Token, TokenKind};
 use crate::report::Finding;
 use crate::source::SourceSpan;
 
-/// Words that begin a statement.
+/// Keywords of statements.
 const STATEMENTS: &[&str] = &["set", "unset", "call", "return", "if", "new"];
 
 impl Parser<'_> {
-    /// A fault at this token; `None` if it or the one before has been complained about.
+    /// A new error at the current token; `None` if this token or the one before has been reported.
     pub(super) fn fault(&mut self, message: &str) -> Option<&mut Finding> {
         let token = self.token();
         if token.kind == TokenKind::Bad || self.before().kind == TokenKind::Bad {
@@ -18,7 +19,7 @@ impl Parser<'_> {
         Some(self.report.error(token.span, message))
     }
 
-    /// The fault that [`Self::unexpected`] has just reported.
+    /// The error that [`Self::unexpected`] has just reported.
     pub(super) fn last_fault(&mut self) -> Option<&mut Finding> {
         if self.token().kind == TokenKind::Bad || self.before().kind == TokenKind::Bad {
             return None;
@@ -26,7 +27,7 @@ impl Parser<'_> {
         self.report.last()
     }
 
-    /// Something else stands here than `expected`.
+    /// Reports the current token where `expected` should stand.
     pub(super) fn unexpected(&mut self, expected: &str) -> ReportedFault {
         let found = self.shown(self.token());
         let help = self.advice();
@@ -46,12 +47,12 @@ impl Parser<'_> {
             TokenKind::End => "the end of the file".to_owned(),
             TokenKind::Str if text.len() > 30 || text.contains('\n') => "a string".to_owned(),
             TokenKind::Str => format!("the string {text}"),
-            _ if text.len() > 60 => "a long word".to_owned(),
+            _ if text.len() > 60 => "a long name".to_owned(),
             _ => format!("`{text}`"),
         }
     }
 
-    /// Advice about a word or sign that is right in other languages but not in VCL.
+    /// Advice on a word or sign of other languages.
     fn advice(&self) -> Option<&'static str> {
         let token = self.token();
         let next = self.peek(1);
@@ -79,8 +80,8 @@ impl Parser<'_> {
             }
             (TokenKind::Sign("++"), _) => "`+= 1` adds one; `+` joins strings",
             (TokenKind::Sign("--"), _) => "`-= 1` takes one away; `- -1` needs a space",
-            (TokenKind::Word, _) if self.text(self.before()) == "not" => "`!` is \"not\"",
-            (TokenKind::Word, _) => match self.text(token) {
+            (TokenKind::Identifier, _) if self.text(self.before()) == "not" => "`!` is \"not\"",
+            (TokenKind::Identifier, _) => match self.text(token) {
                 "and" | "AND" => "`&&` is \"and\"",
                 "or" | "OR" => "`||` is \"or\"",
                 "not" | "NOT" => "`!` is \"not\"",
@@ -91,21 +92,21 @@ impl Parser<'_> {
         })
     }
 
-    /// Returns true if the word before this token is the target of a `set`.
+    /// Returns true if the token before is the target of a `set`.
     fn before_is_target(&self) -> bool {
         let mut at = self.at;
         while at > 0 {
             at -= 1;
             match self.tokens[at].kind {
-                TokenKind::Word if self.text(self.tokens[at]) == "set" => return true,
-                TokenKind::Word | TokenKind::Sign(".") => {}
+                TokenKind::Identifier if self.text(self.tokens[at]) == "set" => return true,
+                TokenKind::Identifier | TokenKind::Sign(".") => {}
                 _ => return false,
             }
         }
         false
     }
 
-    /// `;` after a statement, or something that shows that it was forgotten.
+    /// Expects `;` after a statement, or reports that it is missing.
     pub(super) fn semicolon(&mut self) -> ParseResult<()> {
         if self.take(";").is_some() {
             return Ok(());
@@ -115,7 +116,7 @@ impl Parser<'_> {
             return Err(ReportedFault);
         }
         let ends = matches!(token.kind, TokenKind::End | TokenKind::Sign("}"));
-        if (token.kind == TokenKind::Word && self.begins_line(token)) || ends {
+        if (token.kind == TokenKind::Identifier && self.begins_line(token)) || ends {
             let end = SourceSpan { start: before.span.end, ..before.span };
             self.report.error(end, "a `;` is missing").expected("`;`");
             return Ok(());
@@ -130,7 +131,7 @@ impl Parser<'_> {
         text.iter().rev().find(|b| !blank(b)).is_none_or(|b| *b == b'\n')
     }
 
-    /// Blanks before the first thing of the line that `span` begins in.
+    /// Number of blanks at the beginning of the line in which `span` begins.
     pub(super) fn indent(&self, span: SourceSpan) -> usize {
         let text = &self.sources.file(span.file).text;
         let before = &text[..span.start as usize];
@@ -138,23 +139,26 @@ impl Parser<'_> {
         text[line..].iter().take_while(|b| matches!(b, b' ' | b'\t')).count()
     }
 
-    /// Returns true if a declaration begins here. In the place of a statement, it shows that a `}`
-    /// is missing.
+    /// Returns true if a declaration begins here. In place of a statement it means that a `}` is
+    /// missing.
     pub(super) fn at_declaration(&self) -> bool {
-        if self.token().kind != TokenKind::Word || self.peek(1).kind != TokenKind::Word {
+        if self.token().kind != TokenKind::Identifier || self.peek(1).kind != TokenKind::Identifier
+        {
             return false;
         }
         let body = match (self.text(self.token()), self.peek(2).kind) {
             ("sub" | "probe" | "backend" | "acl", TokenKind::Sign("{")) => true,
             ("acl", TokenKind::Sign("+" | "-")) => true,
-            ("backend", TokenKind::Word) => matches!(self.text(self.peek(2)), "none" | "None"),
+            ("backend", TokenKind::Identifier) => {
+                matches!(self.text(self.peek(2)), "none" | "None")
+            }
             _ => false,
         };
         body && self.begins_line(self.token())
     }
 
-    /// Leaves a statement that began at token `start`: goes on after its `;`, before the `}` around
-    /// it, or before a statement or declaration that begins a line.
+    /// Skips the rest of a statement that began at token `start`: continues after its `;`, before
+    /// the enclosing `}`, or before a statement or declaration at a line's beginning.
     pub(super) fn leave_statement(&mut self, start: usize) {
         let mut depth = 0_u32;
         if self.at == start {
@@ -177,8 +181,8 @@ impl Parser<'_> {
                         return;
                     }
                 }
-                TokenKind::Word if self.at_declaration() => return,
-                TokenKind::Word
+                TokenKind::Identifier if self.at_declaration() => return,
+                TokenKind::Identifier
                     if depth == 0
                         && STATEMENTS.contains(&self.text(token))
                         && self.begins_line(token) =>
@@ -191,8 +195,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Leaves a declaration that began at token `start`: goes on after its `;` or `}`, or before
-    /// one that begins a line.
+    /// Skips the rest of a declaration that began at token `start`: continues after its `;` or `}`,
+    /// or before a declaration at a line's beginning.
     pub(super) fn leave_declaration(&mut self, start: usize) {
         let mut depth = 0_u32;
         while !self.at_end() {
@@ -209,7 +213,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Goes to the `{` that follows a condition, before the end of the statement.
+    /// Skips to the `{` behind a condition. Returns false at the statement's end.
     pub(super) fn leave_condition(&mut self) -> bool {
         while !self.at_end() && !self.at_declaration() {
             match self.token().kind {

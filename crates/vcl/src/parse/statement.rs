@@ -1,4 +1,4 @@
-//! Statements: what stands in the braces of a subroutine.
+//! Statements within the braces of a subroutine: their grammar only.
 
 use super::{ParseResult, Parser, ReportedFault};
 use crate::ast::{
@@ -6,7 +6,7 @@ use crate::ast::{
 };
 use crate::lex::{Token, TokenKind};
 
-/// The operators of a `set`.
+/// Operators of `set`.
 const SETTERS: &[(&str, SetOp)] = &[
     ("=", SetOp::Assign),
     ("+=", SetOp::Add),
@@ -48,7 +48,7 @@ impl Parser<'_> {
     fn notice_close(&mut self, open: Token, close: Token) {
         let apart = open.span.file == close.span.file && self.begins_line(close);
         if self.depth <= 1 {
-            // A subroutine ends at the margin: what came before was right after all.
+            // A subroutine that ends at the margin shows that its braces match.
             if !self.begins_line(close) || self.indent(close.span) == self.indent(open.span) {
                 self.odd_close = None;
             }
@@ -60,7 +60,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A statement with its `;`. `None` if it was nothing, and that has been said.
+    /// A statement with its `;`. `None` after a reported fault.
     fn statement(&mut self) -> ParseResult<Option<StatementKind>> {
         let token = self.token();
         match token.kind {
@@ -82,10 +82,10 @@ impl Parser<'_> {
                 self.bump();
                 return Ok(None);
             }
-            TokenKind::Word => {}
+            TokenKind::Identifier => {}
             _ => return Err(self.unexpected("a statement or `}`")),
         }
-        // As in Varnish the case of a statement's word does not count, that of `else` does.
+        // As in Varnish, keywords of statements are compared without case, except `else`.
         let word = self.text(token);
         let lower = word.to_ascii_lowercase();
         let kind = match if lower.starts_with("els") { word } else { &*lower } {
@@ -96,14 +96,14 @@ impl Parser<'_> {
                 self.bump();
                 StatementKind::Unset(self.name()?)
             }
-            "unused" if self.peek(1).kind == TokenKind::Word => {
+            "unused" if self.peek(1).kind == TokenKind::Identifier => {
                 return self.unused().map(|name| Some(StatementKind::Unused(name)));
             }
             "call" => self.call_sub()?,
             "return" => self.returning()?,
             "new" => self.new_object()?,
             "import" | "vcl" | "sub" | "acl" | "backend" | "probe"
-                if self.peek(1).kind == TokenKind::Word =>
+                if self.peek(1).kind == TokenKind::Identifier =>
             {
                 return Err(self.misplaced());
             }
@@ -126,7 +126,7 @@ impl Parser<'_> {
         self.bump();
         let mut arms = vec![self.arm()?];
         let mut otherwise = None;
-        while !self.unclosed && self.token().kind == TokenKind::Word {
+        while !self.unclosed && self.token().kind == TokenKind::Identifier {
             match self.text(self.token()) {
                 "elsif" | "elseif" | "elif" => {
                     self.bump();
@@ -134,7 +134,7 @@ impl Parser<'_> {
                 }
                 "else" => {
                     self.bump();
-                    if self.at_word("if") {
+                    if self.at_keyword("if") {
                         self.bump();
                         arms.push(self.arm()?);
                         continue;
@@ -156,7 +156,7 @@ impl Parser<'_> {
         let start = self.token().span;
         let condition = match self.condition() {
             Ok(condition) => condition,
-            // What is in the braces has faults of its own to tell.
+            // The block may have faults of its own, which are reported too.
             Err(ReportedFault) if self.leave_condition() => {
                 let name = Name { text: "true".into(), span: start };
                 Expr { kind: ExprKind::Name(name), span: start }
@@ -179,7 +179,7 @@ impl Parser<'_> {
         Ok(condition)
     }
 
-    /// `else` that follows no `if`: its parts are read for their own faults.
+    /// An `else` without `if`: its parts are parsed for their own faults.
     fn stray_else(&mut self) -> ParseResult<Option<StatementKind>> {
         let word = self.token();
         let message = format!("`{}` follows no `if`", self.text(word));
@@ -191,7 +191,7 @@ impl Parser<'_> {
             entry.help(help);
         }
         self.bump();
-        if self.at_word("if") {
+        if self.at_keyword("if") {
             self.bump();
         }
         if self.at_sign("(") {
@@ -227,15 +227,15 @@ impl Parser<'_> {
         Ok(StatementKind::Call(name))
     }
 
-    /// `return`, and what stands in its parentheses.
+    /// `return` with its parentheses.
     fn returning(&mut self) -> ParseResult<StatementKind> {
         self.bump();
         if self.at_sign(";") {
             return Ok(StatementKind::Return(None));
         }
-        if self.token().kind == TokenKind::Word && !self.begins_line(self.token()) {
+        if self.token().kind == TokenKind::Identifier && !self.begins_line(self.token()) {
             let help = format!("`return ({});`", self.text(self.token()));
-            if let Some(entry) = self.fault("what is returned stands in parentheses") {
+            if let Some(entry) = self.fault("the action of a `return` stands in parentheses") {
                 entry.help(help);
             }
             return Err(ReportedFault);
@@ -244,8 +244,8 @@ impl Parser<'_> {
             return Err(self.unexpected("`(`"));
         }
         self.bump();
-        if self.token().kind != TokenKind::Word {
-            let failed = self.unexpected("what is to be done next");
+        if self.token().kind != TokenKind::Identifier {
+            let failed = self.unexpected("an action");
             if let Some(entry) = self.last_fault() {
                 entry.help("`return (pass);`; a plain `return;` goes back to the caller");
             }
@@ -298,7 +298,7 @@ impl Parser<'_> {
         Ok(StatementKind::New { name, class, arguments })
     }
 
-    /// A call, or a word that is no statement.
+    /// A call, or an unknown statement.
     fn action(&mut self) -> ParseResult<StatementKind> {
         let name = self.name()?;
         if self.at_sign("(") {

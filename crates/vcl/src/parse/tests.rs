@@ -1,4 +1,4 @@
-//! Programs that are read, and messages about those that are not.
+//! Tests of the parser: trees of valid programs, messages about faulty ones.
 
 mod properties;
 
@@ -10,7 +10,7 @@ use crate::source::{Loader, NoFiles};
 const RULES: CompileSettings<'static> =
     CompileSettings { storages: &[], labels: &[], include_depth: 5, unused_is_error: true };
 
-/// Reads `text`; the tree and what was said.
+/// Parses `text`; returns the tree and the messages.
 fn read_with(text: &[u8], loader: &dyn Loader) -> (Option<Ast>, String) {
     let (mut sources, mut report) = (Sources::default(), Report::default());
     let input = Input { name: "test.vcl", text, loader, rules: RULES };
@@ -32,7 +32,7 @@ fn recv(statements: &str) -> String {
     format!("vcl 4.1;\nsub vcl_recv {{\n{statements}\n}}\n")
 }
 
-/// The first lines of what is said about statements: one for each fault.
+/// The first line of each message about `statements`.
 fn faults(statements: &str) -> Vec<String> {
     heads(&recv(statements))
 }
@@ -43,7 +43,7 @@ fn heads(text: &str) -> Vec<String> {
     heads.map(str::to_owned).collect()
 }
 
-/// An expression with parentheses around everything.
+/// An expression with all parentheses written out.
 fn shape(text: &str) -> String {
     let ast = right(&recv(&format!("set req.http.x = {text};")));
     let Some(Declaration::Sub { body, .. }) = ast.items.first() else { panic!("{ast:?}") };
@@ -165,7 +165,7 @@ set req.http.ok = \"1\";
             "expected `=`, found `;`",
             "a `;` is missing",
             "subroutines take no arguments",
-            "what is returned stands in parentheses",
+            "the action of a `return` stands in parentheses",
             "single quotes make no string",
             "`@` means nothing in VCL",
             "`else` follows no `if`",
@@ -309,7 +309,7 @@ fn faults_of_includes_say_from_where() {
     assert!(said("vcl 4.0; include \"high\";").contains("VCL 4.1 in a program of VCL 4.0"));
 }
 
-/// Every file includes one that is called otherwise.
+/// A loader whose files each include a new one.
 struct Endless;
 
 impl Loader for Endless {
@@ -322,7 +322,7 @@ impl Loader for Endless {
     }
 }
 
-/// Every file has more than fits.
+/// A loader whose files are too large.
 struct Large;
 
 impl Loader for Large {

@@ -1,7 +1,5 @@
-//! PCRE2, with room of its own for each thread that matches.
-//!
-//! Its crate lends that room from one pool, which threads wait for each other at, and gives whoever
-//! asks for groups new room each time.
+//! PCRE2 with a match buffer of its own for each thread: its crate uses one pool, on which threads
+//! wait for each other. A match never exceeds its limits.
 
 use std::cell::{RefCell, RefMut};
 use std::fmt;
@@ -10,12 +8,12 @@ use pcre2::Error;
 use pcre2::bytes::{CaptureLocations, Regex, RegexBuilder};
 use thread_local::ThreadLocal;
 
-/// Bounds on the work of PCRE2 for one match: Varnish's parameters.
+/// Limits of one match: Varnish's parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// `pcre2_match_limit`: calls of its internal matching function.
+    /// `pcre2_match_limit`: calls of PCRE2's internal match function.
     pub matches: u32,
-    /// `pcre2_depth_limit`: backtracking points within each other.
+    /// `pcre2_depth_limit`: nested backtracking points.
     pub depth: u32,
 }
 
@@ -25,12 +23,12 @@ impl Default for Limits {
     }
 }
 
-/// The reason why a text is no pattern.
+/// Error of a malformed pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PatternError {
-    /// The byte of the pattern where it goes wrong.
+    /// Byte offset of the fault.
     pub at: usize,
-    /// The fault, in words.
+    /// The fault as text.
     pub message: String,
 }
 
@@ -40,36 +38,36 @@ impl fmt::Display for PatternError {
     }
 }
 
-/// A pattern.
+/// A compiled pattern.
 #[derive(Debug)]
 pub(super) struct BacktrackingRegex {
     regex: Regex,
-    /// Boxed: it has a place for every thread there may ever be.
+    /// Boxed: it has an entry for each thread.
     rooms: Box<ThreadLocal<RefCell<CaptureLocations>>>,
 }
 
-/// Room for one match and its groups.
+/// Buffer for one match with its groups.
 pub(super) type CaptureBuffer<'r> = RefMut<'r, CaptureLocations>;
 
 impl BacktrackingRegex {
-    /// Compiles `pattern`, under a PCRE2 `option` such as `(*NOTEMPTY)` or none.
+    /// Compiles `pattern` under a PCRE2 `option` such as `(*NOTEMPTY)`, or none.
     pub(super) fn new(option: &str, pattern: &str, limits: Limits) -> Result<Self, PatternError> {
         let Limits { matches, depth } = limits;
         let head = format!("(*LIMIT_MATCH={matches})(*LIMIT_DEPTH={depth}){option}");
         let built = RegexBuilder::new().jit_if_available(true).build(&format!("{head}{pattern}"));
         let regex = built.map_err(|e| PatternError {
             at: e.offset().unwrap_or(0).saturating_sub(head.len()).min(pattern.len()),
-            message: words(&e),
+            message: message(&e),
         })?;
         Ok(Self { regex, rooms: Box::default() })
     }
 
-    /// Returns true if the pattern matches somewhere in `subject`.
+    /// Returns true if the pattern matches anywhere in `subject`.
     pub(super) fn is_match(&self, subject: &[u8]) -> Result<bool, Error> {
         self.find(&mut self.room(), subject, 0)
     }
 
-    /// Returns true if there is a match at or after byte `at`. The match is then in `room`.
+    /// Returns true if there is a match at or after byte `at`; the match is then in `room`.
     pub(super) fn find(
         &self,
         room: &mut CaptureBuffer<'_>,
@@ -79,14 +77,14 @@ impl BacktrackingRegex {
         Ok(self.regex.captures_read_at(room, subject, at)?.is_some())
     }
 
-    /// This thread's room. There is one: whoever has it gives it back before the next asks.
+    /// The buffer of this thread, which must be returned before the next call.
     pub(super) fn room(&self) -> CaptureBuffer<'_> {
         self.rooms.get_or(|| RefCell::new(self.regex.capture_locations())).borrow_mut()
     }
 }
 
-/// The words of PCRE2, without those that its crate puts before them.
-pub(super) fn words(error: &Error) -> String {
+/// PCRE2's message, without its crate's prefix.
+pub(super) fn message(error: &Error) -> String {
     let text = error.to_string();
     text.rsplit_once(": ").map_or(text.as_str(), |(_, words)| words).to_string()
 }

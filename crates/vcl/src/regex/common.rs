@@ -1,28 +1,28 @@
-//! The patterns that both engines read in the same way: a subset on the safe side, found by
-//! reading them once.
+//! Patterns that both engines read alike: a safe subset, recognised in one pass. A pattern in doubt
+//! is never in the subset.
 
 use regex_syntax::hir::{Hir, HirKind};
 
 /// Facts about a pattern of the subset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PatternFacts {
-    /// It has a `$`, which to PCRE2 also means the place before a newline at the end.
+    /// True with a `$`, which in PCRE2 also matches before a final newline.
     pub has_dollar: bool,
-    /// The fewest bytes that it matches.
+    /// Least number of bytes of a match.
     pub bytes_min: usize,
-    /// A byte without which it matches nothing, and which most subjects lack.
+    /// A byte that every match contains and most subjects lack.
     pub needs: Option<u8>,
 }
 
 impl PatternFacts {
-    /// Returns true if it is clear without a search that `subject` has no match.
+    /// Returns true if `subject` cannot match, without a search.
     pub(super) fn rule_out(&self, subject: &[u8]) -> bool {
         subject.len() < self.bytes_min
             || self.needs.is_some_and(|byte| memchr::memchr(byte, subject).is_none())
     }
 }
 
-/// The facts about `pattern`, if both engines read it in the same way.
+/// Facts about `pattern`; `None` if it is outside of the subset.
 pub(super) fn facts(pattern: &str) -> Option<PatternFacts> {
     if !pattern.is_ascii() || pattern.contains('\0') {
         return None;
@@ -39,8 +39,8 @@ pub(super) fn facts(pattern: &str) -> Option<PatternFacts> {
     })
 }
 
-/// Of the bytes that every match has, one that is worth a look: letters, digits and slashes are
-/// nearly everywhere, and a pattern that is nothing but a literal is sought as fast.
+/// A byte of all matches that is worth a search: letters, digits and slashes are too common, and a
+/// plain literal is searched as fast.
 fn needs(hir: &Hir) -> Option<u8> {
     let is_rare = |byte: &u8| byte.is_ascii_punctuation() && *byte != b'/';
     if matches!(hir.kind(), HirKind::Literal(_)) {
@@ -49,7 +49,7 @@ fn needs(hir: &Hir) -> Option<u8> {
     bytes_of_all(hir).into_iter().find(is_rare)
 }
 
-/// Bytes that every match has.
+/// Bytes that every match contains.
 fn bytes_of_all(hir: &Hir) -> Vec<u8> {
     match hir.kind() {
         HirKind::Literal(literal) => literal.0.to_vec(),
@@ -70,8 +70,8 @@ fn bytes_of_all(hir: &Hir) -> Vec<u8> {
     }
 }
 
-/// Returns true if no repetition repeats something that can match nothing. The engines end such
-/// loops in different ways.
+/// Returns true if no repetition has an element that may match nothing: the engines end such loops
+/// differently.
 fn repeats_something(hir: &Hir) -> bool {
     match hir.kind() {
         HirKind::Repetition(repetition) => {
@@ -84,7 +84,7 @@ fn repeats_something(hir: &Hir) -> bool {
     }
 }
 
-/// The kind of element before the place that is read.
+/// Kind of the element before the current position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PrecedingElement {
     /// Nothing that could be repeated.
@@ -108,7 +108,7 @@ impl PatternReader<'_> {
         Some(*byte)
     }
 
-    /// Reads all; `None` where the pattern leaves the subset.
+    /// Reads the pattern; `None` if it leaves the subset.
     fn read(&mut self) -> Option<()> {
         while let Some(byte) = self.next() {
             self.before = match byte {
@@ -132,7 +132,7 @@ impl PatternReader<'_> {
         Some(())
     }
 
-    /// Reads the end of a quantifier. `None` if the quantifier repeats nothing, or is possessive.
+    /// Reads the end of a quantifier. `None` if it repeats nothing, or is possessive.
     fn quantifier(&mut self) -> Option<PrecedingElement> {
         if self.before != PrecedingElement::Item {
             return None;
@@ -154,7 +154,7 @@ impl PatternReader<'_> {
         (is_number(min) && (max.is_empty() || is_number(max))).then_some(())
     }
 
-    /// After a backslash, outside of classes.
+    /// Reads an escape outside of classes.
     fn escape(&mut self) -> Option<PrecedingElement> {
         match self.next()? {
             b'd' | b'D' | b'w' | b'W' | b's' | b'S' | b't' | b'n' | b'r' | b'f' => {
@@ -168,7 +168,7 @@ impl PatternReader<'_> {
         }
     }
 
-    /// After `(`: a group that captures, or `?`, flags among `i`, `s` and `-`, then `:` or `)`.
+    /// Reads behind `(`: a capturing group, or `?`, flags among `i`, `s` and `-`, then `:` or `)`.
     fn open(&mut self) -> Option<PrecedingElement> {
         match self.rest {
             [b'?', rest @ ..] => {
@@ -182,12 +182,12 @@ impl PatternReader<'_> {
         Some(PrecedingElement::Nothing)
     }
 
-    /// After `[`, up to its end.
+    /// Reads a class behind `[`.
     fn class(&mut self) -> Option<PrecedingElement> {
         if self.rest.first() == Some(&b'^') {
             self.rest = &self.rest[1..];
         }
-        // A bracket that comes first ends nothing; who needs that has PCRE2.
+        // A bracket directly behind `[` is a member; such patterns go to PCRE2.
         if self.rest.first() == Some(&b']') {
             return None;
         }
@@ -200,7 +200,7 @@ impl PatternReader<'_> {
                     other if other.is_ascii_punctuation() && !matches!(other, b'<' | b'>') => {}
                     _ => return None,
                 },
-                // Operators between sets, to one of the two.
+                // Only one of the engines takes these for set operators.
                 op @ (b'&' | b'-' | b'~') if self.rest.first() == Some(&op) => return None,
                 _ => {}
             }

@@ -1,4 +1,4 @@
-//! Both engines against each other, and against what varnishd 7.1.1 replaced.
+//! Tests of both engines against each other, and against replacements of varnishd 7.1.1.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ fn regex(pattern: &str) -> Regex {
     Regex::new(pattern, Limits::default()).expect(pattern)
 }
 
-/// The same pattern without the linear engine.
+/// The pattern on PCRE2 only.
 fn by_pcre2(pattern: &str) -> Regex {
     let pcre2 = OnceLock::from(BacktrackingRegex::new("", pattern, LOOSE).expect(pattern));
     let not_empty = OnceLock::new();
@@ -33,7 +33,7 @@ fn sub(subject: &str, pattern: &str, replacement: &str, all: bool) -> String {
     out
 }
 
-/// Answers of varnishd 7.1.1.
+/// Results of varnishd 7.1.1.
 #[test]
 fn regsub_replaces_as_varnish_does() {
     for (subject, pattern, replacement, expected) in [
@@ -54,7 +54,7 @@ fn regsub_replaces_as_varnish_does() {
     }
 }
 
-/// Answers of varnishd 7.1.1.
+/// Results of varnishd 7.1.1.
 #[test]
 fn regsuball_replaces_as_varnish_does() {
     for (subject, pattern, replacement, expected) in [
@@ -174,7 +174,7 @@ fn a_limit_that_is_reached_fails_with_varnishs_words() {
     );
 }
 
-/// Patterns of pieces that mean something, most of them valid.
+/// Patterns of meaningful pieces, most of them valid.
 fn pattern() -> impl Strategy<Value = String> {
     let leaf = prop::sample::select(vec![
         "a",
@@ -245,7 +245,7 @@ fn a_byte_that_every_match_has_is_known() {
     assert_eq!(regex(r"(?i)\.CSS").is_match(b"/a.css"), Ok(true));
 }
 
-/// Patterns full of atomic groups and comments.
+/// Patterns with many atomic groups and comments.
 fn atomic() -> impl Strategy<Value = String> {
     let item = prop_oneof![
         Just("a".to_owned()),
@@ -299,7 +299,7 @@ proptest! {
         }
     }
 
-    /// Bans know one engine only; what it takes of PCRE2's atomic groups means the same there.
+    /// Bans use only the linear engine; the atomic groups that it accepts have PCRE2's meaning.
     #[test]
     fn atomic_groups_mean_the_same_to_both_engines(
         pattern in atomic(),

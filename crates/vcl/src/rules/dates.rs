@@ -1,4 +1,5 @@
-//! Dates in fields. With the feature `http_date_postel` a day may have one digit, as in Varnish.
+//! Dates in fields. With the feature `http_date_postel` a day may have one digit, as in Varnish; no
+//! other spelling is added.
 
 use std::borrow::Cow;
 
@@ -8,10 +9,10 @@ use message::{HeaderId, Request};
 use crate::params::Params;
 use crate::text::calendar;
 
-/// The word of `feature`.
+/// The flag of `feature`.
 pub const POSTEL: &str = "http_date_postel";
 
-/// Fields of requests that make conditions by a date.
+/// Request fields with a date as condition.
 const CONDITIONS: [HeaderId; 2] = [HeaderId::IfModifiedSince, HeaderId::IfRange];
 
 /// A date in seconds since 1970, read at `now_s`.
@@ -22,7 +23,7 @@ pub fn read(value: &[u8], now_s: u64, params: &Params) -> Option<u64> {
     })
 }
 
-/// `req` with the dates of its conditions as HTTP writes them.
+/// `req` with the dates of its conditions in HTTP's spelling.
 pub fn conditions<'r>(req: &'r Request, now_s: u64, params: &Params) -> Cow<'r, Request> {
     let mut req = Cow::Borrowed(req);
     for id in CONDITIONS {

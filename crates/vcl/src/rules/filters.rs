@@ -1,23 +1,23 @@
-//! Changes that a backend's body undergoes on its way into the store, as `beresp.filters` names it.
+//! Filters of a backend's body (`beresp.filters`), and the recoding that they mean. Nothing is
+//! recoded here.
 
-/// The change that a body's coding undergoes.
+/// Recoding of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recoding {
-    /// None.
+    /// Unchanged.
     None,
-    /// It is tested whether it is in gzip.
+    /// Checked to be valid gzip.
     TestGunzip,
-    /// It is decoded.
+    /// Decoded.
     Gunzip,
-    /// It is coded.
+    /// Encoded.
     Gzip,
-    /// It is decoded, and coded once more.
+    /// Decoded, and encoded again.
     Regzip,
 }
 
-/// The change that `filters` make of a body's coding. Each of them looks at Content-Encoding first,
-/// as Varnish's do: what is not in gzip is neither tested nor decoded, and what has a coding is not
-/// coded once more.
+/// The recoding that `filters` perform. As in Varnish, each filter examines Content-Encoding first:
+/// a body that is not in gzip is neither checked nor decoded, and a coded one is not encoded.
 pub fn coding_of(filters: &[u8], content_encoding: Option<&[u8]>) -> Recoding {
     let is_gzip = content_encoding.is_some_and(|coding| coding.eq_ignore_ascii_case(b"gzip"));
     let has = |name: &[u8]| has_filter(filters, name);
@@ -30,12 +30,12 @@ pub fn coding_of(filters: &[u8], content_encoding: Option<&[u8]>) -> Recoding {
     }
 }
 
-/// Returns true if `filters` read a page for its instructions.
+/// Returns true if `filters` parse a page for ESI.
 pub fn has_esi_filter(filters: &[u8]) -> bool {
     has_filter(filters, b"esi") || has_filter(filters, b"esi_gzip")
 }
 
-/// Returns true if `filters` have `name` among them.
+/// Returns true if `filters` contain `name`.
 pub fn has_filter(filters: &[u8], name: &[u8]) -> bool {
     filters.split(|b| *b == b' ').any(|word| word == name)
 }

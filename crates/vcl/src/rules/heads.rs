@@ -1,17 +1,18 @@
-//! The heads that a program sees, made of the ones that came: which fields go along from request to
-//! backend request, and from a backend's response to what is stored, as Varnish has them.
+//! Heads that a program sees: the fields of a request that a backend request inherits, and the
+//! fields of a backend's response that are stored, as in Varnish. A hop-by-hop field is never
+//! forwarded.
 
 use message::authority::parse_authority;
 use message::{Framing, HeaderBlock, HeaderId, Method, Request, Response, Status, Upgrade};
 
-/// The purpose of a request to a backend.
+/// Purpose of a backend request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// For this request alone.
+    /// A pass: for one request, not stored.
     Pass,
-    /// For the store.
+    /// A fetch whose response may be stored.
     Fetch,
-    /// For bytes both ways.
+    /// A pipe: bytes in both directions.
     Pipe,
 }
 
@@ -25,7 +26,7 @@ const HOP_BY_HOP: [HeaderId; 6] = [
     HeaderId::Upgrade,
 ];
 
-/// Fields that ask for something other than a whole fresh representation.
+/// Fields that ask for part of a representation, or make conditions.
 const OF_ONE_CLIENT: [HeaderId; 10] = [
     HeaderId::CacheControl,
     HeaderId::ContentRange,
@@ -39,12 +40,12 @@ const OF_ONE_CLIENT: [HeaderId; 10] = [
     HeaderId::Range,
 ];
 
-/// The use of a backend's response.
+/// Disposition of a backend's response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResponseDisposition {
-    /// It is the answer to a request that was passed.
+    /// The response to a passed request.
     Passed,
-    /// It was fetched for the store, and is for one request only.
+    /// Fetched to be stored, but uncacheable: for one request only.
     Uncacheable,
     /// It is stored.
     Stored,
@@ -53,9 +54,8 @@ pub enum ResponseDisposition {
 /// Fields between a proxy and its client.
 const OF_A_PROXY: [HeaderId; 2] = [HeaderId::ProxyAuthenticate, HeaderId::ProxyAuthorization];
 
-/// Makes `bereq` of the client's request; the number of the transaction is not in it yet. Fields
-/// that the client's Connection names are gone since the request arrived: what a program puts in
-/// their place goes on, as in Varnish.
+/// Turns the client's request into `bereq`, still without the transaction's number. Fields named by
+/// the client's Connection were removed on arrival; as in Varnish, a program may set them again.
 pub fn bereq(bereq: &mut Request, purpose: Purpose, gzip: bool) {
     bereq.headers.retain(|field| match purpose {
         Purpose::Pipe => !matches!(
@@ -78,30 +78,30 @@ pub fn bereq(bereq: &mut Request, purpose: Purpose, gzip: bool) {
     }
 }
 
-/// Takes out of a backend's response what is not kept with it, and not passed on.
-pub fn beresp(headers: &mut HeaderBlock, fate: ResponseDisposition) {
+/// Removes the fields of a backend's response that are neither stored nor forwarded.
+pub fn beresp(headers: &mut HeaderBlock, disposition: ResponseDisposition) {
     headers.retain(|field| {
         let dropped = HOP_BY_HOP.contains(&field.id)
             || matches!(field.id, HeaderId::Age | HeaderId::ProxyConnection)
-            || (fate != ResponseDisposition::Passed && field.id == HeaderId::AcceptRanges)
-            || (fate == ResponseDisposition::Stored && OF_A_PROXY.contains(&field.id));
+            || (disposition != ResponseDisposition::Passed && field.id == HeaderId::AcceptRanges)
+            || (disposition == ResponseDisposition::Stored && OF_A_PROXY.contains(&field.id));
         !dropped
     });
 }
 
-/// Makes the head that of a body that came in gzip, and goes to each client as it can take it.
+/// Adjusts the head for a body that is stored in gzip and sent to each client as it accepts it.
 pub fn keep_gzip(headers: &mut HeaderBlock) {
     vary_by_coding(headers);
 }
 
-/// Returns true if the body is in gzip, and a whole one.
+/// Returns true if the body is complete and in gzip.
 pub fn is_gzip(response: &Response) -> bool {
     let coding = response.headers.value(HeaderId::ContentEncoding);
     response.status != Status::PARTIAL_CONTENT
         && coding.is_some_and(|coding| coding.eq_ignore_ascii_case(b"gzip"))
 }
 
-/// Makes the head that of the body in gzip.
+/// Adjusts the head for a body that is encoded in gzip.
 pub fn gzip(headers: &mut HeaderBlock) {
     headers.remove(HeaderId::ContentLength);
     headers.set(HeaderId::ContentEncoding, b"gzip");
@@ -109,14 +109,14 @@ pub fn gzip(headers: &mut HeaderBlock) {
     vary_by_coding(headers);
 }
 
-/// Makes the head of a body in gzip that of the body without it.
+/// Adjusts the head for a body that is decoded from gzip.
 pub fn gunzip(headers: &mut HeaderBlock) {
     headers.remove(HeaderId::ContentLength);
     headers.remove(HeaderId::ContentEncoding);
     weaken_etag(headers);
 }
 
-/// Marks the entity tag as that of the same in another coding.
+/// Weakens the entity tag, since the coding changes.
 pub fn weaken_etag(headers: &mut HeaderBlock) {
     if let Some(etag) = headers.value(HeaderId::Etag)
         && !etag.starts_with(b"W/")
@@ -126,7 +126,7 @@ pub fn weaken_etag(headers: &mut HeaderBlock) {
     }
 }
 
-/// Says that the response depends on Accept-Encoding.
+/// Adds Accept-Encoding to Vary.
 pub fn vary_by_coding(headers: &mut HeaderBlock) {
     if !names_accept_encoding(headers) {
         let before = headers.values(HeaderId::Vary).collect::<Vec<_>>().join(&b", "[..]);
@@ -143,7 +143,7 @@ fn names_accept_encoding(headers: &HeaderBlock) -> bool {
     names.into_iter().any(|name| name.trim_ascii().eq_ignore_ascii_case(b"accept-encoding"))
 }
 
-/// Makes one line of several of the same name.
+/// Joins the lines of a field to one.
 pub fn collect(headers: &mut HeaderBlock, id: HeaderId) {
     if !headers.contains(id) || headers.values(id).nth(1).is_none() {
         return;
@@ -152,8 +152,7 @@ pub fn collect(headers: &mut HeaderBlock, id: HeaderId) {
     headers.set(id, &joined);
 }
 
-/// Makes a 304's head that of the stored response it confirms: its own fields, and of the stored
-/// ones those it does not have.
+/// Completes a 304's head with the fields of the stored response that it lacks.
 pub fn merge(confirmation: &mut HeaderBlock, stored: &HeaderBlock) {
     for id in [HeaderId::ContentEncoding, HeaderId::ContentLength] {
         confirmation.remove(id);
@@ -166,12 +165,13 @@ pub fn merge(confirmation: &mut HeaderBlock, stored: &HeaderBlock) {
     }
 }
 
-/// Returns true if the client takes gzip (`RFC2616_Req_Gzip`): it names gzip with a weight above 0.
+/// Returns true if the client accepts gzip (`RFC2616_Req_Gzip`): it names gzip with a weight above
+/// 0.
 pub fn takes_gzip(headers: &HeaderBlock) -> bool {
     [&b"gzip"[..], b"x-gzip"].iter().any(|coding| {
         let lines = headers.values(HeaderId::AcceptEncoding);
         let mut members = lines.flat_map(|line| line.split(|b| *b == b','));
-        // The first member of a name counts.
+        // The first parameter of a name counts.
         members.find_map(|member| {
             let mut parts = member.split(|b| *b == b';').map(<[u8]>::trim_ascii);
             let named = parts.next().unwrap_or_default().eq_ignore_ascii_case(coding);
@@ -180,8 +180,8 @@ pub fn takes_gzip(headers: &HeaderBlock) -> bool {
     })
 }
 
-/// Tells whether a weight is above 0; `None` for another parameter. As in Varnish what is no
-/// number is 0, and what stands behind a number does not count.
+/// Returns true for a weight above 0; `None` for another parameter. As in Varnish, a malformed
+/// number is 0, and text behind a number is ignored.
 fn weighs_something(parameter: &[u8]) -> Option<bool> {
     let value = parameter.strip_prefix(b"q")?.trim_ascii_start().strip_prefix(b"=")?;
     let whole = value.iter().position(|b| !b.is_ascii_digit()).unwrap_or(value.len());
@@ -190,8 +190,8 @@ fn weighs_something(parameter: &[u8]) -> Option<bool> {
     Some(value[..whole].iter().chain(fraction).any(|b| *b != b'0'))
 }
 
-/// Brings host and port into line with Host, which a program may have changed. One that is no host
-/// does not count: the backend's own is sent then.
+/// Derives host and port of the request from Host, which a program may have changed. An invalid
+/// Host is ignored: the backend's own is sent then.
 pub fn follow_host(request: &mut Request) {
     let mut host = std::mem::take(&mut request.host);
     let raw = request.headers.value(HeaderId::Host).unwrap_or_default();
@@ -210,7 +210,7 @@ pub fn has_body(request: &Request) -> bool {
     !matches!(request.framing, Framing::None | Framing::Length(0))
 }
 
-/// Makes fields that came from `address` what a program first sees.
+/// Prepares received fields as a program first sees them; `address` is the client's.
 pub fn prepare_received(headers: &mut HeaderBlock, address: &[u8]) {
     headers.remove(HeaderId::Expect);
     collect(headers, HeaderId::CacheControl);
@@ -224,7 +224,7 @@ pub fn prepare_received(headers: &mut HeaderBlock, address: &[u8]) {
     }
 }
 
-/// Leaves of the codings that are taken only whether gzip is one.
+/// Reduces Accept-Encoding to gzip, or removes it.
 pub fn normalize_accept_encoding(headers: &mut HeaderBlock) {
     if !headers.contains(HeaderId::AcceptEncoding) {
         return;
@@ -236,7 +236,7 @@ pub fn normalize_accept_encoding(headers: &mut HeaderBlock) {
     }
 }
 
-/// Has Host sent as the program has left it: letter case and port are not made canonical.
+/// Keeps Host as the program has left it, without canonical case and port.
 pub fn keep_host_spelling(bereq: &mut Request) {
     if !bereq.host.is_empty()
         && let Some(spelled) = bereq.headers.value(HeaderId::Host)
@@ -247,16 +247,16 @@ pub fn keep_host_spelling(bereq: &mut Request) {
     }
 }
 
-/// Returns true if a request can ask for `target` (RFC 9112 3.2): a path, an absolute URI, or `*`
-/// for OPTIONS.
+/// Returns true if `target` is a valid request target (RFC 9112 3.2): a path, an absolute URI, or
+/// `*` with OPTIONS.
 pub fn is_target(target: &[u8], method: &Method) -> bool {
     target.starts_with(b"/")
         || [&b"http://"[..], b"https://"].iter().any(|scheme| target.starts_with(scheme))
         || (target == b"*" && *method == Method::Options)
 }
 
-/// Writes what could split the request line (a program may set any `bereq.url`) in percent-coding;
-/// nothing at all becomes `/`.
+/// Percent-encodes the bytes of a `bereq.url` that would split the request line; an empty target
+/// becomes `/`.
 pub fn escape_target(target: &mut Vec<u8>) {
     if target.is_empty() {
         target.push(b'/');
@@ -290,8 +290,7 @@ mod tests {
         headers.iter().map(|f| String::from_utf8_lossy(f.name).into_owned()).collect()
     }
 
-    /// Fields of a request to the real Varnish. The tests expect the fields that it sent to its
-    /// origin.
+    /// Fields of a request to varnishd. The tests expect the fields that it sent to its origin.
     const ASKED: &[(&str, &str)] = &[
         ("Host", "x"),
         ("Via", "1.1 foo"),
@@ -379,7 +378,7 @@ mod tests {
             ("gzip;q=0.000", false),
             ("br", false),
             ("*", false),
-            // Answers of varnishd 7.1.1.
+            // Results of varnishd 7.1.1.
             ("gzip;q=-1", false),
             ("gzip;q=abc", false),
             ("gzip;q=", false),

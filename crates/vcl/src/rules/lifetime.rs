@@ -1,25 +1,25 @@
-//! Times for which an answer is good, by the rules of Varnish's `cache_rfc2616.c` as they are
-//! observed from outside: they differ from RFC 9111 where Varnish does, as programs count on that.
+//! Lifetime of a response by the observed rules of Varnish's `cache_rfc2616.c`. It deviates from
+//! RFC 9111 only where Varnish does.
 
 use super::dates::POSTEL;
 use crate::params::{Param, Params};
 use crate::text::calendar;
 use message::{HeaderBlock, HeaderId};
 
-/// The times of an answer, in seconds, as `vcl_backend_response` first sees them.
+/// TTL, grace, keep and age of a response in seconds, as `vcl_backend_response` first sees them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Lifetime {
-    /// From now.
+    /// TTL, from now.
     pub ttl: f64,
-    /// After it, in which it may answer while it is fetched anew.
+    /// Grace after the TTL.
     pub grace: f64,
-    /// After that, in which it may be confirmed.
+    /// Keep after grace.
     pub keep: f64,
-    /// The age with which the answer came.
+    /// Age of the response on arrival.
     pub age: f64,
 }
 
-/// The times of an answer of `status` that came at `now` (seconds since 1970).
+/// Lifetime of a response with `status` that arrived at `now` (seconds since 1970).
 pub fn of(status: u16, headers: &HeaderBlock, now: f64, params: &Params) -> Lifetime {
     let age = age(headers);
     let mut lifetime = Lifetime {
@@ -47,12 +47,12 @@ pub fn of(status: u16, headers: &HeaderBlock, now: f64, params: &Params) -> Life
     lifetime
 }
 
-/// Returns the age with which an answer came.
+/// Age of a response on arrival.
 pub fn age(headers: &HeaderBlock) -> f64 {
     headers.value(HeaderId::Age).map_or(0.0, seconds)
 }
 
-/// Names the field or parameter that the time of an answer of `status` is from, in words.
+/// Describes the field or parameter that determines the TTL.
 pub fn source(status: u16, headers: &HeaderBlock, now: f64, params: &Params) -> String {
     let default = match status {
         200 | 203 | 204 | 300 | 301 | 304 | 404 | 410 | 414 => "parameter `default_ttl`",
@@ -70,20 +70,20 @@ pub fn source(status: u16, headers: &HeaderBlock, now: f64, params: &Params) -> 
     }
 }
 
-/// Returns the lifetime by Expires; `None` without an Expires that is a date.
+/// TTL by Expires; `None` without a valid Expires.
 fn by_expires(headers: &HeaderBlock, now: f64, params: &Params) -> Option<f64> {
     let short_days = params.has_feature(POSTEL);
     let date = |id| headers.value(id).and_then(|value| calendar::read(value, short_days));
     let expires = date(HeaderId::Expires)?;
     Some(match date(HeaderId::Date) {
         Some(date) if expires < date => 0.0,
-        // The origin's clock is near enough to ours, or unknown: ours counts.
+        // The origin's clock is close to ours or unknown: ours counts.
         Some(date) if (date - now).abs() >= params.seconds(Param::ClockSkew) => expires - date,
         _ => (expires - now).max(0.0),
     })
 }
 
-/// The value of a directive of Cache-Control, the first of that name that has one.
+/// Value of a Cache-Control directive, the first of that name with a value.
 fn directive<'h>(headers: &'h HeaderBlock, name: &[u8]) -> Option<&'h [u8]> {
     let members =
         headers.values(HeaderId::CacheControl).flat_map(|line| line.split(|b| *b == b','));
@@ -95,8 +95,8 @@ fn directive<'h>(headers: &'h HeaderBlock, name: &[u8]) -> Option<&'h [u8]> {
     values.next()
 }
 
-/// A number of seconds; what is behind a point is left out, and what is no number is 0. More than
-/// 32 bits hold counts as so much.
+/// Parses seconds: a fraction is cut off, text that is no number is 0, and the maximum is that of
+/// 32 bits.
 fn seconds(text: &[u8]) -> f64 {
     let digits = text.iter().position(|b| !b.is_ascii_digit()).unwrap_or(text.len());
     if !matches!(text.get(digits), None | Some(b'.' | b' ' | b'\t' | b',' | b';')) {
@@ -156,8 +156,8 @@ mod tests {
         assert_eq!((old.ttl, old.age), (-80.0, 200.0));
         assert!(of_fields(500, &[]).ttl.is_sign_positive(), "a program shows it as 0.000");
         assert_eq!(of_fields(200, &[(b"Age", b"abc")]).age, 0.0);
-        let told = of_fields(200, &[(b"Cache-Control", b"stale-while-revalidate=9")]);
-        assert_eq!((told.grace, told.keep), (9.0, 0.0));
+        let lifetime = of_fields(200, &[(b"Cache-Control", b"stale-while-revalidate=9")]);
+        assert_eq!((lifetime.grace, lifetime.keep), (9.0, 0.0));
         assert_eq!(of_fields(500, &[(b"Cache-Control", b"stale-while-revalidate=9")]).grace, 10.0);
     }
 

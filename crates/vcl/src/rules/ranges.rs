@@ -1,8 +1,8 @@
-//! The Range field as Varnish reads it: one range, and anything else is not satisfiable.
+//! Range field as Varnish reads it: one range; anything else is never satisfiable.
 
 use std::ops::Range;
 
-/// The bytes that `bytes=first-last`, `bytes=first-` or `bytes=-count` means to Varnish.
+/// The bytes of `bytes=first-last`, `bytes=first-` or `bytes=-count`, in Varnish's reading.
 pub fn parse_range(wanted: &[u8], length: u64) -> Option<Range<u64>> {
     let (unit, range) = wanted.split_at_checked(6)?;
     if !unit.eq_ignore_ascii_case(b"bytes=") {

@@ -1,24 +1,25 @@
-//! Statuses and reasons of answers that programs make.
+//! Statuses of synthetic responses and their reason phrases. A status beyond three digits is never
+//! sent.
 
 use message::Status;
 
-/// The usual reason phrase of a status, as Varnish says it.
+/// Varnish's reason phrase of a status.
 pub fn usual_reason(status: Status) -> &'static [u8] {
     reason(status.code()).as_bytes()
 }
 
-/// The status that is sent of one that a program may have set beyond three digits.
+/// The status that is sent for a `code` that may exceed three digits.
 pub fn sent_status(code: u16) -> Status {
     Status::new(code % 1000).unwrap_or(Status::SERVICE_UNAVAILABLE)
 }
 
-/// Returns true if `code` is sent as a status that ends no exchange (RFC 9110 15.2): a client that
-/// gets it would wait for another, or take the connection for a tunnel.
+/// Returns true if `code` is sent as an interim status (RFC 9110 15.2): a client would wait for
+/// another response, or take the connection for a tunnel.
 pub fn is_interim(code: u16) -> bool {
     sent_status(code).code() < 200
 }
 
-/// The reason that goes with a status in Varnish, which keeps some words that RFC 9110 has changed.
+/// Varnish's reason phrase, in places older than RFC 9110's.
 pub(crate) fn reason(status: u16) -> &'static str {
     match status % 1000 {
         207 => "Multi-Status",

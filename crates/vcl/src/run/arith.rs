@@ -1,12 +1,10 @@
-//! Arithmetic on numbers, times and durations.
-//!
-//! Whole numbers that overflow and divisions by zero fail the program: what Varnish does there is
-//! undefined.
+//! Arithmetic on numbers, times and durations. An INT never wraps: overflow and division by zero
+//! fail the program, where Varnish's behaviour is undefined.
 
 use crate::failure::ProgramFailure;
 use crate::state::value::Value;
 
-/// The operator between two operands.
+/// Arithmetic operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ArithOp {
     /// `+`
@@ -22,7 +20,7 @@ pub(crate) enum ArithOp {
 }
 
 impl ArithOp {
-    /// The operator.
+    /// The operator as written.
     pub(crate) fn sign(self) -> &'static str {
         match self {
             Self::Add => "+",
@@ -55,10 +53,10 @@ impl ArithOp {
     }
 }
 
-/// The value of `left op right`, whose types the checker has allowed.
+/// Value of `left op right`, whose types the checker has permitted.
 ///
 /// # Errors
-/// A whole number does not fit into 64 bits, or the result is no number.
+/// If an INT overflows, or the result is not finite.
 pub(crate) fn calculate(op: ArithOp, left: &Value, right: &Value) -> Result<Value, ProgramFailure> {
     let made = match (left, right) {
         (Value::Int(a), Value::Int(b)) => op.whole(*a, *b).map(Value::Int),
@@ -75,9 +73,9 @@ pub(crate) fn calculate(op: ArithOp, left: &Value, right: &Value) -> Result<Valu
     })
 }
 
-/// A number of bytes, its fraction cut off as C does it.
+/// A number of bytes; the fraction is cut off as in C.
 fn bytes(n: f64) -> Option<Value> {
-    // Every i64 that matters is well within what f64 holds exactly; the bounds are powers of two.
+    // Each i64 of practical size is exact in an f64; the bounds are powers of two.
     (n.abs() < 9.0e18).then_some(Value::Bytes(n as i64))
 }
 
@@ -90,7 +88,7 @@ mod tests {
     const OPS: [ArithOp; 5] =
         [ArithOp::Add, ArithOp::Subtract, ArithOp::Multiply, ArithOp::Divide, ArithOp::Modulo];
 
-    /// The same with numbers that cannot overflow.
+    /// Model of the operator on integers that cannot overflow.
     fn model(op: ArithOp, a: i128, b: i128) -> Option<i64> {
         let wide = match op {
             ArithOp::Add => a + b,
@@ -110,7 +108,7 @@ mod tests {
         #[test]
         fn whole_numbers_are_right_or_fail(at in 0..OPS.len(), a in whole(), b in whole()) {
             let op = OPS[at];
-            // What takes a remainder of the least number by -1 is 0, which the processor refuses.
+            // The remainder of the least INT by -1 is 0, which the processor rejects.
             let least = op == ArithOp::Modulo && (a, b) == (i64::MIN, -1);
             let expected = model(op, a.into(), b.into()).filter(|_| !least);
             match calculate(op, &Value::Int(a), &Value::Int(b)) {

@@ -1,5 +1,5 @@
-//! Statements in their compiled form. They are kept small, and what is seldom run lies elsewhere:
-//! between two requests, a core forgets most of what it has read.
+//! Compiled form of statements. Statements stay small, with rare parts boxed: between two requests
+//! a core's caches lose most of it. No name is left unresolved.
 
 use crate::run::{Cond, HeaderCleanup, StringTerm, Term};
 use crate::source::StatementNumber;
@@ -8,7 +8,7 @@ use crate::sub::Action;
 use crate::vars::{VariableSetter, VariableUnsetter};
 use crate::vmod::ObjectConstructor;
 
-/// A subroutine: all that bear its name, one after the other.
+/// A subroutine: all declarations of its name, concatenated.
 #[derive(Debug)]
 pub(crate) struct Routine {
     /// Its name.
@@ -17,19 +17,19 @@ pub(crate) struct Routine {
     pub(crate) body: Box<[CompiledStatement]>,
 }
 
-/// A statement and where it stands.
+/// A statement with its number.
 #[derive(Debug)]
 pub(crate) struct CompiledStatement {
-    /// Its operation.
+    /// The operation.
     pub(crate) op: Op,
-    /// Where it stands.
+    /// Number of the statement.
     pub(crate) at: StatementNumber,
 }
 
-/// The operation of a statement.
+/// Operation of a statement.
 #[derive(Debug)]
 pub(crate) enum Op {
-    /// Some statements one after the other.
+    /// Statements in sequence.
     Block(Box<[CompiledStatement]>),
     /// The first arm whose condition holds, or else the statements at the end.
     If(Box<[Arm]>, Box<[CompiledStatement]>),
@@ -45,7 +45,7 @@ pub(crate) enum Op {
     SetBody(VariableSetter, Term),
     /// `set resp.body += ...`
     AddToBody(VclMessage, Term),
-    /// `synthetic(...)`: the same for the answer that the subroutine makes.
+    /// `synthetic(...)`: appends to the body of the synthetic response.
     Synthetic(Term),
     /// `unset variable`
     Unset(VariableUnsetter),
@@ -55,26 +55,27 @@ pub(crate) enum Op {
     Return(Verdict),
     /// `new object = ...`
     New(Box<NewStatement>),
-    /// A function called for its effect.
+    /// A function call as a statement.
     Do(Term),
     /// `hash_data(...)`
     HashData(StringTerm),
     /// `ban(...)`
     Ban(StringTerm),
-    /// A statement in which a function calls a subroutine, whose `return` ends this one, too.
+    /// A statement whose function calls a subroutine: a `return` there ends the statement's
+    /// subroutine.
     Ending(Box<Self>),
 }
 
 /// `new name = class(...)`
 #[derive(Debug)]
 pub(crate) struct NewStatement {
-    /// The object's name.
+    /// Name of the object.
     pub(crate) name: Box<str>,
-    /// Its number.
+    /// Number of the object.
     pub(crate) number: u32,
-    /// Makes it.
+    /// Constructor of the object.
     pub(crate) construct: ObjectConstructor,
-    /// The arguments, one for each parameter.
+    /// Arguments, one for each parameter.
     pub(crate) arguments: Box<[Term]>,
 }
 
@@ -83,7 +84,7 @@ pub(crate) struct NewStatement {
 pub(crate) struct Arm {
     /// The condition.
     pub(crate) condition: Cond,
-    /// The statements that run if the condition holds.
+    /// Statements of the arm.
     pub(crate) body: Box<[CompiledStatement]>,
 }
 
@@ -104,11 +105,11 @@ pub(crate) enum Verdict {
     Fail(StringTerm),
 }
 
-/// The status and reason that a verdict gives an answer.
+/// Status and reason of `synth` and `error`.
 #[derive(Debug)]
 pub(crate) struct SyntheticArguments {
     /// The status, a whole number.
     pub(crate) status: Term,
-    /// The reason; without one it is the usual one of the status.
+    /// The reason phrase; `None` for the status's usual one.
     pub(crate) reason: Option<StringTerm>,
 }

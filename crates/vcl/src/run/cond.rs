@@ -1,4 +1,4 @@
-//! Conditions while they run.
+//! Conditions, evaluated. Headers and URLs are tested in place wherever possible, without a copy.
 
 use crate::failure::ProgramFailure;
 use crate::run::{Cond, OrderingOperator, Sides, StringTerm};
@@ -22,7 +22,7 @@ impl Cond {
     /// Returns true if the condition holds.
     ///
     /// # Errors
-    /// The program failed.
+    /// The failure of the program.
     pub(crate) fn holds(&self, ctx: &mut Ctx<'_>) -> Result<bool, ProgramFailure> {
         Ok(match self {
             Self::Const(known) => *known,
@@ -63,7 +63,7 @@ impl Cond {
             }
             Self::Acl(address, acl) => match address.eval(ctx)? {
                 Value::Ip(Some(address)) => {
-                    let log = |line: &str| ctx.world.log(Tag::Acl, line.as_bytes());
+                    let log = |line: &str| ctx.environment.log(Tag::Acl, line.as_bytes());
                     ctx.instance.acl(*acl).check(address.ip(), log)
                 }
                 _ => false,
@@ -72,7 +72,7 @@ impl Cond {
     }
 }
 
-/// Both strings where they lie, if they do.
+/// Both strings, if they can be borrowed.
 fn both(
     texts: &Sides<StringTerm>,
     ctx: &mut Ctx<'_>,

@@ -1,4 +1,4 @@
-//! Statements while they run.
+//! Execution of statements within a step budget. No statement waits.
 
 use crate::failure::ProgramFailure;
 use crate::run::{
@@ -13,14 +13,14 @@ use crate::tag::Tag;
 use crate::vmod::ObjectIdentity;
 use crate::{headers, vars};
 
-/// The continuation after a statement.
+/// Control flow after a statement.
 enum Flow {
-    /// With the next one.
+    /// The next statement follows.
     Next,
-    /// With the statement after the `call`.
+    /// The statement after the `call` follows.
     Back,
-    /// Not at all: [`Task::action`](crate::state::ctx::Task) is what the subroutine returns. It is
-    /// not here, so that the result of a statement fits in registers.
+    /// The subroutine ends; [`Task::action`](crate::state::ctx::Task) is its result. The result is
+    /// not stored here, so that a statement's result fits in registers.
     Done,
 }
 
@@ -85,15 +85,15 @@ fn operation(op: &Op, ctx: &mut Ctx<'_>) -> Result<Flow, ProgramFailure> {
             let value = value.eval_for_body(ctx)?;
             set(ctx, value)?;
         }
-        Op::AddToBody(place, value) => {
+        Op::AddToBody(message, value) => {
             let value = value.eval_for_body(ctx)?;
-            vars::add_to_body(ctx, *place, value)?;
+            vars::add_to_body(ctx, *message, value)?;
         }
         Op::Synthetic(value) => {
             let value = value.eval_for_body(ctx)?;
             let is_fetch = ctx.sub == Sub::BackendError;
-            let place = if is_fetch { VclMessage::Beresp } else { VclMessage::Resp };
-            vars::add_to_body(ctx, place, value)?;
+            let message = if is_fetch { VclMessage::Beresp } else { VclMessage::Resp };
+            vars::add_to_body(ctx, message, value)?;
         }
         Op::Unset(remove) => remove(ctx),
         Op::Call(number) => return call(*number, ctx),
@@ -109,7 +109,7 @@ fn operation(op: &Op, ctx: &mut Ctx<'_>) -> Result<Flow, ProgramFailure> {
     Ok(Flow::Next)
 }
 
-/// Runs `inner`, which is seldom met, apart from the statements that make up programs.
+/// Executes `inner`, which is rare, out of line.
 #[cold]
 #[inline(never)]
 fn ending(inner: &Op, ctx: &mut Ctx<'_>) -> Result<Flow, ProgramFailure> {
@@ -119,17 +119,17 @@ fn ending(inner: &Op, ctx: &mut Ctx<'_>) -> Result<Flow, ProgramFailure> {
     }
 }
 
-/// Writes where a block of statements begins into the log.
+/// Logs the beginning of a block of statements as `VCL_trace`.
 #[cold]
 fn trace(ctx: &Ctx<'_>, first: &CompiledStatement) {
     let mut text = Vec::new();
     ctx.instance.program().write_trace(first.at, &mut text);
-    ctx.world.log(Tag::Trace, &text);
+    ctx.environment.log(Tag::Trace, &text);
 }
 
 fn hash_data(text: &StringTerm, ctx: &mut Ctx<'_>) -> Result<(), ProgramFailure> {
     let Some(key) = ctx.key.take() else { return Ok(()) };
-    // What is no string is another part than an empty one, as in Varnish; none has this byte.
+    // As in Varnish an absent string differs from an empty one in the key; no string is this byte.
     let added = text.with(ctx, |value| key.field(value.unwrap_or(b"\0")));
     ctx.key = Some(key);
     added
@@ -161,11 +161,11 @@ fn make(new: &NewStatement, ctx: &mut Ctx<'_>) -> Result<(), ProgramFailure> {
     ctx.instance.put(new.number, object)
 }
 
-/// A ban that is wrong is logged and does not end the program, as in Varnish.
+/// Makes a ban. As in Varnish, an invalid expression is logged and does not end the program.
 fn ban(ctx: &Ctx<'_>, expression: &[u8]) {
     let said = std::str::from_utf8(expression).map_err(|_| "not UTF-8".to_string());
-    if let Err(reason) = said.and_then(|expression| ctx.world.ban(expression)) {
-        ctx.world.log(Tag::Error, format!("ban(): {reason}").as_bytes());
+    if let Err(reason) = said.and_then(|expression| ctx.environment.ban(expression)) {
+        ctx.environment.log(Tag::Error, format!("ban(): {reason}").as_bytes());
     }
 }
 
@@ -195,7 +195,7 @@ fn say(saying: &SyntheticArguments, ctx: &mut Ctx<'_>) -> Result<SyntheticStatus
     };
     let valid = u16::try_from(status).ok().filter(|_| is_status(status));
     let Some(status) = valid else {
-        return Err(ProgramFailure::new(format!("no answer can have the status {status}")));
+        return Err(ProgramFailure::new(format!("no response can have the status {status}")));
     };
     let reason = match &saying.reason {
         Some(text) => text.bytes(ctx)?.map(|bytes| Box::<[u8]>::from(bytes.as_ref())),
@@ -207,8 +207,8 @@ fn say(saying: &SyntheticArguments, ctx: &mut Ctx<'_>) -> Result<SyntheticStatus
     Ok(SyntheticStatus { status, reason })
 }
 
-/// Returns true if a response can have this status: 100 to 65535. Its last three digits are sent,
-/// and must make 100 or more.
+/// Returns true for a status that a response may have: 100 to 65535, where the last three digits,
+/// which are sent, must be at least 100.
 pub(crate) fn is_status(status: i64) -> bool {
     (100..=65535).contains(&status) && status % 1000 >= 100
 }

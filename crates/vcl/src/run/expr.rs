@@ -1,4 +1,5 @@
-//! Expressions in their compiled form.
+//! Compiled form of expressions. Types are checked and constants folded; no name is left
+//! unresolved.
 
 use std::sync::Arc;
 
@@ -14,25 +15,25 @@ use crate::vmod::{Call, MethodCall};
 /// An expression.
 #[derive(Debug)]
 pub(crate) enum Term {
-    /// Always the same.
+    /// A constant.
     Const(Value),
     /// A variable.
     Var(VariableGetter),
     /// A string.
     Text(Box<StringTerm>),
-    /// A truth.
+    /// A BOOL.
     Cond(Box<Cond>),
-    /// Two numbers and what is between them.
+    /// An arithmetic operation.
     Arith(Box<Arith>),
-    /// A function of a module.
+    /// A call of a VMOD's function.
     Call(Box<FunctionInvocation>),
-    /// A method of an object.
+    /// A call of a method of an object.
     Method(Box<MethodInvocation>),
-    /// A backend of the program, by number.
+    /// A backend, by number.
     Backend(u32),
-    /// The backend a program begins with: `default`.
+    /// The default backend.
     DefaultBackend,
-    /// The backend that a director would choose now: `.resolve()`.
+    /// The backend that a director selects now: `.resolve()`.
     Resolve(Box<Self>),
     /// A fact about a storage.
     Storage(StorageFact, Arc<str>),
@@ -43,9 +44,9 @@ pub(crate) enum Term {
 pub(crate) struct FunctionInvocation {
     /// The function.
     pub(crate) call: Call,
-    /// Where it works.
+    /// Subroutines in which the function may be called.
     pub(crate) from: Subs,
-    /// One for each parameter.
+    /// Arguments, one for each parameter.
     pub(crate) arguments: Box<[Term]>,
 }
 
@@ -54,23 +55,23 @@ pub(crate) struct FunctionInvocation {
 pub(crate) struct MethodInvocation {
     /// The method.
     pub(crate) call: MethodCall,
-    /// Where it works.
+    /// Subroutines in which the method may be called.
     pub(crate) from: Subs,
-    /// The object, by number.
+    /// Number of the object.
     pub(crate) object: u32,
-    /// One for each parameter.
+    /// Arguments, one for each parameter.
     pub(crate) arguments: Box<[Term]>,
 }
 
-/// An expression whose value is true or false.
+/// An expression of type BOOL.
 #[derive(Debug)]
 pub(crate) enum Cond {
-    /// Always the same.
+    /// A constant.
     Const(bool),
-    /// A value that is true as `if` sees it: a `BOOL`, an `INT` other than 0, a `DURATION` of more
-    /// than nothing, a backend that is one.
+    /// The truth of a value: a `BOOL`, an `INT` other than 0, a `DURATION` above 0, a backend other
+    /// than none.
     Value(Term),
-    /// There is a string, even an empty one.
+    /// True for a string that is present, even if empty.
     Is(StringTerm),
     /// `!`
     Not(Box<Self>),
@@ -78,30 +79,30 @@ pub(crate) enum Cond {
     All(Box<[Self]>),
     /// `||`
     Any(Box<[Self]>),
-    /// `~` with a pattern. What is no string is matched as an empty one.
+    /// `~` with a pattern. An absent string matches like an empty one.
     Match(StringTerm, Arc<Regex>),
-    /// `==` of strings. A value that is no string equals nothing, not even another such value.
+    /// `==` of strings. An absent string equals nothing, not even another absent string.
     Same(Box<Sides<StringTerm>>),
-    /// Strings in order, byte by byte. What is no string is greater than any, and any than it.
+    /// Order of strings by bytes. An absent string is greater than any string, in either direction.
     TextOrder(OrderingOperator, Box<Sides<StringTerm>>),
-    /// `==` of whatever else.
+    /// `==` of other types.
     Equal(Box<Sides<Term>>),
-    /// Numbers in order.
+    /// Order of numbers.
     Order(OrderingOperator, Box<Sides<Term>>),
     /// `~` with an ACL.
     Acl(Term, u32),
 }
 
-/// Both sides of a comparison.
+/// Operands of a comparison.
 #[derive(Debug)]
 pub(crate) struct Sides<T> {
-    /// Before the sign.
+    /// The left operand.
     pub(crate) left: T,
-    /// Behind it.
+    /// The right operand.
     pub(crate) right: T,
 }
 
-/// The comparisons of what has an order.
+/// Operators between ordered values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OrderingOperator {
     /// `<`
@@ -114,17 +115,16 @@ pub(crate) enum OrderingOperator {
     GreaterEqual,
 }
 
-/// An expression whose value is a string. A header that is not there gives no string, which is
-/// empty where it is put together with others.
+/// An expression of type STRING. An absent header is no string; in a concatenation it is empty.
 #[derive(Debug)]
 pub(crate) enum StringTerm {
-    /// Always the same.
+    /// A constant.
     Const(Bytes),
     /// The value of a header.
     Header(Header),
-    /// A string that lies in a message.
+    /// A string borrowed from a message.
     Borrowed(StringGetter),
-    /// One behind the other.
+    /// Concatenation.
     Join(Vec<Self>),
     /// `regsub(...)`, `regsuball(...)`
     Regsub(Box<Regsub>),
@@ -132,7 +132,7 @@ pub(crate) enum StringTerm {
     Lower(Box<Self>),
     /// `.upper()`
     Upper(Box<Self>),
-    /// Any other value, as a string.
+    /// A value of another type, converted.
     Shown(Box<Term>),
     /// The string, or `(null)` if it is absent.
     OrNull(Box<Self>),
@@ -144,11 +144,11 @@ pub(crate) struct Regsub {
     pub(crate) subject: StringTerm,
     pub(crate) regex: Arc<Regex>,
     pub(crate) replacement: StringTerm,
-    /// `regsuball`
+    /// True for `regsuball`.
     pub(crate) all: bool,
 }
 
-/// Two operands and what is between them.
+/// An arithmetic operation with its operands.
 #[derive(Debug)]
 pub(crate) struct Arith {
     pub(crate) op: ArithOp,

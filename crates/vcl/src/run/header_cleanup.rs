@@ -1,8 +1,7 @@
-//! A header that is cleaned with one pattern after the other, as templates do with cookies:
-//! `set req.http.Cookie = regsuball(req.http.Cookie, "...", "");` ten times over.
-//!
-//! Most of the patterns find nothing. The header is looked up once for all of them, and written
-//! once, if at all; what can be seen of it is what the statements one by one would do.
+//! Cleanup of one header by several patterns in a row, as in templates for cookies: `set
+//! req.http.Cookie = regsuball(req.http.Cookie, "...", "");`, repeated. The header is looked up
+//! once and written at most once, since most patterns do not match. The result never differs from
+//! that of the single statements.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,28 +16,27 @@ use crate::source::StatementNumber;
 use crate::state::ctx::Ctx;
 use crate::state::value::Header;
 
-/// Statements in a row; each sets the header to a `regsub` or `regsuball`
-/// of itself.
+/// Consecutive statements that each set the header to a `regsub` or `regsuball` of itself.
 #[derive(Debug)]
 pub(crate) struct HeaderCleanup {
     header: Header,
     patterns: Vec<CleanupPattern>,
-    /// The fewest bytes in which one of the patterns finds something.
+    /// Least number of bytes that one of the patterns matches.
     bytes_min: usize,
 }
 
-/// The pattern of one of the statements, and its replacement.
+/// Pattern and replacement of one statement.
 #[derive(Debug)]
 struct CleanupPattern {
     regex: Arc<Regex>,
     replacement: Bytes,
     all: bool,
-    /// The statement's place.
+    /// Number of the statement.
     at: StatementNumber,
 }
 
 impl HeaderCleanup {
-    /// The statement `set header = text` at `at`, if it is one of these.
+    /// The cleanup of the statement `set header = text` at `at`, if it has this form.
     pub(crate) fn of(header: &Header, text: &StringTerm, at: StatementNumber) -> Option<Self> {
         let StringTerm::Regsub(regsub) = text else { return None };
         let (StringTerm::Header(subject), StringTerm::Const(replacement)) =
@@ -55,8 +53,8 @@ impl HeaderCleanup {
         Some(Self { header: header.clone(), patterns, bytes_min })
     }
 
-    /// Takes over the statements of `other`, which follow, if they write the same header in the
-    /// same spelling; none is left of it then.
+    /// Appends the statements of `other`, which follow, if both write the header in one spelling;
+    /// returns `other` otherwise.
     pub(crate) fn join(&mut self, other: Self) -> Option<Self> {
         if self.header != other.header {
             return Some(other);
@@ -66,16 +64,16 @@ impl HeaderCleanup {
         None
     }
 
-    /// Runs the statements.
+    /// Executes the statements.
     pub(super) fn run(&self, ctx: &mut Ctx<'_>) -> Result<(), ProgramFailure> {
-        // Who runs statements has taken the step of one.
+        // The caller has taken the step of the first statement.
         for _ in 1..self.patterns.len() {
             ctx.step()?;
         }
         match self.cleaned(ctx) {
             Ok(Some(value)) => headers::set(ctx, &self.header, &value),
             Ok(None) if headers::replace_name_spelling(ctx, &self.header) => Ok(()),
-            // It is there now, if it was not, and is a single line.
+            // The header exists from now on, as a single line.
             Ok(None) => StringTerm::Header(self.header.clone())
                 .with_ctx(ctx, |ctx, value| headers::set(ctx, &self.header, value))?,
             Err((at, failure)) => {
@@ -85,11 +83,10 @@ impl HeaderCleanup {
         }
     }
 
-    /// Returns the new value of the header, if its value changes. An error has the place of the
-    /// statement that failed, and the failure.
+    /// The header's new value, if it changes. An error has the number of the statement that failed.
     fn cleaned(&self, ctx: &Ctx<'_>) -> Result<Option<Vec<u8>>, (StatementNumber, ProgramFailure)> {
         let mut value = Cow::Borrowed(headers::get(ctx, &self.header).unwrap_or_default());
-        // Most visitors bring no cookies.
+        // Most requests have no cookies.
         if value.len() < self.bytes_min {
             return Ok(None);
         }
@@ -120,25 +117,25 @@ mod tests {
     use crate::sub::{Action, Sub};
     use crate::testing::SubroutineFixture;
 
-    /// Returns the lines of the header after `statements`. The header begins with `lines`. An error
-    /// says why the statements failed.
+    /// The lines of the header after `statements`, beginning with `lines`; an error is the reason
+    /// of the failure.
     fn cleaned(lines: &[&str], statements: &str) -> Result<Vec<String>, String> {
         let text = format!(
             "vcl 4.1; backend b {{ .host = \"127.0.0.1\"; }}
              sub vcl_recv {{ {statements} return (hash); }}"
         );
-        let mut bench = SubroutineFixture::of(&text).unwrap_or_else(|said| panic!("{said}"));
-        bench.req.headers.remove_named(b"cookie");
-        lines.iter().for_each(|line| bench.req.headers.push_named(b"cookie", line.as_bytes()));
-        if let Action::Fail(reason) = bench.run(Sub::Recv) {
+        let mut fixture = SubroutineFixture::of(&text).unwrap_or_else(|said| panic!("{said}"));
+        fixture.req.headers.remove_named(b"cookie");
+        lines.iter().for_each(|line| fixture.req.headers.push_named(b"cookie", line.as_bytes()));
+        if let Action::Fail(reason) = fixture.run(Sub::Recv) {
             return Err(reason.into());
         }
-        let fields = bench.req.headers.iter().filter(|f| f.name.eq_ignore_ascii_case(b"cookie"));
+        let fields = fixture.req.headers.iter().filter(|f| f.name.eq_ignore_ascii_case(b"cookie"));
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         Ok(fields.map(|f| format!("{}: {}", text(f.name), text(f.value))).collect())
     }
 
-    /// `regsuball` of the header for each of the pairs, in one statement each.
+    /// One `regsuball` statement for each pair.
     fn statements(pairs: &[(&str, &str)]) -> String {
         let one = |(pattern, replacement): &(&str, &str)| {
             format!(
@@ -195,11 +192,11 @@ mod tests {
             "vcl 4.1; backend b {{ .host = \"127.0.0.1\"; }} sub vcl_recv {{ {} }}",
             statements(&[("a", "b"); 5])
         );
-        let mut bench = SubroutineFixture::of(&text).unwrap_or_else(|said| panic!("{said}"));
-        bench.task.steps = 4;
-        let Action::Fail(reason) = bench.run(Sub::Recv) else { panic!("it went on") };
+        let mut fixture = SubroutineFixture::of(&text).unwrap_or_else(|said| panic!("{said}"));
+        fixture.task.steps = 4;
+        let Action::Fail(reason) = fixture.run(Sub::Recv) else { panic!("it went on") };
         assert!(reason.contains("vcl_steps"), "{reason}");
-        let ctx = bench.ctx(Sub::Recv);
+        let ctx = fixture.ctx(Sub::Recv);
         assert_eq!(headers::get(&ctx, &Header::new(VclMessage::Req, "Cookie")), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Values as strings, exactly as Varnish writes them.
+//! String conversion of values, byte for byte as in Varnish.
 
 use crate::failure::ProgramFailure;
 use crate::state::backend::Backend;
@@ -6,11 +6,10 @@ use crate::state::ctx::Ctx;
 use crate::state::value::Value;
 use crate::{headers, text};
 
-/// Appends `value` as a string. What has none (no header of that name, no address, ...) adds
-/// nothing.
+/// Appends `value` as a string. An absent value (header, address) appends nothing.
 ///
 /// # Errors
-/// A number of more than fifteen digits.
+/// A number has more than fifteen digits.
 pub(super) fn append(
     ctx: &Ctx<'_>,
     value: &Value,
@@ -25,10 +24,10 @@ pub(super) fn append(
     }
 }
 
-/// Appends a value that says all of itself, which is any but a header, as a string.
+/// Appends a value other than a header, which needs no context.
 ///
 /// # Errors
-/// A number of more than fifteen digits.
+/// A number has more than fifteen digits.
 pub(crate) fn append_plain(value: &Value, out: &mut Vec<u8>) -> Result<(), ProgramFailure> {
     match value {
         Value::Bool(truth) => out.extend_from_slice(if *truth { b"true" } else { b"false" }),
@@ -50,8 +49,7 @@ pub(crate) fn append_plain(value: &Value, out: &mut Vec<u8>) -> Result<(), Progr
     Ok(())
 }
 
-/// Returns true if `value` is no string, such as a header that is not there. An empty string is a
-/// string.
+/// Returns true if `value` is no string, such as an absent header. An empty string is one.
 pub(super) fn is_none(ctx: &Ctx<'_>, value: &Value) -> bool {
     match value {
         Value::Header(header) => headers::get(ctx, header).is_none(),

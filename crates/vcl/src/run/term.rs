@@ -1,4 +1,4 @@
-//! Expressions of every type while they run.
+//! Terms, evaluated to values. Each call takes a step of the budget.
 
 use smallvec::SmallVec;
 
@@ -9,14 +9,14 @@ use crate::state::ctx::Ctx;
 use crate::state::value::Value;
 use crate::sub::Subs;
 
-/// Arguments. Most need no memory of their own.
+/// Arguments; most calls need no heap for them.
 type Values = SmallVec<[Value; 4]>;
 
 impl Term {
-    /// Its value.
+    /// Evaluates the term.
     ///
     /// # Errors
-    /// The program failed.
+    /// The failure of the program.
     pub(crate) fn eval(&self, ctx: &mut Ctx<'_>) -> Result<Value, ProgramFailure> {
         Ok(match self {
             Self::Const(value) => value.clone(),
@@ -51,10 +51,10 @@ impl Term {
         })
     }
 
-    /// Its value as that of a body, whose bytes are not the workspace's, as in Varnish.
+    /// Evaluates the term for a body, whose bytes the workspace is not charged for, as in Varnish.
     ///
     /// # Errors
-    /// The program failed.
+    /// The failure of the program.
     pub(super) fn eval_for_body(&self, ctx: &mut Ctx<'_>) -> Result<Value, ProgramFailure> {
         let Self::Text(text) = self else { return self.eval(ctx) };
         let mut body = Vec::new();
@@ -62,7 +62,7 @@ impl Term {
         Ok(Value::String(Some(body.into())))
     }
 
-    /// The values of arguments in their order.
+    /// Evaluates arguments in order.
     pub(super) fn eval_all(all: &[Self], ctx: &mut Ctx<'_>) -> Result<Values, ProgramFailure> {
         let mut values = Values::new();
         for argument in all {
@@ -72,8 +72,8 @@ impl Term {
     }
 }
 
-/// Charges the task for the strings and blobs that a call has made, and returns the value. What
-/// others hold as well, the call has not made.
+/// Charges the workspace for strings and blobs that a call has made, and returns the value. Shared
+/// bytes were not made by the call.
 fn made(value: Value, ctx: &Ctx<'_>) -> Result<Value, ProgramFailure> {
     match &value {
         Value::String(Some(bytes)) | Value::Blob(Some(bytes)) if bytes.is_unique() => {
@@ -84,7 +84,7 @@ fn made(value: Value, ctx: &Ctx<'_>) -> Result<Value, ProgramFailure> {
     Ok(value)
 }
 
-/// Takes a step for a call, which must be in one of the subroutines `from`.
+/// Takes a step for a call, and checks that the subroutine is one of `from`.
 fn may_call(from: Subs, ctx: &mut Ctx<'_>) -> Result<(), ProgramFailure> {
     ctx.step()?;
     if from.has(ctx.sub) {

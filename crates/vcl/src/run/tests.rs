@@ -1,21 +1,21 @@
-//! Programs from their text to what they do.
+//! Tests of programs from source text to effects.
 
 use crate::headers;
 use crate::state::value::{Header, VclMessage};
 use crate::sub::{Action, Sub, SyntheticStatus};
 use crate::testing::SubroutineFixture;
 
-/// A bench for `vcl 4.1;`, a backend `b`, some modules, and `text`.
-fn bench(text: &str) -> SubroutineFixture {
+/// A fixture of `vcl 4.1;`, a backend `b`, some VMODs, and `text`.
+fn fixture(text: &str) -> SubroutineFixture {
     let head = "vcl 4.1;\nimport std;\nbackend b { .host = \"127.0.0.1\"; }\n";
     SubroutineFixture::of(&format!("{head}{text}")).unwrap_or_else(|said| panic!("{said}"))
 }
 
-/// The header that `set req.http.R = expression;` makes; `None` if there is no header.
+/// The header that `set req.http.R = expression;` makes; `None` if absent.
 fn text_of(expression: &str) -> Option<String> {
-    let mut bench = bench(&format!("sub vcl_recv {{ set req.http.R = {expression}; }}"));
-    assert_ne!(action_name(&bench.run(Sub::Recv)), "fail", "{:?}", bench.world.log);
-    let ctx = bench.ctx(Sub::Recv);
+    let mut fixture = fixture(&format!("sub vcl_recv {{ set req.http.R = {expression}; }}"));
+    assert_ne!(action_name(&fixture.run(Sub::Recv)), "fail", "{:?}", fixture.environment.log);
+    let ctx = fixture.ctx(Sub::Recv);
     let value = headers::get(&ctx, &Header::new(VclMessage::Req, "R"));
     value.map(|value| String::from_utf8_lossy(value).into_owned())
 }
@@ -23,7 +23,7 @@ fn text_of(expression: &str) -> Option<String> {
 /// Returns true if `condition` holds.
 fn holds(condition: &str) -> bool {
     let text = format!("sub vcl_recv {{ if ({condition}) {{ return (pass); }} return (pipe); }}");
-    match bench(&text).run(Sub::Recv) {
+    match fixture(&text).run(Sub::Recv) {
         Action::Pass(_) => true,
         Action::Pipe => false,
         other => panic!("{other:?}"),
@@ -39,18 +39,18 @@ fn action_name(action: &Action) -> &'static str {
 
 #[test]
 fn the_builtin_program_hashes_a_plain_get() {
-    let mut bench = bench("");
-    assert_eq!(bench.run(Sub::Recv), Action::Hash);
-    assert_eq!(bench.run(Sub::Hash), Action::Lookup);
-    assert_eq!(bench.run(Sub::Deliver), Action::Deliver);
-    assert_eq!(bench.run(Sub::Miss), Action::Fetch);
+    let mut fixture = fixture("");
+    assert_eq!(fixture.run(Sub::Recv), Action::Hash);
+    assert_eq!(fixture.run(Sub::Hash), Action::Lookup);
+    assert_eq!(fixture.run(Sub::Deliver), Action::Deliver);
+    assert_eq!(fixture.run(Sub::Miss), Action::Fetch);
 }
 
 #[test]
 fn a_return_of_ones_own_comes_before_the_builtin() {
-    let mut bench = bench("sub vcl_recv { return (synth(404, \"no \" + req.url)); }");
+    let mut fixture = fixture("sub vcl_recv { return (synth(404, \"no \" + req.url)); }");
     let said = SyntheticStatus { status: 404, reason: Some(b"no /path?q=1".as_slice().into()) };
-    assert_eq!(bench.run(Sub::Recv), Action::Synth(said));
+    assert_eq!(fixture.run(Sub::Recv), Action::Synth(said));
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn strings_are_put_together() {
     assert_eq!(text_of("\"AbC\".lower() + req.http.x-req.upper()").as_deref(), Some("abcASKED"));
 }
 
-/// Strings that Varnish 7.1.1 made of the same values in a header.
+/// Strings that Varnish 7.1.1 made of these values in a header.
 #[test]
 fn values_are_written_as_varnish_writes_them() {
     let cases = [
@@ -119,8 +119,8 @@ fn what_counts_as_true() {
 fn a_return_in_a_called_sub_ends_the_whole_and_a_bare_one_goes_back() {
     let text = "sub inner { if (req.http.stop) { return (pipe); } return; }
         sub vcl_recv { call inner; set req.http.stop = \"1\"; call inner; return (pass); }";
-    let mut bench = bench(text);
-    assert_eq!(bench.run(Sub::Recv), Action::Pipe);
+    let mut fixture = fixture(text);
+    assert_eq!(fixture.run(Sub::Recv), Action::Pipe);
 }
 
 #[test]
@@ -128,18 +128,18 @@ fn subs_of_one_name_follow_each_other() {
     let text = "sub vcl_recv { set req.http.a = \"1\"; }
         sub vcl_recv { set req.http.a = req.http.a + \"2\"; return (pipe); }
         sub vcl_recv { return (pass); }";
-    let mut bench = bench(text);
-    assert_eq!(bench.run(Sub::Recv), Action::Pipe);
-    assert_eq!(bench.req.headers.value_named(b"a"), Some(&b"12"[..]));
+    let mut fixture = fixture(text);
+    assert_eq!(fixture.run(Sub::Recv), Action::Pipe);
+    assert_eq!(fixture.req.headers.value_named(b"a"), Some(&b"12"[..]));
 }
 
 #[test]
 fn the_budget_of_steps_ends_a_program() {
-    let mut bench = bench("");
-    bench.task.steps = 3;
-    let Action::Fail(reason) = bench.run(Sub::Recv) else { panic!("it went on") };
+    let mut fixture = fixture("");
+    fixture.task.steps = 3;
+    let Action::Fail(reason) = fixture.run(Sub::Recv) else { panic!("it went on") };
     assert!(reason.contains("vcl_steps"), "{reason}");
-    assert_eq!(*bench.world.limits.borrow(), [base::Limit::VclSteps]);
+    assert_eq!(*fixture.environment.limits.borrow(), [base::Limit::VclSteps]);
 }
 
 #[test]
@@ -176,40 +176,40 @@ fn strings_that_outgrow_the_workspace_fail_the_program_before_they_are_made() {
             "vcl 4.1; import var; import blob; backend default none; sub {} {{ {body} }}",
             sub.name()
         );
-        let mut bench = SubroutineFixture::of(&text).expect("it compiles");
-        let action = bench.run(sub);
+        let mut fixture = SubroutineFixture::of(&text).expect("it compiles");
+        let action = fixture.run(sub);
         assert_eq!(matches!(&action, Action::Fail(why) if &**why == "Workspace overflow"), limit);
         let limits: &[_] = if limit { &[base::Limit::VclWorkspaceClient] } else { &[] };
-        assert_eq!(*bench.world.limits.borrow(), limits, "{body:.60}");
+        assert_eq!(*fixture.environment.limits.borrow(), limits, "{body:.60}");
     }
 }
 
 #[test]
 fn a_line_break_gets_into_no_header() {
-    let mut bench = bench("sub vcl_recv { set req.http.a = {\"a\r\nb: c\"}; }");
-    let Action::Fail(reason) = bench.run(Sub::Recv) else { panic!("it was set") };
+    let mut fixture = fixture("sub vcl_recv { set req.http.a = {\"a\r\nb: c\"}; }");
+    let Action::Fail(reason) = fixture.run(Sub::Recv) else { panic!("it was set") };
     assert!(reason.starts_with("Bad header a"), "{reason}");
 }
 
 #[test]
 fn a_status_that_no_answer_can_have_fails_the_program() {
-    let mut bench = bench("sub vcl_recv { return (synth(req.restarts)); }");
-    assert!(matches!(bench.run(Sub::Recv), Action::Fail(_)));
+    let mut fixture = fixture("sub vcl_recv { return (synth(req.restarts)); }");
+    assert!(matches!(fixture.run(Sub::Recv), Action::Fail(_)));
 }
 
 #[test]
 fn synthetic_and_body_assignments_make_the_body() {
     let text = "sub vcl_synth { set resp.body = \"a\"; synthetic(\"b\" + 1); \
                 set resp.body += \"c\"; return (deliver); }";
-    let mut bench = bench(text);
-    assert_eq!(bench.run(Sub::Synth), Action::Deliver);
-    assert_eq!(bench.resp_state.body, b"ab1c");
+    let mut fixture = fixture(text);
+    assert_eq!(fixture.run(Sub::Synth), Action::Deliver);
+    assert_eq!(fixture.resp_state.body, b"ab1c");
 }
 
 #[test]
 fn numbers_that_overflow_fail_the_program() {
     let text = "sub vcl_recv { set req.http.x = (req.restarts + 999999999999999) * 99999; }";
-    assert!(matches!(bench(text).run(Sub::Recv), Action::Fail(_)));
+    assert!(matches!(fixture(text).run(Sub::Recv), Action::Fail(_)));
 }
 
 #[test]
@@ -218,16 +218,19 @@ fn the_statement_that_ended_a_subroutine_is_known_by_its_place() {
                 sub deeper {\n  call deepest;\n}\n\
                 sub deepest {\n  return\n    (pass);\n}\n\
                 sub vcl_deliver {\n  set resp.http.X = std.real(\"x\");\n}";
-    let mut bench = bench(text);
-    bench.run(Sub::Recv);
-    assert_eq!(bench.place(), "test.vcl:13");
-    bench.run(Sub::Pass);
-    let (file, line) =
-        bench.place().rsplit_once(':').map(|(f, l)| (f.to_owned(), l.to_owned())).expect("a place");
+    let mut fixture = fixture(text);
+    fixture.run(Sub::Recv);
+    assert_eq!(fixture.place(), "test.vcl:13");
+    fixture.run(Sub::Pass);
+    let (file, line) = fixture
+        .place()
+        .rsplit_once(':')
+        .map(|(f, l)| (f.to_owned(), l.to_owned()))
+        .expect("a place");
     let builtin = crate::parse::BUILTIN.lines().nth(line.parse::<usize>().expect("a number") - 1);
     assert_eq!((file.as_str(), builtin), ("<builtin>", Some("    return (fetch);")));
-    assert!(matches!(bench.run(Sub::Deliver), Action::Fail(_)));
-    assert_eq!(bench.place(), "test.vcl:17");
+    assert!(matches!(fixture.run(Sub::Deliver), Action::Fail(_)));
+    assert_eq!(fixture.place(), "test.vcl:17");
 }
 
 #[test]
@@ -252,9 +255,9 @@ fn conditions_hold_or_do_not() {
 
 #[test]
 fn a_failure_ends_the_program_and_says_where() {
-    let mut bench = bench("sub vcl_recv {\n  set req.http.x = 5 / req.restarts;\n}");
-    assert_eq!(bench.run(Sub::Recv), Action::Fail("division by zero".into()));
-    let log = bench.world.log.borrow();
+    let mut fixture = fixture("sub vcl_recv {\n  set req.http.x = 5 / req.restarts;\n}");
+    assert_eq!(fixture.run(Sub::Recv), Action::Fail("division by zero".into()));
+    let log = fixture.environment.log.borrow();
     let line = String::from_utf8_lossy(&log[0].1).into_owned();
     assert!(line.starts_with("division by zero (test.vcl line 5)"), "{line}");
 }

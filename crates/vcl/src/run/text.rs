@@ -1,4 +1,4 @@
-//! Strings while they run.
+//! Strings, evaluated: borrowed where possible, otherwise built in a buffer of the task.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::state::ctx::Ctx;
 use crate::state::value::Value;
 
 impl StringTerm {
-    /// The string, where it lies already.
+    /// The string, if it can be borrowed.
     #[inline]
     pub(super) fn peek<'c>(&'c self, ctx: &'c Ctx<'_>) -> Option<Option<&'c [u8]>> {
         match self {
@@ -23,7 +23,7 @@ impl StringTerm {
         }
     }
 
-    /// Gives `then` the string; `None` if it is absent.
+    /// Passes the string to `then`; `None` if absent.
     #[inline]
     pub(super) fn with<R>(
         &self,
@@ -36,7 +36,7 @@ impl StringTerm {
         self.with_scratch(ctx, |_, is_some, bytes| then(is_some.then_some(bytes)))
     }
 
-    /// Gives `then` the string and the context, which it may change.
+    /// Passes the string to `then` with the context, which `then` may change.
     pub(super) fn with_ctx<'a, R>(
         &self,
         ctx: &mut Ctx<'a>,
@@ -48,7 +48,7 @@ impl StringTerm {
         self.with_scratch(ctx, |ctx, _, bytes| then(ctx, bytes))
     }
 
-    /// The same with a copy in one of the task's buffers.
+    /// Like [`Self::with_ctx`], with a copy in one of the task's buffers.
     #[inline(never)]
     fn with_scratch<'a, R>(
         &self,
@@ -64,7 +64,7 @@ impl StringTerm {
         result
     }
 
-    /// Appends the string, and says whether it is one.
+    /// Appends the string. Returns false if it is absent.
     pub(super) fn append(
         &self,
         ctx: &mut Ctx<'_>,
@@ -87,7 +87,7 @@ impl StringTerm {
                     Self::Lower(_) => out[start..].make_ascii_lowercase(),
                     _ => out[start..].make_ascii_uppercase(),
                 }
-                // In Varnish an empty string comes out as none.
+                // In Varnish an empty result becomes an absent string.
                 return Ok(out.len() > start);
             }
             Self::Shown(expr) => {
@@ -104,7 +104,7 @@ impl StringTerm {
         Ok(true)
     }
 
-    /// The string as a value of its own.
+    /// The string as an owned value.
     pub(super) fn bytes(&self, ctx: &mut Ctx<'_>) -> Result<Option<Bytes>, ProgramFailure> {
         if let Self::Const(bytes) = self {
             return Ok(Some(bytes.clone()));
@@ -130,8 +130,8 @@ impl StringTerm {
 }
 
 impl Regsub {
-    /// The result, if subject and replacement can be read where they lie. It is borrowed when there
-    /// is nothing to replace.
+    /// The result, if subject and replacement can be borrowed. Without a match it borrows the
+    /// subject.
     pub(super) fn peek<'c>(
         &'c self,
         ctx: &'c Ctx<'_>,

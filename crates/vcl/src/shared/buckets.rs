@@ -1,14 +1,15 @@
-//! Token buckets, shared by all programs and requests.
+//! Token buckets of `vsthrottle`, shared by all programs and requests. Their number is limited:
+//! unused ones are dropped.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-/// The identity of a bucket. No client can choose two keys that share one.
+/// Identity of a bucket: a part of a SHA-256, so that no client can make two keys collide.
 pub(crate) type BucketId = [u8; 16];
 
-/// The rule of a bucket. Times in seconds.
+/// Rate of a bucket; times in seconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rate {
     pub(crate) limit: i64,
@@ -16,13 +17,13 @@ pub(crate) struct Rate {
     pub(crate) block: f64,
 }
 
-/// A bucket. Times in seconds.
+/// A bucket; times in seconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bucket {
     tokens: i64,
-    /// When the last token was taken.
+    /// Time at which the last token was taken.
     used: f64,
-    /// Until when everything is denied.
+    /// Time until which every request is denied.
     pub(crate) blocked_until: f64,
 }
 
@@ -31,16 +32,16 @@ impl Bucket {
         Self { tokens: rule.limit, used: now, blocked_until: 0.0 }
     }
 
-    /// The tokens there are, those included that have come since the last one was taken.
+    /// Number of tokens at `now`.
     pub(crate) fn tokens(&self, rule: Rate, now: f64) -> i64 {
         let since = (now - self.used).max(0.0);
-        // A period of nothing fills at once; conversions saturate.
+        // A period of 0 refills at once; the conversions saturate.
         let come =
             if rule.period > 0.0 { since / rule.period * rule.limit as f64 } else { f64::MAX };
         self.tokens.saturating_add(come as i64).min(rule.limit)
     }
 
-    /// Takes one; whether that is denied.
+    /// Takes a token. Returns true if that is denied.
     pub(crate) fn take(&mut self, rule: Rate, now: f64) -> bool {
         if now < self.blocked_until {
             return true;
@@ -57,25 +58,25 @@ impl Bucket {
         true
     }
 
-    /// Puts one back.
+    /// Returns a token.
     pub(crate) fn put_back(&mut self, rule: Rate) {
         self.tokens = self.tokens.saturating_add(1).min(rule.limit);
     }
 }
 
-/// As many locks, so that cores seldom meet at one.
+/// Number of locks: enough that cores rarely contend.
 const SHARDS: usize = 64;
 
 /// All buckets.
 #[derive(Debug)]
 pub(crate) struct Buckets {
     shards: Box<[Mutex<Generations>]>,
-    /// The most buckets that there may be, about.
+    /// Approximate limit on the number of buckets.
     most: AtomicUsize,
 }
 
-/// Some of the buckets, in two generations: when the young one is full it becomes the old one, and
-/// those that nobody has asked for since are forgotten.
+/// One shard of the buckets, in two generations. A full young generation becomes the old one, and
+/// buckets of the old one that were not used since are dropped.
 #[derive(Debug, Default)]
 struct Generations {
     young: HashMap<BucketId, Bucket>,
@@ -83,7 +84,7 @@ struct Generations {
 }
 
 impl Generations {
-    /// A bucket, and whether others had to be forgotten for it. A generation holds at most `most`.
+    /// The bucket, and true if others were dropped for it. A generation holds at most `most`.
     fn get(
         &mut self,
         id: BucketId,
@@ -104,18 +105,18 @@ impl Generations {
 }
 
 impl Buckets {
-    /// Room for about `most` of them.
+    /// Empty buckets, at most about `most`.
     pub(crate) fn new(most: usize) -> Self {
         let shards = std::iter::repeat_with(Mutex::default).take(SHARDS).collect();
         Self { shards, most: AtomicUsize::new(most) }
     }
 
-    /// From now on room for about `most`.
+    /// Changes the limit to about `most`.
     pub(crate) fn set_most(&self, most: usize) {
         self.most.store(most, Ordering::Relaxed);
     }
 
-    /// The result of `run` on a bucket, and whether others had to be forgotten for it.
+    /// Runs `run` on a bucket. The flag is true if other buckets were dropped for it.
     pub(crate) fn with<T>(
         &self,
         id: BucketId,

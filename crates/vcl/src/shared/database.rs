@@ -1,4 +1,4 @@
-//! Databases in MaxMind's format, and what stands in them.
+//! Database in MaxMind's format, shared by the programs that use it. A lookup never reads a file.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -12,26 +12,26 @@ use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use crate::tag::Tag;
 use crate::text::codec;
 
-/// Paths are shorter than so many bytes, as in Varnish's module.
+/// Limit on a path in bytes, exclusive, as in Varnish's VMOD.
 const PATH_BYTES: usize = 100;
 
-/// Those that programs have, so that equal ones are there once.
+/// Databases in use, so that equal ones are stored once.
 #[derive(Debug, Default)]
 pub(crate) struct Databases(Mutex<Vec<Weak<Database>>>);
 
 impl Databases {
-    /// The one with these bytes, if a program has it.
+    /// The database with these bytes, if a program uses it.
     pub(crate) fn find(&self, bytes: &[u8]) -> Option<Arc<Database>> {
         self.0.lock().iter().filter_map(Weak::upgrade).find(|own| own.bytes == bytes)
     }
 
-    /// The number of those that programs have.
+    /// Number of databases in use.
     #[cfg(test)]
     pub(crate) fn held(&self) -> usize {
         self.0.lock().iter().filter_map(Weak::upgrade).count()
     }
 
-    /// Adds one that a program has now.
+    /// Adds a database that a program uses.
     pub(crate) fn add(&self, database: &Arc<Database>) {
         let mut all = self.0.lock();
         all.retain(|own| own.strong_count() > 0);
@@ -39,7 +39,7 @@ impl Databases {
     }
 }
 
-/// A database.
+/// A database in memory.
 pub(crate) struct Database {
     bytes: Bytes,
     reader: Reader<Bytes>,
@@ -51,18 +51,18 @@ impl fmt::Debug for Database {
     }
 }
 
-/// Returns true if a file is a database. If so, a path is looked for in it.
+/// Returns true if `file` is a database; if so, `path` is looked up in it.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn look(file: Bytes, path: &str) -> bool {
     let Ok(database) = Database::read(file) else { return false };
     for ip in [IpAddr::from([192, 0, 2, 7]), IpAddr::from([0xff; 16])] {
-        // Whether something is found does not matter.
+        // The result does not matter.
         let _ = database.lookup(path.as_bytes(), Some(ip));
     }
     true
 }
 
-/// Why there is no string, and how that is logged.
+/// Reason why a lookup gives no string, and its log line.
 pub(crate) struct LookupFailure {
     pub(crate) tag: Tag,
     pub(crate) why: String,
@@ -79,16 +79,16 @@ impl LookupFailure {
 }
 
 impl Database {
-    /// Reads a file of these bytes.
+    /// Parses a database.
     ///
     /// # Errors
-    /// Why they are no database.
+    /// The reason why the bytes are no database.
     pub(crate) fn read(bytes: Bytes) -> Result<Self, String> {
         let reader = Reader::from_source(bytes.clone()).map_err(|error| error.to_string())?;
         Ok(Self { bytes, reader })
     }
 
-    /// Returns what stands under `path` for an address.
+    /// The value under `path` for an address.
     pub(crate) fn lookup(&self, path: &[u8], ip: Option<IpAddr>) -> Result<String, LookupFailure> {
         let written = String::from_utf8_lossy(path);
         if path.is_empty() || path.len() >= PATH_BYTES {
@@ -105,7 +105,7 @@ impl Database {
             Ok(Some(Node::Map | Node::Array)) => {
                 Err(LookupFailure::fault(format!("no single value for this path ({written})")))
             }
-            // A name where an array is, or more path where a value is.
+            // A name in place of an index, or a path beyond a value.
             Ok(None) | Err(MaxMindDbError::Decoding { .. }) => {
                 Err(LookupFailure::nothing(format!("no data for this path ({written})")))
             }
@@ -119,7 +119,7 @@ fn at(found: &LookupResult<'_, Bytes>, path: &str) -> Result<Option<Node>, MaxMi
     let mut elements = Vec::new();
     for part in path.split('/').filter(|part| !part.is_empty()) {
         let element = match part.parse::<isize>() {
-            // What a number means says what it stands in.
+            // The meaning of a number depends on the node it is in.
             Ok(number) => match found.decode_path(&elements)? {
                 Some(Node::Array) if number < 0 => {
                     PathElement::IndexFromEnd(number.unsigned_abs() - 1)
@@ -138,7 +138,7 @@ fn at(found: &LookupResult<'_, Bytes>, path: &str) -> Result<Option<Node>, MaxMi
 enum Node {
     Map,
     Array,
-    /// A value, as a string.
+    /// A value as a string.
     Text(String),
 }
 
@@ -186,7 +186,7 @@ impl<'de> Visitor<'de> for NodeVisitor {
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Node, E> {
-        // A string of VCL ends at a zero byte.
+        // A string in VCL ends at a zero byte.
         Ok(Node::Text(text.split('\0').next().unwrap_or_default().to_owned()))
     }
 

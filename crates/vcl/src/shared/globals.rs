@@ -1,4 +1,5 @@
-//! The variables of `var.global_set`, which all programs and requests share.
+//! Globals: the variables of `var.global_set`, shared by all programs and requests. Number and size
+//! are always limited.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,13 +8,13 @@ use base::Limit;
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-/// The variables of `global_set`.
+/// The global variables.
 #[derive(Debug)]
 pub(crate) struct Globals {
     vars: Mutex<Variables>,
-    /// The most variables that there may be.
+    /// Most variables.
     most: AtomicU64,
-    /// The most bytes that their names and values may have.
+    /// Most bytes of names and values.
     most_bytes: AtomicU64,
 }
 
@@ -25,24 +26,24 @@ struct Variables {
 }
 
 impl Globals {
-    /// At most `most` of them, with at most `most_bytes` in all.
+    /// Empty globals with these limits.
     pub(crate) fn new(most: u64, most_bytes: u64) -> Self {
         let (most, most_bytes) = (AtomicU64::new(most), AtomicU64::new(most_bytes));
         Self { vars: Mutex::default(), most, most_bytes }
     }
 
-    /// From now on at most so many.
+    /// Changes the limits.
     pub(crate) fn set_most(&self, most: u64, most_bytes: u64) {
         self.most.store(most, Ordering::Relaxed);
         self.most_bytes.store(most_bytes, Ordering::Relaxed);
     }
 
-    /// The value of one.
+    /// Value of a variable.
     pub(crate) fn get(&self, key: &[u8]) -> Option<Bytes> {
         self.vars.lock().by_name.get(key).cloned()
     }
 
-    /// Sets or removes one, or says which limit has no room for it.
+    /// Sets or removes a variable. The error is the limit that would be exceeded.
     pub(crate) fn set(&self, key: &Bytes, value: Option<&Bytes>) -> Result<(), Limit> {
         let mut vars = self.vars.lock();
         let Variables { by_name, bytes } = &mut *vars;
@@ -61,7 +62,7 @@ impl Globals {
             return Err(Limit::VclGlobalBytes);
         }
         *bytes = others + size(value);
-        // Copied: a piece of a request's head would hold the whole of it for as long.
+        // A copy: a slice would keep the whole head of a request in memory.
         by_name.insert(key[..].into(), Bytes::copy_from_slice(value));
         Ok(())
     }

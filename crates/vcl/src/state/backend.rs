@@ -1,5 +1,5 @@
-//! Backends and directors as a running program knows them. Whoever holds the sockets hangs its own
-//! part to a [`Leaf`].
+//! Backends and directors of a running program. It has no sockets: the owner of the connections
+//! attaches a [`BackendLink`] to each [`Leaf`].
 
 mod address;
 
@@ -13,86 +13,85 @@ use crate::state::ctx::Ctx;
 
 pub use address::{locate, split};
 
-/// A `BACKEND`.
+/// A value of type `BACKEND`.
 #[derive(Clone, Debug, Default)]
 pub enum Backend {
-    /// `backend x none;`, or none at all: fetches from it fail.
+    /// `backend x none;`, or no backend: fetches fail.
     #[default]
     None,
-    /// One that can be connected to.
+    /// A backend with an address.
     Leaf(Arc<Leaf>),
-    /// One that chooses among others.
+    /// A director, which selects a backend.
     Director(Arc<dyn Director>),
 }
 
 /// The health of a backend.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Health {
-    /// Requests may go to it.
+    /// True if requests may be sent to the backend.
     pub is_healthy: bool,
-    /// When that changed last, in seconds since 1970.
+    /// Time of the last change, in seconds since 1970.
     pub changed: f64,
 }
 
 /// A VCL construct that selects one of several backends.
 pub trait Director: fmt::Debug + Send + Sync {
-    /// The name that `new` gave it.
+    /// Name of the object.
     fn name(&self) -> &str;
 
-    /// Its kind, as `backend.list` tells it: `round-robin`.
+    /// Kind of the director in `backend.list`, such as `round-robin`.
     fn kind(&self) -> &'static str;
 
-    /// The backend for this fetch; `None` if no healthy one is there. May be asked again.
+    /// The backend for this fetch; `None` if no member is healthy. It may be called again.
     fn resolve(&self, ctx: &mut Ctx<'_>) -> Option<Arc<Leaf>>;
 
-    /// Its health: it is healthy if one of its backends is.
+    /// Health of the director: it is healthy if a member is.
     fn health(&self) -> Health;
 
-    /// Returns true if one of its backends is healthy for the request at hand. By default, the
-    /// answer is the same for all requests.
+    /// Returns true if a member is healthy for the current request. By default it does not depend
+    /// on the request.
     fn is_healthy_for(&self, _ctx: &Ctx<'_>) -> bool {
         self.health().is_healthy
     }
 
-    /// Its backends with their health, for `backend.list -p`.
+    /// Members with their health, for `backend.list -p`.
     fn members(&self) -> Vec<Backend>;
 
-    /// Details of the director and its members for `backend.list -p`, besides their health. `now`
-    /// is in seconds since 1970.
+    /// Details beside the members' health, for `backend.list -p`. `now` is in seconds since 1970.
     fn listing(&self, _now: f64) -> Listing {
         Listing::Plain
     }
 
-    /// Where an operator's word about it is kept; `None` where it can have none.
-    fn word(&self) -> Option<&AdminHealth> {
+    /// The operator's order about the director; `None` if it accepts none.
+    fn admin_health(&self) -> Option<&AdminHealth> {
         None
     }
 }
 
-/// Details of a director that `backend.list -p` shows. Lists have an entry for each of its members.
+/// Details of a director in `backend.list -p`. Lists have one entry for each member.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Listing {
-    /// Nothing, not even its members (`hash`).
+    /// No details and no members (`hash`).
     Hidden,
-    /// Its members and their health alone.
+    /// Members and their health only.
     #[default]
     Plain,
     /// `fallback`
     Fallback {
-        /// The director stays with the member that it has come to.
+        /// True if the director stays with its current member.
         sticky: bool,
-        /// The number of the member that it is at.
+        /// Number of the current member.
         current: Option<usize>,
     },
     /// `random`: the weights.
     Random(Vec<f64>),
     /// `shard`
     Shard {
-        /// The probability of `warmup`.
+        /// Probability of `warmup`.
         warmup: f64,
-        /// The seconds for which a member's share grows after the member became healthy.
+        /// Seconds in which a member's share grows after it became healthy.
         rampup: f64,
-        /// Its members on the ring.
+        /// Members on the ring.
         members: Vec<ShardMember>,
     },
 }
@@ -100,48 +99,48 @@ pub enum Listing {
 /// A member of a `shard` director.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShardMember {
-    /// Its name on the ring.
+    /// Name of the member on the ring.
     pub ident: Box<str>,
-    /// The part of its share that it has, 0 to 1. It is 0 while the member is sick.
+    /// Fraction of the member's full share, 0 to 1; 0 while the member is sick.
     pub share: f64,
-    /// For how many seconds that still grows.
+    /// Seconds until the share is full.
     pub remaining: f64,
 }
 
-/// An operator's order about a director (`backend.set_health`).
+/// The operator's order about a director (`backend.set_health`).
 #[derive(Debug, Default)]
 pub struct AdminHealth {
-    /// 0 nothing, 1 healthy, 2 sick.
-    said: AtomicU8,
-    /// When, as the bits of seconds since 1970.
+    /// 0 for none, 1 for healthy, 2 for sick.
+    order: AtomicU8,
+    /// Time of the order: bits of the seconds since 1970.
     since: AtomicU64,
 }
 
 impl AdminHealth {
-    /// Nothing yet, about a director that is there since `now`, in seconds since 1970.
+    /// No order yet, for a director that exists since `now` (seconds since 1970).
     pub fn since(now: f64) -> Self {
         let word = Self::default();
         word.set_order(None, now);
         word
     }
 
-    /// Has the operator say it is healthy, or sick, or nothing, `now` in seconds since 1970.
+    /// Sets the order to healthy, sick or none, at `now` (seconds since 1970).
     pub fn set_order(&self, healthy: Option<bool>, now: f64) {
-        let said = healthy.map_or(0, |healthy| if healthy { 1 } else { 2 });
-        self.said.store(said, Ordering::Relaxed);
+        let order = healthy.map_or(0, |healthy| if healthy { 1 } else { 2 });
+        self.order.store(order, Ordering::Relaxed);
         self.since.store(now.to_bits(), Ordering::Relaxed);
     }
 
     /// Returns the order: true for healthy, false for sick, `None` without an order.
     pub fn order(&self) -> Option<bool> {
-        match self.said.load(Ordering::Relaxed) {
+        match self.order.load(Ordering::Relaxed) {
             1 => Some(true),
             2 => Some(false),
             _ => None,
         }
     }
 
-    /// The health of a director whose members' is `of_members`, and when it changed last.
+    /// The director's health under the order; `of_members` is its members' health.
     pub fn override_health(&self, of_members: Health) -> Health {
         let since = f64::from_bits(self.since.load(Ordering::Relaxed));
         Health {
@@ -151,54 +150,52 @@ impl AdminHealth {
     }
 }
 
-/// A backend that can be connected to.
+/// A backend with an address.
 pub struct Leaf {
-    /// Its name in the program.
+    /// Name of the backend in the program.
     pub name: Box<str>,
-    /// Its attributes in the program.
+    /// Attributes of the backend in the program.
     pub spec: BackendSpec,
-    /// The part that the owner of the sockets attaches.
+    /// The link to the connections, once attached.
     link: OnceLock<Arc<dyn BackendLink>>,
 }
 
-/// The part of a backend that the owner of the sockets attaches.
+/// The link from a backend to its connections. Their owner attaches it.
 pub trait BackendLink: Any + Send + Sync {
     /// Returns true if requests may go to the backend. The operator's order decides; without an
     /// order, the probe does.
     fn is_healthy(&self) -> bool;
 
-    /// When that changed last, in seconds since 1970.
+    /// Time of the last change of health, in seconds since 1970.
     fn changed(&self) -> f64;
 
-    /// Tells whether the backend's address is known. `None` while its name is being looked up for
-    /// the first time.
+    /// Returns true if the backend's address is known; `None` during the first lookup of its name.
     fn is_found(&self) -> Option<bool>;
 
     /// Connections in use.
     fn in_use(&self) -> u32;
 
-    /// Itself, for who made it.
+    /// The link itself, for the code that attached it.
     fn as_any(&self) -> &dyn Any;
 }
 
 impl Leaf {
-    /// A backend nobody has connected yet.
+    /// A backend without a link yet.
     pub fn new(name: impl Into<Box<str>>, spec: BackendSpec) -> Arc<Self> {
         Arc::new(Self { name: name.into(), spec, link: OnceLock::new() })
     }
 
-    /// The link that was attached.
+    /// The attached link.
     pub fn link(&self) -> Option<&Arc<dyn BackendLink>> {
         self.link.get()
     }
 
-    /// Hangs `link` to it, the first time; says whether that was now.
+    /// Attaches `link`, unless there is one. Returns true if it was attached.
     pub fn set_link(&self, link: Arc<dyn BackendLink>) -> bool {
         self.link.set(link).is_ok()
     }
 
-    /// Returns true if requests may go to the backend. A backend that nobody watches counts as
-    /// healthy.
+    /// Returns true if requests may be sent to the backend. Without a link it counts as healthy.
     pub fn is_healthy(&self) -> bool {
         self.link().is_none_or(|link| link.is_healthy())
     }
@@ -211,7 +208,7 @@ impl fmt::Debug for Leaf {
 }
 
 impl Backend {
-    /// Its name; `none` where it is absent.
+    /// Name of the backend; `none` for none.
     pub fn name(&self) -> &str {
         match self {
             Self::None => "none",
@@ -232,7 +229,7 @@ impl Backend {
         }
     }
 
-    /// The health of the backend: requests may go to it or not, and since when.
+    /// Health of the backend with the time of its last change.
     pub fn health(&self) -> Health {
         match self {
             Self::None => Health { is_healthy: false, changed: 0.0 },
@@ -240,21 +237,21 @@ impl Backend {
                 is_healthy: leaf.is_healthy(),
                 changed: leaf.link().map_or(0.0, |link| link.changed()),
             },
-            Self::Director(director) => match director.word() {
+            Self::Director(director) => match director.admin_health() {
                 Some(word) => word.override_health(director.health()),
                 None => director.health(),
             },
         }
     }
 
-    /// Returns true if the request at hand may go to the backend.
+    /// Returns true if the current request may be sent to the backend.
     pub fn is_healthy_for(&self, ctx: &Ctx<'_>) -> bool {
         match self {
             Self::None => false,
             Self::Leaf(leaf) => leaf.is_healthy(),
             Self::Director(director) => {
                 let is_healthy = director.is_healthy_for(ctx);
-                director.word().and_then(AdminHealth::order).unwrap_or(is_healthy)
+                director.admin_health().and_then(AdminHealth::order).unwrap_or(is_healthy)
             }
         }
     }
@@ -269,24 +266,23 @@ impl Backend {
     }
 }
 
-/// The attributes of a `backend`. Times in seconds; none for the parameter of that name.
+/// Attributes of a `backend`. Times in seconds; `None` for the parameter's value.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BackendSpec {
     /// `.host`
     pub host: Box<str>,
-    /// `.port`; empty without one: it stands in `.host`, or is 80.
+    /// `.port`; empty if the port is part of `.host`, or is 80.
     pub port: Box<str>,
-    /// Where that is, as [`locate`] says, in the order the addresses are tried. Empty with a
-    /// `path`.
+    /// Addresses, resolved by [`locate`], in the order of attempts. Empty with a `path`.
     pub addresses: Vec<SocketAddr>,
-    /// Its name is looked up for as long as the backend lives, instead of once: its addresses, of
-    /// which there may be many, take turns (`dynamic`).
+    /// True if the name is resolved again while the backend lives (`dynamic`). Its addresses,
+    /// possibly many, take turns.
     pub follows: bool,
-    /// When such a name is looked up again.
+    /// Intervals of such lookups.
     pub lookups: Option<Lookups>,
     /// `.path` of a unix socket.
     pub path: Option<Box<str>>,
-    /// `.host_header`; without one `.host`.
+    /// `.host_header`; `None` for `.host`.
     pub host_header: Option<Box<str>>,
     /// `.connect_timeout`
     pub connect_timeout: Option<f64>,
@@ -294,9 +290,9 @@ pub struct BackendSpec {
     pub first_byte_timeout: Option<f64>,
     /// `.between_bytes_timeout`
     pub between_bytes_timeout: Option<f64>,
-    /// `.max_connections`; 0 for any number.
+    /// `.max_connections`; 0 for no limit.
     pub max_connections: u32,
-    /// `.wait_limit`: fetches that may wait for one of these.
+    /// `.wait_limit`: most fetches that wait for a connection.
     pub wait_limit: Option<u32>,
     /// `.wait_timeout`
     pub wait_timeout: Option<f64>,
@@ -306,22 +302,22 @@ pub struct BackendSpec {
     pub probe: Option<ProbeSpec>,
     /// `.preamble`: sent first on every connection.
     pub preamble: Option<bytes::Bytes>,
-    /// `.via`: the proxy that is connected to in its place, and told its address.
+    /// `.via`: the proxy to connect to, which connects to this backend.
     pub via: Option<Box<Self>>,
-    /// `.authority`: the name that such a proxy is told; empty for none. Without one
-    /// `.host_header` or `.host`, where they are names.
+    /// `.authority`: the TLV of that proxy's PROXY header; empty for none. `None` for
+    /// `.host_header` or `.host`, if that is a name.
     pub authority: Option<Box<str>>,
 }
 
-/// When a name that is followed is looked up again. Times in seconds.
+/// Intervals of repeated lookups. Times in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Lookups {
-    /// The source of the time for which an answer counts: `cfg` (the time below), `dns` (the
-    /// answer), `min` or `max` (the shorter or longer of the two).
+    /// Source of the interval: `cfg` (`ttl`), `dns` (the answer's TTL), `min` or `max` (the shorter
+    /// or longer of both).
     pub from: &'static str,
-    /// The time below.
+    /// The configured interval.
     pub ttl: f64,
-    /// From a failed lookup to the next.
+    /// Interval after a failed lookup.
     pub retry: f64,
 }
 
@@ -330,8 +326,7 @@ pub struct Lookups {
 pub struct ProbeSpec {
     /// `.url`
     pub url: Box<str>,
-    /// `.request`, sent instead of what is made for `url`: every line with its CRLF, then an empty
-    /// one.
+    /// `.request`, sent in place of a request for `url`: each line with CRLF, then an empty line.
     pub request: Option<Box<[u8]>>,
     /// `.expected_response`
     pub expected_response: u16,
@@ -343,7 +338,7 @@ pub struct ProbeSpec {
     pub window: u32,
     /// `.threshold`
     pub threshold: u32,
-    /// `.initial`: good probes assumed at the start; one less than the threshold when not given.
+    /// `.initial`: good probes assumed at the start; `None` for one less than the threshold.
     pub initial: Option<u32>,
     /// `.expect_close`
     pub expect_close: bool,

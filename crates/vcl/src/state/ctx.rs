@@ -1,8 +1,6 @@
-//! The view of a running subroutine: the messages of its task, their state beside the heads, and
-//! the world outside.
-//!
-//! The caller that runs a program owns all of this and lends it for the time of one subroutine.
-//! Parts that a subroutine must not see are absent.
+//! Context of a running subroutine: the messages of its task, their VCL state, and the environment.
+//! The runner owns all of it and lends it for one subroutine; parts that the subroutine must never
+//! see are absent.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -25,47 +23,47 @@ use crate::workspace::Workspace;
 pub use crate::state::environment::{ProgramEnvironment, PurgeMode};
 pub use crate::tag::Tag;
 
-/// The context of one run of one subroutine.
+/// Context of one run of one subroutine.
 pub struct Ctx<'a> {
     /// The subroutine that was called.
     pub sub: Sub,
     /// The program and its objects.
     pub instance: &'a Arc<Instance>,
-    /// The world outside.
-    pub world: &'a dyn ProgramEnvironment,
-    /// `now`, in seconds since 1970; stays the same while the subroutine runs.
+    /// The environment outside of the program.
+    pub environment: &'a dyn ProgramEnvironment,
+    /// `now`, in seconds since 1970; constant while the subroutine runs.
     pub now: f64,
     /// The session: the client's connection.
     pub session: &'a mut Session,
-    /// State kept for the time of the task: the rest of its budget, and data of VMODs.
+    /// State of the task: its budget, and data of VMODs.
     pub task: &'a mut Task,
-    /// `req`; of backend subroutines none.
+    /// `req`; `None` in backend subroutines.
     pub req: Option<Req<'a>>,
-    /// `req_top`, where it is not `req` itself.
+    /// `req_top`, if it is not `req`.
     pub req_top: Option<&'a Request>,
     /// `bereq`: in `vcl_pipe` and backend subroutines.
     pub bereq: Option<Bereq<'a>>,
     /// `beresp`
     pub beresp: Option<Beresp<'a>>,
-    /// `obj`; in `vcl_backend_refresh` `obj_stale`.
+    /// `obj`, or `obj_stale` in `vcl_backend_refresh`.
     pub obj: Option<&'a Obj<'a>>,
     /// `resp`
     pub resp: Option<Resp<'a>>,
-    /// Where `hash_data` puts what it is given: in `vcl_hash`.
+    /// The key that `hash_data` appends to, in `vcl_hash`.
     pub key: Option<&'a mut KeyBuf>,
 }
 
 impl Ctx<'_> {
-    /// Notes that a limit is reached.
+    /// Records that a limit was reached.
     pub(crate) fn note_limit(&mut self, limit: Limit) {
-        self.world.limit(limit);
+        self.environment.limit(limit);
         self.task.limit = Some(limit);
     }
 
-    /// Takes a step.
+    /// Takes a step of the budget.
     ///
     /// # Errors
-    /// None is left.
+    /// If the budget is used up.
     #[inline]
     pub(crate) fn step(&mut self) -> Result<(), ProgramFailure> {
         match self.task.steps.checked_sub(1) {
@@ -92,25 +90,24 @@ pub struct Session {
     pub remote: Option<SocketAddr>,
     /// `local.ip`
     pub local: Option<SocketAddr>,
-    /// `client.identity`, once it is set; until then the address of `client.ip`.
+    /// `client.identity`, once set; otherwise `client.ip` applies.
     pub identity: Option<Bytes>,
-    /// `local.endpoint`: the listener as configured.
+    /// `local.endpoint`: the listener's address as configured.
     pub endpoint: Arc<str>,
     /// `local.socket`: the listener's name.
     pub socket: Arc<str>,
     /// `sess.xid`
     pub xid: u64,
-    /// TLS between client and listener, as the PROXY header or our own listener tells it.
+    /// TLS between client and listener, from the PROXY header or from Larder's listener.
     pub tls: Option<Arc<TlsFacts>>,
-    /// The process at the other end of a unix socket, for `unix`.
+    /// The peer process of a unix socket, for `unix`.
     pub peer: Option<PeerCredentials>,
-    /// The part of the connection that programs control: its timeouts, its socket. `None` where
-    /// there is no connection.
+    /// Control over the connection: its timeouts and its socket. `None` without a connection.
     pub control: Option<Rc<dyn Connection>>,
 }
 
 impl Session {
-    /// The session of work that no client asked for, as `vcl_init`.
+    /// The session of work without a client, such as `vcl_init`.
     pub fn without_client() -> Self {
         Self {
             client: None,
@@ -128,7 +125,7 @@ impl Session {
     }
 }
 
-/// The process at the other end of a unix socket (`SO_PEERCRED`).
+/// Credentials of the peer process of a unix socket (`SO_PEERCRED`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerCredentials {
     /// `unix.uid`
@@ -137,41 +134,41 @@ pub struct PeerCredentials {
     pub gid: u32,
 }
 
-/// A program's control of the client's connection. Every change takes effect at once, and lasts as
-/// long as the connection. Nothing here waits.
+/// Control over the client's connection. A change takes effect at once and lasts until the
+/// connection ends. No method waits.
 pub trait Connection: fmt::Debug {
-    /// The timeouts that programs have set.
+    /// Timeouts that programs have set.
     fn times(&self) -> ConnectionTimeouts;
 
-    /// Sets them.
+    /// Sets timeouts.
     fn set_times(&self, times: ConnectionTimeouts);
 
-    /// Marks what is sent from now on with this type of service (IPv4), or traffic class (IPv6).
-    /// Over a unix socket nothing happens.
+    /// Sets the type of service (IPv4) or traffic class (IPv6) of outgoing packets. No effect on a
+    /// unix socket.
     ///
     /// # Errors
-    /// The system's; none of a socket that is gone.
+    /// The system's error; `Ok` for a socket that is closed.
     fn set_tos(&self, tos: u8) -> io::Result<()>;
 
-    /// Has the kernel go by this congestion control algorithm.
+    /// Selects the congestion control algorithm.
     ///
     /// # Errors
-    /// The system's: mostly that it has none of this name. `Unsupported` where there is no TCP.
+    /// The system's error, mostly for an unknown name. `Unsupported` without TCP.
     fn set_congestion(&self, algorithm: &str) -> io::Result<()>;
 
-    /// The congestion control algorithm.
+    /// The congestion control algorithm in use.
     ///
     /// # Errors
-    /// The system's; `Unsupported` where there is no TCP.
+    /// The system's error; `Unsupported` without TCP.
     fn congestion(&self) -> io::Result<String>;
 
-    /// Returns the kernel's measurements.
+    /// The kernel's measurements.
     ///
     /// # Errors
-    /// The system's; `Unsupported` where there is no TCP.
+    /// The system's error; `Unsupported` without TCP.
     fn measured(&self) -> io::Result<TcpInfo>;
 
-    /// Sends at most so many bytes per second from now on; 0 as many as go.
+    /// Limits sending to this rate; 0 for no limit.
     fn set_pace(&self, bytes_per_second: u64);
 }
 
@@ -188,8 +185,8 @@ pub struct ConnectionTimeouts {
     pub send: Option<f64>,
 }
 
-/// Measurements of a TCP connection by the kernel: the fields of Linux's `tcp_info` by their names,
-/// in its units (bytes, microseconds, segments).
+/// The kernel's measurements of a TCP connection: fields of Linux's `tcp_info`, in its units
+/// (bytes, microseconds, segments).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are those of tcp(7)")]
 pub struct TcpInfo {
@@ -234,23 +231,23 @@ pub struct TlsFacts {
 
 /// `req`
 pub struct Req<'a> {
-    /// The head: method, target (`req.url`) and headers, Host among them. Whoever runs the
-    /// program brings host and port into line with Host afterwards.
+    /// Head of the request: method, target (`req.url`) and headers, with Host. The runner derives
+    /// host and port from Host afterwards.
     pub head: &'a mut Request,
-    /// The rest.
+    /// VCL's state beside the head.
     pub state: &'a mut ReqState,
-    /// The head as it came, for `std.rollback`; there is one where the program uses that.
+    /// The head as received, for `std.rollback`; present only if the program uses that.
     pub original: Option<&'a Request>,
-    /// The key's bytes, once `vcl_hash` has run: what `req.hash` is made from.
+    /// The key, once `vcl_hash` has run; `req.hash` is its digest.
     pub key: Option<&'a [u8]>,
 }
 
-/// State of a request that VCL knows beside its head.
+/// VCL's state of a request beside its head.
 #[derive(Clone, Debug, Default)]
 pub struct ReqState {
     /// `req.proto`, where VCL 4.0 has set it.
     pub proto: Option<Box<[u8]>>,
-    /// `req.backend_hint`; whoever runs the program begins with the default one.
+    /// `req.backend_hint`; the runner sets the default backend first.
     pub backend_hint: Backend,
     /// `req.grace`, seconds.
     pub grace: Option<f64>,
@@ -262,7 +259,7 @@ pub struct ReqState {
     pub hash_ignore_busy: bool,
     /// `req.hash_ignore_vary`
     pub hash_ignore_vary: bool,
-    /// `req.esi`, inverted so that the default is false.
+    /// `req.esi`, inverted, so that the default is false.
     pub no_esi: bool,
     /// `req.esi_level`
     pub esi_level: u32,
@@ -282,23 +279,23 @@ pub struct ReqState {
     pub trace: bool,
     /// `req.filters`
     pub filters: Bytes,
-    /// `std.late_100_continue`: a 100 is sent only when the body is read.
+    /// `std.late_100_continue`: a 100 response is sent only when the body is read.
     pub late_continue: bool,
 }
 
 /// `bereq`
 pub struct Bereq<'a> {
-    /// The head.
+    /// Head of the request.
     pub head: &'a mut Request,
-    /// The rest.
+    /// VCL's state beside the head.
     pub state: &'a mut BereqState,
-    /// The head as it was first made, for `std.rollback`.
+    /// The head as first made, for `std.rollback`.
     pub original: Option<&'a Request>,
-    /// The key's bytes, for `bereq.hash`.
+    /// The key, for `bereq.hash`.
     pub key: &'a [u8],
 }
 
-/// State of a backend request that VCL knows beside its head. Times in seconds.
+/// VCL's state of a backend request beside its head. Times in seconds.
 #[derive(Clone, Debug, Default)]
 pub struct BereqState {
     /// `bereq.proto`, where VCL 4.0 has set it.
@@ -325,7 +322,7 @@ pub struct BereqState {
     pub uncacheable: bool,
     /// `bereq.xid`
     pub xid: u64,
-    /// There is a request body, and `unset bereq.body` has not removed it.
+    /// True if there is a request body, and `unset bereq.body` has not removed it.
     pub has_body: bool,
     /// `bereq.trace`
     pub trace: bool,
@@ -333,20 +330,20 @@ pub struct BereqState {
     pub filters: Bytes,
     /// `bereq.task_deadline`
     pub task_deadline: Option<f64>,
-    /// `bereq.retry_connect`, inverted so that the default is false.
+    /// `bereq.retry_connect`, inverted, so that the default is false.
     pub no_retry_connect: bool,
 }
 
 /// `beresp`
 pub struct Beresp<'a> {
-    /// The head. Its status is that of [`BerespState::status`] as far as HTTP knows one.
+    /// Head of the response. Its status is [`BerespState::status`], as far as HTTP has it.
     pub head: &'a mut Response,
-    /// The rest.
+    /// VCL's state beside the head.
     pub state: &'a mut BerespState,
 }
 
 impl Beresp<'_> {
-    /// `beresp.filters` as set, or as `beresp.do_*` and Content-Encoding make them.
+    /// `beresp.filters` as set, or derived from `beresp.do_*` and Content-Encoding.
     pub fn filters(&self) -> Bytes {
         let state = &*self.state;
         if let Some(filters) = &state.filters {
@@ -374,7 +371,7 @@ impl Beresp<'_> {
     }
 }
 
-/// State of a backend's response that VCL knows beside its head. Times in seconds.
+/// VCL's state of a backend's response beside its head. Times in seconds.
 #[derive(Clone, Debug, Default)]
 pub struct BerespState {
     /// `beresp.status`: up to 65535.
@@ -399,9 +396,9 @@ pub struct BerespState {
     pub do_gunzip: bool,
     /// `beresp.do_stream`
     pub do_stream: bool,
-    /// There is no body to filter.
+    /// True if there is no body to filter.
     pub unfiltered: bool,
-    /// `http_gzip_support` is off: `do_gzip` and `do_gunzip` do nothing.
+    /// True if `http_gzip_support` is off: `do_gzip` and `do_gunzip` have no effect.
     pub gzip_off: bool,
     /// `beresp.filters`, once set.
     pub filters: Option<Bytes>,
@@ -409,38 +406,39 @@ pub struct BerespState {
     pub storage: Option<Arc<str>>,
     /// `beresp.time`, seconds since 1970.
     pub time: f64,
-    /// `beresp.transit_buffer`, bytes; 0 for no bound of its own.
+    /// `beresp.transit_buffer` in bytes; 0 for no limit of its own.
     pub transit_buffer: Option<i64>,
     /// `beresp.was_304`
     pub was_304: bool,
-    /// `beresp.backend`: who has answered.
+    /// `beresp.backend`: the backend that answered.
     pub backend: Option<Arc<Leaf>>,
     /// `beresp.backend.ip`
     pub backend_ip: Option<SocketAddr>,
-    /// The body of `vcl_backend_error`: `beresp.body`, `synthetic()`.
+    /// Body of `vcl_backend_error`: `beresp.body`, `synthetic()`.
     pub body: Vec<u8>,
-    /// `xkey`: keys beside those in the headers.
+    /// `xkey`: keys beside those in headers.
     pub keys: Vec<Bytes>,
-    /// The backend's connection is gone, and the body with it: `std.rollback(bereq)`.
+    /// True after `std.rollback(bereq)`: the backend's connection is closed, and the body lost.
     pub cut_off: bool,
 }
 
 /// `obj`: a stored response. Times in seconds.
 #[derive(Clone, Debug, Default)]
 pub struct Obj<'a> {
-    /// The head as it is stored: a status line and lines of fields, each with CRLF.
+    /// Stored head: a status line and fields, each with CRLF.
     pub head: &'a [u8],
     /// `obj.status`
     pub status: u16,
     /// `obj.age`
     pub age: f64,
-    /// `obj.ttl`: what is left. These three can be changed by purging what is delivered.
+    /// `obj.ttl`: the remaining time. A purge of the delivered object changes `ttl`, `grace` and
+    /// `keep`.
     pub ttl: Cell<f64>,
     /// `obj.grace`
     pub grace: Cell<f64>,
     /// `obj.keep`
     pub keep: Cell<f64>,
-    /// `obj.hits`: 0 for what has just been fetched.
+    /// `obj.hits`: 0 for an object that was just fetched.
     pub hits: u32,
     /// `obj.uncacheable`
     pub uncacheable: bool,
@@ -450,26 +448,26 @@ pub struct Obj<'a> {
     pub time: f64,
     /// `obj.storage`
     pub storage: Option<&'a Arc<str>>,
-    /// `obj_stale.is_valid`: neither purge nor ban has ended it.
+    /// `obj_stale.is_valid`: false after a purge or ban.
     pub is_valid: bool,
 }
 
 /// `resp`
 pub struct Resp<'a> {
-    /// The head.
+    /// Head of the response.
     pub head: &'a mut Response,
-    /// The rest.
+    /// VCL's state beside the head.
     pub state: &'a mut RespState,
 }
 
-/// State of a response that VCL knows beside its head.
+/// VCL's state of a response beside its head.
 #[derive(Clone, Debug, Default)]
 pub struct RespState {
     /// `resp.status`: up to 65535.
     pub status: u16,
     /// `resp.proto`, where VCL 4.0 has set it.
     pub proto: Option<Box<[u8]>>,
-    /// The body of `vcl_synth`: `resp.body`, `synthetic()`.
+    /// Body of `vcl_synth`: `resp.body`, `synthetic()`.
     pub body: Vec<u8>,
     /// `resp.do_esi`
     pub do_esi: bool,
@@ -481,46 +479,46 @@ pub struct RespState {
     pub is_streaming: bool,
 }
 
-/// Data that a VMOD keeps, by module and object.
+/// Data of VMODs, by module and object.
 type ModuleData = ((&'static str, u32), Box<dyn Any>);
 
-/// State kept for the time of one task: from request to response on the client's side, from request
-/// to body on the backend's.
+/// State of one task: from request to response on the client side, from request to body on the
+/// backend side.
 pub struct Task {
-    /// Steps (statements and calls) that are left to it.
+    /// Steps (statements and calls) left in the budget.
     pub steps: u64,
-    /// The memory that is left to its strings.
+    /// Memory left for strings.
     pub workspace: Workspace,
-    /// `req.trace` or `bereq.trace` of the subroutine that runs.
+    /// `req.trace` or `bereq.trace` of the running subroutine.
     pub(crate) traced: bool,
-    /// The statement that ended the last subroutine: its `return`, or what failed.
+    /// The statement that ended the last subroutine: a `return`, or the failed one.
     pub at: Option<StatementNumber>,
-    /// The result of that statement, until the subroutine's caller takes it.
+    /// The action of that statement, until the subroutine's caller takes it.
     pub(crate) action: Option<Action>,
-    /// The limit that it has reached, the last one of several.
+    /// The last limit that was reached.
     pub limit: Option<Limit>,
-    /// Memory for strings that are being put together, kept from one to the next.
+    /// Buffers for building strings, kept for reuse.
     buffers: Vec<Vec<u8>>,
-    /// Data that VMODs keep, by module and object.
+    /// Data of VMODs, by module and object.
     kept: Vec<ModuleData>,
 }
 
 impl Task {
-    /// A task that may take `steps`, and `workspace` for its strings.
+    /// A task with a budget of `steps`, and `workspace` for its strings.
     pub fn new(steps: u64, workspace: Workspace) -> Self {
         let (buffers, kept) = (Vec::new(), Vec::new());
         let (at, action, limit, traced) = (None, None, None, false);
         Self { steps, workspace, traced, at, action, limit, buffers, kept }
     }
 
-    /// Makes it that of another request, which may take as much; keeps the memory.
+    /// Resets the task for another request; buffers are kept.
     pub fn renew(&mut self, steps: u64, workspace: Workspace) {
         (self.steps, self.at, self.limit) = (steps, None, None);
         self.workspace = workspace;
         self.kept.clear();
     }
 
-    /// An empty buffer; [`Task::give_buffer`] takes it back.
+    /// An empty buffer; [`Task::give_buffer`] returns it.
     pub(crate) fn take_buffer(&mut self) -> Vec<u8> {
         self.buffers.pop().unwrap_or_default()
     }
@@ -530,12 +528,12 @@ impl Task {
         self.buffers.push(buffer);
     }
 
-    /// Forgets what VMODs keep, as a rollback does.
+    /// Drops the data of VMODs, as a rollback does.
     pub fn forget(&mut self) {
         self.kept.clear();
     }
 
-    /// The data that `module` keeps under `number` (of an object, or 0), made on first use.
+    /// The data of `module` under `number` (of an object, or 0), created on first use.
     pub fn keep<T: Any + Default>(&mut self, module: &'static str, number: u32) -> &mut T {
         let key = (module, number);
         let is_it = |(k, kept): &ModuleData| *k == key && kept.is::<T>();

@@ -1,4 +1,4 @@
-//! The world outside a program, as its runner lends it.
+//! Environment of a program: the services of its runner. No method waits.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,24 +11,24 @@ use crate::rules::lifetime::Lifetime;
 use crate::shared::VmodState;
 use crate::tag::Tag;
 
-/// A hard or soft purge: of the object that was found, or of keys.
+/// Hard or soft purge, of an object or of keys.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum PurgeMode {
-    /// At once.
+    /// Removes objects at once.
     Hard,
-    /// Its times shortened to these, in seconds; none to leave one as it is.
+    /// Shortens lifetimes, in seconds; `None` leaves one unchanged.
     Soft {
-        /// From now.
+        /// New TTL, from now.
         ttl: Option<f64>,
-        /// Grace after it.
+        /// New grace after the TTL.
         grace: Option<f64>,
-        /// Keep after that.
+        /// New keep after grace.
         keep: Option<f64>,
     },
 }
 
 impl PurgeMode {
-    /// Returns the new time to live, grace and keep, in seconds; `None` for a time that stays.
+    /// New TTL, grace and keep in seconds; `None` for one that stays.
     pub fn times(self) -> (Option<f64>, Option<f64>, Option<f64>) {
         match self {
             Self::Hard => (Some(0.0), Some(0.0), Some(0.0)),
@@ -37,77 +37,79 @@ impl PurgeMode {
     }
 }
 
-/// The world outside a program. Nothing here waits.
+/// Services of the program's runner. No method waits.
 pub trait ProgramEnvironment {
-    /// State that VMODs keep for as long as the daemon runs. All programs share it.
+    /// State of VMODs for the daemon's life, shared by all programs.
     fn shared(&self) -> &VmodState;
 
     /// Writes a line to the log.
     fn log(&self, tag: Tag, text: &[u8]);
 
-    /// Writes a line to the system's log (`std.syslog`), at this priority.
+    /// Writes a line to the system log with this priority (`std.syslog`).
     fn syslog(&self, priority: i64, text: &[u8]);
 
-    /// Bans (`ban`, `std.ban`).
+    /// Makes a ban (`ban`, `std.ban`).
     ///
     /// # Errors
-    /// A message that says what is wrong with the expression, or why nothing was banned.
+    /// The fault of the expression, or the reason why the ban was not made.
     fn ban(&self, expression: &str) -> Result<(), String>;
 
-    /// Purges every variant of this request's key (`purge.hard`, `purge.soft`); how many objects.
+    /// Purges every variant of the current request's key (`purge.hard`, `purge.soft`). Returns the
+    /// number of objects.
     ///
     /// # Errors
-    /// Why nothing was purged.
-    fn purge(&self, key: &[u8], how: PurgeMode) -> Result<u64, String>;
+    /// The reason why the purge was not made.
+    fn purge(&self, key: &[u8], mode: PurgeMode) -> Result<u64, String>;
 
-    /// Purges by surrogate keys (`xkey`); how many objects.
+    /// Purges by surrogate keys (`xkey`). Returns the number of objects.
     ///
     /// # Errors
-    /// Why nothing was purged.
+    /// The reason why the purge was not made.
     fn purge_keys(&self, keys: &[&[u8]], soft: bool) -> Result<u64, String>;
 
-    /// The time at this moment, in seconds since 1970. It goes on while a subroutine runs.
+    /// Current time in seconds since 1970. It advances while a subroutine runs.
     fn clock(&self) -> f64;
 
-    /// A random number of at least 0 and less than 1.
+    /// A random number in [0, 1).
     fn random(&self) -> f64;
 
     /// An environment variable.
     fn env(&self, name: &str) -> Option<Bytes>;
 
-    /// A file's content (`std.fileread`), kept once read; `None` if it cannot be read.
+    /// Content of a file (`std.fileread`), cached after the first read; `None` if it cannot be
+    /// read.
     fn file(&self, path: &str) -> Option<Bytes>;
 
-    /// A file's content, read now, for what a program needs while it starts (`geoip2`).
+    /// Content of a file, read now, for a program that starts (`geoip2`).
     ///
     /// # Errors
-    /// The system's; `FileTooLarge` for one of more than `bytes_max` bytes.
+    /// The system's error; `FileTooLarge` beyond `bytes_max` bytes.
     fn read(&self, path: &str, bytes_max: u64) -> io::Result<Bytes>;
 
-    /// Returns true if a path leads to something (`std.file_exists`). Each call asks anew.
+    /// Returns true if a path exists (`std.file_exists`). The result is not cached.
     fn exists(&self, path: &str) -> bool {
         self.file(path).is_some()
     }
 
-    /// Addresses of a host name, for `std.ip` and ACLs; from memory or the system's own tables.
+    /// Addresses of a host name, for `std.ip` and ACLs: from a cache or the system's tables.
     fn resolve(&self, host: &str, port: &str) -> Vec<SocketAddr>;
 
-    /// The request body, once it has been kept (`std.cache_req_body`); `None` if it has not.
+    /// The request body, if `std.cache_req_body` has cached it.
     fn body(&self) -> Option<&[u8]>;
 
-    /// Returns true if the request body could be kept in `bytes_max`.
+    /// Caches the request body. Returns false if it exceeds `bytes_max`.
     fn keep_body(&self, bytes_max: u64) -> bool;
 
-    /// The times that a response of these fields has by itself, at `now` (seconds since 1970).
+    /// Lifetime of a response by its fields, at `now` (seconds since 1970).
     fn lifetime(&self, status: u16, headers: &HeaderBlock, now: f64) -> Lifetime;
 
-    /// A parameter's value by Varnish's name, in its base unit.
+    /// Value of a parameter by Varnish's name, in its base unit.
     fn param(&self, name: &str) -> Option<f64>;
 
-    /// Returns true if `word` of the parameter `feature` is switched on.
+    /// Returns true if the flag `word` of the parameter `feature` is on.
     fn has_feature(&self, word: &str) -> bool;
 
-    /// Bytes free in and used by a storage; `None` if no such name is known.
+    /// Free and used bytes of a storage; `None` for an unknown name.
     fn storage(&self, name: &str) -> Option<(u64, u64)>;
 
     /// `server.hostname`

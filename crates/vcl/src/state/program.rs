@@ -1,4 +1,5 @@
-//! Programs, compiled once, and their instances: one for each `vcl.load`.
+//! Program, compiled once, and its instances, one for each `vcl.load`. A program never changes
+//! after compiling.
 
 use std::any::Any;
 use std::fmt;
@@ -14,31 +15,31 @@ use crate::sub::{Sub, Subs};
 
 pub use crate::input::{CompileSettings, Input};
 
-/// The result of compiling: the program, and its warnings.
+/// Result of compiling: the program and its warnings.
 #[derive(Debug)]
 pub struct CompilationResult {
     /// The program.
     pub program: Arc<Program>,
-    /// Warnings, rendered for people; empty when there are none.
+    /// Rendered warnings; empty if there are none.
     pub warnings: String,
-    /// Those that Varnish has, too.
+    /// The warnings that Varnish gives too.
     pub usual: String,
 }
 
-/// A subroutine as it runs: all that bear its name, one after the other.
+/// An executable subroutine: all declarations of its name, concatenated.
 pub(crate) trait Executable: fmt::Debug + Send + Sync {
     /// Its name.
     fn name(&self) -> &str;
 
-    /// Runs it. True if it has returned an action, which is then
+    /// Runs the subroutine. Returns true if it returned an action, which is in
     /// [`Task::action`](crate::state::ctx::Task::action).
     ///
     /// # Errors
-    /// The program failed; [`Task::at`](crate::state::ctx::Task::at) says where.
+    /// The program's failure; [`Task::at`](crate::state::ctx::Task::at) has the statement.
     fn run(&self, ctx: &mut Ctx<'_>) -> Result<bool, ProgramFailure>;
 }
 
-/// A backend as declared; `backend x none;` has nothing to connect to.
+/// A declared backend; `None` for `backend x none;`.
 pub(crate) type BackendDeclaration = (Box<str>, Option<BackendSpec>);
 
 /// The parts of a program.
@@ -46,21 +47,21 @@ pub(crate) type BackendDeclaration = (Box<str>, Option<BackendSpec>);
 pub(crate) struct ProgramParts {
     /// Subroutines by number.
     pub(crate) routines: Vec<Box<dyn Executable>>,
-    /// The routine of each of [`Sub::ALL`].
+    /// Number of the routine of each of [`Sub::ALL`].
     pub(crate) entries: Vec<u32>,
     /// Backends by number.
     pub(crate) backends: Vec<BackendDeclaration>,
-    /// The number of the one that a program begins with.
+    /// Number of the default backend.
     pub(crate) default_backend: u32,
     /// Named probes by number.
     pub(crate) probes: Vec<ProbeSpec>,
     /// Access lists by number.
     pub(crate) acls: Vec<Acl>,
-    /// Where the statements stand, by [`At`].
+    /// Positions of statements, by [`StatementNumber`](crate::source::StatementNumber).
     pub(crate) spans: Vec<SourceSpan>,
     /// Patterns by number.
     pub(crate) regexes: Vec<Arc<Regex>>,
-    /// Names of the objects by number.
+    /// Names of objects, by number.
     pub(crate) objects: Vec<Box<str>>,
     /// Features that the program uses.
     pub(crate) uses: ProgramFeatures,
@@ -68,25 +69,25 @@ pub(crate) struct ProgramParts {
     pub(crate) version: u32,
 }
 
-/// Features that a program uses. The runner can spare the work for a feature that is not used.
+/// Features that a program uses. The runner saves the work for unused ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProgramFeatures {
-    /// Subroutines that do something beyond what the builtin one of that name does.
+    /// Subroutines with statements beyond the builtin VCL's.
     pub own: Subs,
-    /// Subroutines that read or write `resp`'s or `obj`'s head: for `vcl_deliver`, whether the
-    /// stored head must be taken apart.
+    /// Subroutines that use the head of `resp` or `obj`. For `vcl_deliver` it decides whether the
+    /// stored head is parsed.
     pub head: Subs,
-    /// `std.rollback`: the head as it came must be kept.
+    /// `std.rollback`: the received head has to be kept.
     pub rollback: bool,
     /// `return (restart)`
     pub restart: bool,
-    /// `import xkey`: what is stored is known by the keys in its headers.
+    /// `import xkey`: stored responses are indexed by the keys in their headers.
     pub xkey: bool,
-    /// `std.set_ip_tos` and all of `tcp`: it works on the client's socket.
+    /// `std.set_ip_tos` and VMOD `tcp`: the client's socket is needed.
     pub socket: bool,
-    /// The labels that `return (vcl(label))` names.
+    /// Labels that `return (vcl(label))` names.
     pub labels: Vec<Box<str>>,
-    /// `std.cache_req_body`: the most bytes it asks for.
+    /// `std.cache_req_body`: the most bytes that it asks for.
     pub body: Option<u64>,
 }
 
@@ -96,46 +97,45 @@ pub struct Program {
     name: Box<str>,
     parts: ProgramParts,
     sources: Sources,
-    places: StatementLocations,
+    locations: StatementLocations,
 }
 
 impl Program {
-    /// Puts together what was compiled. `name` is that of its file.
+    /// A program of compiled parts. `name` is the name of its file.
     pub(crate) fn new(name: &str, parts: ProgramParts, sources: Sources) -> Self {
-        let places = StatementLocations::of(&sources, &parts.spans);
-        Self { name: name.into(), parts, sources, places }
+        let locations = StatementLocations::of(&sources, &parts.spans);
+        Self { name: name.into(), parts, sources, locations }
     }
 
-    /// The name of its file.
+    /// Name of the program's file.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Features that it uses.
+    /// Features that the program uses.
     pub fn uses(&self) -> &ProgramFeatures {
         &self.parts.uses
     }
 
-    /// Its files, the builtin VCL last: `vcl.show -v`.
+    /// Source files, the builtin VCL last, for `vcl.show -v`.
     pub fn sources(&self) -> &Sources {
         &self.sources
     }
 
-    /// Where a statement stands: its file, as it was named (`<builtin>` for the builtin VCL), and
-    /// the line in it, from 1.
+    /// File and line (from 1) of a statement; `<builtin>` is the builtin VCL.
     pub fn place(&self, at: StatementNumber) -> Option<(&SourceFile, u32)> {
-        let (file, line) = self.places.spot(at)?;
+        let (file, line) = self.locations.location(at)?;
         Some((self.sources.file(file), line))
     }
 
-    /// Appends where a statement stands as logs have it: the line behind the file's name, which is
-    /// without the folder of the program's first file where it lies there (`default.vcl:14`).
+    /// Appends file and line of a statement in the form of logs (`default.vcl:14`). The directory
+    /// of the program's first file is left out.
     pub fn write_place(&self, at: StatementNumber, out: &mut Vec<u8>) {
-        self.places.write(at, out);
+        self.locations.write(at, out);
     }
 
-    /// Appends a statement as `VCL_trace` has it: the program, the statement's number, and its
-    /// file's number, line and column.
+    /// Appends a statement in the form of `VCL_trace`: program, statement number, and number of the
+    /// file, line and column.
     pub(crate) fn write_trace(&self, at: StatementNumber, out: &mut Vec<u8>) {
         let Some(span) = self.parts.spans.get(at.index()) else { return };
         let (line, column) = self.sources.position(*span);
@@ -144,12 +144,12 @@ impl Program {
         out.extend_from_slice(text.as_bytes());
     }
 
-    /// The version of VCL it is written in: 40 or 41.
+    /// Version of VCL: 40 or 41.
     pub fn version(&self) -> u32 {
         self.parts.version
     }
 
-    /// The routine of a subroutine that Varnish calls; `None` for a program without any.
+    /// The routine of one of Varnish's subroutines; `None` for a program without routines.
     pub(crate) fn entry(&self, sub: Sub) -> Option<&dyn Executable> {
         self.parts.entries.get(sub as usize).map(|number| self.routine(*number))
     }
@@ -161,29 +161,29 @@ impl Program {
 
 /// An object of a VMOD's class.
 pub trait Object: Any + Send + Sync {
-    /// Itself, for its own methods.
+    /// The object itself, for its methods.
     fn as_any(&self) -> &dyn Any;
 
-    /// The backend or director that it is, for who lists all of them; most are none.
+    /// The backend or director that the object is, if any, for listings.
     fn backend(&self) -> Option<Backend> {
         None
     }
 
-    /// Completes itself at the end of `vcl_init`.
+    /// Completes the object at the end of `vcl_init`.
     ///
     /// # Errors
-    /// Why it cannot be used as `vcl_init` has left it: the program is not loaded.
+    /// The reason why the object is unusable: the program is not loaded.
     fn complete(&self) -> Result<(), String> {
         Ok(())
     }
 }
 
-/// A program that has been brought to life: its `vcl_init` has run.
+/// A started program, whose `vcl_init` has run.
 pub struct Instance {
     program: Arc<Program>,
-    /// Those declared, by number.
+    /// Declared backends, by number.
     backends: Vec<Backend>,
-    /// Those that `vcl_init` has made, by number.
+    /// Objects made by `vcl_init`, by number.
     objects: Vec<OnceLock<Arc<dyn Object>>>,
 }
 
@@ -199,7 +199,7 @@ impl Instance {
         Arc::new(Self { program, backends, objects })
     }
 
-    /// One with the program's backends, whose `vcl_init` has yet to run.
+    /// An instance with the program's backends, before its `vcl_init` runs.
     pub(crate) fn of(program: &Arc<Program>) -> Arc<Self> {
         let backends = program.parts.backends.iter().map(|(name, spec)| match spec {
             Some(spec) => Backend::Leaf(Leaf::new(name.clone(), spec.clone())),
@@ -208,7 +208,7 @@ impl Instance {
         Self::new(Arc::clone(program), backends.collect())
     }
 
-    /// One with these backends and without subroutines, for tests.
+    /// An instance with these backends and no subroutines, for tests.
     pub fn of_backends(backends: Vec<Backend>) -> Arc<Self> {
         let program = Program::new("none", ProgramParts::default(), Sources::default());
         Self::new(Arc::new(program), backends)
@@ -219,50 +219,50 @@ impl Instance {
         &self.program
     }
 
-    /// Its backends in the order of the program, then its directors in the order of `vcl_init`.
+    /// Declared backends in order, then directors in the order of `vcl_init`.
     pub fn backends(&self) -> Vec<Backend> {
         let declared = self.backends.iter().filter(|one| !matches!(one, Backend::None)).cloned();
         let made = self.objects.iter().filter_map(|object| object.get()?.backend());
         declared.chain(made).collect()
     }
 
-    /// The value that `req.backend_hint` begins with.
+    /// The default backend, with which `req.backend_hint` begins.
     pub fn default_backend(&self) -> &Backend {
         self.declared(self.program.parts.default_backend)
     }
 
-    /// The objects that `vcl_init` has made so far.
+    /// Objects made by `vcl_init` so far.
     pub fn objects(&self) -> Vec<Arc<dyn Object>> {
         self.objects.iter().filter_map(|object| object.get().cloned()).collect()
     }
 
-    /// An object by its number ([`Naming`](crate::vmod::Naming)), once it has been made.
+    /// The object with this number ([`ObjectIdentity`](crate::vmod::ObjectIdentity)), once made.
     pub fn object(&self, number: u32) -> Option<Arc<dyn Object>> {
         self.objects.get(number as usize)?.get().cloned()
     }
 
-    /// A pattern by the number in [`Value::Regex`](crate::state::value::Value::Regex).
+    /// The pattern of [`Value::Regex`](crate::state::value::Value::Regex), by number.
     pub fn regex(&self, number: u32) -> &Regex {
         &self.program.parts.regexes[number as usize]
     }
 
-    /// A probe by the number in [`Value::Probe`](crate::state::value::Value::Probe).
+    /// The probe of [`Value::Probe`](crate::state::value::Value::Probe), by number.
     pub fn probe(&self, number: u32) -> &ProbeSpec {
         &self.program.parts.probes[number as usize]
     }
 
-    /// An access list by the number in [`Value::Acl`](crate::state::value::Value::Acl).
+    /// The access list of [`Value::Acl`](crate::state::value::Value::Acl), by number.
     pub fn acl(&self, number: u32) -> &Acl {
         &self.program.parts.acls[number as usize]
     }
 
-    /// A backend that the program declares, by number.
+    /// A declared backend, by number.
     pub(crate) fn declared(&self, number: u32) -> &Backend {
-        // Instances of tests may have none.
+        // Instances of tests may have no backends.
         self.backends.get(number as usize).unwrap_or(&Backend::None)
     }
 
-    /// An object that must have been made.
+    /// An object, which must have been made.
     pub(crate) fn made(&self, number: u32) -> Result<&Arc<dyn Object>, ProgramFailure> {
         let object = self.objects.get(number as usize).and_then(OnceLock::get);
         object.ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! The values of expressions while a program runs.
+//! Values of expressions at run time, one variant for each type of VCL. Nothing is converted here.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use crate::state::backend::Backend;
 
 pub use crate::failure::ProgramFailure;
 
-/// A value.
+/// A value at run time.
 #[derive(Clone, Debug)]
 pub enum Value {
-    /// Of functions that return nothing.
+    /// The result of functions without one.
     Void,
     /// `BOOL`
     Bool(bool),
@@ -27,12 +27,11 @@ pub enum Value {
     Time(f64),
     /// `BYTES`
     Bytes(i64),
-    /// `STRING`; none is what a header that is not there is: no string, which becomes an empty one
-    /// where it is put together with others.
+    /// `STRING`; `None` for an absent header, which is empty in a concatenation.
     String(Option<Bytes>),
-    /// `BLOB`; none is no blob.
+    /// `BLOB`; `None` for no blob.
     Blob(Option<Bytes>),
-    /// `IP`; `None` where there is no address.
+    /// `IP`; `None` for no address.
     Ip(Option<SocketAddr>),
     /// `BACKEND`
     Backend(Backend),
@@ -48,7 +47,7 @@ pub enum Value {
     Header(Header),
     /// `HTTP`
     Http(VclMessage),
-    /// One of a function's words.
+    /// `ENUM`: one of the values that a parameter lists.
     Enum(&'static str),
     /// `REGEX`: a constant pattern, by number in the program.
     Regex(u32),
@@ -63,7 +62,7 @@ impl Value {
         }
     }
 
-    /// The seconds of a duration or time, and the number of whatever else is one; 0 of the rest.
+    /// Seconds of a DURATION or TIME, value of any other number; 0 for the rest.
     pub fn seconds(&self) -> f64 {
         match self {
             Self::Duration(n) | Self::Time(n) | Self::Real(n) => *n,
@@ -72,7 +71,7 @@ impl Value {
         }
     }
 
-    /// A whole number; 0 for other values.
+    /// An INT; 0 for other values.
     pub fn int(&self) -> i64 {
         match self {
             Self::Int(n) | Self::Bytes(n) => *n,
@@ -80,13 +79,13 @@ impl Value {
         }
     }
 
-    /// Returns true if the value is a BOOL that is true.
+    /// Returns true for the BOOL true.
     pub fn is_true(&self) -> bool {
         matches!(self, Self::Bool(true))
     }
 }
 
-/// The messages that VCL names.
+/// Messages that VCL names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum VclMessage {
     /// `req`
@@ -103,13 +102,13 @@ pub enum VclMessage {
     Resp,
 }
 
-/// A header of a message by its name, interned.
+/// A header of a message, interned by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Of which message.
-    pub place: VclMessage,
-    /// Its number; [`HeaderId::Other`] for a name that has none.
+    /// The message.
+    pub message: VclMessage,
+    /// Number of the name; [`HeaderId::Other`] for a name without one.
     pub id: HeaderId,
-    /// Its name as written in the program, which is how it is sent.
+    /// The name as written in the program, in which spelling it is sent.
     pub name: Arc<str>,
 }

@@ -1,12 +1,12 @@
-//! Addresses with ports in strings, as the C library reads them.
+//! Addresses with ports in strings, as the C library parses them. No name is resolved here.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// The address that a program's constant is: `192.0.2.1`, `192.0.2.1:81`, a host name, ...; port 80
-/// where it has none. `resolve` knows the addresses of host names.
+/// Address of a constant: `192.0.2.1`, `192.0.2.1:81`, a host name. The default port is 80.
+/// `resolve` resolves host names.
 ///
 /// # Errors
-/// The reason why a text is no address, in words.
+/// The reason why the text is no address.
 pub(crate) fn constant(
     text: &str,
     resolve: impl Fn(&str) -> Result<Vec<IpAddr>, String>,
@@ -22,17 +22,17 @@ pub(crate) fn constant(
     found.first().map(|addr| SocketAddr::new(*addr, port)).ok_or_else(nothing)
 }
 
-/// Host and port that a string names.
+/// Host and port of a string.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HostPort<'t> {
     /// Address or host name.
     pub host: &'t str,
-    /// The port, if there is one: number or name of a service.
+    /// The port, if given: a number or the name of a service.
     pub port: Option<&'t str>,
 }
 
-/// Takes `host`, `host:port`, `host port`, `[host]`, `[host]:port` or `[host] port` apart. Several
-/// colons without brackets make an IPv6 address.
+/// Splits `host`, `host:port`, `host port`, `[host]`, `[host]:port` or `[host] port`. Several
+/// colons without brackets are an IPv6 address.
 pub(crate) fn parse(text: &str) -> Option<HostPort<'_>> {
     if let Some(rest) = text.strip_prefix('[') {
         let (host, after) = rest.split_once(']')?;
@@ -51,7 +51,7 @@ pub(crate) fn parse(text: &str) -> Option<HostPort<'_>> {
     (!host.is_empty()).then_some(HostPort { host, port })
 }
 
-/// A numerical address: IPv6, or IPv4 in any of the forms of inet_aton(3).
+/// A numeric address: IPv6, or IPv4 in any form of inet_aton(3).
 pub(crate) fn numeric(host: &str) -> Option<IpAddr> {
     match host.parse::<Ipv6Addr>() {
         Ok(addr) => Some(IpAddr::V6(addr)),
@@ -59,8 +59,8 @@ pub(crate) fn numeric(host: &str) -> Option<IpAddr> {
     }
 }
 
-/// `a.b.c.d`, `a.b.c`, `a.b` or `a`, each decimal, octal or hexadecimal; the last one fills what is
-/// left.
+/// `a.b.c.d`, `a.b.c`, `a.b` or `a`, each decimal, octal or hexadecimal; the last number fills the
+/// remaining bytes.
 fn aton(host: &str) -> Option<Ipv4Addr> {
     let parts: Option<Vec<u32>> = host.split('.').map(c_number).collect();
     let parts = parts?;
@@ -80,20 +80,20 @@ fn c_number(text: &str) -> Option<u32> {
         [b'0', _, ..] => (&text[1..], 8),
         _ => (text, 10),
     };
-    // A sign is none of C's here.
+    // C accepts no sign here.
     if !digits.bytes().all(|b| b.is_ascii_alphanumeric()) {
         return None;
     }
     u32::from_str_radix(digits, radix).ok()
 }
 
-/// Address and port of what is named, when both are numbers. `port` is for a text without one.
+/// The address of `named` if host and port are numeric. `port` is the default.
 pub(crate) fn socket(named: &HostPort<'_>, port: &str) -> Option<SocketAddr> {
     let port = number(named.port.unwrap_or(port))?;
     Some(SocketAddr::new(numeric(named.host)?, port))
 }
 
-/// A port by its number. As in C, an empty one is 0.
+/// A port by number; as in C, an empty one is 0.
 fn number(port: &str) -> Option<u16> {
     match port.bytes().all(|b| b.is_ascii_digit()) {
         true if port.is_empty() => Some(0),

@@ -1,7 +1,5 @@
-//! Days, months and years: dates in HTTP's form, dates read, and `strftime`.
-//!
-//! A time is seconds since 1970 UTC and may lie before that; what is less than a second is left
-//! out, towards 1970, as a C program's cast does.
+//! Calendar: dates in HTTP's form, parsing of dates, and `strftime`. A time is seconds since 1970
+//! UTC, may be negative, and is truncated towards 1970 as a cast in C does. It never reads a clock.
 
 use message::date::{civil, days};
 
@@ -25,33 +23,33 @@ const MONTHS: [&str; 12] = [
     "December",
 ];
 
-/// A moment's parts.
+/// A time broken down as in C's `struct tm`, in UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BrokenDownTime {
     /// Seconds since 1970.
     pub secs: i64,
-    /// The year; 0 is the one before 1.
+    /// Year; 0 is the year before 1.
     pub year: i64,
-    /// 1 to 12.
+    /// Month, 1 to 12.
     pub month: i64,
-    /// 1 to 31.
+    /// Day of the month, 1 to 31.
     pub day: i64,
-    /// 0 (Sunday) to 6.
+    /// Day of the week, 0 (Sunday) to 6.
     pub weekday: i64,
     /// Day of the year from 0.
     pub yearday: i64,
-    /// 0 to 23.
+    /// Hour, 0 to 23.
     pub hour: i64,
-    /// 0 to 59.
+    /// Minute, 0 to 59.
     pub minute: i64,
-    /// 0 to 59.
+    /// Second, 0 to 59.
     pub second: i64,
 }
 
 impl BrokenDownTime {
-    /// The parts of a time.
+    /// Breaks a time down.
     pub fn at(time: f64) -> Self {
-        // Further away than this there are no years that anybody writes.
+        // Larger times have no year of practical use.
         const FAR: f64 = 1e14;
         let secs = time.clamp(-FAR, FAR) as i64;
         let (today, rest) = (secs.div_euclid(DAY_SECS), secs.rem_euclid(DAY_SECS));
@@ -95,8 +93,8 @@ fn days_in(year: i64) -> i64 {
     days(year + 1, 1, 1) - days(year, 1, 1)
 }
 
-/// Appends a TIME as Varnish writes it: HTTP's form, cut after 29 bytes where a year has more than
-/// four digits.
+/// Appends a TIME in Varnish's form: HTTP's, cut after 29 bytes if the year has more than four
+/// digits.
 pub fn append_http_date(time: f64, out: &mut Vec<u8>) {
     const WIDTH: usize = 29;
     let m = BrokenDownTime::at(time);
@@ -112,9 +110,9 @@ pub fn append_http_date(time: f64, out: &mut Vec<u8>) {
     out.truncate(start + WIDTH);
 }
 
-/// Reads a date in one of HTTP's three forms or `1994-11-06T08:49:37`, exactly as written there: in
-/// that case, with the right day of the week, blanks around it only. Years begin with 1899. With
-/// `short_days` (`http_date_postel`) `Sun, 6 Nov 1994 08:49:37 GMT` is one, too.
+/// Parses a date in one of HTTP's three forms or `1994-11-06T08:49:37`, strictly: with this case,
+/// the right weekday, and blanks only around it. Years begin with 1899. With `short_days`
+/// (`http_date_postel`) a day may have one digit: `Sun, 6 Nov 1994 08:49:37 GMT`.
 pub fn read(text: &[u8], short_days: bool) -> Option<f64> {
     let text = str::from_utf8(text).ok()?.trim_ascii();
     if let Some((date, time)) = text.split_once('T').filter(|(date, _)| date.len() == 10) {
@@ -170,17 +168,17 @@ fn month_of(name: &str) -> Option<i64> {
     Some(at as i64 + 1)
 }
 
-/// A day as its date says it, which may be none of the calendar.
+/// A day as written, which may not exist in the calendar.
 #[derive(Clone, Copy)]
 struct Day {
     year: i64,
-    /// From 1.
+    /// Month, from 1.
     month: i64,
-    /// Of the month, from 1.
+    /// Day of the month, from 1.
     day: i64,
 }
 
-/// The seconds since 1970 of a date and `08:49:37`. A leap second is the one before it.
+/// Seconds since 1970 of a date and `08:49:37`. A leap second counts as the second before it.
 fn moment(date: Day, time: &str) -> Option<f64> {
     const FIRST_YEAR: i64 = 1899;
     let [hour, minute, second] = split(time, ':')?;
@@ -194,7 +192,7 @@ fn moment(date: Day, time: &str) -> Option<f64> {
     (is_date && is_time).then_some(secs as f64)
 }
 
-/// The character that fills a number up to its width.
+/// Padding of a number.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fill {
     Zero,
@@ -202,10 +200,10 @@ enum Fill {
     Nothing,
 }
 
-/// `strftime` in the C locale for UTC, with the flags and widths of the GNU library. What it does
-/// not know stays as it is.
+/// `strftime` in the C locale for UTC, with flags and widths of the GNU library. Unknown
+/// conversions stay as they are.
 pub fn strftime(time: f64, format: &[u8]) -> Vec<u8> {
-    // What comes out of a few bytes of format stays small, whatever widths it asks for.
+    // A short format never makes a long result, whatever its widths.
     const WIDTH_MAX: usize = 64;
     let m = BrokenDownTime::at(time);
     let mut out = Vec::with_capacity(format.len() * 2);
@@ -252,7 +250,7 @@ pub fn strftime(time: f64, format: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The case of letters that `^` and `#` ask for.
+/// Change of case by `^` and `#`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Case {
     Upper,
@@ -275,7 +273,7 @@ fn split_at_percent(text: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&text[..at], &text[at + 1..]))
 }
 
-/// Appends what a letter stands for; says whether it stands for anything.
+/// Appends the result of a conversion. Returns false for an unknown one.
 fn conversion(
     m: &BrokenDownTime,
     letter: u8,
@@ -331,7 +329,7 @@ fn word(m: &BrokenDownTime, letter: u8) -> Option<&'static str> {
     })
 }
 
-/// A number with its usual digits and filling.
+/// A number with its usual width and padding.
 fn numeric(m: &BrokenDownTime, letter: u8) -> Option<(i64, usize, Fill)> {
     let twelve = (m.hour + 11) % 12 + 1;
     Some(match letter {
@@ -373,7 +371,7 @@ mod tests {
         String::from_utf8(out).expect("it is ASCII")
     }
 
-    /// Answers of varnishd 7.1.1.
+    /// Results of varnishd 7.1.1.
     #[test]
     fn times_far_away_are_written_as_varnish_writes_them() {
         assert_eq!(http_date(-1.0), "Wed, 31 Dec 1969 23:59:59 GMT");

@@ -1,11 +1,9 @@
-//! Bytes to text and back, by the names that `blob` has for each way.
-//!
-//! Base 64 is taken with and without its padding, as Varnish takes it; but for bits behind the last
-//! byte nothing is overlooked.
+//! Codecs between bytes and text, by the names of VMOD `blob`. Base64 is accepted with and without
+//! padding, as in Varnish; apart from bits behind the last byte, malformed text is never accepted.
 
-/// An alphabet of base 64 and what fills up the last four characters.
+/// An alphabet of base64 and its padding.
 struct Base64 {
-    /// The characters for 62 and 63.
+    /// Characters for 62 and 63.
     last: [u8; 2],
     pad: Option<u8>,
 }
@@ -15,7 +13,7 @@ const BASE64URL: Base64 = Base64 { last: *b"-_", pad: Some(b'=') };
 const BASE64URLNOPAD: Base64 = Base64 { last: *b"-_", pad: None };
 const BASE64CF: Base64 = Base64 { last: *b"-~", pad: Some(b'_') };
 
-/// The bytes that `text` stands for; `None` if it does not.
+/// Decodes `text`; `None` if it is malformed.
 pub(crate) fn decode(code: &str, text: &[u8]) -> Option<Vec<u8>> {
     match code {
         "BASE64" => BASE64.decode(text),
@@ -28,7 +26,7 @@ pub(crate) fn decode(code: &str, text: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// The text for `bytes`.
+/// Encodes `bytes`.
 pub(crate) fn encode(code: &str, is_upper: bool, bytes: &[u8]) -> Vec<u8> {
     match code {
         "BASE64" => BASE64.encode(bytes),
@@ -82,7 +80,7 @@ impl Base64 {
             0 => 0,
             2 => 2,
             3 => 1,
-            // One character alone has not the bits of a byte.
+            // One character alone is less than a byte.
             _ => return None,
         };
         if pads > most {
@@ -110,7 +108,7 @@ fn digit(character: u8) -> Option<u8> {
 }
 
 fn decode_hex(text: &[u8]) -> Option<Vec<u8>> {
-    // Of an odd number of digits the first stands alone.
+    // With an odd number of digits, the first one is a byte of its own.
     let (first, pairs) = text.split_at(text.len() % 2);
     let mut bytes = Vec::with_capacity(text.len().div_ceil(2));
     for character in first {
@@ -135,7 +133,7 @@ fn decode_url(text: &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// RFC 3986 2.3: what is not encoded.
+/// Unreserved characters of RFC 3986 2.3, which stay as they are.
 fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }
@@ -164,7 +162,7 @@ mod tests {
         Some(String::from_utf8(encode("HEX", false, &bytes)).expect("digits are ASCII"))
     }
 
-    // What Varnish 7.1.1 makes of them.
+    // Results of Varnish 7.1.1.
     #[test]
     fn texts_are_decoded_as_varnish_does() {
         for (code, text, expected) in [

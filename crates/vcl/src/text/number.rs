@@ -1,28 +1,27 @@
-//! Numbers, durations, sizes and times as strings have them.
-//!
-//! Varnish reads numbers as structured fields do (RFC 8941): up to fifteen digits, or up to twelve
-//! before a point and up to three behind it, no sign but a minus.
+//! Numbers, durations, sizes and times in strings. As in Varnish, numbers have the limits of
+//! structured fields (RFC 8941): fifteen digits, or twelve before and three after the point; `+` is
+//! never accepted.
 
 use super::calendar;
 
-/// A number and what follows it.
+/// A number, and the text behind it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Number<'t> {
     value: f64,
-    /// Without a fraction, the number in whole.
+    /// The whole number, if there is no fraction.
     whole: Option<i64>,
     has_point: bool,
     rest: &'t [u8],
 }
 
-/// The most digits of a whole number.
+/// Most digits of a whole number.
 const WHOLE_DIGITS_MAX: usize = 15;
-/// The most digits before the point of one that may have a fraction.
+/// Most digits before the point of a number with a fraction.
 const DIGITS_BEFORE_POINT_MAX: usize = 12;
-/// Digits behind the point that count.
+/// Digits behind the point that are used.
 const DIGITS_AFTER_POINT: usize = 3;
 
-/// Reads a number at the beginning of `text`, blanks before it left out.
+/// Parses a number at the beginning of `text`, after blanks.
 fn number(text: &[u8], digits_max: usize) -> Option<Number<'_>> {
     let text = text.trim_ascii_start();
     let (sign, text) = match text.strip_prefix(b"-") {
@@ -51,24 +50,24 @@ fn digits(text: &[u8]) -> (&[u8], &[u8]) {
     text.split_at(end)
 }
 
-/// The number that at most fifteen digits are.
+/// Value of at most fifteen digits.
 fn value_of(digits: &[u8]) -> i64 {
     digits.iter().fold(0, |n, digit| n * 10 + i64::from(digit - b'0'))
 }
 
-/// An INT: blanks around it do not matter, nor does a point at its end.
+/// Parses an INT. Blanks around it and a point at its end are ignored.
 pub fn int(text: &[u8]) -> Option<i64> {
     let number = number(text, WHOLE_DIGITS_MAX)?;
     number.whole.filter(|_| is_blank(number.rest))
 }
 
-/// A REAL.
+/// Parses a REAL.
 pub fn real(text: &[u8]) -> Option<f64> {
     let number = number(text, DIGITS_BEFORE_POINT_MAX)?;
     is_blank(number.rest).then_some(number.value)
 }
 
-/// A DURATION in seconds: a number and its unit, `ms`, `s`, `m`, `h`, `d`, `w` or `y`.
+/// Parses a DURATION to seconds: a number with the unit `ms`, `s`, `m`, `h`, `d`, `w` or `y`.
 pub fn duration(text: &[u8]) -> Option<f64> {
     let number = number(text, WHOLE_DIGITS_MAX)?;
     let factor = match number.rest.trim_ascii() {
@@ -84,8 +83,8 @@ pub fn duration(text: &[u8]) -> Option<f64> {
     Some(number.value * factor)
 }
 
-/// BYTES: a number, and one of `k`, `m`, `g`, `t`, `p` for powers of 1024, and a `b`, in any case.
-/// Only with a power may it have a point; what is less than a byte is left out.
+/// Parses BYTES: a number, optionally with `k`, `m`, `g`, `t` or `p` for powers of 1024 and `b`, in
+/// any case. A fraction needs such a power, and is truncated to bytes.
 pub fn bytes(text: &[u8]) -> Option<i64> {
     let number = number(text, WHOLE_DIGITS_MAX)?;
     let unit = number.rest.trim_ascii().to_ascii_lowercase();
@@ -102,8 +101,8 @@ pub fn bytes(text: &[u8]) -> Option<i64> {
     (bytes >= 0.0 && bytes < i64::MAX as f64).then_some(bytes as i64)
 }
 
-/// A TIME in seconds since 1970: a date in one of HTTP's forms or `1994-11-06T08:49:37`, or
-/// the seconds themselves. 1970's first second is not among these. See [`calendar::read`].
+/// Parses a TIME to seconds since 1970: a date in one of HTTP's forms or `1994-11-06T08:49:37`, or
+/// a number of seconds above 0. See [`calendar::read`].
 pub fn time(text: &[u8], short_days: bool) -> Option<f64> {
     match real(text) {
         Some(secs) => Some(secs).filter(|secs| *secs > 0.0),

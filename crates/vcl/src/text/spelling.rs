@@ -1,4 +1,4 @@
-//! Numbers, addresses and blobs as Varnish spells them.
+//! Spelling of numbers, addresses and blobs, byte for byte as in Varnish.
 
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -6,12 +6,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use crate::failure::ProgramFailure;
 use crate::text::codec;
 
-/// The greatest INT, and the least when negated: numbers have fifteen digits.
+/// Largest INT, and least one when negated: numbers have fifteen digits.
 pub const INT_MAX: i64 = 999_999_999_999_999;
-/// The greatest REAL that can be written, and the least when negated.
+/// Largest REAL that can be printed, and least one when negated.
 pub const REAL_MAX: f64 = 999_999_999_999.999;
 
-/// Appends a blob: base 64 between colons.
+/// Appends a blob: base64 between colons.
 pub fn append_blob(bytes: &[u8], out: &mut Vec<u8>) {
     out.push(b':');
     out.extend(codec::encode("BASE64", false, bytes));
@@ -21,7 +21,7 @@ pub fn append_blob(bytes: &[u8], out: &mut Vec<u8>) {
 /// Appends an INT.
 ///
 /// # Errors
-/// It has more than fifteen digits.
+/// If it has more than fifteen digits.
 pub fn append_int(n: i64, out: &mut Vec<u8>) -> Result<(), ProgramFailure> {
     if !(-INT_MAX..=INT_MAX).contains(&n) {
         return Err(ProgramFailure::new(format!("INT overflow converting to string ({n:X})")));
@@ -33,10 +33,10 @@ pub fn append_int(n: i64, out: &mut Vec<u8>) -> Result<(), ProgramFailure> {
 /// Appends a REAL or the seconds of a DURATION, with three digits after the point.
 ///
 /// # Errors
-/// It has more than twelve digits before the point, or is no number at all.
+/// If it has more than twelve digits before the point, or is not finite.
 pub fn append_real(n: f64, out: &mut Vec<u8>) -> Result<(), ProgramFailure> {
     if n.is_nan() || n.abs() > REAL_MAX {
-        // As C writes it: two digits of exponent at least, and its sign.
+        // As in C, an exponent has a sign and at least two digits.
         let exponent = if n == 0.0 || !n.is_finite() { 0 } else { n.abs().log10().floor() as i32 };
         let shown = n / 10_f64.powi(exponent);
         return Err(ProgramFailure::new(format!(
@@ -59,7 +59,7 @@ pub fn append_ip(addr: IpAddr, out: &mut Vec<u8>) {
     }
 }
 
-/// The IPv4 address in `::a.b.c.d`, where one is written so.
+/// The IPv4 address of `::a.b.c.d`, if the address is printed in this form.
 fn compatible(addr: Ipv6Addr) -> Option<Ipv4Addr> {
     let [0, 0, 0, 0, 0, 0, high, low] = addr.segments() else { return None };
     (high != 0).then(|| Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)))

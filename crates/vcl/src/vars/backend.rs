@@ -1,4 +1,4 @@
-//! `bereq`.
+//! Backend request: the variables of `bereq`. Each is absent outside of its subroutines.
 
 use super::key::digest;
 use super::var::{Var, missing, number, param, text};
@@ -10,10 +10,10 @@ use crate::state::value::{Value, VclMessage};
 use crate::sub::{Sub, Subs};
 use crate::types::Type;
 
-/// Where there is a request to a backend.
+/// Subroutines with a backend request.
 pub(super) const PIPE_OR_BACKEND: Subs = Subs::BACKEND.and(Sub::Pipe.only());
 
-/// `bereq`
+/// Variables of `bereq`.
 pub(super) const BEREQ: &[Var] = &[
     Var::read(
         "bereq",
@@ -199,8 +199,8 @@ pub(super) const BEREQ: &[Var] = &[
         Type::Bool,
         Subs::BACKEND,
         |ctx| {
-            let said = ctx.beresp.as_ref().is_some_and(|beresp| beresp.state.uncacheable);
-            Value::Bool(said || state(ctx).is_some_and(|s| s.uncacheable))
+            let uncacheable = ctx.beresp.as_ref().is_some_and(|beresp| beresp.state.uncacheable);
+            Value::Bool(uncacheable || state(ctx).is_some_and(|s| s.uncacheable))
         },
         "Whether the response is not stored. True if the request was passed, found a hit-for-pass \
          object, or `beresp.uncacheable` was set.",
@@ -239,7 +239,7 @@ fn proto<'c>(bereq: &'c Bereq<'_>) -> &'c [u8] {
     bereq.state.proto.as_deref().unwrap_or_else(|| headers::version(bereq.head.version))
 }
 
-/// A timeout as set; until then 0, whatever the backend or the parameter say.
+/// A timeout that was set; 0 otherwise, whatever backend and parameter have.
 fn timeout(ctx: &Ctx<'_>, set: impl Fn(&BereqState) -> Option<f64>) -> Value {
     Value::Duration(state(ctx).and_then(set).unwrap_or_default())
 }

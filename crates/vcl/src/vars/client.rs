@@ -1,4 +1,4 @@
-//! `req` and `req_top`.
+//! Client request: the variables of `req` and `req_top`. `req_top` is never changed.
 
 use bytes::Bytes;
 use message::{Request, Version};
@@ -14,7 +14,7 @@ use crate::state::value::{Value, VclMessage};
 use crate::sub::{Sub, Subs};
 use crate::types::Type;
 
-/// Where a request has its key.
+/// Subroutines in which a request has a key.
 const KEYED: Subs = Sub::Hit
     .only()
     .and(Sub::Miss.only())
@@ -24,7 +24,7 @@ const KEYED: Subs = Sub::Hit
     .and(Sub::Synth.only())
     .and(Sub::Pipe.only());
 
-/// `req`
+/// Variables of `req`.
 pub(super) const REQ: &[Var] = &[
     Var::read(
         "req",
@@ -60,7 +60,7 @@ pub(super) const REQ: &[Var] = &[
         "Whether ESI is processed at all. In VCL 4.1, use `resp.do_esi`.",
     )
     .set(Subs::CLIENT, |ctx, value| {
-        // Only the client's request can, as in Varnish.
+        // As in Varnish, only the client's request can be changed.
         let state = state_mut(ctx)?;
         if state.esi_level == 0 {
             state.no_esi = !value.is_true();
@@ -242,7 +242,7 @@ pub(super) const REQ: &[Var] = &[
     ),
 ];
 
-/// `req_top`
+/// Variables of `req_top`.
 pub(super) const REQ_TOP: &[Var] = &[
     text!(
         "req_top.method",
@@ -283,7 +283,7 @@ const URL: &str = "The path and the query.";
 /// `req.hash` before there is a key.
 static NO_DIGEST: [u8; 32] = [0; 32];
 
-/// The value of `req.grace` and `req.max_age` before they are set.
+/// `req.grace` and `req.max_age` before they are set.
 const UNSET: f64 = -1.0;
 
 fn bound(value: &Value) -> Option<f64> {
@@ -302,7 +302,7 @@ fn unset_max_age(ctx: &mut Ctx<'_>) {
 }
 
 fn req<'c>(ctx: &'c Ctx<'_>) -> Option<&'c Req<'c>> {
-    // The lifetimes of a loan are its own: a shared one may be shortened as a whole.
+    // The lifetime of a borrowed reference is shortened as a whole.
     ctx.req.as_ref()
 }
 
@@ -329,7 +329,7 @@ fn transport<'c>(req: &'c Req<'_>) -> &'c [u8] {
     }
 }
 
-/// The protocol as VCL writes it.
+/// Protocol version in VCL's spelling.
 pub(super) fn version(head: &Request) -> &'static [u8] {
     headers::version(head.version)
 }

@@ -1,18 +1,19 @@
-//! The key that a program makes with `hash_data`, and its digest.
+//! Key that a program builds with `hash_data`, and its digest. It never collides with keys of other
+//! sites.
 
 use base::key_fields;
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-/// The first field of every key that a program makes: it keeps them apart from all others. What
-/// `hash_data` is given follows.
+/// First field of every key made by a program, which separates it from other keys. The strings of
+/// `hash_data` follow.
 pub const KEY_MARK: &[u8] = b"vcl";
 
-/// The SHA-256 of what `hash_data` was given, as Varnish has it: each string with a zero byte after
-/// it.
+/// `req.hash`: as in Varnish, the SHA-256 of the strings of `hash_data`, each with a zero byte
+/// behind it.
 pub(crate) fn digest(key: &[u8]) -> Bytes {
     let mut sum = Sha256::new();
-    // The mark is ours.
+    // Varnish's digest does not include Larder's mark.
     for field in key_fields(key).skip(1) {
         sum.update(field);
         sum.update([0]);

@@ -1,5 +1,5 @@
-//! Variables that are not in the table because there are as many as there are names: headers and
-//! storages. And the nearest name to one that is not known.
+//! Names of variables that no table can list: headers and storages; and the nearest name to an
+//! unknown one. Whether a storage exists is not checked here.
 
 use strsim::levenshtein;
 
@@ -8,23 +8,23 @@ use crate::state::value::{Value, VclMessage};
 use crate::sub::{Sub, Subs};
 use crate::types::Type;
 
-/// A header of a message as a variable.
+/// A header variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeaderVar<'a> {
-    /// Of which message.
-    pub place: VclMessage,
-    /// The header's name as written, which may break the rules for such names
+    /// The message.
+    pub message: VclMessage,
+    /// Name of the header as written, which may be invalid
     /// ([`check_name`](crate::headers::check_name)).
     pub name: &'a str,
-    /// Where it may be read.
+    /// Subroutines that may read it.
     pub read: Subs,
-    /// Where it may be set.
+    /// Subroutines that may set it.
     pub write: Subs,
-    /// Where it may be unset.
+    /// Subroutines that may unset it.
     pub unset: Subs,
 }
 
-/// Of which messages headers can be used, and where: reading, and setting and unsetting.
+/// Messages with headers, the subroutines that may read them, and those that may change them.
 pub(super) const MESSAGES: [(&str, VclMessage, Subs, Subs); 7] = [
     ("req", VclMessage::Req, Subs::CLIENT, Subs::CLIENT),
     ("req_top", VclMessage::ReqTop, Subs::CLIENT, Subs::NONE),
@@ -35,15 +35,15 @@ pub(super) const MESSAGES: [(&str, VclMessage, Subs, Subs); 7] = [
     ("resp", VclMessage::Resp, super::response::DELIVERED, super::response::DELIVERED),
 ];
 
-/// The header that `name` (`req.http.Host`) is, if it is one.
+/// The header variable `name` (`req.http.Host`), if it is one.
 pub fn header(name: &str) -> Option<HeaderVar<'_>> {
     let (message, rest) = name.split_once('.')?;
     let header = rest.strip_prefix("http.")?;
-    let (_, place, read, write) = MESSAGES.into_iter().find(|(of, ..)| *of == message)?;
-    Some(HeaderVar { place, name: header, read, write, unset: write })
+    let (_, message, read, write) = MESSAGES.into_iter().find(|(of, ..)| *of == message)?;
+    Some(HeaderVar { message, name: header, read, write, unset: write })
 }
 
-/// A fact about a storage as a variable. All can be read everywhere.
+/// A variable of a storage. All subroutines may read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StorageVar<'a> {
     /// The storage's name.
@@ -52,26 +52,26 @@ pub struct StorageVar<'a> {
     pub fact: StorageFact,
 }
 
-/// A fact that can be asked of a storage.
+/// A fact about a storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StorageFact {
     /// `.free_space`
     FreeSpace,
     /// `.used_space`
     UsedSpace,
-    /// `.happy`: always true, as in Varnish for storages that know nothing of that.
+    /// `.happy`: always true, as in Varnish for storages without such a notion.
     Happy,
 }
 
 impl StorageFact {
-    /// All of them with their names and what they are.
+    /// All facts with their names and descriptions.
     pub const ALL: [(Self, &'static str, &'static str); 3] = [
         (Self::FreeSpace, "free_space", "Free bytes in the storage."),
         (Self::Happy, "happy", "Whether the storage is healthy. Always true."),
         (Self::UsedSpace, "used_space", "Used bytes in the storage."),
     ];
 
-    /// Its type.
+    /// Type of the fact.
     pub fn kind(self) -> Type {
         match self {
             Self::FreeSpace | Self::UsedSpace => Type::Bytes,
@@ -79,9 +79,9 @@ impl StorageFact {
         }
     }
 
-    /// Reads it. Of a storage that is not there, nothing is free or used.
+    /// Reads the fact. An unknown storage has no free and no used bytes.
     pub fn get(self, ctx: &Ctx<'_>, storage: &str) -> Value {
-        let (free, used) = ctx.world.storage(storage).unwrap_or_default();
+        let (free, used) = ctx.environment.storage(storage).unwrap_or_default();
         let bytes = |n: u64| Value::Bytes(i64::try_from(n).unwrap_or(i64::MAX));
         match self {
             Self::FreeSpace => bytes(free),
@@ -92,12 +92,11 @@ impl StorageFact {
 }
 
 impl StorageVar<'_> {
-    /// Where it may be read.
+    /// Subroutines that may read it.
     pub const READ: Subs = Subs::ALL;
 }
 
-/// The fact that `name` (`storage.s0.free_space`) is, if it is one. Whether there is such a storage
-/// is not checked.
+/// The storage variable `name` (`storage.s0.free_space`), if it is one. The storage need not exist.
 pub fn storage(name: &str) -> Option<StorageVar<'_>> {
     let (storage, fact) = name.strip_prefix("storage.")?.rsplit_once('.')?;
     let (fact, ..) =
@@ -105,8 +104,8 @@ pub fn storage(name: &str) -> Option<StorageVar<'_>> {
     Some(StorageVar { storage, fact })
 }
 
-/// The candidate that fewest changes of single letters make of `name`; `None` if it takes more than
-/// a third of the name's letters.
+/// The candidate with the least edit distance to `name`; `None` if that exceeds a third of the
+/// name.
 pub(super) fn nearest(
     name: &str,
     candidates: impl Iterator<Item = &'static str>,
@@ -119,7 +118,7 @@ pub(super) fn nearest(
         .map(|(_, candidate)| candidate)
 }
 
-/// The header that is meant by a name with a slip in `http` or in the message (`req.htp.Host`).
+/// The header variable that is meant by a typo in `http` or in the message (`req.htp.Host`).
 pub fn nearest_header(name: &str) -> Option<String> {
     let (message, rest) = name.split_once('.')?;
     let (http, header) = rest.split_once('.')?;

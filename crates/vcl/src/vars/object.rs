@@ -1,5 +1,5 @@
-//! `obj`: what was found in the cache, and `obj_stale`: what a backend has confirmed. Neither can
-//! be changed.
+//! Object variables: `obj` (the cached object) and `obj_stale` (the object that a backend has
+//! revalidated). Neither can be set.
 
 use super::var::{StringGetter, Var, VariableGetter, string};
 use crate::headers;
@@ -13,7 +13,7 @@ const HIT_OR_DELIVER: Subs = Sub::Hit.only().and(Sub::Deliver.only());
 const HIT: Subs = Sub::Hit.only();
 const REFRESH: Subs = Sub::BackendRefresh.only();
 
-/// A fact about a stored response, under a name and in subroutines that come to it.
+/// A variable of a stored object, with its name and its subroutines.
 #[derive(Clone, Copy)]
 struct Fact {
     kind: Type,
@@ -91,7 +91,7 @@ const IS_VALID: Fact = Fact::of(
 
 /// The protocol of a stored status line.
 const PROTO: StringGetter = |ctx| ctx.obj.map(|obj| headers::stored_line(obj.head).0);
-/// The words of a stored status line.
+/// Reason phrase of the stored status line.
 const REASON: StringGetter = |ctx| {
     let obj = ctx.obj?;
     let reason = headers::stored_line(obj.head).1;
@@ -112,7 +112,7 @@ const fn line(
 const ITS_PROTO: &str = "The protocol of the stored response.";
 const ITS_REASON: &str = "The reason phrase of the status line.";
 
-/// `obj`
+/// Variables of `obj`.
 pub(super) const OBJ: &[Var] = &[
     AGE.called("obj.age", HIT_OR_DELIVER),
     CAN_ESI.called("obj.can_esi", HIT_OR_DELIVER),
@@ -128,7 +128,7 @@ pub(super) const OBJ: &[Var] = &[
     UNCACHEABLE.called("obj.uncacheable", Sub::Deliver.only()),
 ];
 
-/// `obj_stale`
+/// Variables of `obj_stale`.
 pub(super) const OBJ_STALE: &[Var] = &[
     AGE.called("obj_stale.age", REFRESH),
     CAN_ESI.called("obj_stale.can_esi", REFRESH),

@@ -1,11 +1,12 @@
-//! `param`: parameters in force, of Varnish 8.0. Each reading has the value of that moment.
+//! Parameters as variables: `param` of Varnish 8.0. Each read gives the current value, never a
+//! cached one.
 
 use super::var::{Var, param};
 use crate::state::value::Value;
 use crate::sub::Subs;
 use crate::types::Type;
 
-/// Makes the table: each variable reads the parameter of its name.
+/// Defines the table: each variable reads the parameter of its name.
 macro_rules! params {
     ($($name:literal $kind:ident;)*) => {
         &[$(Var::read(
@@ -20,7 +21,7 @@ macro_rules! params {
     (@value $kind:ident, $value:expr) => { Value::$kind($value as i64) };
 }
 
-/// `param`
+/// Variables of `param`.
 pub(super) const PARAM: &[Var] = params! {
     "backend_idle_timeout" Duration;
     "backend_wait_limit" Int;

@@ -1,4 +1,5 @@
-//! `beresp` and `resp`.
+//! Response variables: `beresp` and `resp`. Once filters are set, the `do_*` variables can no
+//! longer be.
 
 use std::sync::Arc;
 
@@ -16,18 +17,18 @@ use crate::sub::{Sub, Subs};
 use crate::tag::Tag;
 use crate::types::Type;
 
-/// Where there is a response of a backend.
+/// Subroutines with a backend's response.
 pub(super) const FETCHED: Subs =
     Sub::BackendRefresh.only().and(Sub::BackendResponse.only()).and(Sub::BackendError.only());
-/// Where there is a response to the client.
+/// Subroutines with a response to the client.
 pub(super) const DELIVERED: Subs = Sub::Deliver.only().and(Sub::Synth.only());
 
-/// One of `beresp`.
+/// A read-only variable of `beresp`.
 const fn fetch(name: &'static str, kind: Type, get: VariableGetter, about: &'static str) -> Var {
     Var::read(name, kind, FETCHED, get, about)
 }
 
-/// One of `beresp` that can be set.
+/// A variable of `beresp` that can be set.
 const fn fetch_set(
     name: &'static str,
     kind: Type,
@@ -38,7 +39,7 @@ const fn fetch_set(
     Var::read(name, kind, FETCHED, get, about).set(FETCHED, set)
 }
 
-/// `beresp`
+/// Variables of `beresp`.
 pub(super) const BERESP: &[Var] = &[
     fetch(
         "beresp",
@@ -197,7 +198,7 @@ pub(super) const BERESP: &[Var] = &[
     .set(FETCHED, |ctx, value| {
         let name = value.into_bytes().unwrap_or_default();
         if let Ok(name) = str::from_utf8(&name)
-            && ctx.world.storage(name).is_some()
+            && ctx.environment.storage(name).is_some()
         {
             fetched_mut(ctx)?.storage = Some(Arc::from(name));
         }
@@ -231,7 +232,7 @@ pub(super) const BERESP: &[Var] = &[
         |ctx| Value::Duration(fetched(ctx).map_or(0.0, |s| s.ttl)),
         |ctx, value| {
             let state = fetched_mut(ctx)?;
-            // Counted from when it was made, it is never negative.
+            // Counted from the response's creation, the lifetime is never negative.
             state.ttl = value.seconds().max(0.0 - state.age);
             Ok(())
         },
@@ -244,7 +245,7 @@ pub(super) const BERESP: &[Var] = &[
         |ctx, value| {
             let state = fetched_mut(ctx)?;
             if state.uncacheable && !value.is_true() {
-                ctx.world.log(Tag::Error, b"Ignoring attempt to reset beresp.uncacheable");
+                ctx.environment.log(Tag::Error, b"Ignoring attempt to reset beresp.uncacheable");
             } else {
                 state.uncacheable = value.is_true();
             }
@@ -261,12 +262,12 @@ pub(super) const BERESP: &[Var] = &[
     ),
 ];
 
-/// One of `resp`.
+/// A read-only variable of `resp`.
 const fn deliver(name: &'static str, kind: Type, get: VariableGetter, about: &'static str) -> Var {
     Var::read(name, kind, DELIVERED, get, about)
 }
 
-/// `resp`
+/// Variables of `resp`.
 pub(super) const RESP: &[Var] = &[
     deliver("resp", Type::Http, |_| Value::Http(VclMessage::Resp), "The head of the response."),
     Var::read(
@@ -351,28 +352,28 @@ const REASON: &str = "The reason phrase of the status line.";
 const STATUS: &str = "The status code, at most 65535. Only its last three digits are sent. Setting \
                       it also sets the standard reason phrase.";
 
-/// Adds to the body of an answer of one's own: `synthetic(...)`, `set resp.body += ...`. `place` is
-/// `beresp` or `resp`.
+/// Appends to the body of a synthetic response: `synthetic(...)`, `set resp.body += ...`. `place`
+/// is `beresp` or `resp`.
 ///
 /// # Errors
-/// There is no such answer here.
+/// If there is no synthetic response.
 pub fn add_to_body(
     ctx: &mut Ctx<'_>,
-    place: VclMessage,
+    message: VclMessage,
     value: Value,
 ) -> Result<(), ProgramFailure> {
     let more = value.into_bytes().unwrap_or_default();
-    body(ctx, place)?.extend_from_slice(&more);
+    body(ctx, message)?.extend_from_slice(&more);
     Ok(())
 }
 
-fn set_body(ctx: &mut Ctx<'_>, place: VclMessage, value: Value) -> Result<(), ProgramFailure> {
-    body(ctx, place)?.clear();
-    add_to_body(ctx, place, value)
+fn set_body(ctx: &mut Ctx<'_>, message: VclMessage, value: Value) -> Result<(), ProgramFailure> {
+    body(ctx, message)?.clear();
+    add_to_body(ctx, message, value)
 }
 
-fn body<'c>(ctx: &'c mut Ctx<'_>, place: VclMessage) -> Result<&'c mut Vec<u8>, ProgramFailure> {
-    match place {
+fn body<'c>(ctx: &'c mut Ctx<'_>, message: VclMessage) -> Result<&'c mut Vec<u8>, ProgramFailure> {
+    match message {
         VclMessage::Beresp => Ok(&mut fetched_mut(ctx)?.body),
         VclMessage::Resp => Ok(&mut delivered_mut(ctx)?.body),
         _ => Err(missing("a body")),
@@ -410,7 +411,7 @@ fn reason(head: &Response, status: u16) -> &[u8] {
     }
 }
 
-/// Sets one of `beresp.do_*`: an error once the filters are set.
+/// Sets one of `beresp.do_*`; an error once the filters are set.
 fn switch(
     ctx: &mut Ctx<'_>,
     name: &str,
@@ -431,7 +432,7 @@ fn fixed(message: &str, name: &str) -> ProgramFailure {
     ))
 }
 
-/// `resp.filters` as set, or as request and response make them.
+/// `resp.filters` as set, or derived from request and response.
 fn deliver_filters(ctx: &Ctx<'_>) -> Bytes {
     let Some(resp) = &ctx.resp else { return Bytes::new() };
     if let Some(filters) = &resp.state.filters {

@@ -1,4 +1,5 @@
-//! The client's connection, its session, the server, and the time.
+//! Session variables: the client's connection, its session, the server, and the time. Only timeouts
+//! and `client.identity` can be set.
 
 use std::net::SocketAddr;
 
@@ -11,7 +12,7 @@ use crate::state::value::Value;
 use crate::sub::Subs;
 use crate::types::Type;
 
-/// `local`, `server`, `remote` and `client`.
+/// Variables of `local`, `server`, `remote` and `client`.
 pub(super) const CONNECTION: &[Var] = &[
     Var::read(
         "client.identity",
@@ -35,13 +36,13 @@ pub(super) const CONNECTION: &[Var] = &[
     text!(
         "server.hostname",
         Subs::ALL,
-        |ctx| Some(ctx.world.hostname().as_bytes()),
+        |ctx| Some(ctx.environment.hostname().as_bytes()),
         "The host name of the machine, from gethostname(3).",
     ),
     text!(
         "server.identity",
         Subs::ALL,
-        |ctx| Some(ctx.world.identity().as_bytes()),
+        |ctx| Some(ctx.environment.identity().as_bytes()),
         "The name of this instance. The default is the host name.",
     ),
     Var::read(
@@ -82,7 +83,7 @@ pub(super) const CONNECTION: &[Var] = &[
     .since_41(),
 ];
 
-/// Variables that belong to no message.
+/// Variables of no message.
 pub(super) const SPECIAL: &[Var] = &[Var::read(
     "now",
     Type::Time,
@@ -91,7 +92,7 @@ pub(super) const SPECIAL: &[Var] = &[Var::read(
     "The current time. It does not change while a subroutine runs.",
 )];
 
-/// `sess`
+/// Variables of `sess`.
 pub(super) const SESS: &[Var] = &[
     Var::read(
         "sess.idle_send_timeout",
@@ -146,13 +147,13 @@ pub(crate) fn identity(ctx: &Ctx<'_>) -> Bytes {
         return identity.clone();
     }
     let text = |client: SocketAddr| client.ip().to_canonical().to_string().into();
-    // What Varnish says of a unix socket.
+    // Varnish's value for a unix socket.
     ctx.session.client.map_or_else(|| Bytes::from_static(b"0.0.0.0"), text)
 }
 
 fn timeout(ctx: &Ctx<'_>, of: fn(&ConnectionTimeouts) -> Option<f64>, param: &str) -> Value {
     let set = ctx.session.control.as_ref().and_then(|control| of(&control.times()));
-    Value::Duration(set.or_else(|| ctx.world.param(param)).unwrap_or_default())
+    Value::Duration(set.or_else(|| ctx.environment.param(param)).unwrap_or_default())
 }
 
 fn set_timeout(
@@ -164,7 +165,7 @@ fn set_timeout(
     Ok(())
 }
 
-/// Changes timeouts of the connection, where there is one.
+/// Changes timeouts of the connection, if there is one.
 fn change(ctx: &Ctx<'_>, how: impl FnOnce(&mut ConnectionTimeouts)) {
     if let Some(control) = &ctx.session.control {
         let mut times = control.times();

@@ -1,4 +1,4 @@
-//! Variables as varnishd 7.1.1 reads and sets them.
+//! Tests of variables against reads and writes in varnishd 7.1.1.
 
 use std::collections::HashSet;
 
@@ -7,20 +7,20 @@ use crate::state::value::{Header, Value, VclMessage};
 use crate::sub::{Action, Sub, Subs};
 use crate::testing::{SubroutineFixture, compile};
 
-/// The value of `expression` in `sub`, by a header that is set to it; `None` where that fails.
+/// The value of `expression` in `sub`, read from a header; `None` if it fails.
 fn eval(sub: Sub, message: &str, statements: &str, expression: &str) -> Option<String> {
     let text = format!(
         "vcl 4.1; import std; backend default none; sub own {{ return; }} unused own; \
          sub {} {{ {statements} set {message}.http.r = {expression}; }}",
         sub.name()
     );
-    let mut bench = SubroutineFixture::of(&text).unwrap_or_else(|e| panic!("{e}"));
-    if matches!(bench.run(sub), Action::Fail(_)) {
+    let mut fixture = SubroutineFixture::of(&text).unwrap_or_else(|e| panic!("{e}"));
+    if matches!(fixture.run(sub), Action::Fail(_)) {
         return None;
     }
-    let mut ctx = bench.ctx(sub);
-    let place = if message == "resp" { VclMessage::Resp } else { VclMessage::Beresp };
-    let block = crate::headers::block_mut(&mut ctx, place)?;
+    let mut ctx = fixture.ctx(sub);
+    let message = if message == "resp" { VclMessage::Resp } else { VclMessage::Beresp };
+    let block = crate::headers::block_mut(&mut ctx, message)?;
     let value = block.value_named(b"r").unwrap_or_default();
     Some(String::from_utf8_lossy(value).into_owned())
 }
@@ -58,7 +58,7 @@ fn names_are_found_by_version_and_by_nearness() {
     assert!(matches!(find("sess.xid", 40), Lookup::OtherVersion(41, 41)));
     assert!(matches!(find("req.urll", 41), Lookup::Unknown(Some("req.url"))));
     assert!(matches!(find("utterly.different", 41), Lookup::Unknown(None)));
-    // Of one that has changed between the versions, each has its own.
+    // A variable that differs between versions has an entry for each.
     let writable =
         |version| matches!(find("req.proto", version), Lookup::Found(var) if var.set.is_some());
     assert!(writable(40) && !writable(41));
@@ -67,7 +67,7 @@ fn names_are_found_by_version_and_by_nearness() {
 #[test]
 fn headers_and_storages_are_variables_too() {
     let found = header("beresp.http.X-y").expect("a header");
-    assert_eq!((found.place, found.name), (VclMessage::Beresp, "X-y"));
+    assert_eq!((found.message, found.name), (VclMessage::Beresp, "X-y"));
     assert!(found.write.has(Sub::BackendError) && !found.write.has(Sub::Deliver));
     assert!(header("obj.http.x").is_some_and(|h| h.write == Subs::NONE && h.read.has(Sub::Hit)));
     assert!(header("req.url").is_none() && header("foo.http.x").is_none());
@@ -76,7 +76,7 @@ fn headers_and_storages_are_variables_too() {
     assert!(storage("storage.s0.nothing").is_none());
 }
 
-/// Answers of varnishd 7.1.1.
+/// Values in varnishd 7.1.1.
 #[test]
 fn variables_read_as_in_varnish() {
     for (expression, expected) in [
@@ -116,7 +116,7 @@ fn variables_read_as_in_varnish() {
     }
 }
 
-/// Results of the same in varnishd 7.1.1.
+/// Results of varnishd 7.1.1.
 #[test]
 fn setting_has_varnishs_effects() {
     for (statements, expression, expected) in [
@@ -157,7 +157,7 @@ fn setting_has_varnishs_effects() {
     }
 }
 
-/// Results of the same in varnishd 7.1.1.
+/// Results of varnishd 7.1.1.
 #[test]
 fn the_times_of_a_response_have_varnishs_bounds() {
     for (statements, expression, expected) in [
@@ -185,13 +185,13 @@ fn the_times_of_a_response_have_varnishs_bounds() {
     ] {
         assert_eq!(response(statements, expression).as_deref(), Some(expected), "{statements}");
     }
-    let mut bench = SubroutineFixture::bare();
-    bench.beresp_state.age = 10.0;
-    let mut ctx = bench.ctx(Sub::BackendResponse);
+    let mut fixture = SubroutineFixture::bare();
+    fixture.beresp_state.age = 10.0;
+    let mut ctx = fixture.ctx(Sub::BackendResponse);
     let Lookup::Found(ttl) = find("beresp.ttl", 41) else { panic!("there is beresp.ttl") };
     let set = ttl.set.expect("it can be set");
     set(&mut ctx, Value::Duration(-50.0)).expect("it is a duration");
-    assert_eq!(bench.beresp_state.ttl, -10.0);
+    assert_eq!(fixture.beresp_state.ttl, -10.0);
 }
 
 #[test]
@@ -206,8 +206,8 @@ fn a_key_is_told_by_its_sha_256() {
 
 #[test]
 fn no_value_gets_a_line_of_its_own_into_a_head() {
-    let mut bench = SubroutineFixture::bare();
-    let mut ctx = bench.ctx(Sub::Deliver);
+    let mut fixture = SubroutineFixture::bare();
+    let mut ctx = fixture.ctx(Sub::Deliver);
     let header = Header::new(VclMessage::Resp, "X-A");
     for bad in [&b"a\r\nb: c"[..], b"a\nb", b"a\0", b"\x7f"] {
         assert!(crate::headers::set(&mut ctx, &header, bad).is_err(), "{}", bad.escape_ascii());
@@ -242,9 +242,9 @@ fn a_stored_head_is_read_where_it_lies() {
 fn bodies_are_set_and_added_to() {
     let text = "vcl 4.1; backend default none; sub vcl_synth { set resp.body = \"a\"; \
                 set resp.body += \"b\"; synthetic(\"c\"); return (deliver); }";
-    let mut bench = SubroutineFixture::of(text).unwrap_or_else(|e| panic!("{e}"));
-    bench.run(Sub::Synth);
-    assert_eq!(bench.resp_state.body, b"abc");
+    let mut fixture = SubroutineFixture::of(text).unwrap_or_else(|e| panic!("{e}"));
+    fixture.run(Sub::Synth);
+    assert_eq!(fixture.resp_state.body, b"abc");
 }
 
 #[test]

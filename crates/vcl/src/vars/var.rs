@@ -1,4 +1,4 @@
-//! A variable as the table has it, and what the getters and setters of several messages share.
+//! Variable as a row of a table, and helpers that getters and setters share.
 
 use bytes::Bytes;
 
@@ -10,46 +10,46 @@ use crate::types::Type;
 
 /// Reads a variable.
 pub type VariableGetter = fn(&Ctx<'_>) -> Value;
-/// Reads a string where it lies.
+/// Borrows a string.
 pub type StringGetter = for<'c> fn(&'c Ctx<'_>) -> Option<&'c [u8]>;
 /// Sets a variable.
 pub type VariableSetter = fn(&mut Ctx<'_>, Value) -> Result<(), ProgramFailure>;
 /// Unsets a variable.
 pub type VariableUnsetter = fn(&mut Ctx<'_>);
 
-/// A variable. Headers (`req.http.*`) and storages (`storage.<name>.*`) are not in the table: there
-/// are as many as there are names.
+/// A row of the table. Headers (`req.http.*`) and storages (`storage.<name>.*`) are not listed:
+/// their names are free.
 #[derive(Debug)]
 pub struct Var {
-    /// Its name.
+    /// Name of the variable.
     pub name: &'static str,
-    /// Its type.
+    /// Type of the variable.
     pub kind: Type,
-    /// Its description.
+    /// Description.
     pub about: &'static str,
-    /// The first version of VCL that has it: 40 or 41.
+    /// First version of VCL with this variable: 40 or 41.
     pub since: u32,
-    /// The last version that has it.
+    /// Last version of VCL with this variable.
     pub until: u32,
-    /// Where it may be read.
+    /// Subroutines that may read it.
     pub read: Subs,
-    /// Where it may be set.
+    /// Subroutines that may set it.
     pub write: Subs,
-    /// Where it may be unset.
+    /// Subroutines that may unset it.
     pub unset: Subs,
-    /// Reads it.
+    /// Function that reads it.
     pub get: VariableGetter,
-    /// Of a string that lies in a message: its bytes, which spares the copy that `get` makes.
+    /// Function that borrows a string from a message, without the copy of `get`.
     pub borrow: Option<StringGetter>,
-    /// Sets it; for a type that is not a string the value has been converted already. Strings that
-    /// are set come as one string.
+    /// Function that sets it. Values of types other than STRING are already converted; strings are
+    /// already concatenated.
     pub set: Option<VariableSetter>,
-    /// Unsets it.
+    /// Function that unsets it.
     pub remove: Option<VariableUnsetter>,
 }
 
 impl Var {
-    /// One that can be read.
+    /// A variable that can be read.
     pub(super) const fn read(
         name: &'static str,
         kind: Type,
@@ -73,7 +73,7 @@ impl Var {
         }
     }
 
-    /// A string that lies somewhere.
+    /// A STRING that can be borrowed.
     pub(super) const fn text(
         name: &'static str,
         read: Subs,
@@ -86,34 +86,34 @@ impl Var {
         var
     }
 
-    /// It can be set, too.
+    /// The variable with a setter.
     pub(super) const fn set(mut self, write: Subs, set: VariableSetter) -> Self {
         self.write = write;
         self.set = Some(set);
         self
     }
 
-    /// It can be unset, too.
+    /// The variable with an unsetter.
     pub(super) const fn unset(mut self, unset: Subs, remove: VariableUnsetter) -> Self {
         self.unset = unset;
         self.remove = Some(remove);
         self
     }
 
-    /// VCL 4.1 has it no longer.
+    /// The variable, absent from VCL 4.1.
     pub(super) const fn until_40(mut self) -> Self {
         self.until = 40;
         self
     }
 
-    /// VCL 4.0 does not have it yet.
+    /// The variable, absent from VCL 4.0.
     pub(super) const fn since_41(mut self) -> Self {
         self.since = 41;
         self
     }
 }
 
-/// A string variable of a message: the getter is made of the borrowing one.
+/// A STRING variable of a message: one expression makes both getters.
 macro_rules! text {
     ($name:literal, $read:expr, $borrow:expr, $about:expr $(,)?) => {
         $crate::vars::var::Var::text(
@@ -140,12 +140,12 @@ pub(super) fn number(n: u64) -> Value {
     Value::Int(i64::try_from(n).unwrap_or(i64::MAX))
 }
 
-/// A parameter's value in its base unit; 0 where the world has none.
+/// Value of a parameter in its base unit; 0 if the environment does not know it.
 pub(super) fn param(ctx: &Ctx<'_>, name: &str) -> f64 {
-    ctx.world.param(name).unwrap_or_default()
+    ctx.environment.param(name).unwrap_or_default()
 }
 
-/// The failure of a setter that has nothing to set. The checker lets no program come to that.
+/// The failure of a setter without its message. The checker permits no such program.
 pub(super) fn missing(what: &str) -> ProgramFailure {
     ProgramFailure::new(format!("{what} cannot be used here"))
 }

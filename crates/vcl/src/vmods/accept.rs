@@ -1,5 +1,5 @@
-//! `accept`: the one choice out of an `Accept`, `Accept-Language` or `Accept-Encoding` that a site
-//! knows, so that there are as many variants as choices.
+//! VMOD `accept`: reduces `Accept`, `Accept-Language` or `Accept-Encoding` to one of a site's
+//! choices. A result is never the client's own spelling.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -73,7 +73,7 @@ const CLASS: Class = Class {
     ],
 };
 
-/// The choices of one object, at most: each is looked at for each request.
+/// Most choices of one object: each is examined for each request.
 const CHOICES_MAX: usize = 1000;
 
 #[derive(Debug)]
@@ -115,7 +115,7 @@ impl Offer {
     }
 }
 
-/// The choice that `header` prefers; `None` if it has none of them or is not well-formed.
+/// The choice that `header` prefers; `None` if it has none of them, or is malformed.
 fn chosen(choices: &[Bytes], header: &[u8]) -> Option<usize> {
     let mut best = (0, None);
     for element in header.split(|b| *b == b',') {
@@ -128,8 +128,8 @@ fn chosen(choices: &[Bytes], header: &[u8]) -> Option<usize> {
     best.1
 }
 
-/// The name in an element, and its quality in thousandths. Only the first parameter can be a
-/// quality, as in Varnish's module.
+/// Name and quality, in thousandths, of an element. As in Varnish's VMOD, only the first parameter
+/// can be a quality.
 fn element_of(element: &[u8]) -> Option<(&[u8], u32)> {
     let mut parts = element.split(|b| *b == b';').map(<[u8]>::trim_ascii);
     let name = parts.next().filter(|name| is_word(name))?;
@@ -151,7 +151,7 @@ fn is_word(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().all(|b| b.is_ascii_graphic() || *b >= 0x80)
 }
 
-/// RFC 9110 12.4.2, in thousandths.
+/// A qvalue (RFC 9110 12.4.2) in thousandths.
 fn quality_of(text: &[u8]) -> Option<u32> {
     let (whole, rest) = text.split_first()?;
     let digits = match rest {
@@ -182,7 +182,7 @@ mod tests {
         rule
     }
 
-    // What the module for Varnish 7.1 answers.
+    // Results of the VMOD for Varnish 7.1.
     #[test]
     fn the_best_quality_is_chosen() {
         let rule = rule("en", &["de", "fr", "de-DE"]);

@@ -1,5 +1,5 @@
-//! Parts of the modules' tables, and access to the arguments of functions. The checker has seen to
-//! the types of the arguments.
+//! Arguments of VMOD functions, and constructors of their signatures. Types were checked at compile
+//! time, so that no access fails.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use crate::state::value::{Header, Value, VclMessage};
 use crate::types::Type;
 use crate::vmod::{ArgumentType, Parameter, ParameterDefault};
 
-/// A parameter that must be given.
+/// A required parameter.
 pub(crate) const fn required_parameter(name: &'static str, kind: Type) -> Parameter {
     Parameter { name, kind: ArgumentType::Of(kind), default: None }
 }
 
-/// A parameter that may be left out; the function sees that.
+/// An optional parameter without a default.
 pub(crate) const fn optional_parameter(name: &'static str, kind: Type) -> Parameter {
     Parameter { name, kind: ArgumentType::Of(kind), default: Some(ParameterDefault::Absent) }
 }
 
-/// A number that may be left out.
+/// An optional number.
 pub(crate) const fn number(name: &'static str, kind: Type, default: f64) -> Parameter {
     Parameter {
         name,
@@ -32,7 +32,7 @@ pub(crate) const fn number(name: &'static str, kind: Type, default: f64) -> Para
     }
 }
 
-/// A string that may be left out.
+/// An optional string.
 pub(crate) const fn text(name: &'static str, default: &'static str) -> Parameter {
     Parameter {
         name,
@@ -41,7 +41,7 @@ pub(crate) const fn text(name: &'static str, default: &'static str) -> Parameter
     }
 }
 
-/// A truth that may be left out.
+/// An optional BOOL.
 pub(crate) const fn truth(name: &'static str, default: bool) -> Parameter {
     Parameter {
         name,
@@ -50,8 +50,8 @@ pub(crate) const fn truth(name: &'static str, default: bool) -> Parameter {
     }
 }
 
-/// One of these words, which may be left out.
-pub(crate) const fn word(
+/// An optional value of an enumeration.
+pub(crate) const fn enumeration(
     name: &'static str,
     words: &'static [&'static str],
     default: &'static str,
@@ -59,11 +59,11 @@ pub(crate) const fn word(
     Parameter {
         name,
         kind: ArgumentType::Enum(words),
-        default: Some(ParameterDefault::Word(default)),
+        default: Some(ParameterDefault::Enum(default)),
     }
 }
 
-/// One that Varnish's function takes and ours does not, for this reason.
+/// A parameter of Varnish's function that is not supported, with the reason.
 pub(crate) const fn refused(name: &'static str, kind: Type, why: &'static str) -> Parameter {
     Parameter {
         name,
@@ -72,40 +72,40 @@ pub(crate) const fn refused(name: &'static str, kind: Type, why: &'static str) -
     }
 }
 
-/// Reading the arguments of a call by number.
+/// Access to the arguments of a call by position.
 pub(crate) trait Args {
-    /// The string; `None` for a header that is not there, or an argument left out.
+    /// The string; `None` if the header or argument is absent.
     fn string(&self, at: usize) -> Option<&Bytes>;
 
-    /// The string; empty if it is absent.
+    /// The string; empty if absent.
     fn bytes(&self, at: usize) -> &[u8];
 
-    /// The blob, if there is one.
+    /// The blob, if present.
     fn blob(&self, at: usize) -> Option<&Bytes>;
 
-    /// The number of an INT or of BYTES, if it was given.
+    /// The INT or BYTES, if given.
     fn int(&self, at: usize) -> Option<i64>;
 
-    /// The number of a REAL, DURATION or TIME, if it was given.
+    /// The REAL, DURATION or TIME, if given.
     fn real(&self, at: usize) -> Option<f64>;
 
-    /// The truth, if it was given.
+    /// The BOOL, if given.
     fn truth(&self, at: usize) -> Option<bool>;
 
-    /// The word, if it was given.
-    fn word(&self, at: usize) -> Option<&'static str>;
+    /// The value of the enumeration, if given.
+    fn enum_value(&self, at: usize) -> Option<&'static str>;
 
-    /// The address, if there is one.
+    /// The address, if present.
     fn ip(&self, at: usize) -> Option<SocketAddr>;
 
-    /// The backend; [`Backend::None`] also when it was not given.
+    /// The backend; [`Backend::None`] if not given.
     fn backend(&self, at: usize) -> &Backend;
 
     /// The header.
     fn header(&self, at: usize) -> Option<&Header>;
 
     /// The message.
-    fn place(&self, at: usize) -> Option<VclMessage>;
+    fn message(&self, at: usize) -> Option<VclMessage>;
 
     /// The number of the pattern.
     fn regex(&self, at: usize) -> Option<u32>;
@@ -139,8 +139,8 @@ impl Args for [Value] {
         if let Some(Value::Bool(truth)) = self.get(at) { Some(*truth) } else { None }
     }
 
-    fn word(&self, at: usize) -> Option<&'static str> {
-        if let Some(Value::Enum(word)) = self.get(at) { Some(word) } else { None }
+    fn enum_value(&self, at: usize) -> Option<&'static str> {
+        if let Some(Value::Enum(value)) = self.get(at) { Some(value) } else { None }
     }
 
     fn ip(&self, at: usize) -> Option<SocketAddr> {
@@ -155,8 +155,8 @@ impl Args for [Value] {
         if let Some(Value::Header(header)) = self.get(at) { Some(header) } else { None }
     }
 
-    fn place(&self, at: usize) -> Option<VclMessage> {
-        if let Some(Value::Http(place)) = self.get(at) { Some(*place) } else { None }
+    fn message(&self, at: usize) -> Option<VclMessage> {
+        if let Some(Value::Http(message)) = self.get(at) { Some(*message) } else { None }
     }
 
     fn regex(&self, at: usize) -> Option<u32> {
@@ -169,10 +169,10 @@ pub(crate) fn owned(text: impl Into<Bytes>) -> Value {
     Value::String(Some(text.into()))
 }
 
-/// `object` as what it is.
+/// `object` as its class.
 ///
 /// # Errors
-/// It is another: the checker calls a method only for objects of its class.
+/// If it is of another class, which the checker excludes.
 pub(crate) fn this<T: Object>(object: &Arc<dyn Object>) -> Result<&T, ProgramFailure> {
     object.as_any().downcast_ref().ok_or_else(|| ProgramFailure::new("an object of another class"))
 }

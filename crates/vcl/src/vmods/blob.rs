@@ -1,4 +1,4 @@
-//! `blob`: bytes of any value, and the texts that stand for them.
+//! VMOD `blob`: blobs and their text encodings. Malformed text fails, and is never decoded in part.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::sub::Subs;
 use crate::text::codec;
 use crate::types::Type;
 use crate::vmod::{ArgumentType, Class, Function, Method, Module, Parameter, ParameterDefault};
-use crate::vmods::args::{Args, number, owned, required_parameter, this, word};
+use crate::vmods::args::{Args, enumeration, number, owned, required_parameter, this};
 
 /// The module.
 pub static MODULE: Module = Module {
@@ -32,9 +32,9 @@ const CODES: &[&str] =
     &["IDENTITY", "BASE64", "BASE64URL", "BASE64URLNOPAD", "BASE64CF", "HEX", "URL"];
 const CASES: &[&str] = &["LOWER", "UPPER", "DEFAULT"];
 
-const DECODING: Parameter = word("decoding", CODES, "IDENTITY");
-const ENCODING: Parameter = word("encoding", CODES, "IDENTITY");
-const CASE: Parameter = word("case", CASES, "DEFAULT");
+const DECODING: Parameter = enumeration("decoding", CODES, "IDENTITY");
+const ENCODING: Parameter = enumeration("encoding", CODES, "IDENTITY");
+const CASE: Parameter = enumeration("case", CASES, "DEFAULT");
 const LENGTH: Parameter = number("length", Type::Int, 0.0);
 const ENCODED: Parameter = required_parameter("encoded", Type::String);
 
@@ -53,7 +53,7 @@ const FUNCTIONS: &[Function] = &[
         returns: Type::String,
         params: &[ENCODING, CASE, required_parameter("blob", Type::Blob)],
         from: Subs::ALL,
-        call: |_, args| encode(args.word(0), args.word(1), args.blob(2)),
+        call: |_, args| encode(args.enum_value(0), args.enum_value(1), args.blob(2)),
     },
     Function {
         name: "transcode",
@@ -61,7 +61,9 @@ const FUNCTIONS: &[Function] = &[
         returns: Type::String,
         params: &[DECODING, ENCODING, CASE, LENGTH, ENCODED],
         from: Subs::ALL,
-        call: |_, args| encode(args.word(1), args.word(2), Some(&decode(args, 0, 3, 4)?)),
+        call: |_, args| {
+            encode(args.enum_value(1), args.enum_value(2), Some(&decode(args, 0, 3, 4)?))
+        },
     },
     Function {
         name: "same",
@@ -119,7 +121,7 @@ const CLASS: Class = Class {
     about: "A constant blob, decoded once.",
     params: &[DECODING, ENCODED],
     construct: |_, _, args| {
-        let decoding = args.word(0).unwrap_or("IDENTITY");
+        let decoding = args.enum_value(0).unwrap_or("IDENTITY");
         let bytes = codec::decode(decoding, args.bytes(1)).ok_or_else(|| illegal(args.bytes(1)))?;
         Ok(Arc::new(Constant(bytes.into())))
     },
@@ -139,13 +141,13 @@ const CLASS: Class = Class {
             params: &[ENCODING, CASE],
             from: Subs::ALL,
             call: |_, object, args| {
-                encode(args.word(0), args.word(1), Some(&this::<Constant>(object)?.0))
+                encode(args.enum_value(0), args.enum_value(1), Some(&this::<Constant>(object)?.0))
             },
         },
     ],
 };
 
-/// An object of the class.
+/// A constant blob object.
 struct Constant(Bytes);
 
 impl Object for Constant {
@@ -177,7 +179,7 @@ fn decode(
     {
         text = text.get(..length).unwrap_or(text);
     }
-    let decoded = codec::decode(args.word(code).unwrap_or("IDENTITY"), text);
+    let decoded = codec::decode(args.enum_value(code).unwrap_or("IDENTITY"), text);
     decoded.map(Bytes::from).ok_or_else(|| illegal(text))
 }
 

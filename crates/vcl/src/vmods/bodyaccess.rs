@@ -1,4 +1,5 @@
-//! `bodyaccess`: the request body, once `std.cache_req_body` has kept it.
+//! VMOD `bodyaccess`: the request body, if `std.cache_req_body` has cached it. It never waits for a
+//! body.
 
 use crate::failure::ProgramFailure;
 use crate::state::ctx::Ctx;
@@ -67,16 +68,16 @@ const FUNCTIONS: &[Function] = &[
     },
 ];
 
-/// The body. The world outlives the context, and so does what it keeps.
+/// The body. The environment outlives the context, and so does the body.
 fn body<'a>(ctx: &Ctx<'a>) -> Option<&'a [u8]> {
-    let body = ctx.world.body();
+    let body = ctx.environment.body();
     if body.is_none() {
-        ctx.world.log(Tag::Error, b"Unbuffered req.body");
+        ctx.environment.log(Tag::Error, b"Unbuffered req.body");
     }
     body
 }
 
-/// Lines of one body, at most: a body is no reason to fill the log.
+/// Most log lines of one body, so that a body cannot fill the log.
 const LINES_MAX: usize = 1000;
 
 fn log(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
@@ -88,7 +89,7 @@ fn log(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
         line.clear();
         line.extend_from_slice(prefix);
         line.extend_from_slice(piece);
-        ctx.world.log(Tag::Debug, &line);
+        ctx.environment.log(Tag::Debug, &line);
     }
     Ok(Value::Void)
 }
@@ -98,28 +99,31 @@ mod tests {
     use super::*;
     use crate::testing::SubroutineFixture;
 
-    fn call(bench: &mut SubroutineFixture, sub: Sub, name: &str, args: &[Value]) -> Value {
+    fn call(fixture: &mut SubroutineFixture, sub: Sub, name: &str, args: &[Value]) -> Value {
         let function = FUNCTIONS.iter().find(|f| f.name == name).expect("a function");
-        (function.call)(&mut bench.ctx(sub), args).expect("it answers")
+        (function.call)(&mut fixture.ctx(sub), args).expect("it answers")
     }
 
     #[test]
     fn a_body_that_was_kept_is_seen() {
-        let mut bench = SubroutineFixture::bare();
-        bench.world.body = Some(b"hello".to_vec());
-        assert!(matches!(call(&mut bench, Sub::Recv, "len_req_body", &[]), Value::Int(5)));
+        let mut fixture = SubroutineFixture::bare();
+        fixture.environment.body = Some(b"hello".to_vec());
+        assert!(matches!(call(&mut fixture, Sub::Recv, "len_req_body", &[]), Value::Int(5)));
         let args = [Value::String(Some("P:".into())), Value::Int(3)];
-        call(&mut bench, Sub::Recv, "log_req_body", &args);
+        call(&mut fixture, Sub::Recv, "log_req_body", &args);
         let lines = [(Tag::Debug, b"P:hel".to_vec()), (Tag::Debug, b"P:lo".to_vec())];
-        assert_eq!(*bench.world.log.borrow(), lines);
-        call(&mut bench, Sub::Hash, "hash_req_body", &[]);
-        assert_eq!(base::key_fields(bench.key.bytes()).collect::<Vec<_>>(), [b"hello"]);
+        assert_eq!(*fixture.environment.log.borrow(), lines);
+        call(&mut fixture, Sub::Hash, "hash_req_body", &[]);
+        assert_eq!(base::key_fields(fixture.key.bytes()).collect::<Vec<_>>(), [b"hello"]);
     }
 
     #[test]
     fn a_body_that_was_not_kept_is_an_error_in_the_log() {
-        let mut bench = SubroutineFixture::bare();
-        assert!(matches!(call(&mut bench, Sub::Recv, "len_req_body", &[]), Value::Int(-1)));
-        assert_eq!(*bench.world.log.borrow(), [(Tag::Error, b"Unbuffered req.body".to_vec())]);
+        let mut fixture = SubroutineFixture::bare();
+        assert!(matches!(call(&mut fixture, Sub::Recv, "len_req_body", &[]), Value::Int(-1)));
+        assert_eq!(
+            *fixture.environment.log.borrow(),
+            [(Tag::Error, b"Unbuffered req.body".to_vec())]
+        );
     }
 }

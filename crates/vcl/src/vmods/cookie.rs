@@ -1,9 +1,6 @@
-//! `cookie`: the cookies of a request, taken apart once and asked by name.
-//!
-//! Parsed cookies stay for the task, in one jar for each task. A cookie's bytes are those of the
-//! header it came in. Two behaviours of Varnish's module are kept on purpose, since policies are
-//! written against them: a name reaches up to the next `=` even over a `;`, and a cookie with an
-//! empty value is left out.
+//! VMOD `cookie`: the cookies of a request, parsed once and kept for the task. Two behaviours of
+//! Varnish's VMOD are kept for existing policies: a name extends to the next `=`, even past a `;`,
+//! and a cookie with an empty value is dropped. A cookie is never decoded.
 
 use bytes::Bytes;
 use message::date::HttpDate;
@@ -192,7 +189,7 @@ const FUNCTIONS: &[Function] = &[
     },
 ];
 
-/// A task's cookies, in the order in which they were first set.
+/// Cookies of a task, in the order in which they were first set.
 #[derive(Debug, Default)]
 pub(crate) struct Jar {
     cookies: Vec<Cookie>,
@@ -205,7 +202,7 @@ struct Cookie {
 }
 
 impl Jar {
-    /// Takes `header` apart in place of what there was.
+    /// Parses `header`, and replaces all cookies.
     pub(crate) fn parse(&mut self, header: &Bytes) {
         self.cookies.clear();
         let mut at = 0;
@@ -223,7 +220,7 @@ impl Jar {
         }
     }
 
-    /// Sets one, unless its name or its value is empty.
+    /// Sets a cookie, unless name or value is empty.
     pub(crate) fn set(&mut self, name: Bytes, value: Bytes) {
         if name.is_empty() || value.is_empty() {
             return;
@@ -242,7 +239,7 @@ impl Jar {
         self.cookies.retain(|cookie| keep(&cookie.name));
     }
 
-    /// The same with what may fail; then those it failed for stay.
+    /// Keeps the cookies for which `keep` returns true; those for which it fails stay too.
     fn try_retain(
         &mut self,
         mut keep: impl FnMut(&[u8]) -> Result<bool, ProgramFailure>,
@@ -257,7 +254,7 @@ impl Jar {
         done
     }
 
-    /// All of them in one string.
+    /// All cookies as one string.
     pub(crate) fn write(&self) -> Vec<u8> {
         let bytes = self.cookies.iter().map(|c| c.name.len() + c.value.len() + 3).sum();
         let mut out = Vec::with_capacity(bytes);
@@ -279,7 +276,7 @@ fn is_space(b: u8) -> bool {
     matches!(b, b' ' | b'\t'..=b'\r')
 }
 
-/// The names of a list, without the white space before each.
+/// The names of a list, each without leading white space.
 fn names(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     list.split(|b| *b == b',')
         .map(|name| &name[name.iter().take_while(|b| is_space(**b)).count()..])
@@ -318,7 +315,7 @@ mod tests {
         String::from_utf8_lossy(&jar.write()).into_owned()
     }
 
-    // What Varnish 7.1.1 makes of the same header.
+    // Results of Varnish 7.1.1 for these headers.
     #[test]
     fn a_header_is_taken_apart_as_varnish_does() {
         let jar = parsed("a=1; b = 2 ;c=;d; e=5;=6; a=7;  f=x=y; G=8;g=9;h");

@@ -1,7 +1,5 @@
-//! `digest`: hashes, keyed hashes and base 64, to the byte as libvmod-digest has them.
-//!
-//! All work on the bytes of strings, in time linear in their length. Keys and what is hashed are
-//! not kept, nor compared in constant time: that is VCL's `==`.
+//! VMOD `digest`: hashes, keyed hashes and base64, byte for byte as in libvmod-digest. Time is
+//! linear in the input. Keys are never stored, and `==` does not compare in constant time.
 
 mod base64;
 mod boxes;
@@ -29,7 +27,7 @@ pub static MODULE: Module = Module {
     refused: &[],
 };
 
-/// The answer of `digest.version`.
+/// The result of `digest.version`.
 const VERSION: &str = "1.0.2";
 
 const ONE: &[Parameter] = &[required_parameter("", Type::String)];
@@ -164,7 +162,7 @@ fn encode_hex(code: Base64Variant, args: &[Value]) -> Result<Value, ProgramFailu
 fn decode(code: Base64Variant, args: &[Value]) -> Result<Value, ProgramFailure> {
     match code.decode(args.bytes(0)) {
         Some(bytes) => Ok(owned(bytes)),
-        // The process of Varnish ends here.
+        // Varnish's process aborts here.
         None => Err(ProgramFailure::new("digest: not in base 64")),
     }
 }

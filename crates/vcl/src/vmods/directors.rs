@@ -1,9 +1,7 @@
-//! `directors`: backends that choose among others.
-//!
-//! Each class is a director of its own kind; all but `shard` keep their backends in the same sort
-//! of list. A director is asked at the end of `vcl_backend_fetch`, and may be asked again. What it
-//! chooses for one fetch follows Varnish's, bit by bit where that can be observed: the same key
-//! leads to the same backend on both.
+//! VMOD `directors`: backends that select others. Each class is one kind of director; all but
+//! `shard` share a member list. A director resolves at the end of `vcl_backend_fetch`, possibly
+//! several times, and never waits. Its choices equal Varnish's wherever observable: a key leads to
+//! one backend on both.
 
 mod list;
 mod member;

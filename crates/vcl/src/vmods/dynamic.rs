@@ -1,8 +1,6 @@
-//! `dynamic`: backends by host names that are looked up while the program runs.
-//!
-//! A director keeps one backend for each host and port it was asked for. Looking names up is the
-//! business of who connects backends: here they are only made, marked as ones whose name is
-//! followed, and dropped when nobody has asked for them for long or others need the room.
+//! VMOD `dynamic`: backends by host names that are resolved at run time. A director has one backend
+//! for each host and port. It never resolves names: backends are only marked for it, and dropped
+//! when they were unused for long or others need their place.
 
 mod domains;
 mod host_port;
@@ -22,7 +20,9 @@ use crate::sub::{Subs, TaskSide};
 use crate::tag::Tag;
 use crate::types::Type;
 use crate::vmod::{Class, Method, Module};
-use crate::vmods::args::{Args, number, optional_parameter, required_parameter, text, this, word};
+use crate::vmods::args::{
+    Args, enumeration, number, optional_parameter, required_parameter, text, this,
+};
 
 /// The module.
 pub static MODULE: Module = Module {
@@ -35,7 +35,7 @@ pub static MODULE: Module = Module {
     refused: &[],
 };
 
-/// The one time that a first lookup may be said to take, in seconds.
+/// The only accepted value of `first_lookup_timeout`, in seconds.
 const FIRST_LOOKUP: f64 = 10.0;
 
 const CLASS: Class = Class {
@@ -52,7 +52,7 @@ const CLASS: Class = Class {
     params: &[
         text("port", "http"),
         text("hosthdr", ""),
-        word("share", &["SERVICE", "HOST", "DIRECTOR"], "DIRECTOR"),
+        enumeration("share", &["SERVICE", "HOST", "DIRECTOR"], "DIRECTOR"),
         optional_parameter("probe", Type::Probe),
         number("ttl", Type::Duration, 3600.0),
         number("connect_timeout", Type::Duration, 0.0),
@@ -62,7 +62,7 @@ const CLASS: Class = Class {
         number("first_lookup_timeout", Type::Duration, FIRST_LOOKUP),
         number("max_connections", Type::Int, 0.0),
         number("proxy_header", Type::Int, 0.0),
-        word("ttl_from", &["cfg", "dns", "min", "max"], "cfg"),
+        enumeration("ttl_from", &["cfg", "dns", "min", "max"], "cfg"),
         number("retry_after", Type::Duration, 30.0),
     ],
     construct,
@@ -114,7 +114,7 @@ fn construct(
     if port_of(&port).is_none() {
         return Err(refuse(format!("no port: {port}")));
     }
-    if args.word(2).is_some_and(|share| share != "DIRECTOR") {
+    if args.enum_value(2).is_some_and(|share| share != "DIRECTOR") {
         return Err(refuse("share: every backend has its own probe and connections".into()));
     }
     if args.real(9).is_some_and(|seconds| seconds != FIRST_LOOKUP) {
@@ -123,7 +123,7 @@ fn construct(
         ));
     }
     let lookups = Lookups {
-        from: args.word(12).unwrap_or("cfg"),
+        from: args.enum_value(12).unwrap_or("cfg"),
         ttl: args.real(4).unwrap_or(3600.0),
         retry: args.real(13).unwrap_or(30.0),
     };
@@ -162,7 +162,7 @@ fn backend(
     let domains = &this::<DomainsObject>(object)?.0;
     let (host, port) = (args.bytes(0), args.bytes(1));
     if ctx.sub.side() == TaskSide::Housekeeping && host.is_empty() {
-        // As a member of another director: it goes by the request then.
+        // As a member of another director, it goes by the request.
         return Ok(Value::Backend(Backend::Director(domains.clone())));
     }
     let texts = std::str::from_utf8(host).ok().zip(std::str::from_utf8(port).ok());
@@ -171,7 +171,7 @@ fn backend(
         .and_then(|(host, port)| domains.leaf(&host, &port, ctx));
     if leaf.is_none() {
         let line = format!("dynamic {}: no backend for {}", domains.name, host.escape_ascii());
-        ctx.world.log(Tag::Error, line.as_bytes());
+        ctx.environment.log(Tag::Error, line.as_bytes());
     }
     Ok(Value::Backend(leaf.map_or(Backend::None, Backend::Leaf)))
 }

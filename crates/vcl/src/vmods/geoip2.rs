@@ -1,8 +1,6 @@
-//! `geoip2`: what a database in MaxMind's format says of an address.
-//!
-//! A database is read once, while its program starts, and is then in memory for as long as the
-//! program is loaded; programs that read the same bytes share them. Nothing here reads a file while
-//! a request waits.
+//! VMOD `geoip2`: lookups of addresses in a database in MaxMind's format. The database is read once
+//! when its program starts, and shared by programs with equal bytes. No file is read while a
+//! request waits.
 
 #[cfg(test)]
 mod tests;
@@ -63,7 +61,7 @@ const CLASS: Class = Class {
             match database.lookup(args.bytes(0), args.ip(1).map(|addr| addr.ip())) {
                 Ok(text) => Ok(owned(text)),
                 Err(LookupFailure { tag, why }) => {
-                    ctx.world.log(tag, format!("geoip2.lookup: {why}").as_bytes());
+                    ctx.environment.log(tag, format!("geoip2.lookup: {why}").as_bytes());
                     Ok(Value::String(None))
                 }
             }
@@ -79,14 +77,14 @@ impl Object for Geoip2 {
     }
 }
 
-/// Reads the database in `file`, or finds it.
+/// The database in `file`, read or shared.
 fn open(ctx: &Ctx<'_>, file: &[u8]) -> Result<Arc<Database>, String> {
-    let shared = ctx.world.shared();
+    let shared = ctx.environment.shared();
     let file = str::from_utf8(file).map_err(|_| "no file has this name".to_owned())?;
     let most = shared.geoip_bytes();
-    let bytes = ctx.world.read(file, most).map_err(|error| match error.kind() {
+    let bytes = ctx.environment.read(file, most).map_err(|error| match error.kind() {
         std::io::ErrorKind::FileTooLarge => {
-            ctx.world.limit(Limit::GeoipBytes);
+            ctx.environment.limit(Limit::GeoipBytes);
             format!("it has more than {most} bytes (geoip_bytes)")
         }
         _ => error.to_string(),

@@ -1,4 +1,4 @@
-//! `h2`: HTTP/2 on the client's connection.
+//! VMOD `h2`: HTTP/2 on the client's connection. It only reads.
 
 use message::Version;
 
@@ -33,5 +33,5 @@ const REFUSED: &[UnsupportedFunction] = &[
     UnsupportedFunction { name: "rapid_reset_budget", why: WHY },
 ];
 
-const WHY: &str = "is not there: requests that a client takes back are bounded by the limit \
-                   `h2_resets`, alike on all connections";
+const WHY: &str = "has no meaning: the limit `h2_resets` bounds the requests that a client cancels, \
+                   alike on all connections";

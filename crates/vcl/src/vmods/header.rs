@@ -1,7 +1,5 @@
-//! `header`: fields that a message may have several of, one by one.
-//!
-//! Nothing gets into a message here that is no field: unlike Varnish's module, names and values are
-//! checked, and a bad one fails.
+//! VMOD `header`: access to single lines of a repeated header. Unlike Varnish's VMOD it checks
+//! names and values: an invalid line never gets into a message.
 
 use std::sync::Arc;
 
@@ -85,7 +83,7 @@ const FUNCTIONS: &[Function] = &[
                 return Ok(Value::Void);
             };
             let mut done = Ok(Value::Void);
-            block_mut(ctx, header.place)?.retain(|field| {
+            block_mut(ctx, header.message)?.retain(|field| {
                 let is_it = field.name.eq_ignore_ascii_case(header.name.as_bytes());
                 !is_it
                     || !matches(re, field.value).unwrap_or_else(|why| {
@@ -131,27 +129,27 @@ fn regex<'a>(ctx: &Ctx<'a>, args: &[Value]) -> Option<&'a Regex> {
     args.regex(1).map(|number| ctx.instance.regex(number))
 }
 
-/// The fields of a message that can be changed here.
+/// The fields of a message, for changes.
 fn block_mut<'a>(
     ctx: &'a mut Ctx<'_>,
-    place: VclMessage,
+    message: VclMessage,
 ) -> Result<&'a mut HeaderBlock, ProgramFailure> {
-    headers::block_mut(ctx, place)
+    headers::block_mut(ctx, message)
         .ok_or_else(|| ProgramFailure::new("header: this message cannot be changed here"))
 }
 
-/// Every value of a header, in order.
+/// All values of a header, in order.
 fn values(ctx: &Ctx<'_>, header: Option<&Header>) -> Vec<Bytes> {
     let Some(header) = header else { return Vec::new() };
     let name = header.name.as_bytes();
-    if header.place == VclMessage::Obj {
+    if header.message == VclMessage::Obj {
         let head = ctx.obj.map_or(&[][..], |obj| obj.head);
         return headers::stored_fields(head)
             .filter(|(field, _)| field.eq_ignore_ascii_case(name))
             .map(|(_, value)| Bytes::copy_from_slice(value))
             .collect();
     }
-    let block = headers::block(ctx, header.place);
+    let block = headers::block(ctx, header.message);
     block.map_or_else(Vec::new, |b| b.values_named(name).map(Bytes::copy_from_slice).collect())
 }
 
@@ -165,18 +163,18 @@ fn append(
         let value = value.escape_ascii();
         return Err(ProgramFailure::new(format!("Bad header {}: {value}", header.name)));
     }
-    block_mut(ctx, header.place)?.push_as(header.id, header.name.as_bytes(), value);
+    block_mut(ctx, header.message)?.push_as(header.id, header.name.as_bytes(), value);
     Ok(Value::Void)
 }
 
 fn regsub(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
-    let (Some(place), Some(re)) = (args.place(0), regex(ctx, args)) else {
+    let (Some(message), Some(re)) = (args.message(0), regex(ctx, args)) else {
         return Ok(Value::Void);
     };
     let (with, all) = (args.bytes(2), args.truth(3).unwrap_or(false));
-    // The headers are the context's, too.
+    // The context borrows the headers and the workspace together.
     let room = std::mem::replace(&mut ctx.task.workspace, Workspace::of(0));
-    let done = block_mut(ctx, place).and_then(|old| {
+    let done = block_mut(ctx, message).and_then(|old| {
         let replaced = |line: &[u8]| {
             let is_match = re.is_match(line)?;
             is_match.then(|| Ok(re.replace(line, with, all, &room)?.into_owned())).transpose()
@@ -190,8 +188,7 @@ fn regsub(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
     done
 }
 
-/// The fields with every line replaced for which `rewrite` has something; `None` without such a
-/// line.
+/// The fields with each line replaced for which `rewrite` returns one; `None` if it returns none.
 fn rewritten(
     old: &HeaderBlock,
     mut rewrite: impl FnMut(&[u8]) -> Result<Option<Vec<u8>>, ProgramFailure>,
@@ -219,7 +216,7 @@ fn rewritten(
     Ok(is_changed.then_some(new))
 }
 
-/// Name and value of a line, when it is a field.
+/// Name and value of a line, if it is a field.
 fn field_of(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let (name, value) = line.split_at_checked(memchr::memchr(b':', line)?)?;
     let value = value[1..].trim_ascii();
@@ -229,10 +226,10 @@ fn field_of(line: &[u8]) -> Option<(&[u8], &[u8])> {
 fn named(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
     let name = args.bytes(1);
     let text = std::str::from_utf8(name).ok().filter(|_| is_token(name));
-    let (Some(place), Some(text)) = (args.place(0), text) else {
+    let (Some(message), Some(text)) = (args.message(0), text) else {
         return Err(ProgramFailure::new(format!("header.dyn: no name: {}", name.escape_ascii())));
     };
-    Ok(Value::Header(Header { place, id: HeaderId::of(name), name: Arc::from(text) }))
+    Ok(Value::Header(Header { message, id: HeaderId::of(name), name: Arc::from(text) }))
 }
 
 #[cfg(test)]

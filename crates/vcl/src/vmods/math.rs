@@ -1,7 +1,6 @@
-//! `math`: the functions and constants of C's `math.h`, as Varnish 9 has them.
-//!
-//! They are those of the crate `libm`, so a result is the same on every machine. What is no number,
-//! or infinite, is a value like any other; it fails where it is written as a string.
+//! VMOD `math`: functions and constants of C's `math.h`, as in Varnish 9. They are the crate
+//! `libm`'s, so results never depend on the machine. NaN and infinity are values; converting them
+//! to a string fails.
 
 mod format;
 
@@ -39,7 +38,7 @@ const fn function(
     Function { name, about, returns, params, from: Subs::ALL, call }
 }
 
-/// A REAL of one or two REALs, by the function's name in the manual, which is that in `libm`.
+/// A function from one or two REALs to a REAL, by its name in the manual and in `libm`.
 macro_rules! real {
     ($name:ident of x) => {
         function(
@@ -61,7 +60,7 @@ macro_rules! real {
     };
 }
 
-/// An INT that is 1 or 0.
+/// A function to an INT that is 1 or 0.
 macro_rules! holds {
     ($name:literal, $params:ident, $test:expr) => {
         function($name, concat!($name, "(3): 1 or 0."), Type::Int, $params, |_, args| {
@@ -103,7 +102,7 @@ const FUNCTIONS: &[Function] = &[
         returns: Type::Real,
         params: &[one_of("name", CONSTANT_NAMES)],
         from: Subs::ALL,
-        call: |_, args| Ok(Value::Real(constant(args.word(0).unwrap_or_default()))),
+        call: |_, args| Ok(Value::Real(constant(args.enum_value(0).unwrap_or_default()))),
     },
     Function {
         name: "fpclass",
@@ -111,7 +110,7 @@ const FUNCTIONS: &[Function] = &[
         returns: Type::Int,
         params: &[one_of("name", CLASS_NAMES)],
         from: Subs::ALL,
-        call: |_, args| Ok(Value::Int(class_named(args.word(0).unwrap_or_default()))),
+        call: |_, args| Ok(Value::Int(class_named(args.enum_value(0).unwrap_or_default()))),
     },
     function(
         "fpclassify",
@@ -244,7 +243,7 @@ const X_E: &[Parameter] =
 const X_N: &[Parameter] =
     &[required_parameter("x", Type::Real), required_parameter("y", Type::Int)];
 
-/// A parameter that must be one of these words.
+/// A required parameter with one of these values.
 const fn one_of(name: &'static str, words: &'static [&'static str]) -> Parameter {
     Parameter { name, kind: ArgumentType::Enum(words), default: None }
 }
@@ -307,7 +306,7 @@ fn constant(name: &str) -> f64 {
 
 const CLASS_NAMES: &[&str] = &["FP_INFINITE", "FP_NAN", "FP_NORMAL", "FP_SUBNORMAL", "FP_ZERO"];
 
-/// The number of a class, as the GNU C library has it.
+/// Number of a floating-point class in the GNU C library.
 fn class_named(name: &str) -> i64 {
     match name {
         "FP_NAN" => 0,
@@ -392,9 +391,9 @@ mod tests {
             "vcl 4.1; import math; backend default none; \
              sub vcl_deliver {{ set resp.http.r = {expression}; }}"
         );
-        let mut bench = SubroutineFixture::of(&text).unwrap_or_else(|e| panic!("{e}"));
-        bench.run(Sub::Deliver);
-        String::from_utf8_lossy(bench.resp.headers.value_named(b"r").unwrap_or(b"-")).into_owned()
+        let mut fixture = SubroutineFixture::of(&text).unwrap_or_else(|e| panic!("{e}"));
+        fixture.run(Sub::Deliver);
+        String::from_utf8_lossy(fixture.resp.headers.value_named(b"r").unwrap_or(b"-")).into_owned()
     }
 
     #[test]

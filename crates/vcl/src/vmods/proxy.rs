@@ -1,5 +1,5 @@
-//! `proxy`: what the PROXY header tells of TLS between the client and the balancer; where the TLS
-//! is ours, the same of that.
+//! VMOD `proxy`: TLS between client and balancer by the PROXY header, or TLS of Larder's own
+//! listener. It only reads.
 
 use crate::failure::ProgramFailure;
 use crate::state::ctx::{Ctx, TlsFacts};

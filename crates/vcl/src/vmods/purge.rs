@@ -1,4 +1,4 @@
-//! `purge`: purging by the key of the request, from `vcl_hit` and `vcl_miss`.
+//! VMOD `purge`: purges by the request's key, from `vcl_hit` and `vcl_miss` only.
 
 use crate::failure::ProgramFailure;
 use crate::state::ctx::Ctx;
@@ -19,7 +19,7 @@ pub static MODULE: Module = Module {
     refused: &[],
 };
 
-/// Where there is a key that has been looked up.
+/// Subroutines with a key that has been looked up.
 const FROM: Subs = Sub::Hit.only().and(Sub::Miss.only());
 
 const FUNCTIONS: &[Function] = &[
@@ -50,7 +50,7 @@ const FUNCTIONS: &[Function] = &[
     },
 ];
 
-/// The purge that a soft purge with these times comes to. It is a hard purge if no time is left.
+/// The purge for these times; a hard one if no time is left.
 fn soft(ttl: f64, grace: Option<f64>, keep: Option<f64>) -> PurgeMode {
     if ttl <= 0.0 && grace == Some(0.0) && keep == Some(0.0) {
         PurgeMode::Hard
@@ -59,13 +59,15 @@ fn soft(ttl: f64, grace: Option<f64>, keep: Option<f64>) -> PurgeMode {
     }
 }
 
-fn purge(ctx: &Ctx<'_>, how: PurgeMode) -> Result<Value, ProgramFailure> {
+fn purge(ctx: &Ctx<'_>, mode: PurgeMode) -> Result<Value, ProgramFailure> {
     let key = ctx.req.as_ref().and_then(|req| req.key);
     let key = key.ok_or_else(|| ProgramFailure::new("purge: the request has no key yet"))?;
-    let objects =
-        ctx.world.purge(key, how).map_err(|why| ProgramFailure::new(format!("purge: {why}")))?;
+    let objects = ctx
+        .environment
+        .purge(key, mode)
+        .map_err(|why| ProgramFailure::new(format!("purge: {why}")))?;
     if let Some(obj) = ctx.obj {
-        let (ttl, grace, keep) = how.times();
+        let (ttl, grace, keep) = mode.times();
         for (time, new) in [(&obj.ttl, ttl), (&obj.grace, grace), (&obj.keep, keep)] {
             if let Some(new) = new {
                 time.set(new);

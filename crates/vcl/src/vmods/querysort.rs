@@ -1,4 +1,4 @@
-//! `querysort`: the parameters of a URL in order, as `std.querysort` has it.
+//! VMOD `querysort`: sorts the parameters of a URL as `std.querysort` does.
 
 use bytes::Bytes;
 

@@ -1,7 +1,6 @@
-//! `querystring`: the parameters of a URL: which stay, and in what order.
-//!
-//! A parameter is what stands between two `&`; its name is what stands before the first `=`.
-//! Whatever is asked, empty parameters go, and with the last parameter the question mark.
+//! VMOD `querystring`: filters and sorts the parameters of a URL. A parameter stands between two
+//! `&`; its name ends at the first `=`. Empty parameters are always removed, and with the last
+//! parameter the question mark.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -18,7 +17,7 @@ use crate::state::value::Value;
 use crate::sub::Subs;
 use crate::types::Type;
 use crate::vmod::{Class, Function, Method, MethodCall, Module, Parameter};
-use crate::vmods::args::{Args, owned, required_parameter, this, truth, word};
+use crate::vmods::args::{Args, enumeration, owned, required_parameter, this, truth};
 use crate::vmods::std::fnmatch::{Options, fnmatch};
 
 /// The module.
@@ -31,7 +30,7 @@ pub static MODULE: Module = Module {
     refused: &[],
 };
 
-/// The separator of the names in a list: a byte that no URL has.
+/// Separator of names in a list: a byte that no URL contains.
 const SEPARATOR: &str = "\u{1f}";
 
 const URL: Parameter = required_parameter("url", Type::String);
@@ -130,22 +129,22 @@ fn is_listed(list: &[u8], name: &[u8]) -> bool {
     list.split(|b| *b == SEPARATOR.as_bytes()[0]).any(|listed| listed == name)
 }
 
-/// Returns true if a pattern like those of file names matches all of `text`.
+/// Returns true if the shell pattern matches all of `text`.
 fn is_glob(pattern: &[u8], text: &[u8]) -> bool {
     fnmatch(pattern, text, Options::default())
 }
 
-/// In what order parameters are written.
+/// Order of the parameters.
 #[derive(Clone, Copy, Debug)]
 struct Sorting {
     is_sorted: bool,
-    /// Each of several equal ones once; in order, or behind each other.
+    /// True if equal parameters are written once; in order, only neighbours are equal.
     is_unique: bool,
 }
 
 const AS_THEY_STAND: Sorting = Sorting { is_sorted: false, is_unique: false };
 
-/// The URL of the first argument with the parameters that `keep` says.
+/// The URL in the first argument with the parameters that `keep` accepts.
 fn kept(
     args: &[Value],
     keep: impl FnMut(&[u8]) -> Result<bool, ProgramFailure>,
@@ -156,7 +155,7 @@ fn kept(
     }
 }
 
-/// `url` with the parameters that `keep` says, in this order.
+/// `url` with the parameters that `keep` accepts, in this order.
 fn rewrite(
     url: &Bytes,
     order: Sorting,
@@ -197,14 +196,14 @@ const CLASS: Class = Class {
     params: &[
         truth("sort", false),
         truth("uniq", false),
-        word("match", &["name", "param"], "name"),
+        enumeration("match", &["name", "param"], "name"),
     ],
     construct: |_, _, args| {
         let order = Sorting {
             is_sorted: args.truth(0).unwrap_or(false),
             is_unique: args.truth(1).unwrap_or(false),
         };
-        let by_name = args.word(2) != Some("param");
+        let by_name = args.enum_value(2) != Some("param");
         Ok(Arc::new(Filter { order, by_name, rules: RwLock::default() }))
     },
     methods: &[
@@ -233,18 +232,18 @@ const CLASS: Class = Class {
             name: "apply",
             about: "The URL without the listed query parameters, or with only them.",
             returns: Type::String,
-            params: &[URL, word("mode", &["keep", "drop"], "drop")],
+            params: &[URL, enumeration("mode", &["keep", "drop"], "drop")],
             from: Subs::ALL,
             call: |_, object, args| {
                 let Some(url) = args.string(0) else { return Ok(Value::String(None)) };
-                let keeps = args.word(1) == Some("keep");
+                let keeps = args.enum_value(1) == Some("keep");
                 Ok(Value::String(Some(this::<Filter>(object)?.apply(url, keeps)?)))
             },
         },
     ],
 };
 
-/// Rules of one filter, at most: each is tried for each parameter.
+/// Most rules of one filter: each is tried for each parameter.
 const RULES_MAX: usize = 1000;
 
 #[derive(Debug)]

@@ -1,8 +1,6 @@
-//! `re2`: regular expressions in RE2's syntax, one by one and in sets, as libvmod-re2 has them.
-//!
-//! RE2's engine and ours promise the same: time that grows linearly with the subject, and of
-//! several matches the first, with the earliest alternative. Their syntaxes differ in details,
-//! which `pattern` levels.
+//! VMOD `re2`: regular expressions in RE2's syntax, single and in sets, as in libvmod-re2. Both
+//! engines take time linear in the subject and prefer the leftmost match with the earliest
+//! alternative; `pattern` rewrites the differences in syntax. No pattern goes to PCRE2.
 
 mod compiled_pattern;
 mod pattern;
@@ -50,12 +48,12 @@ pub static MODULE: Module = Module {
     ],
 };
 
-const CALLS: &str = "would lead to calls that nobody has checked: which subroutine may be called \
-                     where is known before a program runs.";
-/// The answer of `re2.version`.
+const CALLS: &str = "would lead to unchecked calls: the subroutines that a program calls are known \
+                     before it runs.";
+/// The result of `re2.version`.
 const VERSION: &str = "2.0.0";
 
-/// Parameters, with the options of a pattern behind them.
+/// A list of parameters, followed by the options of a pattern.
 macro_rules! with_options {
     ($($param:expr),*) => {
         &[
@@ -232,7 +230,7 @@ const REGEX: Class = Class {
     ],
 };
 
-/// The name under which a task keeps what the function `match` has matched.
+/// Name under which a task keeps the last match of the function `match`.
 const NAME_OF_FUNCTIONS: &str = "re2.match";
 
 /// An object of the class.
@@ -259,7 +257,7 @@ fn last<'c>(ctx: &'c mut Ctx<'_>) -> &'c mut LastMatch {
     ctx.task.keep(NAME_OF_FUNCTIONS, 0)
 }
 
-/// The pattern that is argument 0, with options from argument `at` on.
+/// The pattern in argument 0, with options from argument `at` on.
 fn compiled(args: &[Value], at: usize) -> Result<Arc<Pattern>, ProgramFailure> {
     let text =
         args.string(0).ok_or_else(|| ProgramFailure::new("re2: the pattern is undefined"))?;
@@ -268,12 +266,12 @@ fn compiled(args: &[Value], at: usize) -> Result<Arc<Pattern>, ProgramFailure> {
     })
 }
 
-/// `sub` and its like as functions: the pattern before the rest.
-fn replaced(ctx: &Ctx<'_>, args: &[Value], how: ReplacementMode) -> Result<Value, ProgramFailure> {
-    compiled(args, 4)?.replace(ctx, &args[1..], how)
+/// `sub`, `suball` and `extract` as functions: the pattern precedes the other arguments.
+fn replaced(ctx: &Ctx<'_>, args: &[Value], mode: ReplacementMode) -> Result<Value, ProgramFailure> {
+    compiled(args, 4)?.replace(ctx, &args[1..], mode)
 }
 
-/// `text` with a backslash before what might be an operator.
+/// `text` with a backslash before each possible operator.
 fn quoted(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     for byte in text {

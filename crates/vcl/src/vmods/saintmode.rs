@@ -1,7 +1,6 @@
-//! `saintmode`: backends that are passed over for what they have failed at.
-//!
-//! Each object keeps a list of the requests its backend is in trouble with, and until when. It
-//! stands for the backend wherever that is chosen.
+//! VMOD `saintmode`: backends that are skipped for requests that they have failed. Each object is a
+//! director over one backend, with a list of such requests and their deadlines. The list never
+//! exceeds its limit.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -105,7 +104,7 @@ const CLASS: Class = Class {
     ],
 };
 
-/// The identity of a request: the beginning of the SHA-256 of its key.
+/// Identity of a request: the beginning of its key's SHA-256.
 type RequestId = [u8; 16];
 
 /// An object of the class.
@@ -126,15 +125,15 @@ struct SaintmodeDirector {
     name: Box<str>,
     backend: Backend,
     threshold: usize,
-    /// Requests that the backend is in trouble with, and until when, in seconds since 1970.
+    /// Failed requests, with the time until which they are skipped, in seconds since 1970.
     troubles: Mutex<Vec<(RequestId, f64)>>,
 }
 
-/// The longest list, whatever the threshold.
+/// Longest list, whatever the threshold.
 const TROUBLES_MAX: usize = 10_000;
 
 impl SaintmodeDirector {
-    /// Looks at those on the list that are in force.
+    /// Reads the entries of the list that are in force.
     fn read<T>(&self, now: f64, look: impl FnOnce(&mut Vec<(RequestId, f64)>) -> T) -> T {
         let mut troubles = self.troubles.lock();
         troubles.retain(|(_, until)| *until > now);
@@ -146,7 +145,8 @@ impl SaintmodeDirector {
     }
 
     fn add(&self, id: RequestId, now: f64, seconds: f64) {
-        // Beyond the threshold it is sick for all, however long the list.
+        // Beyond the threshold the backend is sick for all requests, so the list need not be
+        // longer.
         let most = self.threshold.min(TROUBLES_MAX);
         self.read(now, |troubles| {
             if troubles.len() < most {
@@ -155,7 +155,7 @@ impl SaintmodeDirector {
         });
     }
 
-    /// Returns true if the backend may be asked for `id`, provided that the backend is healthy.
+    /// Returns true if the backend, when healthy, may be used for `id`.
     fn is_trusted(&self, id: Option<RequestId>, now: f64) -> bool {
         self.threshold == 0
             || self.read(now, |troubles| {
@@ -191,7 +191,7 @@ impl Director for SaintmodeDirector {
     }
 }
 
-/// The identity of the request, once the request has a key.
+/// Identity of the request, once it has a key.
 fn id(ctx: &Ctx<'_>) -> Option<RequestId> {
     let of_fetch = ctx.bereq.as_ref().map(|bereq| bereq.key);
     let key = of_fetch.or_else(|| ctx.req.as_ref().and_then(|req| req.key))?;
@@ -212,7 +212,7 @@ fn blacklist(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure>
     let answered = answered.map_or(Backend::None, Backend::Leaf);
     match saints(ctx).iter().find(|saint| saint.backend.is(&answered)) {
         Some(saint) => saint.add(id, ctx.now, seconds),
-        None => ctx.world.log(Tag::Error, b"saintmode.blacklist: no object for this backend"),
+        None => ctx.environment.log(Tag::Error, b"saintmode.blacklist: no object for this backend"),
     }
     Ok(Value::Void)
 }
@@ -224,7 +224,7 @@ fn status(ctx: &mut Ctx<'_>, _: &[Value]) -> Result<Value, ProgramFailure> {
 }
 
 fn line(saint: &SaintmodeDirector, now: f64) -> String {
-    // Names are words of VCL: there is nothing to escape in them.
+    // Names are identifiers of VCL, which need no escapes.
     format!(
         "\t\t{{ \"name\": \"{}\", \"backend\": \"{}\", \"count\": \"{}\", \"threshold\": \"{}\" }}",
         saint.name,

@@ -1,4 +1,4 @@
-//! `std`: strings, conversions, files, the log and the request's own affairs.
+//! VMOD `std`: strings, conversions, files, the log, and control of the request. No function waits.
 
 mod control;
 mod conversion;
@@ -25,7 +25,7 @@ pub static MODULE: Module = Module {
     refused: &[],
 };
 
-/// A function that may be called everywhere.
+/// A function that all subroutines may call.
 const fn function(
     name: &'static str,
     about: &'static str,

@@ -1,4 +1,4 @@
-//! `str`: looking into strings and taking parts of them, byte by byte.
+//! VMOD `str`: searches in strings and parts of them, by bytes and not characters.
 
 use bytes::Bytes;
 
@@ -134,7 +134,7 @@ mod tests {
 
     use super::*;
 
-    // What Varnish's module answers.
+    // Results of Varnish's VMOD.
     #[test]
     fn parts_are_taken_from_either_side_of_the_offset() {
         let s = Bytes::from_static(b"abcdef");

@@ -1,4 +1,5 @@
-//! `tcp`: what the kernel knows of the client's connection, and how it is to treat it.
+//! VMOD `tcp`: the kernel's measurements of the client's connection, and settings of its socket. It
+//! never touches backend connections.
 
 use std::io;
 
@@ -60,7 +61,7 @@ const FUNCTIONS: &[Function] = &[
     },
 ];
 
-/// The connection; without one it is as over a unix socket.
+/// Control over the connection; without one the error is that of a unix socket.
 fn connection<'a>(ctx: &'a Ctx<'_>) -> io::Result<&'a dyn Connection> {
     ctx.session.control.as_deref().ok_or_else(|| io::ErrorKind::Unsupported.into())
 }
@@ -70,7 +71,7 @@ fn measured(ctx: &Ctx<'_>) -> io::Result<TcpInfo> {
 }
 
 fn log(ctx: &Ctx<'_>, tag: Tag, line: &str) {
-    ctx.world.log(tag, line.as_bytes());
+    ctx.environment.log(tag, line.as_bytes());
 }
 
 fn congestion(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
@@ -108,7 +109,7 @@ fn round_trip(ctx: &mut Ctx<'_>, _: &[Value]) -> Result<Value, ProgramFailure> {
     if let Err(error) = &measured {
         log(ctx, Tag::Error, &format!("tcp.get_estimated_rtt(): {error}"));
     }
-    // Whole ones, as the module has it.
+    // Whole milliseconds, as in Varnish's VMOD.
     Ok(Value::Real(measured.map_or(-1.0, |measured| f64::from(measured.rtt / 1000))))
 }
 
@@ -127,51 +128,55 @@ mod tests {
     use crate::sub::Sub;
     use crate::testing::SubroutineFixture;
 
-    fn lines(bench: &SubroutineFixture) -> Vec<String> {
-        let log = bench.world.log.borrow();
+    fn lines(fixture: &SubroutineFixture) -> Vec<String> {
+        let log = fixture.environment.log.borrow();
         log.iter().map(|(_, text)| String::from_utf8_lossy(text).into_owned()).collect()
     }
 
     #[test]
     fn an_algorithm_is_the_kernels_to_have() {
-        let mut bench = SubroutineFixture::bare();
+        let mut fixture = SubroutineFixture::bare();
         for (name, answer) in [("reno", 0), ("", -1), ("nope", -1)] {
             let args = [Value::String(Some(name.into()))];
-            let answered = congestion(&mut bench.ctx(Sub::Recv), &args);
+            let answered = congestion(&mut fixture.ctx(Sub::Recv), &args);
             assert!(matches!(answered, Ok(Value::Int(n)) if n == answer), "{name}");
         }
-        assert_eq!(*bench.wire.congestion.borrow(), "reno");
-        assert!(lines(&bench)[1].starts_with("tcp.congestion_algorithm(\"nope\"): "));
+        assert_eq!(*fixture.connection.congestion.borrow(), "reno");
+        assert!(lines(&fixture)[1].starts_with("tcp.congestion_algorithm(\"nope\"): "));
     }
 
-    // The lines are those of the module for Varnish 7.1.1, but for the last.
+    // Lines of the VMOD for Varnish 7.1.1, except the last.
     #[test]
     fn what_the_kernel_has_measured_is_told() {
-        let mut bench = SubroutineFixture::bare();
-        bench.wire.measured.set(Some(TcpInfo { rtt: 2_700, pmtu: 65_535, ..Default::default() }));
-        dump(&mut bench.ctx(Sub::Recv), &[]).expect("it can be written");
+        let mut fixture = SubroutineFixture::bare();
+        fixture.connection.measured.set(Some(TcpInfo {
+            rtt: 2_700,
+            pmtu: 65_535,
+            ..Default::default()
+        }));
+        dump(&mut fixture.ctx(Sub::Recv), &[]).expect("it can be written");
         assert_eq!(
-            lines(&bench),
+            lines(&fixture),
             [
                 "tcpi: snd_mss=0 rcv_mss=0 lost=0 retrans=0",
                 "tcpi2: pmtu=65535 rtt=2700 rttvar=0 snd_cwnd=0 advmss=0 reordering=0",
                 "congestion algorithm: cubic",
             ]
         );
-        let rtt = round_trip(&mut bench.ctx(Sub::Recv), &[]);
+        let rtt = round_trip(&mut fixture.ctx(Sub::Recv), &[]);
         assert!(matches!(rtt, Ok(Value::Real(ms)) if ms == 2.0));
     }
 
     #[test]
     fn where_there_is_no_tcp_that_is_an_error_of_the_log() {
-        let mut bench = SubroutineFixture::bare();
-        bench.session.control = None;
+        let mut fixture = SubroutineFixture::bare();
+        fixture.session.control = None;
         let name = [Value::String(Some("reno".into()))];
-        let answered = congestion(&mut bench.ctx(Sub::Recv), &name);
+        let answered = congestion(&mut fixture.ctx(Sub::Recv), &name);
         assert!(matches!(answered, Ok(Value::Int(-1))));
-        let rtt = round_trip(&mut bench.ctx(Sub::Recv), &[]);
+        let rtt = round_trip(&mut fixture.ctx(Sub::Recv), &[]);
         assert!(matches!(rtt, Ok(Value::Real(ms)) if ms == -1.0));
-        dump(&mut bench.ctx(Sub::Recv), &[]).expect("it says so");
-        assert_eq!(lines(&bench).len(), 3);
+        dump(&mut fixture.ctx(Sub::Recv), &[]).expect("it says so");
+        assert_eq!(lines(&fixture).len(), 3);
     }
 }

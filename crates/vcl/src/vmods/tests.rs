@@ -1,4 +1,4 @@
-//! Programs that use the modules, from their text to what they come to.
+//! Tests of programs that use several VMODs, from source text to effects.
 
 use bytes::Bytes;
 
@@ -15,20 +15,20 @@ fn run(imports: &str, declarations: &str, recv: &str) -> SubroutineFixture {
          sub vcl_recv {{\nset req.backend_hint = b2;\nset req.backend_hint = b1;\n\
          {recv}\nreturn (pass);\n}}\n"
     );
-    let mut bench = SubroutineFixture::of(&program).unwrap_or_else(|why| panic!("{why}"));
-    let action = bench.run(Sub::Recv);
-    assert!(matches!(action, Action::Pass(_)), "{action:?} {:?}", bench.world.log.borrow());
-    bench
+    let mut fixture = SubroutineFixture::of(&program).unwrap_or_else(|why| panic!("{why}"));
+    let action = fixture.run(Sub::Recv);
+    assert!(matches!(action, Action::Pass(_)), "{action:?} {:?}", fixture.environment.log.borrow());
+    fixture
 }
 
 /// The value of the request's header `X`.
-fn x(bench: &SubroutineFixture) -> String {
-    let value = bench.req.headers.value_named(b"X").unwrap_or_default();
+fn x(fixture: &SubroutineFixture) -> String {
+    let value = fixture.req.headers.value_named(b"X").unwrap_or_default();
     String::from_utf8_lossy(value).into_owned()
 }
 
 /// The value of the request's header `X` after `recv`.
-fn said(imports: &str, declarations: &str, recv: &str) -> String {
+fn result_of(imports: &str, declarations: &str, recv: &str) -> String {
     x(&run(imports, declarations, recv))
 }
 
@@ -70,7 +70,7 @@ fn cookies_are_kept_and_written() {
             + cookie.get_re("^s") + "|" + cookie.isset("utm_x");
         cookie.keep_re("^a$");
         set req.http.X = req.http.X + "|" + cookie.get_string();"#;
-    assert_eq!(said("cookie", "", recv), "a=1; sid=3; new=5;|3|3|false|a=1;");
+    assert_eq!(result_of("cookie", "", recv), "a=1; sid=3; new=5;|3|3|false|a=1;");
 }
 
 #[test]
@@ -84,16 +84,16 @@ fn headers_are_changed_one_by_one() {
             + header.get(header.dyn(req, "z"), ".");
         header.regsub(req, "^X-Req: (.*)", "X-New: \1!");
         set req.http.X = req.http.X + req.http.X-New + req.http.X-Req;"#;
-    assert_eq!(said("header", "", recv), "221asked!");
+    assert_eq!(result_of("header", "", recv), "221asked!");
 }
 
 #[test]
 fn what_is_no_header_fails() {
     let program = "vcl 4.1; import header; backend b none;
         sub vcl_recv { header.append(req.http.Y, {\"a\nb: c\"}); }";
-    let mut bench = SubroutineFixture::of(program).unwrap_or_else(|why| panic!("{why}"));
-    assert!(matches!(bench.run(Sub::Recv), Action::Fail(_)));
-    assert_eq!(bench.req.headers.value_named(b"Y"), None);
+    let mut fixture = SubroutineFixture::of(program).unwrap_or_else(|why| panic!("{why}"));
+    assert!(matches!(fixture.run(Sub::Recv), Action::Fail(_)));
+    assert_eq!(fixture.req.headers.value_named(b"Y"), None);
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn variables_have_one_type_at_a_time() {
             + var.get_backend("b") + "|" + var.get_ip("a");
         var.global_set("g", "all"); var.clear();
         set req.http.X = req.http.X + "|" + var.get("s") + "|" + var.global_get("g");"#;
-    assert_eq!(said("var", "", recv), "text||5|0|1.500|90.000|b2|192.0.2.7||all");
+    assert_eq!(result_of("var", "", recv), "text||5|0|1.500|90.000|b2|192.0.2.7||all");
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn blobs_are_decoded_and_encoded() {
             + "|" + blob.same(o.get(), o.get())
             + "|" + blob.length(blob.sub(o.get(), 1B, 1B));"#;
     let init = r#"sub vcl_init { new o = blob.blob(HEX, "fbff"); }"#;
-    assert_eq!(said("blob", init, recv), "666F6FFF|a b|-_8=|true|true|1");
+    assert_eq!(result_of("blob", init, recv), "666F6FFF|a b|-_8=|true|true|1");
 }
 
 #[test]
@@ -139,12 +139,12 @@ fn directors_lead_to_backends() {
             + h.backend("key") + "|" + s.backend(by=KEY, key=s.key("/")) + "|"
             + s.backend(resolve=LAZY) + "|" + late.backend(by=URL) + "|" + p.get_by();
         set req.backend_hint = f.backend();"#;
-    let bench = run("directors", init, recv);
-    let names = x(&bench);
+    let fixture = run("directors", init, recv);
+    let names = x(&fixture);
     assert!(names.starts_with("r|f|w|b") && names.ends_with("|s|b2|KEY"), "{names}");
-    assert_eq!(bench.req_state.backend_hint.name(), "f");
+    assert_eq!(fixture.req_state.backend_hint.name(), "f");
     let names: Vec<String> =
-        bench.instance.backends().iter().map(|backend| backend.name().to_string()).collect();
+        fixture.instance.backends().iter().map(|backend| backend.name().to_string()).collect();
     assert_eq!(names, ["b1", "b2", "r", "f", "h", "w", "s", "late"]);
 }
 
@@ -158,7 +158,7 @@ fn throttling_counts_by_key() {
             + "|" + vsthrottle.blocked("k", 0, 10s, 30s);
         vsthrottle.return_token("k", 2, 10s);
         set req.http.X = req.http.X + "|" + vsthrottle.is_denied("k", 2, 10s);"#;
-    assert_eq!(said("vsthrottle", "", recv), "2|false|false|true|false|true|30.000|false");
+    assert_eq!(result_of("vsthrottle", "", recv), "2|false|false|true|false|true|30.000|false");
 }
 
 #[test]
@@ -167,17 +167,17 @@ fn a_saint_stands_for_its_backend() {
         sub vcl_backend_response { saintmode.blacklist(20s); }
         sub vcl_backend_fetch { set bereq.backend = s.backend(); }";
     let recv = "set req.http.X = s.backend() + \"|\" + s.is_healthy() + s.blacklist_count();";
-    let mut bench = run("saintmode", init, recv);
-    assert_eq!(x(&bench), "s|true0");
-    bench.run(Sub::BackendFetch);
-    let leaf = bench.bereq_state.backend.clone().resolve(&mut bench.ctx(Sub::BackendFetch));
+    let mut fixture = run("saintmode", init, recv);
+    assert_eq!(x(&fixture), "s|true0");
+    fixture.run(Sub::BackendFetch);
+    let leaf = fixture.bereq_state.backend.clone().resolve(&mut fixture.ctx(Sub::BackendFetch));
     assert_eq!(leaf.as_ref().map(|leaf| &*leaf.name), Some("b1"));
-    bench.beresp_state.backend = leaf;
-    bench.run(Sub::BackendResponse);
-    let again = bench.bereq_state.backend.clone().resolve(&mut bench.ctx(Sub::BackendFetch));
+    fixture.beresp_state.backend = leaf;
+    fixture.run(Sub::BackendResponse);
+    let again = fixture.bereq_state.backend.clone().resolve(&mut fixture.ctx(Sub::BackendFetch));
     assert!(again.is_none(), "it has failed at this request");
-    bench.run(Sub::Recv);
-    assert_eq!(x(&bench), "s|false1");
+    fixture.run(Sub::Recv);
+    assert_eq!(x(&fixture), "s|false1");
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn urls_and_choices_are_filtered() {
             + querystring.filter("/?a=1&b=2", "a" + querystring.filtersep() + "c") + "|"
             + querysort.sort("/?b&a") + "|" + lang.filter("fr;q=0.5, de;q=0.8");"#;
     let expected = "/?a=5&z=1|/?sid=4|/?c=3|/?b=2|/?a&b|de";
-    assert_eq!(said("querystring querysort accept", init, recv), expected);
+    assert_eq!(result_of("querystring querysort accept", init, recv), expected);
 }
 
 #[test]
@@ -204,9 +204,9 @@ fn names_are_followed() {
     let recv = r#"
         set req.backend_hint = d.backend("app.example");
         set req.http.X = d.backend() + "|" + d.backend("x.example", "80");"#;
-    let bench = run("dynamic", init, recv);
-    assert_eq!(x(&bench), "d(example.com:8080)|d(x.example:80)");
-    let crate::state::backend::Backend::Leaf(leaf) = &bench.req_state.backend_hint else {
+    let fixture = run("dynamic", init, recv);
+    assert_eq!(x(&fixture), "d(example.com:8080)|d(x.example:80)");
+    let crate::state::backend::Backend::Leaf(leaf) = &fixture.req_state.backend_hint else {
         panic!("no backend to connect to")
     };
     assert_eq!(leaf.spec.probe.as_ref().map(|probe| &*probe.url), Some("/up"));
@@ -220,9 +220,9 @@ fn the_body_and_the_connection_are_seen() {
             + str.split("a b c", -1) + str.take("abc", 2) + str.reverse("ab")
             + str.startswith("ab", "a");
         tcp.set_socket_pace(1000);"#;
-    let bench = run("bodyaccess proxy unix tcp vtc str", "", recv);
-    assert_eq!(x(&bench), "-1|false|-1|0|16|cabbatrue");
-    assert_eq!(bench.wire.pace.get(), 1_024_000);
+    let fixture = run("bodyaccess proxy unix tcp vtc str", "", recv);
+    assert_eq!(x(&fixture), "-1|false|-1|0|16|cabbatrue");
+    assert_eq!(fixture.connection.pace.get(), 1_024_000);
 }
 
 #[test]
@@ -231,12 +231,12 @@ fn a_kept_body_is_matched_and_hashed() {
         sub vcl_recv { set req.http.X = \"\" + bodyaccess.rematch_req_body(\"^hel+o$\")
             + bodyaccess.rematch_req_body(\"HELLO\") + bodyaccess.len_req_body(); }
         sub vcl_hash { bodyaccess.hash_req_body(); return (lookup); }";
-    let mut bench = SubroutineFixture::of(program).unwrap_or_else(|why| panic!("{why}"));
-    bench.world.body = Some(b"hello".to_vec());
-    bench.run(Sub::Recv);
-    assert_eq!(x(&bench), "105");
-    bench.run(Sub::Hash);
-    assert_eq!(base::key_fields(bench.key.bytes()).collect::<Vec<_>>(), [b"hello"]);
+    let mut fixture = SubroutineFixture::of(program).unwrap_or_else(|why| panic!("{why}"));
+    fixture.environment.body = Some(b"hello".to_vec());
+    fixture.run(Sub::Recv);
+    assert_eq!(x(&fixture), "105");
+    fixture.run(Sub::Hash);
+    assert_eq!(base::key_fields(fixture.key.bytes()).collect::<Vec<_>>(), [b"hello"]);
 }
 
 #[test]
@@ -244,15 +244,15 @@ fn purges_tell_how_many() {
     let program = "vcl 4.1; import purge; import xkey; backend b none;
         sub vcl_recv { set req.http.X = \"\" + xkey.purge(\"a b\") + xkey.softpurge(\"c\"); }
         sub vcl_miss { set req.http.X = \"\" + purge.hard() + purge.soft(10s, 5s); }";
-    let mut bench = SubroutineFixture::of(program).unwrap_or_else(|why| panic!("{why}"));
-    bench.run(Sub::Recv);
-    assert_eq!(x(&bench), "21");
-    bench.run(Sub::Miss);
-    assert_eq!(x(&bench), "11");
+    let mut fixture = SubroutineFixture::of(program).unwrap_or_else(|why| panic!("{why}"));
+    fixture.run(Sub::Recv);
+    assert_eq!(x(&fixture), "21");
+    fixture.run(Sub::Miss);
+    assert_eq!(x(&fixture), "11");
     let soft = crate::state::environment::PurgeMode::Soft {
         ttl: Some(10.0),
         grace: Some(5.0),
         keep: None,
     };
-    assert_eq!(bench.world.purges.borrow()[1], (Bytes::from_static(b"key").to_vec(), soft));
+    assert_eq!(fixture.environment.purges.borrow()[1], (Bytes::from_static(b"key").to_vec(), soft));
 }

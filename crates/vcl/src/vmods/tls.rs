@@ -1,5 +1,5 @@
-//! `tls`: TLS on the client's connection, in the words of Varnish 9. Backends of programs are
-//! spoken to without TLS, so of a backend's connection there is nothing to tell.
+//! VMOD `tls`: TLS on the client's connection, as in Varnish 9. Backends of programs are connected
+//! without TLS, so their connection has none to report.
 
 use crate::failure::ProgramFailure;
 use crate::state::ctx::{Ctx, TlsFacts};
@@ -20,14 +20,14 @@ pub static MODULE: Module = Module {
     refused: &[],
 };
 
-/// Where a connection can be asked about.
+/// Subroutines with a connection to report on.
 const PEERS: Subs = Subs::CLIENT.and(Sub::BackendResponse.only());
 
 const fn fact(name: &'static str, about: &'static str, returns: Type, call: Call) -> Function {
     Function { name, about, returns, params: &[], from: PEERS, call }
 }
 
-/// A fingerprint, which Varnish has only where a parameter asks for it. None is made here.
+/// A fingerprint, which Varnish has only with a parameter; not supported here.
 const fn fingerprint(name: &'static str) -> Function {
     const ABOUT: &str = "Always no string: Larder takes no fingerprints of clients, like Varnish \
                          with the parameters `tls_ja3` and `tls_ja4` off.";
@@ -67,7 +67,7 @@ const FUNCTIONS: &[Function] = &[
     }),
 ];
 
-/// TLS of the connection that the subroutine would tell of.
+/// TLS of the subroutine's connection.
 fn facts<'c>(ctx: &'c Ctx<'_>) -> Option<&'c TlsFacts> {
     let is_clients = ctx.sub.side() == TaskSide::Client;
     ctx.session.tls.as_deref().filter(|tls| is_clients && tls.is_tls)

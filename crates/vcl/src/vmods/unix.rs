@@ -1,6 +1,5 @@
-//! `unix`: who is at the other end of a unix socket.
-//!
-//! Names come from the system's tables of users and groups, read through the world once.
+//! VMOD `unix`: the peer process of a unix socket. Names come from the system's tables of users and
+//! groups, read once through the environment.
 
 use crate::failure::ProgramFailure;
 use crate::state::ctx::{Ctx, PeerCredentials};
@@ -59,7 +58,7 @@ const FUNCTIONS: &[Function] = &[
 fn peer(ctx: &Ctx<'_>, function: &str) -> Option<PeerCredentials> {
     if ctx.session.peer.is_none() {
         let line = format!("unix.{function}: the listener is no unix socket");
-        ctx.world.log(Tag::Error, line.as_bytes());
+        ctx.environment.log(Tag::Error, line.as_bytes());
     }
     ctx.session.peer
 }
@@ -79,12 +78,12 @@ fn name(
     of: fn(&PeerCredentials) -> u32,
 ) -> Result<Value, ProgramFailure> {
     let Some(peer) = peer(ctx, function) else { return Ok(Value::String(None)) };
-    let table = ctx.world.file(table).unwrap_or_default();
+    let table = ctx.environment.file(table).unwrap_or_default();
     let name = name_of(&table, of(&peer)).map(<[u8]>::to_vec);
     Ok(name.map_or(Value::String(None), owned))
 }
 
-/// The name with this number in a table of `name:password:number` lines.
+/// The name of this number in a table of `name:password:number` lines.
 fn name_of(table: &[u8], number: u32) -> Option<&[u8]> {
     let number = number.to_string();
     table.split(|b| *b == b'\n').find_map(|line| {

@@ -1,8 +1,5 @@
-//! `var`: variables of one request, and strings that outlive it.
-//!
-//! Those of a request are kept with its task. The others are shared by all programs and requests,
-//! and there are at most so many of them, with so many bytes, that a policy which makes them from
-//! what clients send cannot fill the memory.
+//! VMOD `var`: variables of a task, and global strings that all programs share. Globals never
+//! exceed the limits on their number and bytes, even if a program names them by request data.
 
 use std::net::SocketAddr;
 
@@ -74,7 +71,7 @@ const FUNCTIONS: &[Function] = &[
         returns: Type::String,
         params: &[required_parameter("key", Type::String)],
         from: Subs::ALL,
-        call: |ctx, args| Ok(Value::String(ctx.world.shared().globals.get(args.bytes(0)))),
+        call: |ctx, args| Ok(Value::String(ctx.environment.shared().globals.get(args.bytes(0)))),
     },
     setter(
         "set_int",
@@ -135,7 +132,7 @@ const FUNCTIONS: &[Function] = &[
     },
 ];
 
-/// The variables of a task. Few: they are searched one by one.
+/// Variables of a task; few, so the search is linear.
 #[derive(Debug, Default)]
 struct Vars(Vec<(Bytes, Variable)>);
 
@@ -166,14 +163,14 @@ fn string(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
 fn set(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
     let (Some(key), Some(value)) = (args.string(0), args.get(1)) else { return Ok(Value::Void) };
     let kept = match value {
-        // As in Varnish, a string that is none is kept as an empty one.
+        // As in Varnish, an absent string becomes an empty one.
         Value::String(text) => Variable::String(Some(text.clone().unwrap_or_default())),
         Value::Int(n) => Variable::Int(*n),
         Value::Real(n) => Variable::Real(*n),
         Value::Duration(n) => Variable::Duration(*n),
         Value::Ip(ip) => Variable::Ip(*ip),
         Value::Backend(backend) => Variable::Backend(backend.clone()),
-        _ => return Err(ProgramFailure::new("var: a value of a type that it does not keep")),
+        _ => return Err(ProgramFailure::new("var: a value of an unsupported type")),
     };
     let vars = &mut vars(ctx).0;
     match vars.iter_mut().find(|(name, _)| name == key) {
@@ -185,10 +182,10 @@ fn set(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
 
 fn set_global(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
     let Some(key) = args.string(0) else { return Ok(Value::Void) };
-    if let Err(limit) = ctx.world.shared().globals.set(key, args.string(1)) {
+    if let Err(limit) = ctx.environment.shared().globals.set(key, args.string(1)) {
         ctx.note_limit(limit);
         let line = format!("var.global_set: as much as {} allows", limit.name());
-        ctx.world.log(Tag::Error, line.as_bytes());
+        ctx.environment.log(Tag::Error, line.as_bytes());
     }
     Ok(Value::Void)
 }
@@ -204,10 +201,10 @@ mod tests {
     fn a_global_too_many_is_not_set_and_counted() {
         let text = "vcl 4.1; import var; backend none_here none; sub vcl_recv { \
                     var.global_set(\"a\", \"1\"); var.global_set(\"b\", \"2\"); }";
-        let mut bench = SubroutineFixture::of(text).expect("it compiles");
-        bench.world.shared.set_limits(&Limits { vcl_globals: 1, ..Limits::default() });
-        bench.run(Sub::Recv);
-        assert_eq!(*bench.world.limits.borrow(), [Limit::VclGlobals]);
-        assert_eq!(bench.world.shared.globals.get(b"b"), None);
+        let mut fixture = SubroutineFixture::of(text).expect("it compiles");
+        fixture.environment.shared.set_limits(&Limits { vcl_globals: 1, ..Limits::default() });
+        fixture.run(Sub::Recv);
+        assert_eq!(*fixture.environment.limits.borrow(), [Limit::VclGlobals]);
+        assert_eq!(fixture.environment.shared.globals.get(b"b"), None);
     }
 }

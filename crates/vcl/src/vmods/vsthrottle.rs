@@ -1,7 +1,5 @@
-//! `vsthrottle`: how often something may happen, by token buckets.
-//!
-//! Buckets are shared by all programs and requests. Those not used for long are forgotten to stay
-//! within the limit `throttle_buckets`: first those that are least likely to deny anything.
+//! VMOD `vsthrottle`: rate limits by token buckets, shared by all programs and requests. Unused
+//! buckets are dropped to stay within `throttle_buckets`, first those least likely to deny.
 
 use base::Limit;
 use sha2::{Digest, Sha256};
@@ -89,16 +87,16 @@ const FUNCTIONS: &[Function] = &[
     },
 ];
 
-/// The result of `run` on a bucket.
+/// Runs `run` on a bucket.
 fn with<T>(ctx: &Ctx<'_>, id: BucketId, rule: Rate, run: impl FnOnce(&mut Bucket) -> T) -> T {
-    let (made, forgot) = ctx.world.shared().buckets.with(id, rule, ctx.now, run);
+    let (made, forgot) = ctx.environment.shared().buckets.with(id, rule, ctx.now, run);
     if forgot {
-        ctx.world.limit(Limit::ThrottleBuckets);
+        ctx.environment.limit(Limit::ThrottleBuckets);
     }
     made
 }
 
-/// The bucket that a call is about; none without a key.
+/// The bucket of a call; `None` without a key.
 fn bucket(args: &[Value]) -> Option<(BucketId, Rate)> {
     let key = args.string(0)?;
     let rule = Rate {

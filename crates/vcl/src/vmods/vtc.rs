@@ -1,9 +1,6 @@
-//! `vtc`: what tests of VCL use, as far as it means something here.
-//!
-//! There is nothing here that would hold up a core, end the daemon or look at other requests'
-//! memory: `panic` ends one request, and what waits or writes others' lines of the log is refused.
-//! A workspace is the account of a task's strings ([`Workspace`]); `workspace_*` works on that of
-//! the task that asks.
+//! VMOD `vtc`: functions for tests of VCL. None of them delays a core, ends the daemon or reads
+//! memory of other requests: `panic` ends one request, and functions that wait or forge log lines
+//! are not supported. A workspace is the account of a task's strings ([`Workspace`]).
 //!
 //! [`Workspace`]: crate::workspace::Workspace
 
@@ -218,13 +215,13 @@ const FUNCTIONS: &[Function] = &[
     },
 ];
 
-/// The bytes that `workspace_alloc` had taken at the last `workspace_snapshot`.
+/// Bytes that `workspace_alloc` had taken at the last `workspace_snapshot`.
 #[derive(Clone, Copy, Debug, Default)]
 struct Snapshot(Option<u64>);
 
-/// The workspace that is asked for, where this side has it.
+/// The workspace of that name, if this side has it.
 fn find<'c>(ctx: &'c Ctx<'_>, args: &[Value]) -> Result<&'c Workspace, ProgramFailure> {
-    let which = args.word(0).unwrap_or_default();
+    let which = args.enum_value(0).unwrap_or_default();
     let own = match ctx.sub {
         sub if Subs::BACKEND.has(sub) => "backend",
         sub if Subs::CLIENT.has(sub) => "client",
@@ -236,7 +233,7 @@ fn find<'c>(ctx: &'c Ctx<'_>, args: &[Value]) -> Result<&'c Workspace, ProgramFa
     Err(ProgramFailure::new(format!("vtc: failed to find the {which} workspace")))
 }
 
-/// The number of bytes that are asked for; `None` if there is not at least one.
+/// The requested number of bytes; `None` below one.
 fn wanted(workspace: &Workspace, size: Option<i64>) -> Option<u64> {
     let size = size.unwrap_or_default();
     let bytes = match u64::try_from(size) {
@@ -246,7 +243,7 @@ fn wanted(workspace: &Workspace, size: Option<i64>) -> Option<u64> {
     (bytes > 0).then_some(bytes)
 }
 
-/// Each member stands at a multiple of its size, and the whole ends at one of the largest.
+/// Each member is aligned to its size, and the whole to the largest.
 fn type_size(types: &[u8]) -> Option<i64> {
     let (mut bytes, mut largest) = (0_i64, 1);
     for letter in types {
@@ -275,7 +272,7 @@ fn header(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
     if client.is_ipv4() != server.is_ipv4() {
         return Err(ProgramFailure::new("vtc.proxy_header: one end is IPv4 and the other IPv6"));
     }
-    let header = match args.word(0) {
+    let header = match args.enum_value(0) {
         Some("v1") => v1(*client, *server),
         _ => v2(*client, *server, args.string(3).map(|name| &name[..]))?,
     };
@@ -311,7 +308,7 @@ fn v2(
         rest.extend_from_slice(&u16::try_from(name.len()).map_err(too_long)?.to_be_bytes());
         rest.extend_from_slice(name);
     }
-    // The signature; version 2, on behalf of another; TCP over IPv4 or IPv6.
+    // Signature; version 2, command PROXY; TCP over IPv4 or IPv6.
     let mut header = b"\r\n\r\n\0\r\nQUIT\n\x21".to_vec();
     header.push(if client.is_ipv4() { 0x11 } else { 0x21 });
     header.extend_from_slice(&u16::try_from(rest.len()).map_err(too_long)?.to_be_bytes());
@@ -329,15 +326,15 @@ mod tests {
     fn a_panic_ends_one_request() {
         let program = "vcl 4.1; import vtc; backend default none;
             sub vcl_recv { vtc.panic(\"at \" + req.url); set req.http.X = \"after\"; }";
-        let mut bench = SubroutineFixture::of(program).unwrap_or_else(|why| panic!("{why}"));
-        let action = bench.run(Sub::Recv);
+        let mut fixture = SubroutineFixture::of(program).unwrap_or_else(|why| panic!("{why}"));
+        let action = fixture.run(Sub::Recv);
         assert!(
             matches!(&action, crate::sub::Action::Fail(why) if **why == *"vtc.panic: at /path?q=1")
         );
-        assert_eq!(bench.req.headers.values_named(b"X").count(), 0);
+        assert_eq!(fixture.req.headers.values_named(b"X").count(), 0);
     }
 
-    // What Varnish 7.1.1 answers.
+    // Results of Varnish 7.1.1.
     #[test]
     fn structures_are_as_large_as_in_c() {
         for (types, bytes) in [("pidflszoj", 72), ("sil", 16), ("csc", 6), ("", 0)] {
@@ -354,7 +351,7 @@ mod tests {
         made.into_bytes().expect("a blob").to_vec()
     }
 
-    // What Varnish 7.1.1 answers.
+    // Results of Varnish 7.1.1.
     #[test]
     fn headers_are_those_of_the_protocol() {
         let text = b"PROXY TCP4 127.0.0.1 127.0.0.1 17084 28906\r\n";
@@ -368,13 +365,13 @@ mod tests {
 
     #[test]
     fn ends_of_different_families_fail() {
-        let mut bench = SubroutineFixture::bare();
+        let mut fixture = SubroutineFixture::bare();
         let four = Value::Ip(Some(SocketAddr::from(([127, 0, 0, 1], 1))));
         let six = Value::Ip(Some(SocketAddr::from(([0; 16], 1))));
         for ends in [[four.clone(), six], [four, Value::Ip(None)]] {
             let [client, server] = ends;
             let args = [Value::Enum("v1"), client, server, Value::Void];
-            assert!(header(&mut bench.ctx(Sub::Synth), &args).is_err());
+            assert!(header(&mut fixture.ctx(Sub::Synth), &args).is_err());
         }
     }
 
@@ -383,16 +380,16 @@ mod tests {
             "vcl 4.1; import vtc; backend default none;
             sub vcl_recv {{ {recv} return (pass); }}"
         );
-        let mut bench = SubroutineFixture::of(&program).unwrap_or_else(|why| panic!("{why}"));
-        bench.task.workspace = Workspace::of(workspace);
-        let action = bench.run(Sub::Recv);
-        let x = bench.req.headers.value_named(b"X").unwrap_or_default();
+        let mut fixture = SubroutineFixture::of(&program).unwrap_or_else(|why| panic!("{why}"));
+        fixture.task.workspace = Workspace::of(workspace);
+        let action = fixture.run(Sub::Recv);
+        let x = fixture.req.headers.value_named(b"X").unwrap_or_default();
         (action, String::from_utf8_lossy(x).into_owned())
     }
 
     #[test]
     fn a_workspace_is_taken_and_given_back() {
-        let (_, said) = run(
+        let (_, message) = run(
             "set req.http.X = \"\" + vtc.workspace_free(client);
              vtc.workspace_snapshot(client);
              vtc.workspace_alloc(client, 100);
@@ -405,8 +402,8 @@ mod tests {
                 + vtc.workspace_overflowed(client);",
             1000,
         );
-        // What was made since is not given back: `1000`, and `1000 600`.
-        assert_eq!(said, "1000 600 10 488 false");
+        // Strings made since then stay charged: `1000`, and `1000 600`.
+        assert_eq!(message, "1000 600 10 488 false");
     }
 
     #[test]
@@ -425,7 +422,10 @@ mod tests {
             ("vtc.workspace_alloc(backend, 1);", "vtc: failed to find the backend workspace"),
         ] {
             let (action, _) = run(recv, 1000);
-            assert!(matches!(&action, crate::sub::Action::Fail(said) if &**said == why), "{recv}");
+            assert!(
+                matches!(&action, crate::sub::Action::Fail(message) if &**message == why),
+                "{recv}"
+            );
         }
     }
 
@@ -438,8 +438,8 @@ mod tests {
         ] {
             let program =
                 format!("vcl 4.1; import vtc; backend b none; sub vcl_recv {{ vtc.{call}; }}");
-            let said = crate::testing::compile(&program).expect_err("it is refused");
-            assert!(said.contains(why), "{said}");
+            let message = crate::testing::compile(&program).expect_err("it is refused");
+            assert!(message.contains(why), "{message}");
         }
     }
 }

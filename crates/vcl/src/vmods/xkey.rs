@@ -1,4 +1,4 @@
-//! `xkey`: purging by surrogate keys, which responses carry in their `xkey` header.
+//! VMOD `xkey`: purges by surrogate keys, which responses carry in their `xkey` header.
 
 use message::tags;
 
@@ -48,7 +48,7 @@ fn purge(ctx: &Ctx<'_>, args: &[Value], soft: bool) -> Result<Value, ProgramFail
     let count = match keys.as_slice() {
         [] => 0,
         keys => {
-            let purged = ctx.world.purge_keys(keys, soft);
+            let purged = ctx.environment.purge_keys(keys, soft);
             purged.map_err(|why| ProgramFailure::new(format!("xkey: {why}")))?
         }
     };
@@ -65,12 +65,12 @@ mod tests {
 
     #[test]
     fn keys_are_purged_as_they_are_written() {
-        let mut bench = SubroutineFixture::bare();
+        let mut fixture = SubroutineFixture::bare();
         let keys = Value::String(Some(Bytes::from_static(b"b, a  b,,c\ta")));
         for (soft, function) in [(false, &FUNCTIONS[0]), (true, &FUNCTIONS[1])] {
-            let count = (function.call)(&mut bench.ctx(Sub::Recv), std::slice::from_ref(&keys));
+            let count = (function.call)(&mut fixture.ctx(Sub::Recv), std::slice::from_ref(&keys));
             assert!(matches!(count, Ok(Value::Int(5))));
-            let purged = bench.world.key_purges.borrow_mut().pop();
+            let purged = fixture.environment.key_purges.borrow_mut().pop();
             let keys = [b"b", b"a", b"b", b"c", b"a"].map(|key| key.to_vec());
             assert_eq!(purged, Some((keys.to_vec(), soft)));
         }
@@ -78,10 +78,10 @@ mod tests {
 
     #[test]
     fn no_keys_purge_nothing() {
-        let mut bench = SubroutineFixture::bare();
+        let mut fixture = SubroutineFixture::bare();
         let keys = Value::String(Some(Bytes::from_static(b" , ")));
-        let count = (FUNCTIONS[0].call)(&mut bench.ctx(Sub::Recv), &[keys]);
+        let count = (FUNCTIONS[0].call)(&mut fixture.ctx(Sub::Recv), &[keys]);
         assert!(matches!(count, Ok(Value::Int(0))));
-        assert!(bench.world.key_purges.borrow().is_empty());
+        assert!(fixture.environment.key_purges.borrow().is_empty());
     }
 }

@@ -144,7 +144,7 @@ impl<'a> Rehearsal<'a> {
         let action = instance.run(&mut Ctx {
             sub,
             instance: &instance,
-            world: &self.world(),
+            environment: &self.world(),
             now: env.time(),
             session: &mut turn.session,
             task: &mut turn.task,

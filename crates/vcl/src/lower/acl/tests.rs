@@ -1,4 +1,4 @@
-//! Lists held against what varnishd said and against a plain look at all entries.
+//! Tests of access lists against varnishd and against a linear scan of the entries.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -10,7 +10,7 @@ use crate::sub::{Action, Sub};
 use crate::tag::Tag;
 use crate::testing::{SubroutineFixture, compile};
 
-/// Lists, each with the addresses that it lets in according to varnishd 7.1.1.
+/// Lists, each with the addresses that varnishd 7.1.1 permits.
 #[test]
 fn the_longest_mask_decides() {
     let addrs = [
@@ -49,10 +49,10 @@ fn the_longest_mask_decides() {
         (r"{ }", &[]),
     ] {
         let text = program(list);
-        let mut bench = SubroutineFixture::of(&text).unwrap_or_else(|e| panic!("{e}"));
+        let mut fixture = SubroutineFixture::of(&text).unwrap_or_else(|e| panic!("{e}"));
         for addr in addrs {
-            bench.session.client = Some((addr.parse::<IpAddr>().expect("an address"), 1).into());
-            let got = bench.run(Sub::Recv) == Action::Pass(None);
+            fixture.session.client = Some((addr.parse::<IpAddr>().expect("an address"), 1).into());
+            let got = fixture.run(Sub::Recv) == Action::Pass(None);
             assert_eq!(got, lets_in.contains(&addr), "{addr} {list}");
         }
     }
@@ -67,7 +67,7 @@ fn program(list: &str) -> String {
 
 #[test]
 fn what_varnish_refuses_is_refused() {
-    for (list, said) in [
+    for (list, message) in [
         (r#"{ "10.0.0.0"/33; }"#, "too wide for IPv4"),
         (r#"{ "::1"/129; }"#, "too wide for IPv6"),
         (r#"{ "10.0.0.1"/8; }"#, r#"perhaps "10.0.0.0"/8 is meant"#),
@@ -81,7 +81,7 @@ fn what_varnish_refuses_is_refused() {
         (r#"{ "10.0.0.1"; ! "10.0.0.1"; }"#, "contradicts another one"),
     ] {
         let error = compile(&program(list)).expect_err(list);
-        assert!(error.contains(said), "{list}: {error}");
+        assert!(error.contains(message), "{list}: {error}");
     }
     for list in [r#"{ "10.0.0.1"; "10.0.0.1"; }"#, r#"+log -log +table { "10.0.0.0"/08; }"#] {
         assert!(compile(&program(list)).is_ok(), "{list}");
@@ -91,12 +91,12 @@ fn what_varnish_refuses_is_refused() {
 #[test]
 fn a_list_with_log_says_which_entry_decided() {
     let list = r#"+log -pedantic { "10.0.0.0"/8; ! "10.1.0.0"/16; "127.0.0.1"/24; }"#;
-    let mut bench = SubroutineFixture::of(&program(list)).unwrap_or_else(|e| panic!("{e}"));
+    let mut fixture = SubroutineFixture::of(&program(list)).unwrap_or_else(|e| panic!("{e}"));
     for addr in [[10, 0, 0, 1], [10, 1, 0, 1], [127, 0, 0, 9], [9, 9, 9, 9]] {
-        bench.session.client = Some((addr, 1).into());
-        bench.run(Sub::Recv);
+        fixture.session.client = Some((addr, 1).into());
+        fixture.run(Sub::Recv);
     }
-    let log = bench.world.log.borrow();
+    let log = fixture.environment.log.borrow();
     let lines = log.iter().filter(|(tag, _)| *tag == Tag::Acl);
     let lines: Vec<_> = lines.map(|(_, line)| String::from_utf8_lossy(line)).collect();
     assert_eq!(
@@ -110,7 +110,7 @@ fn a_list_with_log_says_which_entry_decided() {
     );
 }
 
-/// Entries of few addresses and all widths, so that they often lie within each other.
+/// Few addresses with all mask lengths, so that many entries nest.
 fn entries(is_v6: bool) -> impl Strategy<Value = Vec<(u128, u32, bool)>> {
     let width: u32 = if is_v6 { 128 } else { 32 };
     let addr = (0_u128..16, 0..width)

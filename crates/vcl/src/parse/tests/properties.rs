@@ -1,10 +1,11 @@
-//! Whatever is given: an end, no panic, and places within the files.
+//! Property tests of the parser: for any input it ends without a panic, and positions lie within
+//! the files.
 
 use proptest::prelude::*;
 
 use crate::fuzz;
 
-/// Pieces of VCL and of other texts, in any order.
+/// Pieces of VCL and of other text, in any order.
 fn pieces() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         "vcl 4.1;",

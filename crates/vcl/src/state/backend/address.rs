@@ -1,17 +1,16 @@
-//! Where a `backend` listens: host and port as Varnish reads them, and the addresses they come to.
-//!
-//! Looking names up is the caller's: nothing here asks anybody.
+//! Address of a backend: host and port as Varnish reads them, and the resolved addresses. It never
+//! makes a DNS lookup: the caller passes a resolver.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// The port of a backend that names none.
+/// Default port of a backend.
 const PORT: u16 = 80;
 
-/// Host and port of a backend apart. Without `.port`, `.host` may have it behind a colon or a space
-/// (`app:8080`, `[::1]:8080`).
+/// Splits host and port of a backend. Without `.port`, the port may follow in `.host` after a colon
+/// or a space (`app:8080`, `[::1]:8080`).
 ///
 /// # Errors
-/// A message that says what is wrong with them.
+/// The reason why host or port is invalid.
 pub fn split<'a>(host: &'a str, port: &'a str) -> Result<(&'a str, u16), String> {
     if !port.is_empty() {
         return Ok((host, number(port)?));
@@ -29,14 +28,14 @@ pub fn split<'a>(host: &'a str, port: &'a str) -> Result<(&'a str, u16), String>
         return Ok((host, number(port)?));
     }
     match host.split_once(':') {
-        // More colons than a port explains: an IPv6 address.
+        // Several colons: an IPv6 address.
         Some((_, rest)) if rest.contains(':') => Ok((host, PORT)),
         Some((host, port)) => Ok((host, number(port)?)),
         None => Ok((host, PORT)),
     }
 }
 
-/// A port, by number or by the names that everybody knows.
+/// A port by number or by well-known name.
 fn number(port: &str) -> Result<u16, String> {
     match port {
         "http" => Ok(80),
@@ -49,12 +48,12 @@ fn number(port: &str) -> Result<u16, String> {
     }
 }
 
-/// The addresses of a backend, in the order they are tried: an IPv4 one, then an IPv6 one. Either
-/// may be missing. `resolve` gives the addresses of a name.
+/// Addresses of a backend in the order of attempts: an IPv4 address, then an IPv6 address. Either
+/// may be missing. `resolve` resolves a name.
 ///
 /// # Errors
-/// A message that says what is wrong with host or port, or with the addresses of the name. As in
-/// Varnish, a name may have at most one address of each family.
+/// The reason why host or port is invalid, or why the name cannot be used. As in Varnish, a name
+/// may have at most one address of each family.
 pub fn locate(
     host: &str,
     port: &str,
@@ -62,7 +61,7 @@ pub fn locate(
 ) -> Result<Vec<SocketAddr>, String> {
     let (port_text, (name, port)) = (port, split(host, port)?);
     if name.is_empty() {
-        // What getaddrinfo(3) takes none for, where a port is named.
+        // With a port, getaddrinfo(3) does not accept an empty host.
         return match host.is_empty() && port_text.is_empty() {
             true => Err("no host".to_owned()),
             false => {

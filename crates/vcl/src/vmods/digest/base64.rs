@@ -1,15 +1,16 @@
-//! Base 64 and hexadecimal as libvmod-digest reads and writes them: less strict than `blob`.
+//! Base64 and hexadecimal as libvmod-digest reads and writes them: less strict than `blob`. Other
+//! VMODs must not use them.
 
 use crate::text::codec;
 
-/// A way to write bytes.
+/// A variant of base64.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Base64Variant {
-    /// Its name in `blob`.
+    /// Name of the variant in `blob`.
     name: &'static str,
-    /// The characters for 62 and 63.
+    /// Characters for 62 and 63.
     last: [u8; 2],
-    /// Padding (`=`) is read, as no bits.
+    /// True if padding (`=`) is read, as zero bits.
     has_padding: bool,
 }
 
@@ -22,13 +23,13 @@ impl Base64Variant {
     pub(super) const URL_NO_PADDING: Self =
         Self { name: "BASE64URLNOPAD", last: *b"-_", has_padding: false };
 
-    /// The text for `bytes`.
+    /// Encodes `bytes`.
     pub(super) fn encode(self, bytes: &[u8]) -> Vec<u8> {
         codec::encode(self.name, false, bytes)
     }
 
-    /// The bytes that `text` stands for, up to the first that is zero; none for another character
-    /// than those of the alphabet. What is missing of four characters counts as zeros.
+    /// Decodes `text` up to the first zero byte; `None` for a character outside the alphabet.
+    /// Missing characters of the last four count as zeros.
     pub(super) fn decode(self, text: &[u8]) -> Option<Vec<u8>> {
         let mut bytes = Vec::with_capacity(text.len().div_ceil(4) * 3);
         for four in text.chunks(4) {
@@ -62,8 +63,8 @@ pub(super) fn hex(prefix: &str, bytes: &[u8]) -> Vec<u8> {
     text
 }
 
-/// The bytes that `text` has in hexadecimal. Another character than a digit counts as 0; of an odd
-/// number of them the last is left out.
+/// Decodes hexadecimal `text`. A character other than a digit counts as 0; the last digit of an odd
+/// number is dropped.
 pub(super) fn unhex(text: &[u8]) -> Vec<u8> {
     let digits = match text.strip_prefix(b"0x") {
         Some(digits) if !digits.is_empty() => digits,

@@ -1,6 +1,6 @@
-//! Snefru's boxes, two for each of its eight passes: 4096 numbers that Ralph Merkle drew from the
-//! RAND corporation's table of random digits, and published with the algorithm (1990). They are
-//! nowhere else to be had from.
+//! Boxes of Snefru, two for each of its eight passes: 4096 numbers from the RAND corporation's
+//! table of random digits, as Ralph Merkle published them with the algorithm (1990). They cannot be
+//! computed, and must not be changed.
 
 /// The boxes.
 #[rustfmt::skip]

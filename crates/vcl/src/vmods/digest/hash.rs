@@ -1,4 +1,4 @@
-//! The hashes that libraries have, in the form that libmhash gives them.
+//! Hashes that libraries provide, with libmhash's byte order.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Digest;
@@ -10,7 +10,7 @@ pub(super) type HmacSha1 = Hmac<sha1::Sha1>;
 /// HMAC with MD5.
 pub(super) type HmacMd5 = Hmac<md5::Md5>;
 
-/// A hash with a key.
+/// A hash that takes a key.
 pub(super) trait KeyedHash: Mac + KeyInit {}
 impl<H: Mac + KeyInit> KeyedHash for H {}
 
@@ -26,8 +26,8 @@ pub(super) fn keyed<H: KeyedHash>(key: &[u8], message: &[u8]) -> Vec<u8> {
     mac.finalize().into_bytes().to_vec()
 }
 
-/// The words of Tiger are written with their highest byte first, as when it was published; since
-/// then most write the lowest first.
+/// Tiger with the high byte of each word first, as first published; later implementations write the
+/// low byte first.
 pub(super) fn tiger(message: &[u8]) -> Vec<u8> {
     let mut hash = of::<tiger::Tiger>(message);
     for word in hash.chunks_exact_mut(8) {
@@ -43,7 +43,7 @@ pub(super) fn tiger_cut<const BYTES: usize>(message: &[u8]) -> Vec<u8> {
     hash
 }
 
-/// CRC-32 as bzip2 has it: that of gzip with all bits in the other order.
+/// CRC-32 as in bzip2: gzip's with all bits reversed.
 pub(super) fn crc32(message: &[u8]) -> Vec<u8> {
     let mut hasher = crc32fast::Hasher::new();
     let mut turned = [0; 1024];
@@ -56,7 +56,7 @@ pub(super) fn crc32(message: &[u8]) -> Vec<u8> {
     hasher.finalize().reverse_bits().to_le_bytes().to_vec()
 }
 
-/// CRC-32 as gzip has it.
+/// CRC-32 as in gzip.
 pub(super) fn crc32b(message: &[u8]) -> Vec<u8> {
     crc32fast::hash(message).to_le_bytes().to_vec()
 }

@@ -1,7 +1,7 @@
-//! HAVAL with three passes, which no library has: the hash of Zheng, Pieprzyk and Seberry (1992),
-//! as libmhash computes it.
+//! HAVAL with three passes (Zheng, Pieprzyk and Seberry, 1992), as libmhash computes it; no library
+//! has it. It is for compatibility, and not secure.
 
-/// The state at the beginning: as are the constants of the passes, digits of pi behind its point.
+/// Initial state: like the constants of the passes, digits of pi.
 #[rustfmt::skip]
 const START: [u32; 8] = [
         0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344, 0xa4093822, 0x299f31d0, 0x082efa98,
@@ -28,7 +28,7 @@ const ADDED: [[u32; 32]; 3] = [
     ],
 ];
 
-/// The word that each step of a pass takes.
+/// Index of the message word that each step of a pass uses.
 #[rustfmt::skip]
 const ORDER: [[u8; 32]; 3] = [
     [
@@ -48,7 +48,7 @@ const ORDER: [[u8; 32]; 3] = [
 /// Bytes of a block.
 const BLOCK: usize = 128;
 
-/// The hash of `message`, of so many words of 32 bits: 4 to 8.
+/// Hash of `message` with 4 to 8 words of 32 bits.
 pub(super) fn hash<const WORDS: usize>(message: &[u8]) -> Vec<u8> {
     let mut state = START;
     let mut blocks = message.chunks_exact(BLOCK);
@@ -62,8 +62,8 @@ pub(super) fn hash<const WORDS: usize>(message: &[u8]) -> Vec<u8> {
     state[..WORDS].iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-/// The end of a message, filled up to whole blocks: a one, zeros, then version 1, three passes and
-/// the bits of the hash in two bytes, and the bits of the message in eight.
+/// The padding of a message to whole blocks: a one bit, zeros, then version 1, three passes and the
+/// hash's bits in two bytes, and the message's bits in eight.
 fn tail(rest: &[u8], bytes: usize, words: usize) -> Vec<u8> {
     const VERSION: u8 = 1;
     const PASSES: u8 = 3;
@@ -87,7 +87,7 @@ fn compress(state: &mut [u32; 8], block: &[u8]) {
     let before = *state;
     for (pass, (order, added)) in ORDER.iter().zip(&ADDED).enumerate() {
         for (step, (word, added)) in order.iter().zip(added).enumerate() {
-            // The registers change places with each step: the eighth becomes the first.
+            // Registers rotate with each step: the eighth becomes the first.
             let x: [u32; 8] = std::array::from_fn(|at| state[(at + 32 - step) % 8]);
             let mixed = mix(pass, &x).rotate_right(7);
             let sum = mixed.wrapping_add(x[7].rotate_right(11));
@@ -100,7 +100,7 @@ fn compress(state: &mut [u32; 8], block: &[u8]) {
     }
 }
 
-/// The function of a pass, with its arguments in the order of hashes with three passes.
+/// The function of a pass, with the argument order of three-pass hashes.
 fn mix(pass: usize, x: &[u32; 8]) -> u32 {
     let [x0, x1, x2, x3, x4, x5, x6, _] = *x;
     let (a6, a5, a4, a3, a2, a1, a0) = match pass {
@@ -118,10 +118,9 @@ fn mix(pass: usize, x: &[u32; 8]) -> u32 {
     }
 }
 
-/// Adds to the first `words` of the state what the others hold, bit field by bit field.
+/// Adds the bits of the other words to the first `words` of the state.
 fn fold(state: &mut [u32; 8], words: usize) {
-    /// Masks of the bits taken from D7, D6, ... for one word, and the bits by which the sum is
-    /// turned right.
+    /// Masks of the bits of D7, D6, ... for one word, and the right rotation of their sum.
     type Taken<'a> = (&'a [u32], u32);
     let rows: &[Taken<'_>] = match words {
         4 => &[

@@ -1,21 +1,21 @@
-//! Snefru with eight passes, which no library has: the second edition of Ralph Merkle's hash, as
-//! libmhash computes it.
+//! Snefru with eight passes, the second edition of Ralph Merkle's hash, as libmhash computes it; no
+//! library has it. It is for compatibility, and not secure.
 
 use super::boxes::BOXES;
 
-/// Words of a block: what is chained, and behind it the message.
+/// Words of a block: the chaining value, then the message.
 const WORDS: usize = 16;
-/// Bits by which the words are turned after each round of a pass.
+/// Rotations of the words after each round of a pass.
 const TURNS: [u32; 4] = [16, 8, 16, 24];
 
-/// The hash of `message`: of 128 bits where `N` is 4, of 256 where it is 8.
+/// Hash of `message`: 128 bits with `N` = 4, 256 bits with `N` = 8.
 pub(super) fn hash<const N: usize>(message: &[u8]) -> Vec<u8> {
     let room = (WORDS - N) * 4;
     let mut chain = [0; N];
     for part in message.chunks(room) {
         chain = compress(&chain, part);
     }
-    // A last block has nothing but the length in bits.
+    // The last block holds only the length in bits.
     let mut last = vec![0; room];
     let bits = (message.len() as u64).wrapping_mul(8).to_be_bytes();
     last[room - bits.len()..].copy_from_slice(&bits);
@@ -23,7 +23,7 @@ pub(super) fn hash<const N: usize>(message: &[u8]) -> Vec<u8> {
     chain.iter().flat_map(|word| word.to_be_bytes()).collect()
 }
 
-/// `chain` and at most a block's part of the message, mixed; what is missing of it is zero.
+/// Compresses `chain` and up to a block of the message; missing bytes are zero.
 fn compress<const N: usize>(chain: &[u32; N], part: &[u8]) -> [u32; N] {
     let mut block = [0; WORDS];
     block[..N].copy_from_slice(chain);

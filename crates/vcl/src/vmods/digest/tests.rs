@@ -1,4 +1,4 @@
-//! Results of the functions, compared with libmhash and varnishd.
+//! Tests of the functions, compared with libmhash and varnishd.
 
 use sha2::{Digest, Sha256};
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::sub::{Action, Sub};
 use crate::testing::SubroutineFixture;
 
-/// The result of a function for its arguments; `None` for no string.
+/// Result of a function; `None` for an absent string.
 fn call(name: &str, args: &[Option<&[u8]>]) -> Result<Option<Vec<u8>>, ProgramFailure> {
     let function = FUNCTIONS.iter().find(|function| function.name == name).expect("a function");
     let string = |arg: &Option<&[u8]>| Value::String(arg.map(bytes::Bytes::copy_from_slice));
@@ -24,7 +24,7 @@ fn from_hex(text: &str) -> Vec<u8> {
     base64::unhex(text.as_bytes())
 }
 
-// What libmhash 0.9.9.9 makes of the messages of 0 to 520 bytes, as one SHA-256 of all of them.
+// One SHA-256 over libmhash 0.9.9.9's results for messages of 0 to 520 bytes.
 #[test]
 fn hashes_are_those_of_libmhash_at_every_length() {
     let message: Vec<u8> = (0..600_u32).map(|at| ((at * 7 + 1) % 255 + 1) as u8).collect();
@@ -70,7 +70,7 @@ fn hashes_are_those_of_libmhash_at_every_length() {
     assert!(wrong.is_empty(), "{wrong:?}");
 }
 
-// What Varnish 7.1.1 makes of them.
+// Results of Varnish 7.1.1.
 #[test]
 fn a_keyed_hash_needs_a_key_which_may_be_empty() {
     let hmac = |name: &str, key: Option<&[u8]>, message: Option<&[u8]>| {
@@ -99,7 +99,7 @@ fn a_keyed_hash_needs_a_key_which_may_be_empty() {
     }
 }
 
-// What Varnish 7.1.1 makes of them; where nothing is said, its process ends.
+// Results of Varnish 7.1.1; without a result, its process aborts.
 #[test]
 fn texts_are_decoded_up_to_a_zero_byte() {
     for (text_, standard, url, no_padding) in [
@@ -121,7 +121,7 @@ fn texts_are_decoded_up_to_a_zero_byte() {
     }
 }
 
-// What Varnish 7.1.1 makes of them.
+// Results of Varnish 7.1.1.
 #[test]
 fn digits_are_read_as_bytes() {
     for (digits, expected) in [
@@ -157,7 +157,7 @@ fn strings_are_encoded_in_three_ways() {
 fn what_is_made_takes_workspace() {
     let program = "vcl 4.1; import digest; backend b none;
         sub vcl_recv { set req.http.X = digest.hash_sha512(req.url); }";
-    let mut bench = SubroutineFixture::of(program).unwrap_or_else(|why| panic!("{why}"));
-    bench.task.workspace = crate::workspace::Workspace::of(127);
-    assert!(matches!(bench.run(Sub::Recv), Action::Fail(why) if &*why == "Workspace overflow"));
+    let mut fixture = SubroutineFixture::of(program).unwrap_or_else(|why| panic!("{why}"));
+    fixture.task.workspace = crate::workspace::Workspace::of(127);
+    assert!(matches!(fixture.run(Sub::Recv), Action::Fail(why) if &*why == "Workspace overflow"));
 }

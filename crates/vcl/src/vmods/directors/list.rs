@@ -1,4 +1,5 @@
-//! The backends of a director, with their weights.
+//! List of a director's members with their weights. It never holds its lock while a member
+//! resolves.
 
 use base::Limit;
 use parking_lot::RwLock;
@@ -9,44 +10,44 @@ use crate::state::ctx::Ctx;
 use crate::state::environment::ProgramEnvironment;
 use crate::vmods::directors::member::{check_member, health_of};
 
-/// Backends in the order in which they were added. May change while requests run.
+/// Members in the order of addition. Requests may run while it changes.
 #[derive(Debug)]
 pub(super) struct List {
     /// The operator's order about the director.
-    pub(super) word: AdminHealth,
+    pub(super) admin_health: AdminHealth,
     members: RwLock<Vec<(Backend, f64)>>,
 }
 
 impl List {
-    /// An empty one, made at `now`.
+    /// An empty list, made at `now`.
     pub(super) fn new(now: f64) -> Self {
-        Self { word: AdminHealth::since(now), members: RwLock::default() }
+        Self { admin_health: AdminHealth::since(now), members: RwLock::default() }
     }
 
-    /// Adds one to those of `owner`.
+    /// Adds a member to the director `owner`.
     ///
     /// # Errors
-    /// It cannot be one of them, or there are as many as may be already.
+    /// If the backend cannot be a member, or the list is full.
     pub(super) fn add(
         &self,
         owner: &dyn Director,
         backend: &Backend,
         weight: f64,
-        world: &dyn ProgramEnvironment,
+        environment: &dyn ProgramEnvironment,
     ) -> Result<(), ProgramFailure> {
         check_member(owner, backend)?;
         let mut members = self.members.write();
-        if members.len() >= world.shared().most_backends() {
-            world.limit(Limit::DirectorBackends);
+        if members.len() >= environment.shared().most_backends() {
+            environment.limit(Limit::DirectorBackends);
             let why = format!("{}: more backends than director_backends allows", owner.name());
             return Err(ProgramFailure::new(why));
         }
-        // Nothing is chosen by a weight below nothing.
+        // A weight below 0 counts as 0.
         members.push((backend.clone(), if weight > 0.0 { weight } else { 0.0 }));
         Ok(())
     }
 
-    /// Removes the first that is `backend`; where it stood.
+    /// Removes the first entry of `backend`; returns its position.
     pub(super) fn remove(&self, backend: &Backend) -> Option<usize> {
         let mut members = self.members.write();
         let at = members.iter().position(|(member, _)| member.is(backend))?;
@@ -54,7 +55,7 @@ impl List {
         Some(at)
     }
 
-    /// All of them.
+    /// All members.
     pub(super) fn all(&self) -> Vec<Backend> {
         self.read(|members| members.iter().map(|(backend, _)| backend.clone()).collect())
     }
@@ -63,13 +64,14 @@ impl List {
         self.read(|members| health_of(members.iter().map(|(backend, _)| backend)))
     }
 
-    /// Looks at them. No director is asked for a backend meanwhile: it might want to change them.
+    /// Reads the members under the lock. `look` must not resolve a director, which might change the
+    /// list.
     pub(super) fn read<T>(&self, look: impl FnOnce(&[(Backend, f64)]) -> T) -> T {
         look(&self.members.read())
     }
 
-    /// The healthy one that `point` (of at least 0, less than 1) falls to, when each has a stretch
-    /// as long as its weight.
+    /// The healthy member at `point` (in [0, 1)), where each member's range is proportional to its
+    /// weight.
     pub(super) fn pick(&self, ctx: &Ctx<'_>, point: f64) -> Option<Backend> {
         self.read(|members| {
             let healthy: Vec<&(Backend, f64)> =

@@ -1,16 +1,16 @@
-//! Members of directors: which backends can be one, and their health together.
+//! Members of directors: the backends that may be one, and their joint health. A director never
+//! contains itself.
 
 use crate::failure::ProgramFailure;
 use crate::state::backend::{Backend, Director, Health};
 
-/// Directors within each other, at most. Varnish knows no such limit, and asking one that contains
-/// itself ends it.
+/// Most nested directors. Varnish has no limit, and crashes on a director that contains itself.
 const DEPTH_MAX: usize = 32;
 
-/// Checks that `backend` can be a member of the director `owner`.
+/// Checks that `backend` can be a member of `owner`.
 ///
 /// # Errors
-/// The backend is `none`, or leads back to the owner.
+/// If the backend is `none`, or contains the owner.
 pub(super) fn check_member(owner: &dyn Director, backend: &Backend) -> Result<(), ProgramFailure> {
     let refuse = |why| Err(ProgramFailure::new(format!("{}: {why}", owner.name())));
     match backend {
@@ -23,8 +23,7 @@ pub(super) fn check_member(owner: &dyn Director, backend: &Backend) -> Result<()
     }
 }
 
-/// Returns true if asking `from` may lead to `to`, or to more than `depth` directors within each
-/// other.
+/// Returns true if `from` contains `to`, or nests more than `depth` directors.
 fn leads_to(from: &dyn Director, to: &dyn Director, depth: usize) -> bool {
     if std::ptr::addr_eq(from, to) || depth == 0 {
         return true;
@@ -35,8 +34,8 @@ fn leads_to(from: &dyn Director, to: &dyn Director, depth: usize) -> bool {
     })
 }
 
-/// The health of `members` together: one of them is healthy, and the change is the last of those up
-/// to that one, as Varnish tells it.
+/// Joint health of `members`: healthy if one is. As in Varnish, the time of change is the latest up
+/// to that member.
 pub(super) fn health_of<'a>(members: impl IntoIterator<Item = &'a Backend>) -> Health {
     let mut last = 0.0_f64;
     for member in members {

@@ -1,4 +1,4 @@
-//! Directors as objects of a program.
+//! Directors as VMOD objects, for their methods and for listings.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ impl<D: Director + 'static> Object for DirectorObject<D> {
     }
 }
 
-/// The director that `object` is.
+/// The director of `object`.
 pub(super) fn director<D: Director + 'static>(
     object: &Arc<dyn Object>,
 ) -> Result<&Arc<D>, ProgramFailure> {

@@ -1,7 +1,5 @@
-//! Parameters of a shard director, and `shard_param`: sets of them that several directors share.
-//!
-//! A set has defaults of the program, made in `vcl_init`, and changes for one backend request,
-//! which are kept with its task.
+//! Parameters of a shard director, and `shard_param`: sets of them that several directors share. A
+//! set has defaults from `vcl_init`; a backend request's changes never outlive its task.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -22,14 +20,14 @@ use crate::vmods::directors::ring;
 
 /// Sources of a key.
 pub(super) const BY: &[&str] = &["HASH", "URL", "KEY", "BLOB"];
-/// Settings for the backends that are passed over.
+/// Values of `healthy`: which backends are skipped.
 pub(super) const HEALTHY: &[&str] = &["CHOSEN", "IGNORE", "ALL"];
 
-/// Parameters of a choice, each if it was given.
+/// Parameters of a choice; `None` for each one that was not given.
 #[derive(Clone, Copy, Debug, std::default::Default)]
 pub(super) struct ChoiceParams {
     by: Option<&'static str>,
-    /// Of `by=KEY` and `by=BLOB`.
+    /// The key of `by=KEY` and `by=BLOB`.
     key: Option<u32>,
     alt: Option<i64>,
     warmup: Option<f64>,
@@ -38,9 +36,9 @@ pub(super) struct ChoiceParams {
 }
 
 impl ChoiceParams {
-    /// Those that were given, else those of `defaults`.
+    /// The given parameters, completed by `defaults`.
     pub(super) fn or_defaults(self, defaults: Self) -> Self {
-        // A key belongs to what says where it is from.
+        // A key always goes with its source.
         let (by, key) =
             if self.by.is_some() { (self.by, self.key) } else { (defaults.by, defaults.key) };
         Self {
@@ -53,16 +51,16 @@ impl ChoiceParams {
         }
     }
 
-    /// Those of the arguments from `by` to `healthy`, which have these places:
-    /// `by`, `key`, `key_blob`, `alt`, `warmup`, `rampup`, `healthy`.
+    /// Reads the arguments from `by` to `healthy` at these positions: `by`, `key`, `key_blob`,
+    /// `alt`, `warmup`, `rampup`, `healthy`.
     ///
     /// # Errors
-    /// Arguments do not go together, or one lies outside its bounds.
+    /// If arguments contradict each other, or one is out of range.
     pub(super) fn read(args: &[Value], at: [usize; 7]) -> Result<Self, String> {
         let [by, key, blob, alt, warmup, rampup, healthy] = at;
         let (number, bytes) = (args.int(key), args.blob(blob));
         let has_blob = matches!(args.get(blob), Some(Value::Blob(_)));
-        let by = args.word(by);
+        let by = args.enum_value(by);
         let key = match (by.unwrap_or("HASH"), number, has_blob) {
             ("KEY", Some(number), false) => Some(
                 u32::try_from(number)
@@ -84,7 +82,7 @@ impl ChoiceParams {
         if let Some(warmup) = warmup.filter(|w| *w != -1.0 && !(0.0..=1.0).contains(w)) {
             return Err(format!("invalid warmup argument {warmup}"));
         }
-        let (rampup, healthy) = (args.truth(rampup), args.word(healthy));
+        let (rampup, healthy) = (args.truth(rampup), args.enum_value(healthy));
         Ok(Self { by, key, alt, warmup, rampup, healthy })
     }
 
@@ -97,7 +95,7 @@ impl ChoiceParams {
             && self.healthy.is_none()
     }
 
-    /// The key to look for.
+    /// The key of the choice.
     pub(super) fn key(self, ctx: &Ctx<'_>) -> u32 {
         match (self.by(), self.key) {
             ("KEY" | "BLOB", key) => key.unwrap_or(0),
@@ -113,33 +111,33 @@ impl ChoiceParams {
         }
     }
 
-    /// `HASH` when it was not given.
+    /// The source of the key; `HASH` by default.
     pub(super) fn by(self) -> &'static str {
         self.by.unwrap_or("HASH")
     }
 
-    /// 0 when it was not given.
+    /// Number of alternatives to skip; 0 by default.
     pub(super) fn alt(self) -> i64 {
         self.alt.unwrap_or(0)
     }
 
-    /// -1, the director's own, when it was not given.
+    /// The warmup probability; -1, for the director's own, by default.
     pub(super) fn warmup(self) -> f64 {
         self.warmup.unwrap_or(-1.0)
     }
 
-    /// Yes when it was not given.
+    /// True if ramping up applies; the default.
     pub(super) fn rampup(self) -> bool {
         self.rampup.unwrap_or(true)
     }
 
-    /// `CHOSEN` when it was not given.
+    /// The health rule; `CHOSEN` by default.
     pub(super) fn healthy(self) -> &'static str {
         self.healthy.unwrap_or("CHOSEN")
     }
 }
 
-/// The first four bytes as a number, or as many as there are.
+/// The first four bytes, or fewer, as a number.
 fn first_bytes(blob: &[u8]) -> Result<u32, String> {
     if blob.is_empty() {
         return Err("by=BLOB but no or empty key_blob".into());
@@ -147,12 +145,12 @@ fn first_bytes(blob: &[u8]) -> Result<u32, String> {
     Ok(blob.iter().take(4).fold(0, |key, byte| key << 8 | u32::from(*byte)))
 }
 
-/// An optional word.
-pub(super) const fn may_word(name: &'static str, words: &'static [&'static str]) -> Parameter {
+/// An optional enumeration.
+pub(super) const fn optional_enum(name: &'static str, words: &'static [&'static str]) -> Parameter {
     Parameter { name, kind: ArgumentType::Enum(words), default: Some(ParameterDefault::Absent) }
 }
 
-/// Where parameters of one backend request can be given.
+/// Returns true for subroutines that may set parameters of a backend request.
 pub(super) fn has_backend_request(sub: Sub) -> bool {
     sub.side() == TaskSide::Backend || sub == Sub::Pipe
 }
@@ -162,15 +160,15 @@ pub(super) fn has_backend_request(sub: Sub) -> bool {
 pub(super) struct ParamSet {
     name: Box<str>,
     number: u32,
-    /// The program's.
+    /// Defaults of the program.
     defaults: Mutex<ChoiceParams>,
 }
 
-/// Changes that a backend request has made to a set.
+/// Changes of one backend request to a set.
 #[derive(std::default::Default)]
 struct ParamSetChanges(ChoiceParams);
 
-/// With what blobs begin that stand for a set.
+/// Prefix of blobs that refer to a set.
 const MARK: &[u8] = b"larder shard_param ";
 
 impl Object for ParamSet {
@@ -189,7 +187,7 @@ impl ParamSet {
             .or_defaults(defaults)
     }
 
-    /// Changes it for the backend request, in `vcl_init` for the program.
+    /// Changes the set for the backend request, or in `vcl_init` for the program.
     fn change(
         &self,
         ctx: &mut Ctx<'_>,
@@ -214,14 +212,14 @@ impl ParamSet {
         ))
     }
 
-    /// The number of the set that a blob of `.use()` stands for.
+    /// Number of the set that a blob of `.use()` refers to.
     pub(super) fn of_blob(blob: &Bytes) -> Option<u32> {
         let number = blob.strip_prefix(MARK)?;
         Some(u32::from_le_bytes(*number.as_array()?))
     }
 }
 
-/// The set of this number: with the request's changes, or the program's own.
+/// The parameters of set `number`: with the request's changes if `changed`.
 pub(super) fn set_of(ctx: &mut Ctx<'_>, number: u32, changed: bool) -> Option<ChoiceParams> {
     let object = ctx.instance.object(number)?;
     let set = object.as_any().downcast_ref::<ParamSet>()?;
@@ -268,13 +266,13 @@ pub(super) const CLASS: Class = Class {
                     their defaults. For a request, the program's values are the defaults.",
             returns: Type::Void,
             params: &[
-                may_word("by", BY),
+                optional_enum("by", BY),
                 optional_parameter("key", Type::Int),
                 optional_parameter("key_blob", Type::Blob),
                 optional_parameter("alt", Type::Int),
                 optional_parameter("warmup", Type::Real),
                 optional_parameter("rampup", Type::Bool),
-                may_word("healthy", HEALTHY),
+                optional_enum("healthy", HEALTHY),
             ],
             from: Subs::ALL,
             call: |ctx, object, args| {

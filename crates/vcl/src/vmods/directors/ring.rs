@@ -1,14 +1,12 @@
-//! The ring of a shard director: points of its backends, in order, and the way along it from a key.
-//!
-//! The same as Varnish's, so that several caches, of either kind, lead a key to the same backend.
+//! Ring of a shard director: points of its backends, sorted, and the walk from a key. Points equal
+//! Varnish's, so that caches of both kinds select one backend for a key; they must not change.
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use crate::state::backend::Backend;
 
-/// The last four bytes of the SHA-256 of `parts`, the least significant first: points on the ring,
-/// and keys.
+/// Hash for points and keys: the last four bytes of the SHA-256 of `parts`, little-endian.
 pub(super) fn hash(parts: &[&[u8]]) -> u32 {
     let mut sum = Sha256::new();
     parts.iter().for_each(|part| sum.update(part));
@@ -21,30 +19,30 @@ pub(super) fn hash(parts: &[&[u8]]) -> u32 {
 pub(super) struct Member {
     /// The backend.
     pub(super) backend: Backend,
-    /// Bytes that are hashed for its points. Without them, its name is hashed.
+    /// Bytes that are hashed for its points; `None` for the name.
     pub(super) ident: Option<Bytes>,
-    /// Its own time of ramping up, in seconds.
+    /// Ramp-up time of its own, in seconds.
     pub(super) rampup: Option<f64>,
-    /// The factor for the number of its points; at least 1.
+    /// Factor of the number of its points, at least 1.
     pub(super) weight: f64,
 }
 
 impl Member {
-    /// Returns true if `other` would have the same points.
+    /// Returns true if `other` has equal points.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.backend.is(&other.backend) && self.ident == other.ident
     }
 }
 
-/// Points of one ring, at most: what is asked for beyond that is cut, the same for each backend.
+/// Most points of a ring; a larger number is cut for all backends alike.
 const POINTS_MAX: usize = 1 << 20;
 
-/// A ring. Does not change: another takes its place.
+/// An immutable ring; changes make a new one.
 #[derive(Debug, Default)]
 pub(super) struct Ring {
-    /// Its backends.
+    /// Backends of the ring.
     pub(super) members: Vec<Member>,
-    /// Point and number of the backend, sorted.
+    /// Points with the number of their backend, sorted.
     points: Vec<(u32, u32)>,
 }
 
@@ -64,8 +62,8 @@ impl Ring {
         Self { members, points }
     }
 
-    /// The way along the ring from `key` on: numbers of backends, each once. Beyond the last point
-    /// it begins with that one, as Varnish's does.
+    /// The walk from `key`: numbers of backends, each once. As in Varnish, a key beyond the last
+    /// point starts at that point.
     pub(super) fn walk_from(&self, key: u32) -> RingWalk<'_> {
         let found = self.points.partition_point(|(point, _)| *point < key);
         let at = found.min(self.points.len().saturating_sub(1));
@@ -73,7 +71,7 @@ impl Ring {
     }
 }
 
-/// See [`Ring::way`].
+/// The walk of [`Ring::walk_from`].
 #[derive(Debug)]
 pub(super) struct RingWalk<'a> {
     ring: &'a Ring,
@@ -86,7 +84,7 @@ impl Iterator for RingWalk<'_> {
     type Item = usize;
 
     fn next(&mut self) -> Option<usize> {
-        // Every backend has a point, so this comes to an end.
+        // Each backend has a point, so the loop ends.
         while self.left > 0 {
             let number = self.ring.points.get(self.at)?.1 as usize;
             if !std::mem::replace(&mut self.seen[number], true) {
@@ -115,7 +113,7 @@ mod tests {
         }
     }
 
-    // As Varnish 7.1.1 prints it with `.debug(2)`.
+    // Printed by Varnish 7.1.1 with `.debug(2)`.
     #[test]
     fn points_are_those_of_varnish() {
         let members = vec![
@@ -146,12 +144,12 @@ mod tests {
         assert_eq!(Ring::new(members, 3).points, expected);
     }
 
-    // What Varnish 7.1.1 answers for these keys, from first to last.
+    // Choices of Varnish 7.1.1 for these keys.
     #[test]
     fn keys_lead_where_they_lead_in_varnish() {
         let members = ["b1", "b2", "b3", "b4"].map(|name| member(name, None, 1.0)).to_vec();
         let ring = Ring::new(members, 67);
-        let way = |key| -> Vec<usize> { ring.walk_from(key).map(|number| number + 1).collect() };
+        let walk = |key| -> Vec<usize> { ring.walk_from(key).map(|number| number + 1).collect() };
         for (key, first, second, last) in [
             (0, 3, 1, 2),
             (0x7fff_ffff, 4, 2, 3),
@@ -166,8 +164,8 @@ mod tests {
             (417_643_744, 4, 1, 3),
             (2_269_490_824, 1, 3, 4),
         ] {
-            let way = way(key);
-            assert_eq!((way[0], way[1], way[3]), (first, second, last), "key {key}");
+            let walk = walk(key);
+            assert_eq!((walk[0], walk[1], walk[3]), (first, second, last), "key {key}");
         }
         assert_eq!(hash(&[b"/"]), 4_053_860_029);
         assert_eq!(hash(&[b""]), 1_438_143_096);
@@ -177,9 +175,9 @@ mod tests {
         #[test]
         fn a_way_leads_to_every_backend_once(count in 0_usize..9, replicas in 1_u32..20, key: u32) {
             let members = (0..count).map(|n| member(&format!("b{n}"), None, 1.0)).collect();
-            let mut way: Vec<usize> = Ring::new(members, replicas).walk_from(key).collect();
-            way.sort_unstable();
-            prop_assert_eq!(way, (0..count).collect::<Vec<_>>());
+            let mut walk: Vec<usize> = Ring::new(members, replicas).walk_from(key).collect();
+            walk.sort_unstable();
+            prop_assert_eq!(walk, (0..count).collect::<Vec<_>>());
         }
     }
 }

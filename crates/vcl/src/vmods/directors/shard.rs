@@ -1,7 +1,6 @@
-//! `shard`: backends on a ring, so that a key leads to the same one for as long as possible.
-//!
-//! Changes to the backends wait for `reconfigure`, or for the end of the task that made them. A
-//! request that is choosing meanwhile goes by the ring there was.
+//! Director `shard`: backends on a ring, so that a key keeps its backend as long as possible.
+//! Changes to the backends take effect with `reconfigure` or at the end of their task; a request
+//! that is choosing keeps the ring that it has.
 
 use std::sync::Arc;
 
@@ -22,11 +21,11 @@ use crate::vmods::args::{Args, number, optional_parameter, required_parameter};
 use crate::vmods::directors::member::{check_member, health_of};
 use crate::vmods::directors::object::{DirectorObject, director};
 use crate::vmods::directors::param::{
-    BY, ChoiceParams, HEALTHY, ParamSet, has_backend_request, may_word, set_of,
+    BY, ChoiceParams, HEALTHY, ParamSet, has_backend_request, optional_enum, set_of,
 };
 use crate::vmods::directors::ring::{self, Member, Ring};
 
-/// Points for each backend, unless something else is said.
+/// Default number of points for each backend.
 const REPLICAS: u32 = 67;
 
 /// A shard director.
@@ -36,16 +35,16 @@ pub(super) struct Shard {
     number: u32,
     ring: RwLock<Arc<Ring>>,
     rules: Mutex<ShardRules>,
-    word: AdminHealth,
+    admin_health: AdminHealth,
 }
 
-/// Parameters of a director, unless a choice says something else.
+/// Parameters of a director, for choices without their own.
 #[derive(Clone, Copy, Debug)]
 struct ShardRules {
     warmup: f64,
-    /// Seconds.
+    /// Ramp-up time in seconds.
     rampup: f64,
-    /// The number of its associated set.
+    /// Number of the associated set.
     param: Option<u32>,
 }
 
@@ -57,7 +56,7 @@ enum Change {
     Clear,
 }
 
-/// The changes that a task has made and not brought into force. At its end they come into force.
+/// Changes of a task that are not in force yet. At the task's end they take effect.
 #[derive(Default)]
 struct PendingChanges {
     shard: Option<Arc<Shard>>,
@@ -72,7 +71,7 @@ impl Drop for PendingChanges {
     }
 }
 
-/// Arguments that `backend(resolve=LAZY, ...)` has given for a backend request.
+/// Arguments of `backend(resolve=LAZY, ...)` for a backend request.
 #[derive(Default)]
 struct LazyArguments {
     params: ChoiceParams,
@@ -125,8 +124,8 @@ impl Director for Shard {
         Listing::Shard { warmup, rampup, members }
     }
 
-    fn word(&self) -> Option<&AdminHealth> {
-        Some(&self.word)
+    fn admin_health(&self) -> Option<&AdminHealth> {
+        Some(&self.admin_health)
     }
 }
 
@@ -139,14 +138,14 @@ impl Shard {
         *self.rules.lock()
     }
 
-    /// The parameters of the set `given`, or else of the associated one. A request's changes count
-    /// for the latter only, as in Varnish, whose manual has it otherwise.
+    /// Parameters of the set `given`, or of the associated one. As in Varnish, and unlike its
+    /// manual, changes of a request count only for the latter.
     fn defaults(&self, ctx: &mut Ctx<'_>, given: Option<u32>) -> ChoiceParams {
         let set = given.or_else(|| self.rules().param);
         set.and_then(|number| set_of(ctx, number, given.is_none())).unwrap_or_default()
     }
 
-    /// Brings `changes` into force.
+    /// Puts `changes` into force.
     fn apply(&self, changes: &[Change], replicas: u32, mut skipped: impl FnMut(&Member)) {
         let mut ring = self.ring.write();
         let mut members = ring.members.clone();
@@ -167,7 +166,7 @@ impl Shard {
         *ring = Arc::new(Ring::new(members, replicas));
     }
 
-    /// The backend for these parameters, of those of the ring.
+    /// The backend for these parameters.
     fn choose(&self, ctx: &Ctx<'_>, params: ChoiceParams) -> Option<Backend> {
         let ring = self.ring();
         if ring.members.is_empty() {
@@ -192,7 +191,7 @@ impl Shard {
 
     fn say(&self, ctx: &Ctx<'_>, tag: Tag, text: &str) {
         let line = format!("vmod_directors: shard {}: {text}", self.name);
-        ctx.world.log(tag, line.as_bytes());
+        ctx.environment.log(tag, line.as_bytes());
     }
 
     fn failure(&self, text: &str) -> ProgramFailure {
@@ -209,7 +208,7 @@ struct Choice<'a> {
     now: f64,
 }
 
-/// A backend on the way, and when its health changed.
+/// A backend met on the walk, and when its health changed.
 #[derive(Clone, Copy)]
 struct RingCandidate {
     number: usize,
@@ -218,19 +217,19 @@ struct RingCandidate {
 
 impl Choice<'_> {
     fn make(&self, ctx: &Ctx<'_>, key: u32) -> Option<usize> {
-        let mut way = self.ring.walk_from(key);
+        let mut walk = self.ring.walk_from(key);
         let healthy = self.params.healthy();
-        // The last healthy one that was passed over, for when there is no other.
+        // The last healthy backend that was skipped, as a fallback.
         let mut passed = None;
         let mut previous = None;
         if self.alt > 0 {
-            match self.next(ctx, &mut way, self.alt - 1, healthy == "ALL", &mut passed) {
-                None => return passed.map(|seen| seen.number),
+            match self.next(ctx, &mut walk, self.alt - 1, healthy == "ALL", &mut passed) {
+                None => return passed.map(|candidate| candidate.number),
                 Some(last) => previous = Some(last),
             }
         }
-        let Some(chosen) = self.next(ctx, &mut way, 0, healthy != "IGNORE", &mut passed) else {
-            return passed.map(|seen| seen.number);
+        let Some(chosen) = self.next(ctx, &mut walk, 0, healthy != "IGNORE", &mut passed) else {
+            return passed.map(|candidate| candidate.number);
         };
         debug_assert!(previous.is_none_or(|p: RingCandidate| p.number != chosen.number));
         let warmup = match self.params.warmup() {
@@ -241,7 +240,7 @@ impl Choice<'_> {
         if self.alt > 0 || healthy == "IGNORE" || (!rampup && warmup == 0.0) {
             return Some(chosen.number);
         }
-        let Some(other) = self.next(ctx, &mut way, 0, true, &mut passed) else {
+        let Some(other) = self.next(ctx, &mut walk, 0, true, &mut passed) else {
             return Some(chosen.number);
         };
         let since = self.now - chosen.changed;
@@ -249,9 +248,9 @@ impl Choice<'_> {
         let stays = if since < time {
             !rampup
                 || self.now - other.changed < self.rampup(other)
-                || ctx.world.random() * time < since
+                || ctx.environment.random() * time < since
         } else {
-            warmup == 0.0 || ctx.world.random() > warmup
+            warmup == 0.0 || ctx.environment.random() > warmup
         };
         Some(if stays { chosen.number } else { other.number })
     }
@@ -260,31 +259,31 @@ impl Choice<'_> {
     fn next(
         &self,
         ctx: &Ctx<'_>,
-        way: &mut ring::RingWalk<'_>,
+        walk: &mut ring::RingWalk<'_>,
         mut skip: usize,
         healthy_only: bool,
         passed: &mut Option<RingCandidate>,
     ) -> Option<RingCandidate> {
-        for number in way {
+        for number in walk {
             let backend = &self.ring.members[number].backend;
             let (is_healthy, changed) = (backend.is_healthy_for(ctx), backend.health().changed);
             if !is_healthy && healthy_only {
                 continue;
             }
-            let seen = RingCandidate { number, changed };
+            let candidate = RingCandidate { number, changed };
             if skip == 0 {
-                return Some(seen);
+                return Some(candidate);
             }
             skip -= 1;
             if is_healthy {
-                *passed = Some(seen);
+                *passed = Some(candidate);
             }
         }
         None
     }
 
-    fn rampup(&self, seen: RingCandidate) -> f64 {
-        self.ring.members[seen.number].rampup.unwrap_or(self.rules.rampup)
+    fn rampup(&self, candidate: RingCandidate) -> f64 {
+        self.ring.members[candidate.number].rampup.unwrap_or(self.rules.rampup)
     }
 }
 
@@ -310,7 +309,7 @@ fn add_backend(
         }
         None => 1.0,
     };
-    let most = ctx.world.shared().most_backends();
+    let most = ctx.environment.shared().most_backends();
     let members = shard.ring().members.len();
     let changes = changes(ctx, shard);
     if members + changes.len() >= most {
@@ -365,7 +364,7 @@ fn reconfigure(
     Ok(Value::Bool(!shard.ring().members.is_empty()))
 }
 
-/// The set that argument `at` stands for, if it was given.
+/// The set in argument `at`, if given.
 fn set_argument(shard: &Shard, args: &[Value], at: usize) -> Result<Option<u32>, ProgramFailure> {
     let Some(Value::Blob(blob)) = args.get(at) else { return Ok(None) };
     let set = blob.as_ref().and_then(ParamSet::of_blob);
@@ -379,7 +378,7 @@ fn backend(
 ) -> Result<Value, ProgramFailure> {
     let shard = director::<Shard>(object)?;
     let starts = ctx.sub.side() == TaskSide::Housekeeping;
-    let is_lazy = args.word(8).map_or(starts, |word| word == "LAZY");
+    let is_lazy = args.enum_value(8).map_or(starts, |resolve| resolve == "LAZY");
     let params = ChoiceParams::read(args, [0, 1, 2, 3, 4, 5, 6])
         .map_err(|why| shard.failure(&format!("shard.backend() {why}")))?;
     let set = set_argument(shard, args, 7)?;
@@ -391,7 +390,7 @@ fn backend(
         return Ok(Value::Backend(shard.choose(ctx, params).unwrap_or_default()));
     }
     if has_backend_request(ctx.sub) {
-        // Without parameters what was said before stays, and so does a set.
+        // Without parameters, earlier arguments and their set stay.
         if !params.is_empty() || set.is_some() {
             let lazy: &mut LazyArguments = ctx.task.keep("directors.shard", shard.number);
             *lazy = LazyArguments { params, set: set.or(lazy.set) };
@@ -426,7 +425,7 @@ pub(super) const CLASS: Class = Class {
             number: naming.number,
             ring: RwLock::default(),
             rules: Mutex::new(ShardRules { warmup: 0.0, rampup: 0.0, param: None }),
-            word: AdminHealth::since(ctx.now),
+            admin_health: AdminHealth::since(ctx.now),
         }))))
     },
     methods: METHODS,
@@ -531,15 +530,15 @@ const METHODS: &[Method] = &[
                 when the fetch begins. In `vcl_init`, the result is always lazy.",
         returns: Type::Backend,
         params: &[
-            may_word("by", BY),
+            optional_enum("by", BY),
             optional_parameter("key", Type::Int),
             optional_parameter("key_blob", Type::Blob),
             optional_parameter("alt", Type::Int),
             optional_parameter("warmup", Type::Real),
             optional_parameter("rampup", Type::Bool),
-            may_word("healthy", HEALTHY),
+            optional_enum("healthy", HEALTHY),
             optional_parameter("param", Type::Blob),
-            may_word("resolve", &["NOW", "LAZY"]),
+            optional_enum("resolve", &["NOW", "LAZY"]),
         ],
         from: Subs::ALL,
         call: backend,

@@ -1,4 +1,4 @@
-//! `round_robin`, `fallback`, `random` and `hash`.
+//! Simple directors over a member list: `round_robin`, `fallback`, `random` and `hash`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,7 +18,7 @@ use crate::vmods::directors::list::List;
 use crate::vmods::directors::object::{DirectorObject, director};
 use crate::vmods::directors::ring;
 
-/// Shuffles through its backends.
+/// Takes turns among its backends.
 #[derive(Debug)]
 pub(super) struct RoundRobin {
     name: Box<str>,
@@ -31,30 +31,30 @@ pub(super) struct RoundRobin {
 pub(super) struct Fallback {
     name: Box<str>,
     list: List,
-    /// The director stays with the member that it has come to.
+    /// True if the director stays with its current member.
     is_sticky: bool,
     at: Mutex<usize>,
 }
 
-/// A backend by chance.
+/// A random backend, by weight.
 #[derive(Debug)]
 pub(super) struct Random {
     name: Box<str>,
     list: List,
 }
 
-/// A backend by what a string hashes to.
+/// A backend by the hash of a string, by weight.
 #[derive(Debug)]
 pub(super) struct Hash {
     name: Box<str>,
     list: List,
 }
 
-/// The parts that the four directors have in common.
+/// Parts that the four directors share.
 trait ListDirector: Director + Sized + 'static {
     fn list(&self) -> &List;
 
-    /// A member was taken out at `at`.
+    /// Called after the member at `at` was removed.
     fn removed(&self, _at: usize) {}
 }
 
@@ -80,8 +80,8 @@ macro_rules! director {
             self.list.all()
         }
 
-        fn word(&self) -> Option<&AdminHealth> {
-            Some(&self.list.word)
+        fn admin_health(&self) -> Option<&AdminHealth> {
+            Some(&self.list.admin_health)
         }
     };
 }
@@ -150,7 +150,7 @@ impl Director for Random {
     }
 
     fn resolve(&self, ctx: &mut Ctx<'_>) -> Option<Arc<Leaf>> {
-        self.list.pick(ctx, ctx.world.random())?.resolve(ctx)
+        self.list.pick(ctx, ctx.environment.random())?.resolve(ctx)
     }
 }
 
@@ -163,12 +163,12 @@ impl ListDirector for Random {
 impl Director for Hash {
     director!(Hash, "hash");
 
-    /// Varnish's has no list either.
+    /// As in Varnish, without details.
     fn listing(&self, _: f64) -> Listing {
         Listing::Hidden
     }
 
-    /// Of itself it has no string to go by: `.backend()` has chosen already.
+    /// Always `None`: `hash` has no string to hash here; `.backend()` has already selected.
     fn resolve(&self, _: &mut Ctx<'_>) -> Option<Arc<Leaf>> {
         None
     }
@@ -187,7 +187,7 @@ fn add<D: ListDirector>(
 ) -> Result<Value, ProgramFailure> {
     let director = director::<D>(object)?;
     let weight = args.real(1).unwrap_or(1.0);
-    director.list().add(&**director, args.backend(0), weight, ctx.world)?;
+    director.list().add(&**director, args.backend(0), weight, ctx.environment)?;
     Ok(Value::Void)
 }
 
@@ -203,7 +203,7 @@ fn remove<D: ListDirector>(
     Ok(Value::Void)
 }
 
-/// The director itself: it chooses when the fetch begins.
+/// The director itself, which selects when the fetch begins.
 fn itself<D: ListDirector>(
     _: &mut Ctx<'_>,
     object: &Arc<dyn Object>,
@@ -341,7 +341,7 @@ pub(super) const HASH: Class = Class {
     ],
 };
 
-/// Where a string falls, from 0 to 1.
+/// Position of a string's hash, from 0 to 1.
 fn point(text: &[u8]) -> f64 {
     f64::from(ring::hash(&[text])) / (f64::from(u32::MAX) + 1.0)
 }

@@ -1,4 +1,4 @@
-//! Directors through their methods, with backends as healthy as is said.
+//! Tests of directors through their methods, with backends of controlled health.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::testing::SubroutineFixture;
 use crate::vmod::{Class, ObjectIdentity};
 use crate::workspace::Workspace;
 
-/// A backend that is as healthy as is said.
+/// A backend whose health the test sets.
 #[derive(Clone)]
 struct Switch {
     leaf: Arc<Leaf>,
@@ -68,29 +68,29 @@ fn class(name: &str) -> &'static Class {
     MODULE.classes.iter().find(|class| class.name == name).expect("a class of the module")
 }
 
-/// An object of a class, and what it is called on.
+/// An object of a class, with the fixture that it is called in.
 struct Object1 {
     class: &'static Class,
     object: Arc<dyn Object>,
-    bench: SubroutineFixture,
+    fixture: SubroutineFixture,
 }
 
 impl Object1 {
     fn new(name: &str, args: &[Value]) -> Self {
-        let mut bench = SubroutineFixture::bare();
+        let mut fixture = SubroutineFixture::bare();
         let class = class(name);
         let naming = ObjectIdentity { name: "d", number: 0 };
-        let object = (class.construct)(&mut bench.ctx(Sub::Init), &naming, args);
+        let object = (class.construct)(&mut fixture.ctx(Sub::Init), &naming, args);
         let object = object.expect("its arguments are right");
-        Self { class, object, bench }
+        Self { class, object, fixture }
     }
 
-    /// Calls a method; parameters that are not given are left out.
+    /// Calls a method; missing arguments are left out.
     fn call(&mut self, sub: Sub, name: &str, args: &[Value]) -> Result<Value, ProgramFailure> {
         let method = self.class.methods.iter().find(|m| m.name == name).expect("a method");
         let mut all = args.to_vec();
         all.resize(method.params.len(), Value::Void);
-        (method.call)(&mut self.bench.ctx(sub), &self.object, &all)
+        (method.call)(&mut self.fixture.ctx(sub), &self.object, &all)
     }
 
     fn add(&mut self, backend: &Switch) {
@@ -99,17 +99,17 @@ impl Object1 {
 
     fn resolve(&mut self) -> Option<String> {
         let backend = self.object.backend().expect("a director is a backend");
-        let mut ctx: Ctx<'_> = self.bench.ctx(Sub::BackendFetch);
+        let mut ctx: Ctx<'_> = self.fixture.ctx(Sub::BackendFetch);
         backend.resolve(&mut ctx).map(|leaf| leaf.name.to_string())
     }
 
-    /// The backends that it resolves to, several times.
+    /// The backends that the director resolves to, several times.
     fn run(&mut self, times: usize) -> Vec<String> {
         (0..times).map(|_| self.resolve().unwrap_or_else(|| "-".into())).collect()
     }
 
     fn end_task(&mut self) {
-        self.bench.task = Task::new(1000, Workspace::unbounded());
+        self.fixture.task = Task::new(1000, Workspace::unbounded());
     }
 }
 
@@ -171,7 +171,7 @@ fn random_goes_by_weights_of_the_healthy() {
         director.call(Sub::Init, "add_backend", &args).expect("it can be added");
     }
     for (point, name) in [(0.0, "a"), (0.24, "a"), (0.26, "c"), (0.999, "c")] {
-        director.bench.world.random = point;
+        director.fixture.environment.random = point;
         assert_eq!(director.run(1), [name], "{point}");
     }
     all[2].set(false);
@@ -180,7 +180,7 @@ fn random_goes_by_weights_of_the_healthy() {
     assert_eq!(director.run(1), ["-"], "a weight of nothing is never chosen");
 }
 
-// What Varnish 7.1.1 chooses: weights 1, 2, 3 (sick), 1.
+// Choices of Varnish 7.1.1: weights 1, 2, 3 (sick), 1.
 #[test]
 fn hash_chooses_as_varnish_does() {
     let mut director = Object1::new("hash", &[]);
@@ -225,7 +225,7 @@ fn directors_nest_and_tell_their_health() {
     let backend = outer.object.backend().expect("a director");
     assert!(backend.health().is_healthy);
     all[1].set(false);
-    // Nothing has changed since it was made.
+    // Nothing has changed since the director was made.
     assert_eq!(backend.health(), Health { is_healthy: false, changed: crate::testing::NOW });
 }
 
@@ -248,7 +248,7 @@ fn chosen(shard: &mut Object1, args: &[Value]) -> String {
     }
 }
 
-// What Varnish 7.1.1 answers for a key whose way is s1, b1, s2, the two with an `s` sick.
+// Choices of Varnish 7.1.1 for a key whose walk is s1, b1, s2; names with `s` are sick.
 #[test]
 fn shard_passes_over_the_sick_as_varnish_does() {
     let mut shard = Object1::new("shard", &[]);
@@ -294,14 +294,14 @@ fn a_backend_that_ramps_up_gets_its_share_only() {
     let slow = [all[1].value(), Value::Void, Value::Duration(0.0)];
     shard.call(Sub::Init, "add_backend", &slow).expect("it can be added");
     shard.end_task();
-    // Healthy for 10 s: half of its time of ramping up.
+    // Healthy for 10 s: half of its ramp-up time.
     shard.call(Sub::Init, "set_rampup", &[Value::Duration(20.0)]).expect("it can be set");
     let key = (0..200)
         .map(|n| n * 20_000_000)
         .find(|key| chosen(&mut shard, &by_key(*key, 0, "IGNORE")) == "a");
     let key = key.expect("some key leads to a");
     for (point, name) in [(0.4, "a"), (0.6, "b")] {
-        shard.bench.world.random = point;
+        shard.fixture.environment.random = point;
         assert_eq!(chosen(&mut shard, &by_key(key, 0, "CHOSEN")), name, "{point}");
     }
 }
@@ -316,7 +316,7 @@ fn warming_up_takes_the_next_one_as_often() {
     let first = chosen(&mut shard, &args);
     args[4] = Value::Real(0.25);
     for (point, is_first) in [(0.2, false), (0.3, true)] {
-        shard.bench.world.random = point;
+        shard.fixture.environment.random = point;
         assert_eq!(chosen(&mut shard, &args) == first, is_first, "{point}");
     }
 }
@@ -378,9 +378,9 @@ fn an_operator_can_call_a_director_sick() {
     outer.add(&b);
     assert_eq!(outer.run(1), ["a"]);
     let Backend::Director(director) = &backend else { panic!("a director") };
-    director.word().expect("it can be told").set_order(Some(false), 1.0);
+    director.admin_health().expect("it can be told").set_order(Some(false), 1.0);
     assert_eq!(outer.run(1), ["b"]);
-    director.word().expect("it can be told").set_order(None, 2.0);
+    director.admin_health().expect("it can be told").set_order(None, 2.0);
     assert_eq!(outer.run(1), ["a"]);
 }
 
@@ -403,7 +403,7 @@ fn lists_tell_what_varnish_tells() {
     shard.call(Sub::Init, "set_rampup", &[Value::Duration(40.0)]).expect("set");
     [&a, &b].into_iter().for_each(|backend| shard.add(backend));
     shard.end_task();
-    // It has been healthy for ten seconds.
+    // The member has been healthy for ten seconds.
     let row = |ident: &str, share, remaining| ShardMember { ident: ident.into(), share, remaining };
     let members = vec![row("a", 0.0, 0.0), row("b", 0.25, 30.0)];
     assert_eq!(listing(&shard), Listing::Shard { warmup: 0.0, rampup: 40.0, members });

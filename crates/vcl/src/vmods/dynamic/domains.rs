@@ -1,5 +1,5 @@
-//! The hosts that a director has backends for. Clients may choose them: there are at most so many,
-//! and those that were never found are the first to go.
+//! Domains of a director: the hosts that it has backends for. Clients may choose hosts, so their
+//! number is limited, and hosts without an address are dropped first.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,31 +12,31 @@ use crate::state::backend::{Backend, BackendSpec, Director, Health, Leaf};
 use crate::state::ctx::Ctx;
 use crate::sub::TaskSide;
 
-/// A director.
+/// A director over host names.
 #[derive(Debug)]
 pub(super) struct Domains {
     pub(super) name: Box<str>,
-    /// Attributes that all backends have in common, with the director's own port.
+    /// Attributes of all backends, with the director's default port.
     spec: BackendSpec,
-    /// For how long one is kept that nobody asks for, in seconds.
+    /// Seconds after which an unused host is dropped.
     usage_timeout: f64,
-    /// Time for which a name is believed not to exist, in seconds.
+    /// Seconds for which a failed name is not looked up again.
     retry_after: f64,
-    /// By host and port: `host:port`.
+    /// By `host:port`.
     made: Mutex<HashMap<Box<str>, Domain>>,
 }
 
 #[derive(Debug)]
 struct Domain {
     leaf: Arc<Leaf>,
-    /// When it was made, in seconds since 1970.
+    /// Time of creation, in seconds since 1970.
     since: f64,
-    /// When it was asked for last, likewise.
+    /// Time of the last use, in seconds since 1970.
     used: f64,
 }
 
 impl Domain {
-    /// Tells whether the host's address is known. `None` while its name is being looked up.
+    /// Returns true if the host's address is known; `None` during its lookup.
     fn is_found(&self) -> Option<bool> {
         self.leaf.link()?.is_found()
     }
@@ -51,7 +51,7 @@ impl Director for Domains {
         "dynamic"
     }
 
-    /// Of itself it knows no host: that of the request.
+    /// Resolves the request's host: the director has no host of its own.
     fn resolve(&self, ctx: &mut Ctx<'_>) -> Option<Arc<Leaf>> {
         let (host, port) = host_port_of(ctx, "", "")?;
         self.leaf(&host, &port, ctx)
@@ -76,7 +76,7 @@ impl Domains {
         Self { name: name.into(), spec, usage_timeout, retry_after, made }
     }
 
-    /// The backend for a host and a port (empty for the director's own), made when it is not there.
+    /// The backend for a host and a port (empty for the director's default), made if absent.
     pub(super) fn leaf(&self, host: &str, port: &str, ctx: &Ctx<'_>) -> Option<Arc<Leaf>> {
         let port = if port.is_empty() { &self.spec.port } else { port };
         let port = port_of(port)?;
@@ -86,7 +86,7 @@ impl Domains {
             domain.used = ctx.now;
             let is_over = domain.is_found() == Some(false)
                 && ctx.now - domain.since >= self.retry_after.max(1.0);
-            // Where it cannot be looked up again it stays what it is: not found.
+            // If it may not be looked up again, the host stays not found.
             if !is_over || !admitted(ctx) {
                 return Some(Arc::clone(&domain.leaf));
             }
@@ -114,25 +114,24 @@ impl Domains {
     }
 }
 
-/// Returns true if one more host is looked up now. A host that a program names as it starts always
-/// is.
+/// Returns true if one more host may be looked up now; in `vcl_init` always.
 fn admitted(ctx: &Ctx<'_>) -> bool {
     if ctx.sub.side() == TaskSide::Housekeeping
-        || ctx.world.shared().newcomers.admit(ctx.session.client, ctx.now)
+        || ctx.environment.shared().host_limiter.admit(ctx.session.client, ctx.now)
     {
         return true;
     }
-    ctx.world.limit(Limit::DirectorNewHosts);
+    ctx.environment.limit(Limit::DirectorNewHosts);
     false
 }
 
-/// Forgets one when there are as many as there may be: of those that were not found, or else of
-/// all, the one that was not asked for for longest. None where there may be no backend at all.
+/// Drops a host if the director is full: the least recently used one without an address, otherwise
+/// of all. `None` if there may be no backend at all.
 fn make_room(made: &mut HashMap<Box<str>, Domain>, ctx: &Ctx<'_>) -> Option<()> {
-    if made.len() < ctx.world.shared().most_backends() {
+    if made.len() < ctx.environment.shared().most_backends() {
         return Some(());
     }
-    ctx.world.limit(Limit::DirectorBackends);
+    ctx.environment.limit(Limit::DirectorBackends);
     let rank = |domain: &Domain| (domain.is_found() == Some(true), domain.used);
     let worst = made.iter().min_by(|(_, a), (_, b)| {
         let ((a_found, a_used), (b_found, b_used)) = (rank(a), rank(b));

@@ -1,8 +1,8 @@
-//! Host and port that a call means.
+//! Host and port of a backend that a call asks for. The port of the client's Host is never used.
 
 use crate::state::ctx::Ctx;
 
-/// A port as a number, or by the names that mean something here.
+/// A port by number or by well-known name.
 pub(super) fn port_of(port: &str) -> Option<&str> {
     match port {
         "http" => Some("80"),
@@ -11,7 +11,7 @@ pub(super) fn port_of(port: &str) -> Option<&str> {
     }
 }
 
-/// Host and port that are meant; a port that was not given is empty. None for what is no host.
+/// Host and port of a call; a missing port is empty. `None` if the host is invalid.
 pub(super) fn host_port_of(ctx: &Ctx<'_>, host: &str, port: &str) -> Option<(Box<str>, Box<str>)> {
     if !host.is_empty() {
         return is_host(host).then(|| (host.to_ascii_lowercase().into(), port.into()));
@@ -19,7 +19,7 @@ pub(super) fn host_port_of(ctx: &Ctx<'_>, host: &str, port: &str) -> Option<(Box
     let of_fetch = ctx.bereq.as_ref().map(|bereq| &bereq.head.headers);
     let headers = of_fetch.or_else(|| ctx.req.as_ref().map(|req| &req.head.headers))?;
     let value = std::str::from_utf8(headers.value(message::HeaderId::Host)?).ok()?;
-    // Its port is that of our listener, and means nothing for where the backend is.
+    // The port in Host is the listener's, and says nothing about the backend.
     let host = match value.rsplit_once(':') {
         Some((host, after)) if after.bytes().all(|b| b.is_ascii_digit()) => host,
         _ => value,
@@ -27,7 +27,7 @@ pub(super) fn host_port_of(ctx: &Ctx<'_>, host: &str, port: &str) -> Option<(Box
     is_host(host).then(|| (host.to_ascii_lowercase().into(), port.into()))
 }
 
-/// A host name, or an IP address (of version 6 without brackets).
+/// Returns true for a host name or an IP address (IPv6 without brackets).
 fn is_host(host: &str) -> bool {
     let is_name = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_');
     let is_name = host.len() <= 253 && !host.is_empty() && host.bytes().all(is_name);

@@ -1,4 +1,4 @@
-//! A database of every type of value, asked by programs and by `mmdblookup`.
+//! Tests with a database that has every type of value, queried by programs and by `mmdblookup`.
 
 use std::net::IpAddr;
 use std::process::Command;
@@ -61,7 +61,7 @@ fn of_file(file: Vec<u8>) -> Database {
 
 const ADDRESS: &str = "192.0.2.7";
 
-/// Paths, and what stands there.
+/// Paths and their values.
 const VALUES: &[(&str, &str)] = &[
     ("country/iso_code", "SE"),
     ("/country//iso_code/", "SE"),
@@ -97,7 +97,7 @@ fn values_of_every_type_are_strings() {
 #[test]
 fn what_is_not_there_is_no_string_and_the_log_says_why() {
     let database = of_file(file());
-    let said = |path: &str, ip: Option<&str>| {
+    let message = |path: &str, ip: Option<&str>| {
         let ip = ip.map(|ip| ip.parse().expect("an address"));
         let missing = database.lookup(path.as_bytes(), ip).expect_err("there is nothing");
         (missing.tag, missing.why)
@@ -112,21 +112,21 @@ fn what_is_not_there_is_no_string_and_the_log_says_why() {
         "subdivisions/first",
         "geoname_id/0",
     ] {
-        assert_eq!(said(path, Some(ADDRESS)), no_data(path));
+        assert_eq!(message(path, Some(ADDRESS)), no_data(path));
     }
     for path in ["country", "subdivisions", "/"] {
         let why = format!("no single value for this path ({path})");
-        assert_eq!(said(path, Some(ADDRESS)), (Tag::Error, why));
+        assert_eq!(message(path, Some(ADDRESS)), (Tag::Error, why));
     }
     let long = "x/".repeat(50);
     for path in ["", &long] {
         let why = format!("invalid or missing path ({path})");
-        assert_eq!(said(path, Some(ADDRESS)), (Tag::Error, why));
+        assert_eq!(message(path, Some(ADDRESS)), (Tag::Error, why));
     }
     let why = "no entry for this address (198.51.100.1)".to_owned();
-    assert_eq!(said("country/iso_code", Some("198.51.100.1")), (Tag::Debug, why));
+    assert_eq!(message("country/iso_code", Some("198.51.100.1")), (Tag::Debug, why));
     let why = "invalid or missing address".to_owned();
-    assert_eq!(said("country/iso_code", None), (Tag::Error, why));
+    assert_eq!(message("country/iso_code", None), (Tag::Error, why));
 }
 
 const PROGRAM: &str = "vcl 4.1; import geoip2; backend default none;
@@ -137,25 +137,25 @@ const PROGRAM: &str = "vcl 4.1; import geoip2; backend default none;
     }";
 
 fn start(file: Option<Vec<u8>>) -> Result<SubroutineFixture, String> {
-    let mut world = RecordingEnvironment::default();
-    world.files.extend(file.map(|file| ("/db.mmdb".to_owned(), Bytes::from(file))));
-    let instance = compile(PROGRAM)?.start(&world, NOW)?;
-    let mut bench = SubroutineFixture::with(instance);
-    bench.world = world;
-    Ok(bench)
+    let mut environment = RecordingEnvironment::default();
+    environment.files.extend(file.map(|file| ("/db.mmdb".to_owned(), Bytes::from(file))));
+    let instance = compile(PROGRAM)?.start(&environment, NOW)?;
+    let mut fixture = SubroutineFixture::with(instance);
+    fixture.environment = environment;
+    Ok(fixture)
 }
 
 #[test]
 fn a_program_asks_for_its_client() {
-    let mut bench = start(Some(file())).expect("the file is right");
+    let mut fixture = start(Some(file())).expect("the file is right");
     for (ip, country) in [(ADDRESS, Some(&b"SE"[..])), ("2001:db8::1", Some(b"DE")), ("::1", None)]
     {
-        bench.session.client = Some((ip.parse::<IpAddr>().expect("an address"), 1).into());
-        bench.run(Sub::Recv);
-        // A header that is set to no string is empty.
-        let x = bench.req.headers.value_named(b"X").filter(|x| !x.is_empty());
+        fixture.session.client = Some((ip.parse::<IpAddr>().expect("an address"), 1).into());
+        fixture.run(Sub::Recv);
+        // A header set to an absent string is empty.
+        let x = fixture.req.headers.value_named(b"X").filter(|x| !x.is_empty());
         assert_eq!(x, country, "{ip}");
-        assert_eq!(bench.req.headers.value_named(b"Y"), Some(&b"none"[..]));
+        assert_eq!(fixture.req.headers.value_named(b"Y"), Some(&b"none"[..]));
     }
 }
 
@@ -165,36 +165,36 @@ fn a_file_that_is_missing_or_broken_keeps_its_program_from_loading() {
     assert!(why(None).starts_with("vcl_init failed: geoip2.geoip2: /db.mmdb: "), "{}", why(None));
     let whole = file();
     for broken in [&b""[..], b"no database", &whole[..whole.len() / 2], &whole[300..]] {
-        let said = why(Some(broken.to_vec()));
-        assert!(said.contains("/db.mmdb: invalid database"), "{said}");
+        let message = why(Some(broken.to_vec()));
+        assert!(message.contains("/db.mmdb: invalid database"), "{message}");
     }
 }
 
 #[test]
 fn a_file_beyond_the_limit_is_refused() {
     let limits = base::Limits { geoip_bytes: 100, ..base::Limits::default() };
-    let mut world = RecordingEnvironment::default();
-    world.shared.set_limits(&limits);
-    world.files.insert("/db.mmdb".to_owned(), Bytes::from(file()));
-    let said = compile(PROGRAM).and_then(|program| program.start(&world, NOW));
-    let said = said.expect_err("it is refused");
-    assert!(said.ends_with("it has more than 100 bytes (geoip_bytes)"), "{said}");
-    assert_eq!(*world.limits.borrow(), [Limit::GeoipBytes]);
+    let mut environment = RecordingEnvironment::default();
+    environment.shared.set_limits(&limits);
+    environment.files.insert("/db.mmdb".to_owned(), Bytes::from(file()));
+    let message = compile(PROGRAM).and_then(|program| program.start(&environment, NOW));
+    let message = message.expect_err("it is refused");
+    assert!(message.ends_with("it has more than 100 bytes (geoip_bytes)"), "{message}");
+    assert_eq!(*environment.limits.borrow(), [Limit::GeoipBytes]);
 }
 
 #[test]
 fn programs_share_equal_databases_and_let_them_go() {
-    let mut world = RecordingEnvironment::default();
-    world.files.insert("/db.mmdb".to_owned(), Bytes::from(file()));
+    let mut environment = RecordingEnvironment::default();
+    environment.files.insert("/db.mmdb".to_owned(), Bytes::from(file()));
     let program = compile(PROGRAM).expect("it is right");
-    let held = || world.shared.databases.held();
-    let two = [(); 2].map(|()| program.start(&world, NOW).expect("the file is right"));
+    let held = || environment.shared.databases.held();
+    let two = [(); 2].map(|()| program.start(&environment, NOW).expect("the file is right"));
     assert_eq!(held(), 1);
     drop(two);
     assert_eq!(held(), 0);
 }
 
-// `mmdblookup` of libmaxminddb, which Varnish's module asks too.
+// `mmdblookup` uses libmaxminddb, as Varnish's VMOD does.
 #[test]
 fn mmdblookup_finds_the_same() {
     if Command::new("mmdblookup").arg("--version").output().is_err() {
@@ -206,13 +206,13 @@ fn mmdblookup_finds_the_same() {
     for (keys, expected) in VALUES {
         let mut command = Command::new("mmdblookup");
         command.arg("--file").arg(&path).args(["--ip", ADDRESS]);
-        // Behind `--`: numbers from the end begin with a dash.
+        // After `--`: numbers that count from the end begin with a dash.
         command.arg("--").args(keys.split('/').filter(|key| !key.is_empty()));
-        let said = command.output().expect("it starts").stdout;
-        let said = String::from_utf8_lossy(&said).into_owned();
-        // A value with its type behind it: `"SE" <utf8_string>`.
-        let Some((value, kind)) = said.trim().rsplit_once(" <") else {
-            wrong.push(format!("{keys}: {said}"));
+        let message = command.output().expect("it starts").stdout;
+        let message = String::from_utf8_lossy(&message).into_owned();
+        // A value is followed by its type: `"SE" <utf8_string>`.
+        let Some((value, kind)) = message.trim().rsplit_once(" <") else {
+            wrong.push(format!("{keys}: {message}"));
             continue;
         };
         let value = match kind {

@@ -1,5 +1,5 @@
-//! Writes small databases for tests, by MaxMind's description of the format (version 2.0): a tree
-//! of IPv6 with records of 24 bits, in which IPv4 lies below `::/96`.
+//! Writer of small databases for tests, by MaxMind's description of the format (version 2.0): an
+//! IPv6 tree with records of 24 bits, IPv4 below `::/96`.
 
 use std::net::IpAddr;
 
@@ -22,7 +22,7 @@ pub(super) enum Datum {
 
 impl Datum {
     fn write(&self, out: &mut Vec<u8>) {
-        // Numbers without their leading zeros.
+        // Numbers without leading zeros.
         let number = |out: &mut Vec<u8>, kind, bytes: &[u8]| {
             let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
             control(out, kind, bytes.len() - zeros);
@@ -69,7 +69,7 @@ impl Datum {
     }
 }
 
-/// The byte with type and size; of types from 8 on a second one with the type.
+/// The control byte with type and size; for types from 8 on, the type is in a second byte.
 fn control(out: &mut Vec<u8>, kind: u8, size: usize) {
     assert!(size < 29, "longer values are written in another way");
     let first = if kind < 8 { kind << 5 } else { 0 };
@@ -79,10 +79,10 @@ fn control(out: &mut Vec<u8>, kind: u8, size: usize) {
     }
 }
 
-/// A database with these networks, by their address and the bits of it that count (of 32 or 128).
+/// A database of these networks: address, length of the prefix (of 32 or 128 bits), value.
 pub(super) fn database(networks: &[(IpAddr, u32, Datum)]) -> Vec<u8> {
     let mut data = Vec::new();
-    // Where both sides of each node lead: another node, or where the data is.
+    // Targets of both sides of each node: another node, or data.
     let mut nodes: Vec<[Option<Branch>; 2]> = vec![[None; 2]];
     for (ip, length, item) in networks {
         let (bits, length) = match ip {

@@ -1,12 +1,13 @@
-//! Numbers in the formats of `strfromd`(3): `%`, perhaps a point and digits, and one of `aAeEfFgG`.
+//! Formats of `strfromd`(3): `%`, optionally a point and digits, and one of `aAeEfFgG`. Other
+//! formats are never accepted.
 
-/// Digits behind the point where the format does not say how many.
+/// Default number of digits behind the point.
 const USUAL: usize = 6;
 
-/// The most digits that a format may ask for: beyond those of any number there are only zeros.
+/// Most digits of a format: beyond those of any number there are only zeros.
 const DIGITS_MAX: usize = 1100;
 
-/// Writes `number` in `format`; `None` if that is no such format.
+/// Formats `number`; `None` for an invalid format.
 pub(super) fn write(format: &[u8], number: f64) -> Option<String> {
     let (kind, rest) = format.strip_prefix(b"%")?.split_last()?;
     let digits = match rest {
@@ -46,7 +47,7 @@ fn scientific(number: f64, digits: usize) -> String {
     }
 }
 
-/// The shorter of the two ways, without zeros at the end.
+/// The shorter of both notations, without trailing zeros.
 fn general(number: f64, digits: usize) -> String {
     let rounded = scientific(number, digits - 1);
     let exponent: i32 =
@@ -66,7 +67,7 @@ fn without_zeros(text: &str) -> &str {
     }
 }
 
-/// `0x1.8p+1`, rounded to so many digits behind the point, or with as many as there are.
+/// `0x1.8p+1`, rounded to `digits` behind the point, or exact.
 fn hexadecimal(number: f64, digits: Option<usize>) -> String {
     const FRACTION_BITS: u32 = 52;
     let bits = number.to_bits();
@@ -98,7 +99,7 @@ fn hexadecimal(number: f64, digits: Option<usize>) -> String {
 mod tests {
     use super::*;
 
-    /// Results of strfromd(3) of the GNU C library.
+    /// Results of strfromd(3) in the GNU C library.
     #[test]
     fn numbers_are_written_as_the_c_library_does() {
         for (format, number, expected) in [

@@ -1,4 +1,4 @@
-//! Functions and filters on URLs, and any bytes.
+//! Tests of functions and filters on URLs, and on any bytes.
 
 use proptest::prelude::*;
 
@@ -61,12 +61,12 @@ fn globs_drop_or_keep() {
 }
 
 fn filter(args: &[Value], rules: &[(&str, &str)]) -> Arc<dyn Object> {
-    let mut bench = SubroutineFixture::bare();
+    let mut fixture = SubroutineFixture::bare();
     let naming = ObjectIdentity { name: "f", number: 0 };
-    let object = (CLASS.construct)(&mut bench.ctx(Sub::Init), &naming, args).expect("it is made");
+    let object = (CLASS.construct)(&mut fixture.ctx(Sub::Init), &naming, args).expect("it is made");
     for (name, rule) in rules {
         let method = CLASS.methods.iter().find(|m| m.name == *name).expect("a method");
-        (method.call)(&mut bench.ctx(Sub::Init), &object, &[string(rule)]).expect("it is added");
+        (method.call)(&mut fixture.ctx(Sub::Init), &object, &[string(rule)]).expect("it is added");
     }
     object
 }
@@ -98,8 +98,8 @@ fn a_filter_may_go_by_all_of_a_parameter_and_sort() {
 fn what_is_no_pattern_fails() {
     let filter = filter(&[], &[]);
     let method = CLASS.methods.iter().find(|m| m.name == "add_regex").expect("a method");
-    let mut bench = SubroutineFixture::bare();
-    assert!((method.call)(&mut bench.ctx(Sub::Init), &filter, &[string("(")]).is_err());
+    let mut fixture = SubroutineFixture::bare();
+    assert!((method.call)(&mut fixture.ctx(Sub::Init), &filter, &[string("(")]).is_err());
 }
 
 proptest! {

@@ -1,4 +1,4 @@
-//! Compiled patterns, and what they have matched last.
+//! Compiled pattern, and the last match of an object or function in a task.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::failure::ProgramFailure;
 use crate::state::value::Value;
 use crate::vmods::args::{Args, owned};
 
-/// The name under which a task keeps what objects have matched.
+/// Name under which a task keeps the last matches of objects.
 pub(super) const NAME_OF_KEPT: &str = "re2";
 
 /// A compiled pattern.
@@ -31,7 +31,7 @@ pub(super) struct PatternOptions {
 }
 
 impl PatternOptions {
-    /// Reads the options from argument `at` on. With `captures`, `never_capture` is one of them.
+    /// Reads the options from argument `at` on. With `captures`, they include `never_capture`.
     pub(super) fn of(args: &[Value], at: usize, captures: bool) -> Self {
         let is = |number: usize| args.truth(at + number).unwrap_or(false);
         let behind = if captures { 8 } else { 7 };
@@ -47,7 +47,7 @@ impl PatternOptions {
         }
     }
 
-    /// As our engine is told it.
+    /// The options of the engine.
     pub(super) fn options(&self) -> Result<Options, String> {
         let bytes_max = self.bytes_max.ok_or("max_mem must not be negative")?;
         Ok(Options {
@@ -60,15 +60,16 @@ impl PatternOptions {
 }
 
 impl Pattern {
-    /// Compiles one.
+    /// Compiles a pattern.
     ///
     /// # Errors
-    /// Why it is no pattern.
-    pub(super) fn new(text: &[u8], reading: PatternOptions) -> Result<Self, String> {
-        let options = reading.options()?;
-        let RewrittenPattern { text, names, groups } = rewrite(text, reading.syntax)?;
+    /// The reason why it is malformed.
+    pub(super) fn new(text: &[u8], pattern_options: PatternOptions) -> Result<Self, String> {
+        let options = pattern_options.options()?;
+        let RewrittenPattern { text, names, groups } = rewrite(text, pattern_options.syntax)?;
         let regex = Linear::new(&text, options).map_err(|error| error.to_string())?;
-        let (never_captures, utf8) = (reading.syntax.never_capture, reading.syntax.utf8);
+        let (never_captures, utf8) =
+            (pattern_options.syntax.never_capture, pattern_options.syntax.utf8);
         Ok(Self { regex, names, groups, never_captures, utf8 })
     }
 
@@ -77,8 +78,7 @@ impl Pattern {
         i64::try_from(self.regex.bytes()).unwrap_or(i64::MAX)
     }
 
-    /// Returns true if the pattern matches in `subject`. The places of the match are then in
-    /// `last`.
+    /// Returns true if the pattern matches in `subject`; the match is then in `last`.
     pub(super) fn search(self: &Arc<Self>, last: &mut LastMatch, subject: Option<&Bytes>) -> bool {
         let subject = subject.cloned().unwrap_or_default();
         let is_match = if self.never_captures {
@@ -97,12 +97,12 @@ impl Pattern {
     }
 }
 
-/// The last match of an object, or of the function, in a request or fetch.
+/// Last match of an object, or of the function, in a task.
 #[derive(Default)]
 pub(super) struct LastMatch {
     pattern: Option<Arc<Pattern>>,
     subject: Bytes,
-    /// Where the groups have matched, the whole match first.
+    /// Positions of the groups, the whole match first.
     groups: Vec<Option<(usize, usize)>>,
 }
 

@@ -1,39 +1,39 @@
-//! Patterns in RE2's syntax, written anew for our engine: what both read alike stays, what they
-//! read differently is spelled out, and what ours has not is refused.
+//! Pattern in RE2's syntax, rewritten for Larder's engine: equal syntax stays, different syntax is
+//! spelled out, unsupported syntax is rejected. It never changes what a pattern matches.
 
 use crate::regex::PrecedingElement;
 
 /// Options for reading a pattern.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Syntax {
-    /// It is in UTF-8, and a character is one of Unicode's; or else a byte is one of Latin-1.
+    /// True for UTF-8 and Unicode characters; false for bytes of Latin-1.
     pub utf8: bool,
-    /// It has no operators.
+    /// True if the pattern has no operators.
     pub literal: bool,
-    /// Plain groups do not capture.
+    /// True if plain groups do not capture.
     pub never_capture: bool,
-    /// Letters match in either case.
+    /// True if letters match in either case.
     pub ignore_case: bool,
 }
 
-/// A pattern for our engine.
+/// A pattern rewritten for the engine.
 #[derive(Debug, Default)]
 pub(super) struct RewrittenPattern {
-    /// It, without names.
+    /// The pattern, without names of groups.
     pub text: String,
     /// Names of groups, with their numbers.
     pub names: Vec<(Box<str>, usize)>,
-    /// The number of groups that capture.
+    /// Number of capturing groups.
     pub groups: usize,
 }
 
-/// The largest number in `{n,m}`, and product of those within each other.
+/// Largest number in `{n,m}`, and largest product of nested ones.
 const REPEAT_MAX: u32 = 1000;
 
-/// Writes `pattern` anew.
+/// Rewrites `pattern`.
 ///
 /// # Errors
-/// A message that says what is wrong with the pattern.
+/// The fault of the pattern.
 pub(super) fn rewrite(pattern: &[u8], syntax: Syntax) -> Result<RewrittenPattern, String> {
     let rest: Vec<char> = match syntax.utf8 {
         true => str::from_utf8(pattern).map_err(|_| "invalid UTF-8".to_owned())?.chars().collect(),
@@ -61,16 +61,16 @@ struct Reader<'p> {
     rest: &'p [char],
     syntax: Syntax,
     out: RewrittenPattern,
-    /// Flags `(?i)` that hold from the next item on: RE2 lets what is before them be repeated.
+    /// Flags `(?i)` that apply from the next item on; RE2 lets the item before them be repeated.
     flags: String,
     before: PrecedingElement,
-    /// The most that the last item repeats something.
+    /// Most repetitions within the last item.
     weight: u32,
-    /// The same of all items so far of each group that is open, the whole first.
+    /// Most repetitions within the items of each open group so far, the whole pattern first.
     open: Vec<u32>,
-    /// Letters match in either case somewhere.
+    /// True if letters match in either case somewhere.
     folds: bool,
-    /// It has characters beyond ASCII.
+    /// True if the pattern has characters beyond ASCII.
     is_wide: bool,
 }
 
@@ -81,7 +81,7 @@ impl Reader<'_> {
         Some(*first)
     }
 
-    /// Passes `text`, if it comes next.
+    /// Skips `text`, if it comes next.
     fn pass(&mut self, text: &str) -> bool {
         let mut rest = self.rest;
         for wanted in text.chars() {
@@ -124,13 +124,13 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Appends to the pattern, behind the flags that wait.
+    /// Appends to the pattern, after pending flags.
     fn emit(&mut self, text: &str) {
         self.out.text.push_str(&std::mem::take(&mut self.flags));
         self.out.text.push_str(text);
     }
 
-    /// Appends something that can be repeated.
+    /// Appends an item that can be repeated.
     fn item(&mut self, text: &str) {
         self.emit(text);
         (self.before, self.weight) = (PrecedingElement::Item, 1);
@@ -141,7 +141,7 @@ impl Reader<'_> {
         self.item(&text);
     }
 
-    /// A character, so that it means nothing else.
+    /// A literal character, escaped where necessary.
     fn spelled(&mut self, c: char) -> String {
         self.is_wide |= !c.is_ascii();
         let code = u32::from(c);
@@ -174,8 +174,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads what follows a `{`: a quantifier, and the most that it repeats. `None` if the brace is
-    /// a character.
+    /// Reads behind `{`: a quantifier, and its largest count. `None` if the brace is a character.
     fn counted(&mut self) -> Result<Option<(String, u32)>, String> {
         let Some(end) = self.rest.iter().position(|c| *c == '}') else { return Ok(None) };
         let text: String = self.rest[..end].iter().collect();
@@ -218,7 +217,7 @@ impl Reader<'_> {
         self.before = PrecedingElement::Nothing;
     }
 
-    /// The name of the group that comes next.
+    /// The name of the next group.
     fn name(&mut self) -> Result<(), String> {
         let mut name = String::new();
         loop {
@@ -232,10 +231,10 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads what follows `(?`: flags, for a group or for the rest of this one.
+    /// Reads behind `(?`: flags, for a group or for the rest of the current one.
     fn flags(&mut self) -> Result<(), String> {
         let (mut on, mut off) = (Vec::new(), Vec::new());
-        // A minus must have a flag behind it, and there is one at most.
+        // At most one minus, which a flag must follow.
         let (mut is_negative, mut has_flag) = (false, true);
         let end = loop {
             match self.next() {
@@ -279,12 +278,12 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads what follows a backslash, outside of classes.
+    /// Reads an escape outside of classes.
     fn escaped(&mut self) -> Result<(), String> {
         match self.rest.first() {
             Some('A') => self.assertion("\\A"),
             Some('z') => self.assertion("\\z"),
-            // A word is made of ASCII's letters. A brace behind would be read by our engine.
+            // RE2's word boundary is ASCII's. The engine would read a brace behind it.
             Some('b') => self.assertion("(?-u:\\b)"),
             Some('B') => self.assertion("(?-u:\\B)"),
             Some('C') => self.assertion("(?s-u:.)"),
@@ -307,13 +306,13 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Passes a letter that stands for `text`.
+    /// Reads a letter that stands for `text`.
     fn assertion(&mut self, text: &str) {
         self.rest = &self.rest[1..];
         self.item(text);
     }
 
-    /// The character that follows a backslash stands for.
+    /// The character that an escape stands for.
     fn escape(&mut self) -> Result<char, String> {
         let first = self.next().ok_or("trailing \\")?;
         let code = match first {
@@ -351,7 +350,7 @@ impl Reader<'_> {
         char::from_u32(code).filter(|_| code <= most).ok_or_else(|| bad_escape(first))
     }
 
-    /// The number that at most `most` digits make behind those that made `number`.
+    /// Continues `number` by at most `most` digits.
     fn digits(&mut self, mut number: u32, base: u32, most: usize) -> u32 {
         for _ in 0..most {
             let Some(digit) = self.rest.first().and_then(|c| c.to_digit(base)) else { break };
@@ -361,7 +360,7 @@ impl Reader<'_> {
         number
     }
 
-    /// Reads what follows a `[`.
+    /// Reads a class behind `[`.
     fn class(&mut self) -> Result<(), String> {
         let mut text = String::from("[");
         if self.pass("^") {
@@ -391,7 +390,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// `[:alpha:]`, where one is.
+    /// `[:alpha:]`, if it comes next.
     fn named_class(&mut self) -> Result<Option<String>, String> {
         let end = self.rest[2..].windows(2).position(|two| two == [':', ']']);
         let Some(end) = end else { return Ok(None) };
@@ -403,7 +402,7 @@ impl Reader<'_> {
         Ok(Some(format!("[:{name}:]")))
     }
 
-    /// A character of a class, or a range of them.
+    /// A character of a class, or a range.
     fn range(&mut self, text: &mut String) -> Result<(), String> {
         let low = self.class_character()?;
         text.push_str(&self.spelled(low));
@@ -436,8 +435,8 @@ fn bad_escape(c: char) -> String {
     format!("invalid escape sequence: \\{c}")
 }
 
-/// The class that a letter behind a backslash stands for: of ASCII, and without the vertical tab
-/// that our engine counts among spaces.
+/// The class of an escaped letter: ASCII's, without the vertical tab, which the engine counts as a
+/// space.
 fn perl_class(letter: char) -> Option<&'static str> {
     Some(match letter {
         'd' => "[0-9]",

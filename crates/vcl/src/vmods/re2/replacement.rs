@@ -1,4 +1,4 @@
-//! `sub`, `suball`, `extract`: matches replaced as RE2 replaces them, also where that is odd.
+//! Replacement of matches: `sub`, `suball`, `extract`, exactly as RE2 does it.
 
 use linear::Captures;
 
@@ -12,54 +12,55 @@ use crate::workspace::Workspace;
 /// The kind of change to a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReplacementMode {
-    /// Its first match is replaced.
+    /// The first match is replaced.
     First,
-    /// All matches are.
+    /// All matches are replaced.
     All,
-    /// The replacement is all that is left.
+    /// Only the replacement is returned.
     Extract,
 }
 
 impl Pattern {
-    /// `sub` and its like: text, rewrite and fallback are the first arguments.
+    /// `sub`, `suball` or `extract`: text, rewrite and fallback are the first arguments.
     pub(super) fn replace(
         &self,
         ctx: &Ctx<'_>,
         args: &[Value],
-        how: ReplacementMode,
+        mode: ReplacementMode,
     ) -> Result<Value, ProgramFailure> {
         let (Some(text), Some(rewrite)) = (args.string(0), args.string(1)) else {
             return Err(ProgramFailure::new("re2: text or rewrite are undefined"));
         };
         let fallback = fallback(args, 2)?;
         let most = groups_named(rewrite).max();
-        let made = match how {
+        let made = match mode {
             _ if most.is_some_and(|most| most > self.groups) => None,
             ReplacementMode::All => self.all(text, rewrite, &ctx.task.workspace)?,
-            ReplacementMode::First | ReplacementMode::Extract => self.first(text, rewrite, how),
+            ReplacementMode::First | ReplacementMode::Extract => self.first(text, rewrite, mode),
         };
         Ok(made.map_or_else(|| Value::String(Some(fallback.clone())), owned))
     }
 
-    /// The first match replaced, if there is one and `rewrite` is right.
-    fn first(&self, text: &[u8], rewrite: &[u8], how: ReplacementMode) -> Option<Vec<u8>> {
+    /// The text with the first match replaced; `None` without a match, or if `rewrite` is invalid.
+    fn first(&self, text: &[u8], rewrite: &[u8], mode: ReplacementMode) -> Option<Vec<u8>> {
         let mut found = self.regex.room();
         self.regex.groups(text, 0, &mut found);
         let span = found.get_group(0)?;
         let mut out = Vec::new();
-        if how == ReplacementMode::First {
+        if mode == ReplacementMode::First {
             out.extend_from_slice(&text[..span.start]);
         }
         if !expand(rewrite, text, &found, &mut out) {
             return None;
         }
-        if how == ReplacementMode::First {
+        if mode == ReplacementMode::First {
             out.extend_from_slice(&text[span.end..]);
         }
         Some(out)
     }
 
-    /// All matches replaced, if there is one. What is wrong in `rewrite` ends each replacement.
+    /// The text with all matches replaced; `None` without a match. An invalid `rewrite` ends each
+    /// replacement.
     fn all(
         &self,
         text: &[u8],
@@ -74,7 +75,7 @@ impl Pattern {
             let Some(span) = found.get_group(0) else { break };
             out.extend_from_slice(&text[at..span.start]);
             if span.is_empty() && last_end == Some(span.start) {
-                // What is empty does not follow a match at once: a character is passed.
+                // An empty match does not directly follow a match: a character is skipped.
                 let end = (at + self.character(&text[at..])).min(text.len());
                 out.extend_from_slice(&text[at..end]);
                 at = end.max(at + 1);
@@ -91,7 +92,7 @@ impl Pattern {
         Ok(Some(out))
     }
 
-    /// The number of bytes in the first character.
+    /// Length of the first character in bytes.
     fn character(&self, text: &[u8]) -> usize {
         let start = &text[..text.len().min(4)];
         let valid = start.utf8_chunks().next().map_or("", |chunk| chunk.valid());
@@ -117,7 +118,8 @@ fn groups_named(rewrite: &[u8]) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Appends the replacement of a match; false where it is not right, with what comes before.
+/// Appends the replacement of a match. Returns false at an invalid part, with the text before it
+/// appended.
 fn expand(rewrite: &[u8], text: &[u8], found: &Captures, out: &mut Vec<u8>) -> bool {
     let mut rest = rewrite.iter();
     while let Some(byte) = rest.next() {

@@ -1,4 +1,5 @@
-//! `re2.set`: patterns that are sought all at once, and what is associated with each.
+//! Set of patterns that are searched together, with a string, backend or subroutine for each. It
+//! must be compiled before the first search.
 
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
@@ -23,14 +24,15 @@ use crate::sub::Sub;
 use crate::types::Type;
 use crate::vmod::{Class, Method, Parameter};
 use crate::vmods::args::{
-    Args, number, optional_parameter, owned, refused, required_parameter, text, this, truth, word,
+    Args, enumeration, number, optional_parameter, owned, refused, required_parameter, text, this,
+    truth,
 };
 
 const N: Parameter = number("n", Type::Int, 0.0);
-const SELECT: Parameter = word("select", &["FIRST", "LAST", "UNIQUE"], "UNIQUE");
+const SELECT: Parameter = enumeration("select", &["FIRST", "LAST", "UNIQUE"], "UNIQUE");
 const SELECTED: &[Parameter] = &[N, SELECT];
-const SUBROUTINES: &str = "Which subroutine may be called where is known before a program runs; \
-                           what a set associates is not.";
+const SUBROUTINES: &str = "The subroutines that a program calls are known before it runs; those \
+                           that a set associates are not.";
 
 pub(super) const CLASS: Class = Class {
     name: "set",
@@ -43,7 +45,7 @@ pub(super) const CLASS: Class = Class {
             matched, `select` takes the first or the last in the order of `add`, and `UNIQUE` \
             fails.",
     params: &[
-        word("anchor", &["none", "start", "both"], "none"),
+        enumeration("anchor", &["none", "start", "both"], "none"),
         UTF8,
         POSIX_SYNTAX,
         LONGEST_MATCH,
@@ -60,8 +62,8 @@ pub(super) const CLASS: Class = Class {
         Ok(Arc::new(PatternSet {
             name: naming.name.into(),
             number: naming.number,
-            reading: PatternOptions::of(args, 1, false),
-            anchor: args.word(0).unwrap_or("none"),
+            pattern_options: PatternOptions::of(args, 1, false),
+            anchor: args.enum_value(0).unwrap_or("none"),
             members: Mutex::default(),
             ready: OnceLock::new(),
         }))
@@ -176,9 +178,9 @@ const METHODS: &[Method] = &[
         "Whether a value of this type is associated with a pattern: the saved pattern, a string, a \
          backend, or a number.",
         Type::Bool,
-        &[word("which", &["REGEX", "STR", "BE", "INT", "SUB"], "REGEX"), N, SELECT],
+        &[enumeration("which", &["REGEX", "STR", "BE", "INT", "SUB"], "REGEX"), N, SELECT],
         |ctx, object, args| {
-            let which = args.word(0).unwrap_or_default();
+            let which = args.enum_value(0).unwrap_or_default();
             associated(ctx, object, args, 1, |member| Some(Value::Bool(member.has(which))))
         },
     ),
@@ -196,9 +198,9 @@ const METHODS: &[Method] = &[
 struct PatternSet {
     name: Box<str>,
     number: u32,
-    reading: PatternOptions,
+    pattern_options: PatternOptions,
     anchor: &'static str,
-    /// Those that have been added, until all are compiled.
+    /// Patterns that were added, until the set is compiled.
     members: Mutex<Vec<SetPattern>>,
     ready: OnceLock<CompiledSet>,
 }
@@ -208,9 +210,9 @@ struct CompiledSet {
     members: Vec<SetPattern>,
 }
 
-/// A pattern, and what is associated with it.
+/// A pattern with its associated values.
 struct SetPattern {
-    /// As our engine reads it, with its anchors.
+    /// The pattern as the engine reads it, with its anchors.
     text: String,
     regex: Option<Pattern>,
     string: Option<Bytes>,
@@ -230,7 +232,7 @@ impl SetPattern {
     }
 }
 
-/// The patterns that have matched, by number from 0; none before the first `match`.
+/// Numbers of the patterns that have matched, from 0; `None` before the first `match`.
 #[derive(Default)]
 struct MatchedPatterns(Option<Vec<usize>>);
 
@@ -249,7 +251,7 @@ impl Object for PatternSet {
             return Err(fault("no patterns were added".to_owned()));
         }
         let texts: Vec<&str> = members.iter().map(|member| &*member.text).collect();
-        let options = self.reading.options().map_err(fault)?;
+        let options = self.pattern_options.options().map_err(fault)?;
         let engine =
             linear::RegexSet::new(&texts, options).map_err(|why| fault(why.to_string()))?;
         self.ready
@@ -272,14 +274,14 @@ impl PatternSet {
             return Err(self.failure("a pattern is added after compile()"));
         }
         let pattern = args.string(0).ok_or_else(|| self.failure("a pattern is undefined"))?;
-        let mut reading = self.reading;
-        reading.syntax.never_capture = args.truth(4).unwrap_or(false);
+        let mut pattern_options = self.pattern_options;
+        pattern_options.syntax.never_capture = args.truth(4).unwrap_or(false);
         let fault = |why: String| {
             self.failure(&format!("cannot compile '{}': {why}", pattern.escape_ascii()))
         };
-        let text = pattern::rewrite(pattern, reading.syntax).map_err(fault)?.text;
-        // Each by itself, so that what is wrong is said of the right one.
-        let alone = Pattern::new(pattern, reading).map_err(fault)?;
+        let text = pattern::rewrite(pattern, pattern_options.syntax).map_err(fault)?.text;
+        // Compiled alone first, so that an error names the right pattern.
+        let alone = Pattern::new(pattern, pattern_options).map_err(fault)?;
         self.members.lock().push(SetPattern {
             text: match self.anchor {
                 "start" => format!("\\A(?:{text})"),
@@ -297,13 +299,13 @@ impl PatternSet {
         Ok(Value::Void)
     }
 
-    /// Those that have matched last.
+    /// The patterns of the last match.
     fn found<'c>(&self, ctx: &'c mut Ctx<'_>) -> Result<&'c [usize], ProgramFailure> {
         let MatchedPatterns(found) = ctx.task.keep(NAME_OF_KEPT, self.number);
         found.as_deref().ok_or_else(|| self.failure("there was no match() before"))
     }
 
-    /// The one of those that have matched.
+    /// The selected one of the patterns that have matched.
     fn selected(&self, ctx: &mut Ctx<'_>, select: Option<&str>) -> Result<usize, ProgramFailure> {
         let chosen = match (self.found(ctx)?, select) {
             ([], _) => return Err(self.failure("no pattern has matched")),
@@ -324,7 +326,7 @@ impl PatternSet {
     ) -> Result<&SetPattern, ProgramFailure> {
         let number = match args.int(at) {
             Some(n @ 1..) => usize::try_from(n - 1).unwrap_or(usize::MAX),
-            _ => self.selected(ctx, args.word(at + 1))?,
+            _ => self.selected(ctx, args.enum_value(at + 1))?,
         };
         let member = self.ready()?.members.get(number);
         member.ok_or_else(|| self.failure("has not so many patterns"))
@@ -348,11 +350,11 @@ fn which(
     object: &Arc<dyn Object>,
     args: &[Value],
 ) -> Result<Value, ProgramFailure> {
-    let number = this::<PatternSet>(object)?.selected(ctx, args.word(0))?;
+    let number = this::<PatternSet>(object)?.selected(ctx, args.enum_value(0))?;
     Ok(Value::Int(number as i64 + 1))
 }
 
-/// The value that `get` finds for the chosen member.
+/// The associated value of the chosen member.
 fn associated(
     ctx: &mut Ctx<'_>,
     object: &Arc<dyn Object>,
@@ -369,11 +371,11 @@ fn replaced(
     ctx: &mut Ctx<'_>,
     object: &Arc<dyn Object>,
     args: &[Value],
-    how: ReplacementMode,
+    mode: ReplacementMode,
 ) -> Result<Value, ProgramFailure> {
     let set = this::<PatternSet>(object)?;
     match &set.member(ctx, args, 3)?.regex {
-        Some(regex) => regex.replace(ctx, args, how),
+        Some(regex) => regex.replace(ctx, args, mode),
         None => Err(set.failure("this pattern was not saved")),
     }
 }
@@ -385,7 +387,7 @@ fn filter(
 ) -> Result<Value, ProgramFailure> {
     let engine = &this::<PatternSet>(object)?.ready()?.engine;
     let stays = args.truth(1).unwrap_or(true);
-    let block = args.place(0).and_then(|place| headers::block_mut(ctx, place));
+    let block = args.message(0).and_then(|message| headers::block_mut(ctx, message));
     let block =
         block.ok_or_else(|| ProgramFailure::new("re2: this message cannot be changed here"))?;
     let mut line = Vec::new();

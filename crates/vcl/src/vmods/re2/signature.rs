@@ -1,4 +1,4 @@
-//! Parts of signatures that functions, `regex` and `set` share.
+//! Signatures that functions, `regex` and `set` share.
 
 use crate::sub::Subs;
 use crate::types::Type;
@@ -6,8 +6,7 @@ use crate::vmod::{Method, MethodCall, Parameter};
 use crate::vmods::args::{number, refused, required_parameter, truth};
 
 const SYNTAX: &str = "Patterns are read in RE2's own syntax.";
-const LONGEST: &str = "Of several alternatives the first that matches counts, as RE2 has it by \
-                       default.";
+const LONGEST: &str = "Of several alternatives the first that matches counts, as is RE2's default.";
 const NEWLINES: &str = "A newline in a pattern matches one.";
 
 pub(super) const UTF8: Parameter = truth("utf8", false);
@@ -25,7 +24,7 @@ pub(super) const ONE_LINE: Parameter = truth("one_line", false);
 
 pub(super) const TEXT: Parameter = required_parameter("text", Type::String);
 pub(super) const REWRITE: Parameter = required_parameter("rewrite", Type::String);
-/// A method that may be called everywhere.
+/// A method that all subroutines may call.
 pub(super) const fn method(
     name: &'static str,
     about: &'static str,

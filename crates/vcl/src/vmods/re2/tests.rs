@@ -1,4 +1,5 @@
-//! Behaviour that no request shows. The rest is compared with libvmod-re2 in `vmod_re2.scenario`.
+//! Tests of behaviour that no request shows. `vmod_re2.scenario` compares the rest with
+//! libvmod-re2.
 
 use super::pattern::Syntax;
 use super::*;
@@ -48,13 +49,13 @@ fn programs_with_what_is_not_supported_are_refused_with_the_reason() {
         ("new r = re2.regex(\"a\", posix_syntax=true);", "RE2's own syntax"),
         ("new r = re2.regex(\"a\", never_nl=true);", "`never_nl` is not supported here"),
         ("new s = re2.set(); s.add(\"a\", sub=of_resp);", "`sub` is not supported here"),
-        ("new s = re2.set(); s.add(\"a\"); s.subroutine();", "calls that nobody has checked"),
+        ("new s = re2.set(); s.add(\"a\"); s.subroutine();", "would lead to unchecked calls"),
         ("new r = re2.regex(\"(\");", "re2.regex r: re2: cannot compile '(': missing closing )"),
         ("new r = re2.regex(\"a\", max_mem=-1);", "max_mem must not be negative"),
         ("new r = re2.regex(\"[a-z]{900}\", max_mem=1000);", "size limit of 1000 bytes"),
     ] {
-        let said = refusal(init);
-        assert!(said.contains(why), "{init}: {said}");
+        let message = refusal(init);
+        assert!(message.contains(why), "{init}: {message}");
     }
     assert_eq!(refusal("new r = re2.regex(\"a\", longest_match=false);"), "");
 }
@@ -68,22 +69,22 @@ fn sets_are_complete_when_vcl_init_ends() {
         ("x.add(\"a\"); x.compile(); x.add(\"b\");", "a pattern is added after compile()"),
         ("x.add(\"a\"); if (x.match(\"a\")) { }", "re2.set x: is not compiled"),
     ] {
-        let said = refusal(&format!("new x = re2.set(); {init}"));
-        assert!(said.contains(why), "{init}: {said}");
+        let message = refusal(&format!("new x = re2.set(); {init}"));
+        assert!(message.contains(why), "{init}: {message}");
     }
     let late =
         "vcl 4.1; import re2; backend b none; sub vcl_init { new x = re2.set(); x.add(\"a\"); }
         sub vcl_recv { x.add(\"b\"); }";
-    let mut bench = SubroutineFixture::of(late).unwrap_or_else(|why| panic!("{why}"));
-    assert!(matches!(bench.run(crate::sub::Sub::Recv), crate::sub::Action::Fail(_)));
+    let mut fixture = SubroutineFixture::of(late).unwrap_or_else(|why| panic!("{why}"));
+    assert!(matches!(fixture.run(crate::sub::Sub::Recv), crate::sub::Action::Fail(_)));
 }
 
 #[test]
 fn a_group_that_is_negative_fails() {
     let program = "vcl 4.1; import re2; backend b none; sub vcl_init { new r = re2.regex(\"a\"); }
         sub vcl_recv { if (r.match(\"a\")) { set req.http.X = r.backref(-1); } }";
-    let mut bench = SubroutineFixture::of(program).unwrap_or_else(|why| panic!("{why}"));
-    let action = bench.run(crate::sub::Sub::Recv);
+    let mut fixture = SubroutineFixture::of(program).unwrap_or_else(|why| panic!("{why}"));
+    let action = fixture.run(crate::sub::Sub::Recv);
     assert!(matches!(&action, crate::sub::Action::Fail(why) if why.contains("no such group")));
 }
 
@@ -91,9 +92,9 @@ fn a_group_that_is_negative_fails() {
 fn what_is_replaced_finds_room_or_fails() {
     let program = "vcl 4.1; import re2; backend b none;
         sub vcl_recv { set req.http.X = re2.suball(\"a?\", req.http.T, \"0123456789\"); }";
-    let mut bench = SubroutineFixture::of(program).unwrap_or_else(|why| panic!("{why}"));
-    bench.req.headers.push_named(b"T", &[b'a'; 1000]);
-    bench.task.workspace = crate::workspace::Workspace::of(5_000);
-    let action = bench.run(crate::sub::Sub::Recv);
+    let mut fixture = SubroutineFixture::of(program).unwrap_or_else(|why| panic!("{why}"));
+    fixture.req.headers.push_named(b"T", &[b'a'; 1000]);
+    fixture.task.workspace = crate::workspace::Workspace::of(5_000);
+    let action = fixture.run(crate::sub::Sub::Recv);
     assert!(matches!(&action, crate::sub::Action::Fail(why) if &**why == "Workspace overflow"));
 }

@@ -1,4 +1,5 @@
-//! Files, the environment, the log, bans, and what a request says about itself.
+//! Control functions of `std`: files, the environment, the log, bans, and settings of the request.
+//! None waits.
 
 use bytes::Bytes;
 
@@ -8,12 +9,12 @@ use crate::state::value::{Value, VclMessage};
 use crate::tag::Tag;
 use crate::vmods::args::{Args, owned};
 
-/// The message of the last `std.ban`; empty if that was good.
+/// Message of the last `std.ban`; empty if it succeeded.
 #[derive(Default)]
 struct BanError(String);
 
 fn file(ctx: &Ctx<'_>, args: &[Value]) -> Option<Bytes> {
-    ctx.world.file(str::from_utf8(args.bytes(0)).ok()?)
+    ctx.environment.file(str::from_utf8(args.bytes(0)).ok()?)
 }
 
 pub(super) fn fileread(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
@@ -26,7 +27,7 @@ pub(super) fn blobread(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Progr
 
 pub(super) fn file_exists(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
     let path = str::from_utf8(args.bytes(0)).ok().filter(|path| !path.is_empty());
-    Ok(Value::Bool(path.is_some_and(|path| ctx.world.exists(path))))
+    Ok(Value::Bool(path.is_some_and(|path| ctx.environment.exists(path))))
 }
 
 pub(super) fn healthy(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
@@ -34,18 +35,18 @@ pub(super) fn healthy(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramF
 }
 
 pub(super) fn log(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
-    ctx.world.log(Tag::Log, args.bytes(0));
+    ctx.environment.log(Tag::Log, args.bytes(0));
     Ok(Value::Void)
 }
 
 pub(super) fn syslog(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
-    ctx.world.syslog(args.int(0).unwrap_or_default(), args.bytes(1));
+    ctx.environment.syslog(args.int(0).unwrap_or_default(), args.bytes(1));
     Ok(Value::Void)
 }
 
 pub(super) fn timestamp(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
     if let Some(label) = args.string(0) {
-        ctx.world.log(Tag::Timestamp, label);
+        ctx.environment.log(Tag::Timestamp, label);
     }
     Ok(Value::Void)
 }
@@ -58,12 +59,12 @@ pub(super) fn syntax(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Program
 pub(super) fn getenv(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
     let name = str::from_utf8(args.bytes(0)).ok().filter(|name| !name.is_empty());
     let Some(name) = name else { return Ok(Value::String(None)) };
-    Ok(Value::String(ctx.world.env(name).or_else(|| args.string(1).cloned())))
+    Ok(Value::String(ctx.environment.env(name).or_else(|| args.string(1).cloned())))
 }
 
 pub(super) fn cache_req_body(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
     let bytes_max = u64::try_from(args.int(0).unwrap_or_default()).unwrap_or_default();
-    Ok(Value::Bool(ctx.world.keep_body(bytes_max)))
+    Ok(Value::Bool(ctx.environment.keep_body(bytes_max)))
 }
 
 pub(super) fn late_100_continue(
@@ -77,16 +78,16 @@ pub(super) fn late_100_continue(
 }
 
 pub(super) fn set_ip_tos(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
-    // The system takes the lowest byte of what it is given.
+    // The system uses the low byte.
     let tos = (args.int(0).unwrap_or_default() & 0xff) as u8;
     if let Some(Err(error)) = ctx.session.control.as_ref().map(|control| control.set_tos(tos)) {
-        ctx.world.log(Tag::Error, format!("std.set_ip_tos({tos}): {error}").as_bytes());
+        ctx.environment.log(Tag::Error, format!("std.set_ip_tos({tos}): {error}").as_bytes());
     }
     Ok(Value::Void)
 }
 
 pub(super) fn rollback(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
-    let (head, original) = match args.place(0) {
+    let (head, original) = match args.message(0) {
         Some(VclMessage::Req) => (ctx.req.as_mut().map(|r| (&mut *r.head, r.original))).unzip(),
         Some(VclMessage::Bereq) => (ctx.bereq.as_mut().map(|r| (&mut *r.head, r.original))).unzip(),
         _ => {
@@ -99,7 +100,7 @@ pub(super) fn rollback(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Progr
         head.clone_from(original);
     }
     ctx.task.forget();
-    if args.place(0) == Some(VclMessage::Bereq)
+    if args.message(0) == Some(VclMessage::Bereq)
         && let Some(beresp) = &mut ctx.beresp
     {
         beresp.state.cut_off = true;
@@ -108,24 +109,23 @@ pub(super) fn rollback(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Progr
 }
 
 pub(super) fn now(ctx: &mut Ctx<'_>, _: &[Value]) -> Result<Value, ProgramFailure> {
-    Ok(Value::Time(ctx.world.clock()))
+    Ok(Value::Time(ctx.environment.clock()))
 }
 
 pub(super) fn timed_call(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
     let Some(Value::Sub(number)) = args.first() else {
         return Err(ProgramFailure::new("std.timed_call(): no subroutine"));
     };
-    let began = ctx.world.clock();
-    // What it has returned, if anything, ends the statement that called this function: its program
-    // was lowered so.
+    let began = ctx.environment.clock();
+    // An action of the called subroutine ends this statement: the compiler has marked it so.
     ctx.instance.program().routine(*number).run(ctx)?;
-    Ok(Value::Duration((ctx.world.clock() - began).max(0.0)))
+    Ok(Value::Duration((ctx.environment.clock() - began).max(0.0)))
 }
 
 pub(super) fn rfc_ttl(ctx: &mut Ctx<'_>, _: &[Value]) -> Result<Value, ProgramFailure> {
-    let (world, now) = (ctx.world, ctx.now);
+    let (environment, now) = (ctx.environment, ctx.now);
     if let Some(beresp) = &mut ctx.beresp {
-        let times = world.lifetime(beresp.state.status, &beresp.head.headers, now);
+        let times = environment.lifetime(beresp.state.status, &beresp.head.headers, now);
         let state = &mut *beresp.state;
         (state.ttl, state.grace, state.keep) = (times.ttl, times.grace, times.keep);
         state.age = times.age;
@@ -137,12 +137,12 @@ pub(super) fn ban(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFai
     let result = match args.string(0).map(|text| str::from_utf8(text)) {
         None => Err("Null argument".to_string()),
         Some(Err(_)) => Err("A ban must be UTF-8".to_string()),
-        Some(Ok(text)) => ctx.world.ban(text),
+        Some(Ok(text)) => ctx.environment.ban(text),
     };
     let is_good = result.is_ok();
     if let Err(reason) = &result {
-        // A program that does not ask for the error tells its client that all is well.
-        ctx.world.log(Tag::Error, format!("std.ban(): {reason}").as_bytes());
+        // Logged, since a program may not ask for the error.
+        ctx.environment.log(Tag::Error, format!("std.ban(): {reason}").as_bytes());
     }
     ctx.task.keep::<BanError>("std", 0).0 = result.err().unwrap_or_default();
     Ok(Value::Bool(is_good))

@@ -1,4 +1,4 @@
-//! Conversions between types, and arithmetic.
+//! Conversion functions of `std`, and arithmetic. A number that does not fit never wraps.
 
 use std::net::SocketAddr;
 
@@ -8,12 +8,12 @@ use crate::state::value::Value;
 use crate::text::{address, number};
 use crate::vmods::args::Args;
 
-/// The greatest INT, which is exact as a REAL: what is beyond fails.
+/// Largest INT, which is exact as a REAL; larger values fail.
 const WHOLE_MAX: f64 = crate::text::INT_MAX as f64;
 
 pub(super) fn random(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
     let (lo, hi) = (args.real(0).unwrap_or_default(), args.real(1).unwrap_or_default());
-    Ok(Value::Real(ctx.world.random() * (hi - lo) + lo))
+    Ok(Value::Real(ctx.environment.random() * (hi - lo) + lo))
 }
 
 pub(super) fn round(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
@@ -24,10 +24,10 @@ pub(super) fn port(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFail
     Ok(Value::Int(args.ip(0).map_or(0, |addr| addr.port().into())))
 }
 
-/// The one argument besides the fallback (number 1) that was given.
+/// The single argument that was given beside the fallback (number 1).
 ///
 /// # Errors
-/// None was, or several.
+/// If none or several were given.
 fn only<'v>(name: &str, args: &'v [Value]) -> Result<&'v Value, ProgramFailure> {
     let mut given = args
         .iter()
@@ -43,7 +43,7 @@ fn only<'v>(name: &str, args: &'v [Value]) -> Result<&'v Value, ProgramFailure> 
     }
 }
 
-/// `value`, or the fallback, or a failure.
+/// `value`, or the fallback, or else a failure.
 fn or_fallback(name: &str, value: Option<Value>, args: &[Value]) -> Result<Value, ProgramFailure> {
     match (value, args.get(1)) {
         (Some(value), _) => Ok(value),
@@ -52,7 +52,7 @@ fn or_fallback(name: &str, value: Option<Value>, args: &[Value]) -> Result<Value
     }
 }
 
-/// A number cut towards zero, if it is one that can be.
+/// A number truncated towards zero; `None` if out of range.
 fn whole(n: f64) -> Option<i64> {
     (n.abs() <= WHOLE_MAX).then_some(n as i64)
 }
@@ -96,7 +96,7 @@ pub(super) fn real(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFail
 pub(super) fn time(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
     let secs = match only("time", args)? {
         Value::String(text) => {
-            let short_days = ctx.world.has_feature("http_date_postel");
+            let short_days = ctx.environment.has_feature("http_date_postel");
             text.as_ref().and_then(|text| number::time(text, short_days))
         }
         other => Some(other.seconds()),
@@ -122,7 +122,7 @@ fn address_of(ctx: &Ctx<'_>, text: &str, port: &str, resolve: bool) -> Option<So
         None if !resolve => None,
         None => {
             let port = named.port.unwrap_or(port);
-            ctx.world.resolve(named.host, port).into_iter().next()
+            ctx.environment.resolve(named.host, port).into_iter().next()
         }
     }
 }

@@ -1,22 +1,21 @@
-//! Shell patterns, as fnmatch(3) of the GNU library reads them in the C locale.
+//! Shell patterns as in fnmatch(3) of the GNU library, in the C locale.
 
-/// Options for reading a pattern.
+/// Options of a match.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Only a `/` matches a `/`.
+    /// True if only `/` matches `/`.
     pub pathname: bool,
-    /// A backslash is an ordinary character.
+    /// True if a backslash is an ordinary character.
     pub noescape: bool,
-    /// Only a `.` matches a leading `.`.
+    /// True if only `.` matches a leading `.`.
     pub period: bool,
 }
 
-/// Returns true if `pattern` matches all of `subject`. Takes at most the product of their lengths:
-/// only the star that was met last is ever tried anew, and with `pathname` one star in each part of
-/// a path.
+/// Returns true if `pattern` matches all of `subject`. Time is at most the product of both lengths:
+/// only the last star is ever retried, and with `pathname` one star in each part of a path.
 pub fn fnmatch(pattern: &[u8], subject: &[u8], options: Options) -> bool {
     let (mut p, mut s) = (0, 0);
-    // Where the last star stands, and up to where it has taken the subject.
+    // Position of the last star, and how much of the subject it has taken.
     let mut star: Option<(usize, usize)> = None;
     loop {
         if pattern.get(p) == Some(&b'*') && !is_leading_period(subject, s, options) {
@@ -32,7 +31,7 @@ pub fn fnmatch(pattern: &[u8], subject: &[u8], options: Options) -> bool {
             }
             Element::Differs => {
                 let Some((at, taken)) = star else { return false };
-                // The star takes one more, if it may.
+                // The star takes one more byte, if permitted.
                 match subject.get(taken) {
                     None => return false,
                     Some(b'/') if options.pathname => return false,
@@ -46,9 +45,9 @@ pub fn fnmatch(pattern: &[u8], subject: &[u8], options: Options) -> bool {
 }
 
 enum Element {
-    /// Both have come to their end.
+    /// Both are at their end.
     End,
-    /// One byte of the subject matches; the pattern goes on there.
+    /// One byte matches; the pattern continues at this offset.
     Next(usize),
     Differs,
 }
@@ -81,8 +80,8 @@ fn is_leading_period(subject: &[u8], s: usize, options: Options) -> bool {
     options.period && is_first && subject.get(s) == Some(&b'.')
 }
 
-/// Reads a bracket expression after its `[`: how long it is with its `]`, and whether it has
-/// `byte`; `None` where it has no end, which makes the `[` an ordinary one.
+/// Reads a bracket expression behind `[`: its length with `]`, and true if it contains `byte`.
+/// `None` if it is not closed, which makes `[` an ordinary character.
 fn bracket(text: &[u8], byte: u8, options: Options) -> Option<(usize, bool)> {
     let is_negated = matches!(text.first(), Some(b'!' | b'^'));
     let first = usize::from(is_negated);
@@ -92,7 +91,7 @@ fn bracket(text: &[u8], byte: u8, options: Options) -> Option<(usize, bool)> {
         if start == b']' && at > first {
             return Some((at + 1, has != is_negated));
         }
-        // No bracket expression goes beyond a part of a path.
+        // A bracket expression never spans two parts of a path.
         if start == b'/' && options.pathname {
             return None;
         }
@@ -114,7 +113,7 @@ fn bracket(text: &[u8], byte: u8, options: Options) -> Option<(usize, bool)> {
     }
 }
 
-/// A byte of a bracket expression, and where it goes on.
+/// A byte of a bracket expression, and the offset behind it.
 fn member(text: &[u8], at: usize, options: Options) -> Option<(u8, usize)> {
     match text.get(at)? {
         b'\\' if !options.noescape => Some((*text.get(at + 1)?, at + 2)),
@@ -122,7 +121,7 @@ fn member(text: &[u8], at: usize, options: Options) -> Option<(u8, usize)> {
     }
 }
 
-/// `[:alpha:]` at the beginning of `text`: how long it is, and whether it has `byte`.
+/// `[:alpha:]` at the beginning of `text`: its length, and true if it contains `byte`.
 fn class(text: &[u8], byte: u8) -> Option<(usize, bool)> {
     let name = text.strip_prefix(b"[:")?;
     let len = name.windows(2).position(|pair| pair == b":]")?;

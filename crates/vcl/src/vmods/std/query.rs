@@ -1,10 +1,9 @@
-//! `std.querysort`.
+//! Query sorting of `std.querysort`. Equal input never gives different keys than in Varnish.
 
-/// `url` with its query's parameters sorted by their bytes and empty ones left out; `None` where
-/// that changes nothing: there are not two of them.
+/// `url` with its query parameters sorted by bytes, and empty ones removed; `None` if there are
+/// fewer than two.
 ///
-/// As in Varnish, a parameter that another begins with is not less than that one: the two stay in
-/// the order they came in.
+/// As in Varnish, a parameter and its own prefix count as equal, and keep their order.
 pub fn sorted(url: &[u8]) -> Option<Vec<u8>> {
     let query_at = memchr::memchr(b'?', url)? + 1;
     let query = &url[query_at..];
@@ -23,8 +22,8 @@ pub fn sorted(url: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Merges halves. The order is not one that is the same over three: what comes out depends on who
-/// is asked with whom, so this goes about it as the C library does.
+/// Merge sort like the C library's: the comparison is not transitive, so the result depends on
+/// which parameters are compared.
 fn sort(params: &mut [&[u8]]) {
     if params.len() < 2 {
         return;

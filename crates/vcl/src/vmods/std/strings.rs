@@ -1,4 +1,4 @@
-//! Functions of strings and headers.
+//! String functions of `std`, and functions on headers.
 
 use bytes::Bytes;
 use message::HeaderBlock;
@@ -21,7 +21,7 @@ pub(super) fn tolower(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramF
 }
 
 pub(super) fn querysort(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
-    // A copy of what is short costs less than to share it.
+    // Copying a short string costs less than sharing it.
     let sorted = |url: &Bytes| query::sorted(url).unwrap_or_else(|| url.to_vec());
     Ok(Value::String(args.string(0).map(|url| sorted(url).into())))
 }
@@ -51,10 +51,10 @@ pub(super) fn strftime(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Program
 
 pub(super) fn collect(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
     let Some(header) = args.header(0) else { return Ok(Value::Void) };
-    if matches!(header.place, VclMessage::Obj | VclMessage::ReqTop) {
+    if matches!(header.message, VclMessage::Obj | VclMessage::ReqTop) {
         return Err(ProgramFailure::new("std.collect(): header argument is immutable"));
     }
-    let joined = headers::block(ctx, header.place).and_then(|block| {
+    let joined = headers::block(ctx, header.message).and_then(|block| {
         let sep = args.bytes(1);
         let values: Vec<&[u8]> = values(block, header).collect();
         (values.len() > 1).then(|| values.join(sep))

@@ -1,4 +1,4 @@
-//! Functions against what varnishd 7.1.1 answered, expression by expression.
+//! Tests of the functions against varnishd 7.1.1, expression by expression.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::sub::Sub;
 use crate::tag::Tag;
 use crate::testing::SubroutineFixture;
 
-/// The value of `expression` in `vcl_synth`; `None` where that fails.
+/// Value of `expression` in `vcl_synth`; `None` if it fails.
 fn eval(expression: &str) -> Option<String> {
     eval_with(expression, |_| {})
 }
@@ -21,12 +21,12 @@ fn eval_with(expression: &str, prepare: impl FnOnce(&mut SubroutineFixture)) -> 
         "vcl 4.1; import std; backend default none; \
          sub vcl_synth {{ set resp.http.r = {expression}; return (deliver); }}"
     );
-    // What the checker can know is told when the program is compiled.
-    let mut bench = SubroutineFixture::of(&text).ok()?;
-    prepare(&mut bench);
-    match bench.run(Sub::Synth) {
+    // Some failures are found when the program is compiled.
+    let mut fixture = SubroutineFixture::of(&text).ok()?;
+    prepare(&mut fixture);
+    match fixture.run(Sub::Synth) {
         crate::sub::Action::Deliver => {
-            let value = bench.resp.headers.value_named(b"r").unwrap_or_default();
+            let value = fixture.resp.headers.value_named(b"r").unwrap_or_default();
             Some(String::from_utf8_lossy(value).into_owned())
         }
         _ => None,
@@ -39,17 +39,17 @@ fn run(statements: &str) -> SubroutineFixture {
         "vcl 4.1; import std; backend default none; \
          sub vcl_recv {{ {statements} return (synth(200)); }}"
     );
-    let mut bench = SubroutineFixture::of(&text).unwrap_or_else(|e| panic!("{e}"));
-    bench.run(Sub::Recv);
-    bench
+    let mut fixture = SubroutineFixture::of(&text).unwrap_or_else(|e| panic!("{e}"));
+    fixture.run(Sub::Recv);
+    fixture
 }
 
-fn header(bench: &SubroutineFixture, name: &str) -> Option<String> {
-    let value = bench.req.headers.value_named(name.as_bytes())?;
+fn header(fixture: &SubroutineFixture, name: &str) -> Option<String> {
+    let value = fixture.req.headers.value_named(name.as_bytes())?;
     Some(String::from_utf8_lossy(value).into_owned())
 }
 
-/// Expressions, and what varnishd 7.1.1 made of them: `=` and the string, or `!` for a failure.
+/// Expressions with varnishd 7.1.1's results: `=` and the string, or `!` for a failure.
 const VARNISH: &str = include_str!("varnish.txt");
 
 #[test]
@@ -58,7 +58,7 @@ fn expressions_come_to_what_varnish_makes_of_them() {
     for line in VARNISH.lines() {
         let (expression, expected) = line.split_once('\t').expect("two columns");
         let expected = expected.strip_prefix('=');
-        // Header values are read without the blanks before them.
+        // Leading blanks of a header's value are skipped.
         let got = eval(expression);
         if got.as_deref() != expected.map(str::trim_ascii_start) {
             differing.push(format!("{expression}\n  Varnish {expected:?}\n  ours    {got:?}"));
@@ -69,9 +69,9 @@ fn expressions_come_to_what_varnish_makes_of_them() {
 
 #[test]
 fn the_environment_and_files_are_read() {
-    let prepare = |bench: &mut SubroutineFixture| {
-        bench.world.env.insert("HOME".into(), Bytes::from_static(b"/root"));
-        bench.world.files.insert("/f".into(), Bytes::from_static(b"text"));
+    let prepare = |fixture: &mut SubroutineFixture| {
+        fixture.environment.env.insert("HOME".into(), Bytes::from_static(b"/root"));
+        fixture.environment.files.insert("/f".into(), Bytes::from_static(b"text"));
     };
     for (expression, expected) in [
         ("std.getenv(\"HOME\")", "/root"),
@@ -87,9 +87,9 @@ fn the_environment_and_files_are_read() {
 
 #[test]
 fn a_host_name_is_looked_up_unless_that_is_forbidden() {
-    let prepare = |bench: &mut SubroutineFixture| {
+    let prepare = |fixture: &mut SubroutineFixture| {
         let addr = ([192, 0, 2, 9], 80).into();
-        bench.world.hosts = HashMap::from([("host".to_string(), vec![addr])]);
+        fixture.environment.hosts = HashMap::from([("host".to_string(), vec![addr])]);
     };
     let ip = |expression| eval_with(expression, prepare);
     assert_eq!(ip("std.ip(\"host\", \"9.9.9.9\")").as_deref(), Some("192.0.2.9"));
@@ -99,41 +99,43 @@ fn a_host_name_is_looked_up_unless_that_is_forbidden() {
 
 #[test]
 fn random_lies_between_its_bounds() {
-    let of = |random| eval_with("std.random(2.0, 4.0)", |bench| bench.world.random = random);
+    let of =
+        |random| eval_with("std.random(2.0, 4.0)", |fixture| fixture.environment.random = random);
     assert_eq!(of(0.0).as_deref(), Some("2.000"));
     assert_eq!(of(0.75).as_deref(), Some("3.500"));
 }
 
 #[test]
 fn logs_go_where_they_are_sent() {
-    let bench = run("std.log(\"a\" + req.http.nope); std.syslog(9, \"b\"); std.timestamp(\"c\");");
-    let log = bench.world.log.borrow();
+    let fixture =
+        run("std.log(\"a\" + req.http.nope); std.syslog(9, \"b\"); std.timestamp(\"c\");");
+    let log = fixture.environment.log.borrow();
     assert!(log.contains(&(Tag::Log, b"a".to_vec())));
     assert!(log.contains(&(Tag::Timestamp, b"c".to_vec())));
-    assert_eq!(*bench.world.syslog.borrow(), [(9, b"b".to_vec())]);
+    assert_eq!(*fixture.environment.syslog.borrow(), [(9, b"b".to_vec())]);
 }
 
 #[test]
 fn a_ban_says_what_is_wrong_with_it_until_the_next_one() {
-    let bench = run("set req.http.a = std.ban(\"foo\"); set req.http.b = std.ban_error(); \
+    let fixture = run("set req.http.a = std.ban(\"foo\"); set req.http.b = std.ban_error(); \
                      set req.http.c = std.ban(\"req.url ~ x\"); set req.http.d = std.ban_error();");
-    assert_eq!(header(&bench, "a").as_deref(), Some("false"));
-    assert_eq!(header(&bench, "b").as_deref(), Some("Expected conditional"));
-    assert_eq!(header(&bench, "c").as_deref(), Some("true"));
-    assert_eq!(header(&bench, "d").as_deref(), Some(""));
-    assert_eq!(*bench.world.bans.borrow(), ["req.url ~ x"]);
-    let bench = run("std.ban(req.http.nope); set req.http.b = std.ban_error();");
-    assert_eq!(header(&bench, "b").as_deref(), Some("Null argument"));
+    assert_eq!(header(&fixture, "a").as_deref(), Some("false"));
+    assert_eq!(header(&fixture, "b").as_deref(), Some("Expected conditional"));
+    assert_eq!(header(&fixture, "c").as_deref(), Some("true"));
+    assert_eq!(header(&fixture, "d").as_deref(), Some(""));
+    assert_eq!(*fixture.environment.bans.borrow(), ["req.url ~ x"]);
+    let fixture = run("std.ban(req.http.nope); set req.http.b = std.ban_error();");
+    assert_eq!(header(&fixture, "b").as_deref(), Some("Null argument"));
 }
 
 #[test]
 fn a_rollback_brings_back_the_request_as_it_came() {
-    let bench = run("set req.url = \"/x\"; set req.method = \"POST\"; unset req.http.x-req; \
+    let fixture = run("set req.url = \"/x\"; set req.method = \"POST\"; unset req.http.x-req; \
                      set req.http.y = \"1\"; std.rollback(req);");
-    assert_eq!(bench.req.target, b"/path?q=1");
-    assert_eq!(bench.req.method.token(), b"GET");
-    assert_eq!(header(&bench, "X-Req").as_deref(), Some("asked"));
-    assert_eq!(header(&bench, "y"), None);
+    assert_eq!(fixture.req.target, b"/path?q=1");
+    assert_eq!(fixture.req.method.token(), b"GET");
+    assert_eq!(header(&fixture, "X-Req").as_deref(), Some("asked"));
+    assert_eq!(header(&fixture, "y"), None);
 }
 
 #[test]
@@ -143,12 +145,12 @@ fn collecting_makes_one_header_of_many() {
             "vcl 4.1; import std; backend default none; sub vcl_recv {{ {statement} \
              return (synth(200)); }}"
         );
-        let mut bench = SubroutineFixture::of(&text).expect("it is right");
+        let mut fixture = SubroutineFixture::of(&text).expect("it is right");
         for value in [&b"1"[..], b"", b"3"] {
-            bench.req.headers.push(HeaderId::Accept, value);
+            fixture.req.headers.push(HeaderId::Accept, value);
         }
-        bench.run(Sub::Recv);
-        let values = bench.req.headers.values(HeaderId::Accept);
+        fixture.run(Sub::Recv);
+        let values = fixture.req.headers.values(HeaderId::Accept);
         values.map(|v| String::from_utf8_lossy(v).into_owned()).collect::<Vec<_>>()
     };
     assert_eq!(collect("std.collect(req.http.accept);"), ["1, , 3"]);
@@ -158,22 +160,22 @@ fn collecting_makes_one_header_of_many() {
 
 #[test]
 fn what_is_stored_cannot_be_collected() {
-    let mut bench = SubroutineFixture::of(
+    let mut fixture = SubroutineFixture::of(
         "vcl 4.1; import std; backend default none; \
          sub vcl_hit { std.collect(obj.http.x-obj); return (deliver); }",
     )
     .expect("it is right");
-    assert!(matches!(bench.run(Sub::Hit), crate::sub::Action::Fail(_)));
+    assert!(matches!(fixture.run(Sub::Hit), crate::sub::Action::Fail(_)));
 }
 
 #[test]
 fn what_is_asked_of_the_connection_reaches_it() {
-    let mut bench = run("std.late_100_continue(true); std.set_ip_tos(264); \
+    let mut fixture = run("std.late_100_continue(true); std.set_ip_tos(264); \
                          set req.http.a = std.cache_req_body(1KB);");
-    assert!(bench.req_state.late_continue);
-    assert_eq!(bench.wire.tos.get(), 8);
-    assert_eq!(header(&bench, "a").as_deref(), Some("true"));
-    bench.req_state.late_continue = false;
+    assert!(fixture.req_state.late_continue);
+    assert_eq!(fixture.connection.tos.get(), 8);
+    assert_eq!(header(&fixture, "a").as_deref(), Some("true"));
+    fixture.req_state.late_continue = false;
 }
 
 #[test]
@@ -214,7 +216,7 @@ proptest! {
     }
 }
 
-/// Tries everything.
+/// Match by brute force.
 fn plain(pattern: &[u8], subject: &[u8], before: Option<u8>, options: Options) -> bool {
     let leads = before.is_none() || options.pathname && before == Some(b'/');
     let shuts =
