@@ -70,7 +70,7 @@ pub(crate) struct BucketState {
 /// Figures since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SecretCounts {
-    /// Entries of others that were taken.
+    /// Entries of other nodes that were applied.
     pub taken: u64,
     /// Entries that were not, as they cannot be used.
     pub refused: u64,

@@ -86,7 +86,7 @@ pub struct Counts {
     pub not_reached: u64,
     /// Times that the link was begun anew.
     pub sessions: u64,
-    /// Cards and words that say nothing, and were passed over.
+    /// Invalid cards and acknowledgements, which were ignored.
     pub strange: u64,
 }
 
@@ -125,9 +125,9 @@ pub struct Status {
     pub problem: Option<String>,
     /// Up to which sequence the stream was applied here.
     pub sequence: u64,
-    /// The stream's last sequence, when it was asked.
+    /// The stream's last known sequence.
     pub last: u64,
-    /// Entries that wait to be told.
+    /// Entries that wait to be published.
     pub queued: u64,
     /// Figures.
     pub counts: Counts,

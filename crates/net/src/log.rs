@@ -284,7 +284,7 @@ impl Writer {
                 self.sink = new;
                 self.outage.torn = false;
             }
-            Err(error) => base::tell!(Error, "larder: access log: not opened anew: {error}"),
+            Err(error) => base::tell!(Error, "larder: access log: not reopened: {error}"),
         }
     }
 }
