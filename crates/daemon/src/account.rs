@@ -35,7 +35,7 @@ pub(crate) const ENTER: u32 = 0o1;
 /// The user that is to run the daemon, as the command line names it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum RunAs {
-    /// The user that the configuration names, or [`USUAL`].
+    /// The user that the configuration names, or the default one.
     #[default]
     Configured,
     /// This user.

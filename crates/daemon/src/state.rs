@@ -110,7 +110,7 @@ struct ActiveState {
 pub(crate) struct MemorySizes {
     /// The bytes that the process may take.
     pub(crate) size: u64,
-    /// The part of it that may be reserved for stored and held bytes.
+    /// The part of `size` that may be reserved for stored and held bytes.
     pub(crate) budget: u64,
     /// The part of that which may be held for clients.
     pub(crate) share: u64,

@@ -121,8 +121,7 @@ fn listen(r: &mut Reader, item: &SettingValue<'_>) -> Option<ListenSpec> {
             public.ip()
         );
         r.error(item.span.clone(), message).help = Some(format!(
-            "without TLS its tokens are readable on the network: write \"127.0.0.1:{}\" and use \
-             `ssh -L`",
+            "without TLS its tokens could be read: write \"127.0.0.1:{}\" and use `ssh -L`",
             public.port()
         ));
     }

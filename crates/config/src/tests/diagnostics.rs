@@ -677,7 +677,7 @@ origin = "http://127.0.0.1:8080"
     2 | listen = ":6080"
       |          ^^^^^^^
       |
-      = help: without TLS its tokens are readable on the network: write "127.0.0.1:6080" and use `ssh -L`
+      = help: without TLS its tokens could be read: write "127.0.0.1:6080" and use `ssh -L`
 
     error: `socket_mode`: everyone on this machine could do everything
      --> larder.toml:3:15

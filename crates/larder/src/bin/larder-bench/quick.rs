@@ -308,7 +308,8 @@ impl PageMeasurement {
         } else {
             next.push(format!(
                 "from the cache this page comes {ratio:.0} times as fast: what counts is how many \
-                 visitors get it from there; `larder bench --log access.log {}` sends requests as yours do",
+                 visitors get it from there; `larder bench --log access.log {}` sends requests \
+                 as yours do",
                 self.url
             ));
         }
