@@ -1,4 +1,4 @@
-//! Requests to the daemon, their callers, and the daemon's answers.
+//! The API: requests to the daemon, their callers, and the daemon's responses.
 
 use std::fmt;
 use std::future::Future;
@@ -13,18 +13,17 @@ use crate::body::Body;
 use crate::role::Role;
 use crate::routes::Operation;
 
-/// Where a caller is.
+/// The peer of an admin connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AdminPeer {
-    /// At the other end of the unix socket: the user it runs as, and its process where that is
-    /// known.
+    /// A process on the unix socket: its user, and its process id if known.
     Local {
         /// User id.
         uid: u32,
         /// Process id.
         pid: Option<i32>,
     },
-    /// At this address.
+    /// A peer at this address.
     Address(IpAddr),
 }
 
@@ -41,22 +40,22 @@ impl fmt::Display for AdminPeer {
 /// The sender of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caller {
-    /// The caller's role; `None` where no token was asked for.
+    /// The caller's role; `None` if the route needs no token.
     pub role: Option<Role>,
-    /// Where it is.
+    /// The peer of the connection.
     pub peer: AdminPeer,
 }
 
-/// A request that its route lets through.
+/// A request that was routed and authorised.
 #[derive(Clone, Debug)]
 pub struct AdminRequest {
     /// The sender of the request.
     pub caller: Caller,
     /// The path.
     pub path: String,
-    /// Its parameters: those of the route alone, each once, in the order of the request.
+    /// The query parameters: those of the route only, each once, in the order of the request.
     pub query: Vec<(String, String)>,
-    /// Its body; `Null` when there was none.
+    /// The body; `Null` without one.
     pub body: Value,
 }
 
@@ -67,42 +66,42 @@ impl AdminRequest {
     }
 }
 
-/// An answer.
+/// A response.
 #[derive(Debug)]
 pub struct AdminResponse {
-    /// Its status.
+    /// The status.
     pub status: StatusCode,
-    /// Its media type.
+    /// The media type.
     pub content_type: &'static str,
-    /// Its body.
+    /// The body.
     pub body: Body,
 }
 
 impl AdminResponse {
-    /// 200 with JSON.
+    /// A response with status 200 and JSON.
     pub fn json(value: &Value) -> Self {
         Self::json_of(StatusCode::OK, value)
     }
 
-    /// JSON with another status.
+    /// A response with JSON and another status.
     pub fn json_of(status: StatusCode, value: &Value) -> Self {
         let body = Body::Full(Bytes::from(format!("{value}\n")));
         Self { status, content_type: "application/json", body }
     }
 
-    /// Plain text.
+    /// A response with plain text.
     pub fn text(status: StatusCode, text: impl Into<String>) -> Self {
         let body = Body::Full(Bytes::from(text.into()));
         Self { status, content_type: "text/plain; charset=utf-8", body }
     }
 
-    /// A refusal: `{"error": ...}`, which says what to do instead.
+    /// A refusal: `{"error": ...}`, which names the remedy.
     pub fn refusal(status: StatusCode, why: &str) -> Self {
         Self::json_of(status, &serde_json::json!({ "error": why }))
     }
 }
 
-/// Operations that the daemon performs for its listener.
+/// Operations that the daemon performs for the admin listener.
 pub trait Api: Send + Sync + 'static {
     /// The limits in force.
     fn limits(&self) -> Limits;
@@ -113,7 +112,7 @@ pub trait Api: Send + Sync + 'static {
     /// Counts that a limit was reached; called by one thread at a time.
     fn count_limit(&self, limit: Limit);
 
-    /// Does what is asked.
+    /// Performs the requested operation.
     fn answer(
         &self,
         operation: Operation,

@@ -1,7 +1,7 @@
-//! The log of changes: who asked for what, and what came of it.
+//! The audit log: which caller asked for which change, and the outcome.
 //!
-//! Every change is a line on standard error. In a file it is a JSON object that has the hash of the
-//! line before it, so that none can be changed or taken out unnoticed but the last ones.
+//! Every change is a line on standard error. In the file it is a JSON object with the hash of the
+//! line before it, so that only the last lines can be changed or removed unnoticed.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
@@ -13,40 +13,40 @@ use message::date::HttpDate;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-/// The value that a first line has in place of a hash.
+/// The hash field of a first line.
 const FIRST: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
-/// The text before a line's hash, and the text after the hash.
+/// The text before a line's hash, and behind it.
 const HASH: &str = ",\"hash\":\"";
 const END: &str = "\"}";
 
-/// The end of the file that the last line is looked for in; lines are shorter.
+/// The tail of the file that is searched for the last line; lines are shorter.
 const TAIL_BYTES: u64 = 64 << 10;
 
-/// A change, done or refused.
+/// A change, made or refused.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
-    /// By whom: its role and where it is.
+    /// The caller: role and peer.
     pub(crate) who: String,
     /// Method and path.
     pub(crate) what: String,
     /// The request's body.
     pub(crate) asked: Value,
-    /// The answer's status.
+    /// The response's status.
     pub(crate) status: u16,
-    /// The answer's body, shortened.
+    /// The response's body, shortened.
     pub(crate) answer: Value,
 }
 
-/// Where changes are written: to standard error, and to a file if there is one.
+/// The destination of changes: standard error, and a file if configured.
 #[derive(Clone, Debug, Default)]
 pub struct Audit {
     file: Option<PathBuf>,
 }
 
 impl Audit {
-    /// Writes to the end of `file`, too. It is opened for every line, so it may be moved away, and
-    /// several daemons may write to it.
+    /// Appends to `file`, too. It is opened for every line, so that it may be renamed, and several
+    /// daemons may write to it.
     ///
     /// # Errors
     /// A file that cannot be opened.
@@ -57,26 +57,25 @@ impl Audit {
         Ok(Self { file: file.map(Path::to_owned) })
     }
 
-    /// Writes a change down.
+    /// Logs a change.
     pub(crate) async fn note(&self, change: Change) {
         base::tell!(Notice, "larder: admin: {}", line(&change));
         let Some(path) = self.file.clone() else { return };
-        // Disks take their time.
+        // Disks are slow.
         let written = rt::blocking(move || {
-            append(&path, &change)
-                .map_err(|error| format!("log of changes {}: {error}", path.display()))
+            append(&path, &change).map_err(|error| format!("audit log {}: {error}", path.display()))
         });
         match written.await {
             Ok(Ok(())) => {}
             Ok(Err(problem)) => base::tell!(Error, "larder: {problem}"),
-            Err(error) => base::tell!(Error, "larder: log of changes: {error}"),
+            Err(error) => base::tell!(Error, "larder: audit log: {error}"),
         }
     }
 
-    /// Looks whether the lines of a log follow from each other: how many there are.
+    /// Checks that the lines of a log follow from each other, and returns their number.
     ///
     /// # Errors
-    /// The first line that does not, or a file that cannot be read.
+    /// The first line that does not follow, or a file that cannot be read.
     pub fn verify(lines: impl BufRead) -> Result<usize, String> {
         let mut last = FIRST.to_owned();
         let mut count = 0;
@@ -100,7 +99,7 @@ impl Audit {
     }
 }
 
-/// A change in one line of plain ASCII: what others sent is in it.
+/// A change as one line of plain ASCII: it contains text from clients.
 fn line(change: &Change) -> String {
     let Change { who, what, asked, status, answer } = change;
     let shown = |value: &Value| if value.is_null() { String::new() } else { format!(" {value}") };
@@ -119,7 +118,7 @@ fn open(path: &Path) -> io::Result<File> {
 fn append(path: &Path, change: &Change) -> io::Result<()> {
     let Change { who, what, asked, status, answer } = change;
     let mut file = open(path)?;
-    // Until it is closed.
+    // The lock is held until the file is closed.
     file.lock()?;
     let now = rt::now();
     let (before, is_torn) = last_hash(&mut file)?;
@@ -138,14 +137,14 @@ fn append(path: &Path, change: &Change) -> io::Result<()> {
     }
     let text = Value::Object(entry).to_string();
     let hash = hash_of(&text);
-    // A line that was cut off by a crash stays, and shows.
+    // A line torn by a crash stays, and shows.
     let start = if is_torn { "\n" } else { "" };
     let open = text.strip_suffix('}').unwrap_or(&text);
     file.write_all(format!("{start}{open}{HASH}{hash}{END}\n").as_bytes())?;
     file.sync_data()
 }
 
-/// The hash of the last line, and whether that line has no end.
+/// The hash of the last line, and true if that line is torn.
 fn last_hash(file: &mut File) -> io::Result<(String, bool)> {
     let length = file.metadata()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
@@ -163,7 +162,7 @@ fn split(line: &str) -> Option<(String, &str)> {
     Some((format!("{open}}}"), rest.strip_suffix(END)?))
 }
 
-/// The hash of a line: of its bytes, since not every number is written again as it was read.
+/// The hash of a line's bytes, since not every number is written as it was read.
 fn hash_of(text: &str) -> String {
     HEXLOWER.encode(&Sha256::digest(text.as_bytes()))
 }
@@ -176,7 +175,7 @@ mod tests {
         Change {
             who: "uid 0".to_owned(),
             what: "POST /reload".to_owned(),
-            // A number that is not read as it was written.
+            // A number whose text changes when it is read and written.
             asked: json!({ "hash": 1.7976931348623157e308, "x": 5e-324, "y": 0.1 + 0.2 }),
             status,
             answer: Value::Null,
@@ -193,7 +192,7 @@ mod tests {
         let path = std::env::temp_dir().join(name);
         _ = std::fs::remove_file(&path);
         for status in [200, 201, 203] {
-            // Each time a new process, as it were.
+            // As if by a new process each time.
             Audit::new(Some(&path)).expect("a file").note(change(status)).await;
         }
         let text = std::fs::read_to_string(&path).expect("written");

@@ -1,4 +1,4 @@
-//! Bodies of answers: bytes that are there, bytes of the binary, or pieces that come as they come.
+//! Bodies of responses: owned bytes, bytes of the binary, or a stream of pieces.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -10,19 +10,19 @@ use http_body_util::Full;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tokio::sync::mpsc;
 
-/// The body of an [`Answer`](crate::Answer).
+/// The body of a [response](crate::AdminResponse).
 pub enum Body {
-    /// Made for this answer.
+    /// Made for this response.
     Full(Bytes),
     /// Part of the binary.
     Static(&'static [u8]),
-    /// Pieces in the order in which they are sent; the body ends with the last sender. Once the
-    /// client is gone nothing can be sent any more.
+    /// Pieces in the order of sending; the body ends with the last sender. After the client has
+    /// gone, sending fails.
     Stream(mpsc::Receiver<Bytes>),
 }
 
 impl Body {
-    /// Its bytes, when they are there already.
+    /// The bytes, unless the body is a stream.
     pub fn bytes(&self) -> Option<&[u8]> {
         match self {
             Self::Full(bytes) => Some(bytes),
@@ -49,7 +49,7 @@ impl fmt::Debug for Body {
     }
 }
 
-/// A body on its way.
+/// A body as hyper sends it.
 pub(crate) enum OutgoingBody {
     Full(Full<Bytes>),
     Stream(mpsc::Receiver<Bytes>),

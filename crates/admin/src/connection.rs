@@ -1,4 +1,4 @@
-//! One connection: its requests, one after the other, and the limits on them.
+//! A connection: its requests, one after the other, and their limits.
 
 use std::future::Future;
 use std::pin::pin;
@@ -20,13 +20,13 @@ use crate::http1::ListenerState;
 use crate::routes::RouteSet;
 use crate::write_timeout::WriteTimeoutStream;
 
-/// Least that a head may have: less the library does not take.
+/// The smallest limit of a head: the library accepts no lower one.
 const HEAD_BYTES_MIN: u64 = 8 << 10;
 
 /// Fields of a request's head.
 const FIELDS_MAX: usize = 100;
 
-/// Answers a connection's requests until it ends. Once `last` is over, the answer under way is the
+/// Serves a connection's requests until it ends. Once `last` is over, the current response is the
 /// last.
 pub(crate) async fn converse<A: Api>(
     desk: Arc<ListenerState<A>>,
@@ -38,7 +38,7 @@ pub(crate) async fn converse<A: Api>(
     let limits = desk.api.limits();
     let patience = Duration::from_millis(limits.admin_timeout);
     let head_bytes = limits.admin_head_bytes.max(HEAD_BYTES_MIN);
-    // Whether something has come since the last answer.
+    // True once something has arrived since the last response.
     let heard = Arc::new(AtomicBool::new(false));
     let service = service_fn(|mut request: Request<Incoming>| {
         let (desk, heard) = (Arc::clone(&desk), Arc::clone(&heard));
@@ -52,9 +52,9 @@ pub(crate) async fn converse<A: Api>(
     let stream = WriteTimeoutStream::new(stream, patience, Arc::clone(&heard));
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
-        // Who has sent all and no longer listens has asked all the same.
+        // A client that has sent its request and closed its end gets a response.
         .half_close(true)
-        // Whoever can connect may ask there: for the next question it queues again.
+        // Every client may connect to a health port: for the next request it connects again.
         .keep_alive(desk.part != RouteSet::Health)
         .header_read_timeout(patience)
         .max_buf_size(usize::try_from(head_bytes).unwrap_or(usize::MAX))
@@ -62,7 +62,7 @@ pub(crate) async fn converse<A: Api>(
         .serve_connection(TokioIo::new(stream), service);
     let mut served = pin!(served);
     let served = tokio::select! {
-        // What has come meanwhile is not answered.
+        // Requests that arrived meanwhile get no response.
         biased;
         () = last => {
             served.as_mut().graceful_shutdown();
@@ -70,8 +70,8 @@ pub(crate) async fn converse<A: Api>(
         }
         served = served.as_mut() => served,
     };
-    // A connection that is merely kept reaches no limit by its end. Other failures are the
-    // client's: it has been answered, or is gone.
+    // The end of an idle connection is no timeout. Other failures are the client's: it has its
+    // response, or is gone.
     if let Err(error) = served {
         if error.is_timeout() && heard.load(Ordering::Relaxed) {
             desk.api.count_limit(Limit::AdminTimeout);

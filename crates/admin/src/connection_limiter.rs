@@ -1,7 +1,7 @@
-//! Places for connections, so that those who prove nothing cannot lock out those who can.
+//! The connection limiter: keeps unauthenticated clients from locking out others.
 //!
-//! Connections that have proved nothing yet have places of their own. When none of these places is
-//! left, the oldest such connection gives way to the next.
+//! Unauthenticated connections have a limit of their own. At the limit, a new one evicts the
+//! oldest.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,20 +10,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-/// The places of one listener.
+/// The connections of one listener.
 #[derive(Debug, Default)]
 pub struct ConnectionLimiter(Mutex<Inside>);
 
 #[derive(Debug, Default)]
 struct Inside {
-    /// Those that are not known, the oldest first. To drop the sender lets one stay.
+    /// Unauthenticated connections, the oldest first. Dropping the sender lets a connection stay.
     strangers: VecDeque<(u64, oneshot::Sender<()>)>,
     known: u64,
-    /// The number of the next one.
+    /// The number of the next connection.
     next: u64,
 }
 
-/// A connection's place, until it is dropped.
+/// The permit of a connection, until it is dropped.
 #[derive(Debug)]
 pub struct ConnectionPermit {
     lobby: Arc<ConnectionLimiter>,
@@ -31,28 +31,28 @@ pub struct ConnectionPermit {
     is_known: AtomicBool,
 }
 
-/// Tells a connection that it must leave.
+/// Notifies a connection of its eviction.
 #[derive(Debug)]
 pub struct EvictionNotice(oneshot::Receiver<()>);
 
 impl EvictionNotice {
-    /// Waits until it must.
+    /// Waits for the eviction.
     pub async fn evicted(self) {
         if self.0.await.is_err() {
-            // It may stay.
+            // The connection may stay.
             std::future::pending::<()>().await;
         }
     }
 }
 
 impl ConnectionLimiter {
-    /// Without connections.
+    /// A limiter without connections.
     pub fn new() -> Arc<Self> {
         Arc::default()
     }
 
-    /// A place for somebody who is not known yet. There are `most`; whether another one had to
-    /// leave for it is told, too.
+    /// Admits an unauthenticated connection; at most `most` stay. The third value is true if
+    /// another one was evicted for it.
     pub fn enter(self: &Arc<Self>, most: u64) -> (ConnectionPermit, EvictionNotice, bool) {
         let (sender, receiver) = oneshot::channel();
         let mut inside = self.0.lock();
@@ -63,7 +63,7 @@ impl ConnectionLimiter {
         inside.strangers.push_back((number, sender));
         drop(inside);
         if let Some((_, oldest)) = oldest {
-            // One that ends by itself has nobody who listens.
+            // A connection that has just ended does not listen.
             _ = oldest.send(());
         }
         let place =
@@ -73,8 +73,8 @@ impl ConnectionLimiter {
 }
 
 impl ConnectionPermit {
-    /// Whoever has it is known from now on. False when `most` are known already, or when somebody
-    /// else has its place by now.
+    /// Marks the connection as authenticated. False if `most` are authenticated already, or if the
+    /// connection was evicted.
     pub fn mark_authenticated(&self, most: u64) -> bool {
         if self.is_known.load(Ordering::Relaxed) {
             return true;

@@ -1,39 +1,39 @@
-//! Checks that keep pages of other web sites out. They test the name that a request is for, the
-//! site that the request comes from, and the type of its body.
+//! Cross-site checks: keep pages of other web sites out, by a request's Host, Origin,
+//! Sec-Fetch-Site and Content-Type.
 
 use http::header::{self, HeaderMap, HeaderName};
 use http::request::Parts;
 
-/// Names under which every listener may be asked: no foreign DNS leads a browser here by them.
+/// Hosts that every listener accepts: no foreign DNS record leads a browser here by them.
 const LOCAL_NAMES: [&str; 3] = ["127.0.0.1", "[::1]", "localhost"];
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Names under which the listener may be asked; `None` for every name, and for none at all.
+/// Hosts that a listener accepts; `None` for every host, and requests without one.
 #[derive(Debug)]
 pub(crate) struct HostAllowlist(Option<Vec<String>>);
 
 impl HostAllowlist {
-    /// The usual ones and `more`, without ports.
+    /// The local names and `more`, without ports.
     pub(crate) fn new(more: impl IntoIterator<Item = String>) -> Self {
         let usual = LOCAL_NAMES.into_iter().map(str::to_owned);
         Self(Some(usual.chain(more).map(|name| name.to_ascii_lowercase()).collect()))
     }
 
-    /// All of them: for a listener where another site's page learns nothing. Kubelets ask under an
-    /// address, and some balancers without a Host field.
+    /// All hosts: for a listener that tells another site's page nothing. Kubelets send an address,
+    /// some balancers no Host field.
     pub(crate) fn any() -> Self {
         Self(None)
     }
 
-    /// Tells whether `authority`, a name with or without a port, is one of these names.
+    /// Returns true if `authority`, a name with or without a port, is accepted.
     fn has(&self, authority: &str) -> bool {
         let mut own = self.0.iter().flatten();
         host_of(authority).is_some_and(|host| own.any(|name| name.eq_ignore_ascii_case(host)))
     }
 
-    /// Tells whether a request is for one of these names: by its one Host field, and also by its
-    /// target if the target has a name (RFC 9112 3.2.2).
+    /// Returns true if a request's host is accepted: that of its only Host field, and that of its
+    /// target if there is one (RFC 9112 3.2.2).
     pub(crate) fn admit(&self, request: &Parts) -> bool {
         if self.0.is_none() {
             return true;
@@ -43,7 +43,7 @@ impl HostAllowlist {
     }
 }
 
-/// The host of an authority; `None` if it is not one.
+/// The host of an authority; `None` if malformed.
 fn host_of(authority: &str) -> Option<&str> {
     let end = match authority.strip_prefix('[') {
         Some(rest) => rest.find(']')? + 2,
@@ -55,15 +55,15 @@ fn host_of(authority: &str) -> Option<&str> {
     (good && !host.is_empty()).then_some(host)
 }
 
-/// The value of a field that is there once.
+/// The value of a field that occurs exactly once.
 fn sole<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok();
     value.filter(|_| values.next().is_none())
 }
 
-/// Tells whether a page of another site may have sent the request. Browsers say so in Origin and in
-/// Sec-Fetch-Site, which pages cannot write.
+/// Returns true if a page of another site may have sent the request. Browsers say so in Origin and
+/// Sec-Fetch-Site, which pages cannot set.
 pub(crate) fn is_cross_site(request: &Parts) -> bool {
     let headers = &request.headers;
     if headers.contains_key(header::ORIGIN) {
@@ -80,14 +80,14 @@ pub(crate) fn is_cross_site(request: &Parts) -> bool {
         && !matches!(sole(headers, &SEC_FETCH_SITE), Some("same-origin" | "none"))
 }
 
-/// The type of a request's body, as its Content-Type gives it.
+/// The type of a request's body, by its Content-Type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Type {
     /// There is no Content-Type.
     Unsaid,
     /// JSON.
     Json,
-    /// Another type, such as a form can send.
+    /// Another type, such as a form's.
     Other,
 }
 
@@ -101,7 +101,7 @@ pub(crate) fn type_of(headers: &HeaderMap) -> Type {
     if essence.eq_ignore_ascii_case("application/json") { Type::Json } else { Type::Other }
 }
 
-/// The token of `Authorization: Bearer` (RFC 6750 2.1); the one place where one may stand.
+/// The token of `Authorization: Bearer` (RFC 6750 2.1); no other place is read.
 pub(crate) fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let value = values.next()?.as_bytes();

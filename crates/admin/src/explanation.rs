@@ -1,8 +1,8 @@
-//! The shapes of a question why something would not be cached, and of its answer.
+//! Explanation schemas: the request for an explanation, and its response.
 
 use serde_json::{Value, json};
 
-/// The shapes, by the names that routes call them by.
+/// The schemas, by the names that routes use.
 pub(crate) fn shapes() -> [(&'static str, Value); 3] {
     [("Explanation", explanation()), ("Question", question()), ("Step", step())]
 }

@@ -1,4 +1,5 @@
-//! One request: whether it is let in, what the table says of it, and the answer's head.
+//! HTTP/1: serves one request: authorises it, looks it up in the table of routes, and writes the
+//! response's head.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -23,11 +24,11 @@ use crate::role::Role;
 use crate::routes::{Operation, RequestContent, Route, RouteAccess, RouteMethod, RouteSet};
 use crate::tokens::{TokenVerdict, Tokens};
 
-/// Bytes of a request's body, and of an answer's, that the log of changes keeps.
+/// Bytes of a request's body, and of a response's, in the audit log.
 const AUDITED_BYTES: usize = 2_000;
 
-/// Fields of every answer, for browsers. No cache and no other site may have an answer, and nothing
-/// runs in an answer but files of this listener.
+/// Fields of every response, for browsers: no cache and no other site may get it, and only files of
+/// this listener run in it.
 const FIELDS: [(HeaderName, &str); 7] = [
     (header::CACHE_CONTROL, "no-store"),
     (
@@ -42,24 +43,24 @@ const FIELDS: [(HeaderName, &str); 7] = [
     (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
 ];
 
-/// State that all connections share.
+/// State that all connections of a listener share.
 pub(crate) struct ListenerState<A> {
     pub(crate) api: Arc<A>,
     pub(crate) names: HostAllowlist,
-    /// None when no address is listened on.
+    /// `None` if the listener has no addresses.
     pub(crate) tokens: Option<Arc<Tokens>>,
     pub(crate) audit: Audit,
-    /// True if figures are for everyone who gets so far.
+    /// True if clients need no token for `/metrics`.
     pub(crate) open_metrics: bool,
-    /// The part of the table that can be asked for.
+    /// The routes that the listener serves.
     pub(crate) part: RouteSet,
 }
 
-/// Why a request is not answered with what it asks for.
+/// The reason for a refusal, with its status.
 struct Refusal {
     status: StatusCode,
     why: String,
-    /// A field that belongs to the status.
+    /// A field that the status requires.
     field: Option<(HeaderName, HeaderValue)>,
 }
 
@@ -75,7 +76,7 @@ impl Refusal {
 }
 
 impl<A: Api> ListenerState<A> {
-    /// Answers one request.
+    /// Serves one request.
     pub(crate) async fn answer(
         self: Arc<Self>,
         peer: AdminPeer,
@@ -101,13 +102,13 @@ impl<A: Api> ListenerState<A> {
         body: Incoming,
     ) -> Result<AdminResponse, Refusal> {
         if !self.names.admit(head) {
-            let why = "this listener is not asked under that name: see `[admin] hosts`";
+            let why = "this listener does not accept that host: see `[admin] hosts`";
             return Err(Refusal::new(StatusCode::MISDIRECTED_REQUEST, why));
         }
         let route = find(self.part, head);
         let role = match &route {
             Ok(route) if self.is_open(route) => None,
-            // What is not there is no secret where nothing is.
+            // A health port has no secret paths, so that a missing one is 404 for every caller.
             Err(_) if self.part == RouteSet::Health => None,
             _ => Some(self.role_of(peer, head)?),
         };
@@ -127,7 +128,7 @@ impl<A: Api> ListenerState<A> {
         if !route.changes {
             return Ok(self.api.answer(route.operation, asked).await);
         }
-        // A client that leaves meanwhile changes nothing in that it is done and written down.
+        // A client that disconnects meanwhile does not stop the change or its log line.
         let desk = Arc::clone(self);
         let changed = rt::spawn(async move {
             let wanted = shortened(&hidden(&asked.body, route.hides));
@@ -137,12 +138,12 @@ impl<A: Api> ListenerState<A> {
         });
         changed.await.map_err(|error| {
             base::tell!(Error, "larder: admin: {} {}: {error}", route.verb.token(), route.path);
-            let why = "this has failed: the daemon's log says where";
+            let why = "internal error: see the daemon's log";
             Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, why)
         })
     }
 
-    /// Writes down what was to be changed, and what came of it.
+    /// Logs a change and its outcome.
     async fn note(
         &self,
         route: &Route,
@@ -163,7 +164,7 @@ impl<A: Api> ListenerState<A> {
         self.audit.note(Change { who, what, asked, status, answer }).await;
     }
 
-    /// Connections that may be there at a time.
+    /// The limit of connections.
     pub(crate) fn connections(&self) -> u64 {
         self.api.limits().value(self.part.connections())
     }
@@ -179,7 +180,7 @@ impl<A: Api> ListenerState<A> {
     /// Returns the role that the caller's socket or token proves, or a refusal.
     fn role_of(&self, peer: AdminPeer, head: &Parts) -> Result<Role, Refusal> {
         let address = match peer {
-            // Who may open the socket may do everything.
+            // Access to the socket means every right.
             AdminPeer::Local { .. } => return Ok(Role::Config),
             AdminPeer::Address(address) => address,
         };
@@ -189,8 +190,8 @@ impl<A: Api> ListenerState<A> {
         };
         let Some(token) = cross_site_checks::bearer(&head.headers) else {
             let why = match self.part {
-                RouteSet::Metrics => "`Authorization: Bearer` and the token are wanted",
-                _ => "`Authorization: Bearer` and a token are wanted: those of `[admin] tokens`",
+                RouteSet::Metrics => "a token is required: `Authorization: Bearer TOKEN`",
+                _ => "a token of `[admin] tokens` is required: `Authorization: Bearer TOKEN`",
             };
             return refused(why, "Bearer realm=\"larder\"");
         };
@@ -200,7 +201,7 @@ impl<A: Api> ListenerState<A> {
         match worth.unwrap_or(TokenVerdict::Nothing) {
             TokenVerdict::Role(role) => {
                 if let Some(place) = head.extensions.get::<Arc<ConnectionPermit>>() {
-                    // Where too many are known already, it may still be asked to leave.
+                    // At the limit of authenticated connections it may still be evicted.
                     _ = place.mark_authenticated(self.connections());
                 }
                 Ok(role)
@@ -217,7 +218,7 @@ impl<A: Api> ListenerState<A> {
         }
     }
 
-    /// Checks that a caller may ask this of a route, and reads the parameters and the body.
+    /// Checks that the caller may use the route, and reads parameters and body.
     async fn admit(
         &self,
         route: &Route,
@@ -230,11 +231,11 @@ impl<A: Api> ListenerState<A> {
             && role < needed
         {
             let (needed, own) = (needed.word(), role.word());
-            let why = format!("this takes the role `{needed}`, and the token is for `{own}`");
+            let why = format!("this needs the role `{needed}`, and the token is for `{own}`");
             return Err(Refusal::new(StatusCode::FORBIDDEN, why));
         }
         if route.verb == RouteMethod::Post && cross_site_checks::is_cross_site(head) {
-            let why = "a page of another site asks for this";
+            let why = "a page of another site sent this request";
             return Err(Refusal::new(StatusCode::FORBIDDEN, why));
         }
         let query = query(route, head)?;
@@ -245,13 +246,13 @@ impl<A: Api> ListenerState<A> {
     /// The body, if the route takes one.
     async fn body(&self, route: &Route, head: &Parts, body: Incoming) -> Result<Value, Refusal> {
         if self.part != RouteSet::Whole {
-            // Nothing is read there that is not needed.
+            // Here a body is not read, only rejected.
             let none = || Refusal::new(StatusCode::BAD_REQUEST, "this takes no body");
             return body.is_end_stream().then_some(Value::Null).ok_or_else(none);
         }
         let said = cross_site_checks::type_of(&head.headers);
         if said == Type::Other {
-            let why = "a body is `Content-Type: application/json`";
+            let why = "a body needs `Content-Type: application/json`";
             return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
         }
         let limits = self.api.limits();
@@ -289,11 +290,11 @@ impl<A: Api> ListenerState<A> {
             (RequestContent::Json(_) | RequestContent::MaybeJson(_), false) => {}
         }
         if said == Type::Unsaid {
-            let why = "a body is `Content-Type: application/json`";
+            let why = "a body needs `Content-Type: application/json`";
             return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
         }
         match serde_json::from_slice(&bytes) {
-            // As though there was none, which is something else.
+            // As if there was none, which is something else.
             Ok(Value::Null) => Err(Refusal::new(StatusCode::BAD_REQUEST, "the body is `null`")),
             Ok(value) => Ok(value),
             Err(error) => {
@@ -304,7 +305,7 @@ impl<A: Api> ListenerState<A> {
     }
 }
 
-/// A body as the log of changes may have it.
+/// A body for the audit log, without secrets.
 fn hidden(body: &Value, names: &[&str]) -> Value {
     let mut body = body.clone();
     for name in names {
@@ -315,11 +316,11 @@ fn hidden(body: &Value, names: &[&str]) -> Value {
     body
 }
 
-/// The route that a request means.
+/// The route of a request.
 fn find(part: RouteSet, head: &Parts) -> Result<&'static Route, Refusal> {
     let mut of_path = part.of_path(head.uri.path()).peekable();
     if of_path.peek().is_none() {
-        let why = format!("nothing is here: {}", part.directory());
+        let why = format!("no such path: {}", part.directory());
         return Err(Refusal::new(StatusCode::NOT_FOUND, why));
     }
     let mut allowed = Vec::new();
@@ -335,12 +336,12 @@ fn find(part: RouteSet, head: &Parts) -> Result<&'static Route, Refusal> {
     }
     let allowed = allowed.join(", ");
     let refusal =
-        Refusal::new(StatusCode::METHOD_NOT_ALLOWED, format!("this is asked by {allowed}"));
+        Refusal::new(StatusCode::METHOD_NOT_ALLOWED, format!("this path takes {allowed}"));
     let value = HeaderValue::try_from(allowed).expect("tokens, commas and spaces");
     Err(refusal.with(header::ALLOW, value))
 }
 
-/// The parameters of a request; no others than its route's, each at most once.
+/// The parameters of a request: only its route's, each at most once.
 fn query(route: &Route, head: &Parts) -> Result<Vec<(String, String)>, Refusal> {
     let wrong = |why: String| Err(Refusal::new(StatusCode::BAD_REQUEST, why));
     let mut found: Vec<(String, String)> = Vec::new();
@@ -352,7 +353,7 @@ fn query(route: &Route, head: &Parts) -> Result<Vec<(String, String)>, Refusal> 
             return wrong(format!("unknown parameter `{name}`: {there}"));
         };
         if found.iter().any(|(own, _)| *own == name) {
-            return wrong(format!("parameter `{name}` is there twice"));
+            return wrong(format!("parameter `{name}` occurs twice"));
         }
         if !known.kind.takes(&value) {
             return wrong(format!("parameter `{name}` takes {}", known.kind));
@@ -362,7 +363,7 @@ fn query(route: &Route, head: &Parts) -> Result<Vec<(String, String)>, Refusal> 
     Ok(found)
 }
 
-/// The part of an answer that the log of changes keeps.
+/// The part of a response that the audit log keeps.
 fn excerpt(answer: &AdminResponse) -> Value {
     let Some(bytes) = answer.body.bytes() else { return Value::Null };
     let value = serde_json::from_slice(bytes);
@@ -370,7 +371,7 @@ fn excerpt(answer: &AdminResponse) -> Value {
     shortened(&value)
 }
 
-/// A value, or the beginning of its text when it is long.
+/// A value, or the start of its text if that is long.
 fn shortened(value: &Value) -> Value {
     let text = value.to_string();
     if text.len() <= AUDITED_BYTES {

@@ -1,14 +1,13 @@
-//! The admin listener: who may ask what of the daemon, over HTTP.
+//! The admin listener: the HTTP interface to the daemon, for operators.
 //!
-//! [`routes::TABLE`] says what there is: every path with the [`Role`] that it takes, what may be
-//! asked and what is answered. The OpenAPI description is made from the same table. What an answer
-//! says is the daemon's business, which implements [`Api`]; it is asked only what the table lets
-//! the caller ask.
+//! Begin reading at [`routes::TABLE`], which lists every path with its [`Role`], request and
+//! response; the OpenAPI description is made from it. The daemon implements [`Api`], and must only
+//! get requests that the table permits. [`Console`] serves them.
 //!
-//! A unix socket is for who may open it. An address is for who has a token, and only ever one of
-//! this machine's own. No answer is for another web site's page: names, origins and types are
-//! checked before a token is. Kubelets, balancers and Prometheus are elsewhere: for them there are
-//! listeners on any address that answer a few rows of the table and nothing else (`apart`).
+//! A unix socket serves every process that may open it. An address serves clients with a token, and
+//! must be one of the machine itself. No response may reach another web site's page: hosts, origins
+//! and types are checked before the token. Kubelets, balancers and Prometheus have listeners of
+//! their own on any address, for a few rows of the table (`monitoring`).
 
 mod api;
 mod audit;

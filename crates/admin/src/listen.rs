@@ -1,4 +1,4 @@
-//! The listeners: a unix socket, and addresses of this machine's own.
+//! Listeners: the unix socket, and addresses of this machine.
 
 use std::fmt;
 use std::future::pending;
@@ -23,10 +23,10 @@ use crate::http1::ListenerState;
 use crate::routes::RouteSet;
 use crate::tokens::Tokens;
 
-/// Pause after a connection could not be accepted, as when no descriptor is left.
+/// The pause after a failure to accept, mostly for want of descriptors.
 pub(crate) const PAUSE: Duration = Duration::from_millis(100);
 
-/// Where the unix socket is.
+/// The path and permissions of the unix socket.
 #[derive(Clone, Debug)]
 pub struct Socket {
     /// Its path.
@@ -38,15 +38,15 @@ pub struct Socket {
 /// Settings for the treatment of requests.
 #[derive(Debug, Default)]
 pub struct Settings {
-    /// Names under which it may be asked besides this machine's own.
+    /// Hosts that are accepted besides the machine's own names.
     pub hosts: Vec<String>,
     /// True if `/metrics` needs no token.
     pub open_metrics: bool,
-    /// Where changes are written.
+    /// The audit log.
     pub audit: Audit,
 }
 
-/// The socket, and what is needed to answer on addresses; nobody is answered yet.
+/// The open socket and the tokens; no request is served yet.
 #[derive(Debug)]
 pub struct Listeners {
     socket: Option<UnixListener>,
@@ -54,8 +54,8 @@ pub struct Listeners {
 }
 
 impl Listeners {
-    /// Opens the socket, and the `tokens` that addresses need, if there are any. Says of each why
-    /// it cannot be opened. Call within a runtime.
+    /// Opens the socket, and reads the `tokens` that addresses need, if there are any. The second
+    /// value has the reasons for failures. Call within a runtime.
     pub fn bind(socket: &Socket, tokens: Option<&Path>) -> (Self, Vec<String>) {
         let mut problems = Vec::new();
         let unix = bind_socket(socket)
@@ -73,18 +73,18 @@ impl Listeners {
         (Self { socket: unix, tokens }, problems)
     }
 
-    /// Tells whether the unix socket is open.
+    /// Returns true if the unix socket is open.
     pub fn has_socket(&self) -> bool {
         self.socket.is_some()
     }
 
-    /// Tells whether there are tokens for those who come by an address.
+    /// Returns true if there are tokens for clients on addresses.
     pub fn has_tokens(&self) -> bool {
         self.tokens.is_some()
     }
 
-    /// Answers on the socket until the runtime ends. The result answers on addresses, which are to
-    /// be `addresses`; `None` where there are no tokens.
+    /// Serves the socket until the runtime ends. The result serves `addresses`; `None` without
+    /// tokens.
     pub fn serve<A: Api>(
         self,
         api: Arc<A>,
@@ -107,7 +107,7 @@ impl Listeners {
     }
 }
 
-/// Answers on addresses of this machine's own.
+/// Serves addresses of this machine.
 pub struct Console<A> {
     desk: Arc<ListenerState<A>>,
 }
@@ -125,13 +125,13 @@ impl<A> fmt::Debug for Console<A> {
 }
 
 impl<A: Api> Console<A> {
-    /// Answers those who come through `listener`, until the runtime ends.
+    /// Serves clients of `listener` until the runtime ends.
     ///
     /// # Errors
-    /// The listener is one that other machines can reach.
+    /// Other machines can reach the listener.
     pub fn serve(&self, listener: TcpListener) -> io::Result<()> {
         if !listener.local_addr()?.ip().is_loopback() {
-            let why = "only addresses of this machine's own (127.0.0.1, [::1]) are listened on";
+            let why = "only loopback addresses (127.0.0.1, [::1]) are permitted";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
         rt::spawn(serve_address(Arc::clone(&self.desk), listener, ConnectionLimiter::new()));
@@ -144,16 +144,16 @@ fn bind_socket(socket: &Socket) -> io::Result<UnixListener> {
     if let Some(dir) = path.parent()
         && !dir.exists()
     {
-        // Who may open the socket has to come by its folder.
+        // Users of the socket must be able to enter its folder.
         let folder_mode = if mode & 0o070 == 0 { 0o700 } else { 0o750 };
         std::fs::DirBuilder::new().recursive(true).mode(folder_mode).create(dir)?;
     }
     if let Ok(found) = std::fs::symlink_metadata(path) {
         if !found.file_type().is_socket() {
-            let why = "what lies there is no socket, and stays";
+            let why = "the file there is no socket, and is kept";
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
         }
-        // A socket that nobody answers on was left behind by a daemon that did not end well.
+        // A socket without a listener is a leftover of a daemon that was killed.
         if UnixStream::connect(path).is_ok() {
             return Err(io::Error::new(io::ErrorKind::AddrInUse, "another daemon answers there"));
         }
@@ -172,7 +172,7 @@ async fn serve_socket<A: Api>(
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                // Without a name there is nothing to write into the log of changes.
+                // Without the peer's user the audit log would lack the caller.
                 let Ok(peer) = stream.peer_cred() else { continue };
                 let peer = AdminPeer::Local { uid: peer.uid(), pid: peer.pid() };
                 admit(&desk, &lobby, stream, peer);
@@ -197,7 +197,7 @@ async fn serve_address<A: Api>(
     }
 }
 
-/// Answers a connection's requests, if there is a place left for it.
+/// Serves a connection's requests, if the limiter admits it.
 fn admit<A: Api>(
     desk: &Arc<ListenerState<A>>,
     lobby: &Arc<ConnectionLimiter>,
@@ -206,7 +206,7 @@ fn admit<A: Api>(
 ) {
     let most = desk.connections();
     let (place, leave, is_full) = lobby.enter(most);
-    // Who may open the socket is known by that.
+    // Access to the socket is the authentication.
     let is_local = matches!(peer, AdminPeer::Local { .. });
     let refused = is_local && !place.mark_authenticated(most);
     if is_full || refused {

@@ -1,8 +1,8 @@
-//! Listeners for one purpose each, on addresses of any interface: for kubelets and balancers, which
-//! ask for health, and for Prometheus.
+//! Monitoring: listeners on any address for kubelets and balancers, which ask for health, and for
+//! Prometheus.
 //!
-//! They answer their part of the table and nothing else. Health is for everyone. Figures are for
-//! clients with a token or a certificate.
+//! They must serve only their rows of the table. Health is public. Metrics need a token or a client
+//! certificate.
 
 use std::fmt;
 use std::future::{Future, pending};
@@ -25,12 +25,12 @@ use crate::listen::PAUSE;
 use crate::routes::RouteSet;
 use crate::tokens::Tokens;
 
-/// The proof that clients must show to be told figures.
+/// The authentication of metrics clients.
 #[derive(Clone)]
 pub struct MetricsAuthentication {
     tokens: Option<Arc<Tokens>>,
     acceptor: Option<TlsAcceptor>,
-    /// Handshakes end well only with clients that have a good certificate.
+    /// Handshakes succeed only with a valid client certificate.
     certified: bool,
 }
 
@@ -46,7 +46,7 @@ impl fmt::Debug for MetricsAuthentication {
 }
 
 impl MetricsAuthentication {
-    /// One of `tokens` is wanted, over plain TCP.
+    /// Requires one of `tokens`, over plain TCP.
     pub fn plain(tokens: Arc<Tokens>) -> Self {
         Self { tokens: Some(tokens), acceptor: None, certified: false }
     }
@@ -56,9 +56,9 @@ impl MetricsAuthentication {
         self.acceptor.is_some()
     }
 
-    /// One of `tokens` is wanted, if there are any, over TLS that is accepted by `acceptor`.
-    /// `certified` says that its handshakes end well only with clients that have a good
-    /// certificate. Without that and without tokens nobody is told anything.
+    /// Requires one of `tokens`, if given, over TLS of `acceptor`. `certified` states that its
+    /// handshakes succeed only with a valid client certificate. Without either no client gets
+    /// metrics.
     pub fn secure(
         tokens: Option<Arc<Tokens>>,
         acceptor: impl Into<TlsAcceptor>,
@@ -68,7 +68,7 @@ impl MetricsAuthentication {
     }
 }
 
-/// Has questions about health answered that reach `listener`, until the runtime ends.
+/// Serves health to clients of `listener` until the runtime ends.
 pub async fn serve_health<A: Api>(api: Arc<A>, listener: TcpListener) {
     let (names, audit) = (HostAllowlist::any(), Audit::default());
     let part = RouteSet::Health;
@@ -82,8 +82,8 @@ pub async fn serve_health<A: Api>(api: Arc<A>, listener: TcpListener) {
     }
 }
 
-/// The same for figures, on the `terms` of the moment. A connection that began on others ends with
-/// the answer under way.
+/// Serves metrics with the current `terms`. A connection that began with other terms ends after its
+/// current response.
 pub async fn serve_metrics<A: Api>(
     api: Arc<A>,
     listener: TcpListener,
@@ -114,7 +114,7 @@ pub async fn serve_metrics<A: Api>(
                 Some(acceptor) => {
                     let Some(stream) = shake(&*own, acceptor, stream).await else { return };
                     if terms.certified {
-                        // Where too many are known already, it may still be asked to leave.
+                        // At the limit of authenticated connections it may still be evicted.
                         _ = place.mark_authenticated(own.connections());
                     }
                     converse(own, stream, peer, place, changed).await;
@@ -125,7 +125,7 @@ pub async fn serve_metrics<A: Api>(
     }
 }
 
-/// A connection, whenever there is the next.
+/// Accepts the next connection.
 async fn accept(listener: &TcpListener) -> (TcpStream, AdminPeer) {
     loop {
         match listener.accept().await {
@@ -135,7 +135,7 @@ async fn accept(listener: &TcpListener) -> (TcpStream, AdminPeer) {
     }
 }
 
-/// Talks to a client while it may stay. The oldest that has shown nothing leaves for the next.
+/// Serves a client until it ends or is evicted.
 fn admit<A: Api, T: Future<Output = ()> + Send + 'static>(
     desk: &Arc<ListenerState<A>>,
     lobby: &Arc<ConnectionLimiter>,
@@ -154,7 +154,7 @@ fn admit<A: Api, T: Future<Output = ()> + Send + 'static>(
     });
 }
 
-/// The stream behind a handshake; `None` if that did not end well, or in time.
+/// The stream behind a TLS handshake; `None` after a failure or a timeout.
 async fn shake<A: Api>(
     desk: &ListenerState<A>,
     acceptor: &TlsAcceptor,

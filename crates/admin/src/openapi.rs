@@ -1,4 +1,4 @@
-//! The description of the interface (OpenAPI 3.1), made from the table of routes.
+//! OpenAPI (3.1): the description of the interface, made from the table of routes.
 
 use serde_json::{Map, Value, json};
 
@@ -89,7 +89,7 @@ fn operation_id(route: &Route) -> String {
     format!("{}{path}", route.verb.token().to_ascii_lowercase())
 }
 
-/// Statuses that a route has because of what it takes.
+/// Statuses that follow from what a route requires.
 fn refusals(route: &Route) -> Vec<(u16, &'static str)> {
     let mut all = vec![
         (400, "Parameters or a body that it does not take."),
@@ -98,7 +98,11 @@ fn refusals(route: &Route) -> Vec<(u16, &'static str)> {
     if route.needs != RouteAccess::Nothing {
         all.extend([
             (401, "No token, or a wrong one."),
-            (403, "The token's role does not allow it, or a page of another site asks."),
+            (
+                403,
+                "The token's role does not allow it, or a page of another site sent the \
+                 request.",
+            ),
             (429, "Too many wrong tokens from this address; later."),
         ]);
     }

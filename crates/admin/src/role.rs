@@ -1,21 +1,21 @@
-//! The rights of callers.
+//! Roles: the rights of callers.
 
 /// The rights of a caller. Each role has the rights of all roles before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
-    /// Look.
+    /// Read access.
     Read,
-    /// Purge, too.
+    /// Also invalidation.
     Purge,
-    /// Change what is in force, too.
+    /// Also changes of the configuration in force.
     Config,
 }
 
 impl Role {
-    /// All of them, the least first.
+    /// All roles, the weakest first.
     pub const ALL: [Self; 3] = [Self::Read, Self::Purge, Self::Config];
 
-    /// Its word in files and answers.
+    /// The role's name in files and responses.
     pub fn word(self) -> &'static str {
         match self {
             Self::Read => "read",

@@ -1,5 +1,5 @@
-//! The one table of routes: what can be asked, what it takes, and what it is answered with. The
-//! listener looks requests up in it, and the OpenAPI description is made from it.
+//! Routes: the one table of paths, requests and responses. The listener looks requests up in it,
+//! and the OpenAPI description is made from it.
 
 use std::fmt;
 
@@ -7,35 +7,34 @@ use base::Limit;
 
 use crate::role::Role;
 
-/// An operation that a request asks for. The daemon's [`Api::answer`](crate::Api::answer) has an
-/// arm for each operation.
+/// The operation of a route. The daemon's [`Api::answer`](crate::Api::answer) performs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
-    /// A sign of life.
+    /// Liveness.
     Health,
     /// Readiness for clients.
     Ready,
     /// The cluster and its members.
     Cluster,
-    /// An operator's word about the node's part in its cluster.
+    /// The operator's order for this node.
     Stand,
-    /// The configuration that all nodes share, and how far its roll-out is.
+    /// The configuration that all nodes share, and the progress of its roll-out.
     Configuration,
     /// Roll a configuration out.
     RollOut,
-    /// Have all nodes go back to a configuration before.
+    /// Roll all nodes back to an earlier configuration.
     RollBack,
-    /// Prometheus' page.
+    /// The Prometheus page.
     Metrics,
     /// Every figure by name.
     Stats,
-    /// Where the log ring is.
+    /// The folder of the log ring.
     Ring,
-    /// Read the configuration again, and say in plain text how that went.
+    /// Read the configuration again; the response is plain text.
     ReloadText,
     /// Read the configuration again.
     Reload,
-    /// Explain what would happen to a request, and why.
+    /// Explain what would happen to a request.
     Explain,
     /// The version, the time since the start, and the state of the store.
     Status,
@@ -43,7 +42,7 @@ pub enum Operation {
     Sites,
     /// The origins and their servers.
     Origins,
-    /// An operator's word about servers.
+    /// The operator's order for servers.
     Order,
     /// Stored objects.
     Objects,
@@ -53,21 +52,21 @@ pub enum Operation {
     Purge,
     /// The configuration in force.
     Config,
-    /// Read a configuration and say what is wrong with it.
+    /// Check a configuration.
     Check,
     /// Every limit.
     Parameters,
-    /// The description of this interface.
+    /// The OpenAPI description.
     Describe,
     /// A file of the dashboard.
     Dashboard,
-    /// Figures as they come, for the dashboard.
+    /// Live figures for the dashboard.
     Live,
-    /// Have records keep header fields for a while.
+    /// Make records keep header fields for a while.
     Watch,
 }
 
-/// The method by which a route is asked.
+/// The method of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RouteMethod {
     /// GET, and HEAD; changes nothing.
@@ -86,14 +85,14 @@ impl RouteMethod {
     }
 }
 
-/// The callers that a route is for.
+/// The callers that may use a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RouteAccess {
-    /// Everyone: it tells nothing.
+    /// Every caller: it reveals nothing.
     Nothing,
-    /// Those with this role; everyone when `[admin] metrics = "open"`.
+    /// Callers with this role; every caller with `[admin] metrics = "open"`.
     OpenMetrics(Role),
-    /// Those with this role, or one that may do more.
+    /// Callers with this role or a stronger one.
     Role(Role),
 }
 
@@ -104,7 +103,7 @@ pub struct Parameter {
     pub name: &'static str,
     /// The kind of value that the parameter takes.
     pub kind: Kind,
-    /// The parameter's meaning.
+    /// The description.
     pub about: &'static str,
 }
 
@@ -118,7 +117,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Tells whether `text` is such a value.
+    /// Returns true if `text` is such a value.
     pub(crate) fn takes(self, text: &str) -> bool {
         match self {
             Self::Text => !text.is_empty(),
@@ -142,20 +141,20 @@ impl fmt::Display for Kind {
 /// The body of a response with status 200.
 #[derive(Clone, Copy, Debug)]
 pub enum Content {
-    /// JSON, as this schema of the description has it.
+    /// JSON of this schema.
     Json(&'static str),
-    /// Something else: its media type.
+    /// Another media type.
     Other(&'static str),
 }
 
-/// The body that a POST may carry.
+/// The body of a request.
 #[derive(Clone, Copy, Debug)]
 pub enum RequestContent {
-    /// Nothing.
+    /// No body.
     Nothing,
-    /// JSON, as this schema of the description has it.
+    /// JSON of this schema.
     Json(&'static str),
-    /// The same, or nothing.
+    /// JSON of this schema, or no body.
     MaybeJson(&'static str),
 }
 
@@ -166,28 +165,28 @@ pub struct Route {
     pub verb: RouteMethod,
     /// The whole path.
     pub path: &'static str,
-    /// The callers that the route is for.
+    /// The callers that may use the route.
     pub needs: RouteAccess,
     /// The operation that is carried out.
     pub operation: Operation,
-    /// True if the operation changes something. Changes are logged, and no other web site may ask
-    /// for them.
+    /// True if the operation changes something. Changes are logged, and refused from other web
+    /// sites.
     pub changes: bool,
-    /// A sentence that says what the route does.
+    /// The description, one sentence.
     pub about: &'static str,
     /// Parameters of the query.
     pub query: &'static [Parameter],
-    /// The body it takes.
+    /// The body of a request.
     pub takes: RequestContent,
-    /// Names in the body whose values are not for the log of changes.
+    /// Keys of the body whose values the audit log hides.
     pub hides: &'static [&'static str],
     /// The body of a response with status 200.
     pub gives: Content,
-    /// Statuses it answers besides 200 and those that every route has, each with its meaning.
+    /// Statuses besides 200 and the common ones, each with its meaning.
     pub also: &'static [(u16, &'static str)],
 }
 
-/// A route that is read, without parameters.
+/// A GET route without parameters.
 const fn get(
     path: &'static str,
     needs: RouteAccess,
@@ -209,7 +208,7 @@ const fn get(
     }
 }
 
-/// A file of the dashboard. It holds no data, so everyone may have it.
+/// A file of the dashboard. It holds no data, and every caller may read it.
 const fn page(path: &'static str, kind: &'static str) -> Route {
     Route {
         about: "A file of the dashboard.",
@@ -225,7 +224,7 @@ const PURGE: RouteAccess = RouteAccess::Role(Role::Purge);
 const CONFIG: RouteAccess = RouteAccess::Role(Role::Config);
 const TEXT: Content = Content::Other("text/plain; charset=utf-8");
 
-/// Most objects of one answer.
+/// Most objects in one response.
 pub const OBJECTS_MAX: u64 = 1_000;
 
 const fn text(name: &'static str, about: &'static str) -> Parameter {
@@ -249,7 +248,7 @@ const OBJECTS: [Parameter; 7] = [
 const LIVE: [Parameter; 1] =
     [text("site", "Figures of this site alone, by its first host; of all when it is not said.")];
 
-/// All there is.
+/// The table.
 pub const TABLE: &[Route] = &[
     Route {
         about: "Whether the daemon answers.",
@@ -476,19 +475,19 @@ pub const TABLE: &[Route] = &[
     page("/uplot.js", SCRIPT),
 ];
 
-/// The part of the table that a listener answers.
+/// The routes that a listener serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RouteSet {
-    /// All of it.
+    /// All routes.
     Whole,
-    /// Words about health.
+    /// Health only.
     Health,
-    /// The page that Prometheus reads.
+    /// Metrics only.
     Metrics,
 }
 
 impl RouteSet {
-    /// Tells whether an operation is asked for there.
+    /// Returns true if the set has a route of the operation.
     fn has(self, operation: Operation) -> bool {
         match self {
             Self::Whole => true,
@@ -497,15 +496,15 @@ impl RouteSet {
         }
     }
 
-    /// Its routes of `path`.
+    /// The routes of `path`.
     pub(crate) fn of_path(self, path: &str) -> impl Iterator<Item = &'static Route> + '_ {
         TABLE.iter().filter(move |route| route.path == path && self.has(route.operation))
     }
 
-    /// Where it says what there is.
+    /// The path whose response lists the others, for messages.
     pub(crate) fn directory(self) -> &'static str {
         match self {
-            Self::Whole => "/api/v1/openapi.json says what there is",
+            Self::Whole => "/api/v1/openapi.json lists all paths",
             Self::Health => "there are /healthz and /readyz",
             Self::Metrics => "there is /metrics",
         }

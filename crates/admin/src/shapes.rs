@@ -1,10 +1,10 @@
-//! The shapes of bodies, by the names that routes call them by (JSON Schema 2020-12).
+//! Shapes: JSON Schemas (2020-12) of bodies, by the names that routes use.
 
 use serde_json::{Map, Value, json};
 
 use crate::explanation;
 
-/// All of them.
+/// All schemas.
 pub(crate) fn all() -> Value {
     let mut all = Map::new();
     let own = figures().into_iter().chain(rolls()).chain(state()).chain(store()).chain(settings());
@@ -16,7 +16,7 @@ pub(crate) fn all() -> Value {
 
 type NamedSchema = (&'static str, Value);
 
-/// An object that has all of `properties`.
+/// An object with all of `properties`.
 fn object(properties: Value) -> Value {
     let names: Vec<_> =
         properties.as_object().into_iter().flatten().map(|(name, _)| name).collect();
@@ -77,8 +77,8 @@ fn cluster() -> Value {
         "trusted_ms": number("For how long more, without a word from the stream."),
         "problem": maybe(text("Why it is out of touch."), "string"),
         "sequence": number("Up to which sequence it has applied the stream."),
-        "last": number("The stream's last sequence, when it was asked."),
-        "queued": number("Entries that wait to be told."),
+        "last": number("The stream's last known sequence."),
+        "queued": number("Entries that wait to be published."),
         "counts": json!({ "type": "object" }),
         "members": list(member),
         "shared": maybe(text("What nodes share by `secret_file`, and who orders certificates."), "object"),
@@ -106,7 +106,7 @@ fn configuration() -> Value {
     }))
 }
 
-/// A configuration that is rolled out, and a way back.
+/// The requests to roll a configuration out and back.
 fn rolls() -> [NamedSchema; 3] {
     let carried = object(json!({
         "name": text("The name of its file."),
@@ -326,7 +326,7 @@ fn purge() -> Value {
     let ways = ["url", "prefix", "host", "tags", "ban", "all"];
     let way = |name: &&str| {
         let others = ways.iter().filter(|other| *other != name);
-        // Tags of one host are asked for by both.
+        // `tags` may be limited to a `host`.
         let others = others.filter(|other| !(*name == "tags" && **other == "host"));
         let none = others.map(|other| ((*other).to_owned(), json!(false)));
         json!({ "required": [name], "properties": none.collect::<Map<_, _>>() })

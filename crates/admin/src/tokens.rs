@@ -1,5 +1,5 @@
-//! Tokens: 256 bits of chance for each role, in a file that is its owner's alone, and how they are
-//! compared.
+//! Tokens: 256 random bits for each role, each in a file readable for its owner only, and their
+//! comparison.
 
 use std::collections::HashMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -15,25 +15,25 @@ use sha2::{Digest, Sha256};
 
 use crate::role::Role;
 
-/// Bytes of chance in a token.
+/// Random bytes in a token.
 const TOKEN_BYTES: usize = 32;
 
-/// Characters that a token in a file has at least, whoever wrote it.
+/// Shortest token in a file, in characters.
 const TOKEN_MIN: usize = 32;
 
-/// Addresses whose wrong tokens are remembered. Where there are more, no wrong token of others is
-/// told apart from one that was not looked at.
+/// Addresses whose wrong tokens are remembered. Beyond it, a wrong token of another address gets
+/// the verdict of one that was not checked.
 const ADDRESSES_MAX: usize = 1024;
 
-/// The time in which wrong tokens of one address are counted.
+/// The interval in which wrong tokens of an address are counted.
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Why tokens cannot be had: the file, and what is wrong with it.
+/// The reason why tokens cannot be used, with the file.
 #[derive(Debug)]
 pub struct TokenError {
     /// The file or folder.
     pub path: PathBuf,
-    /// The fault, in words.
+    /// The fault, as text.
     pub why: String,
 }
 
@@ -48,11 +48,11 @@ impl std::error::Error for TokenError {}
 /// The verdict on a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TokenVerdict {
-    /// It is the one of this role.
+    /// The token of this role.
     Role(Role),
-    /// It is nobody's.
+    /// A wrong token.
     Nothing,
-    /// Too many from there were nobody's lately: it was not looked at.
+    /// Not checked: too many wrong tokens came from the address.
     Unknown,
 }
 
@@ -69,11 +69,11 @@ impl Tokens {
         folder.join(format!("{}.token", role.word()))
     }
 
-    /// Reads the tokens in `folder`; those that are not there are made.
+    /// Reads the tokens in `folder`; missing ones are created.
     ///
     /// # Errors
-    /// A file that cannot be read or made, that others may read, or whose token is too short or
-    /// that of another role.
+    /// A file that cannot be read or created, that other users may read, or whose token is too
+    /// short or that of another role.
     pub fn open(folder: &Path) -> Result<Self, TokenError> {
         let named = |path: &Path| {
             let path = path.to_owned();
@@ -92,7 +92,8 @@ impl Tokens {
             let token = read(&path)?;
             let hash = Sha256::digest(token.as_bytes()).into();
             if hashes.iter().any(|(_, own)| *own == hash) {
-                let why = "the token of another role: delete this file to have one made".into();
+                let why =
+                    "the token of another role: delete the file, and a new one is created".into();
                 return Err(TokenError { path, why });
             }
             hashes.push((role, hash));
@@ -100,10 +101,10 @@ impl Tokens {
         Ok(Self { hashes, wrong: Mutex::default() })
     }
 
-    /// One token, that of `role`, from the `text` of a file.
+    /// The token of `role`, from the `text` of a file.
     ///
     /// # Errors
-    /// The text is no token, in words.
+    /// The text is no token, with the reason.
     pub fn of_text(role: Role, text: &str) -> Result<Self, String> {
         let token = token_in(text).ok_or_else(|| {
             format!("no token: one line of at least {TOKEN_MIN} letters and digits")
@@ -112,12 +113,12 @@ impl Tokens {
         Ok(Self { hashes: vec![(role, hash)], wrong: Mutex::default() })
     }
 
-    /// Judges `token`, which came from the address `from`. A right one is always taken: it is too
-    /// long to be guessed, and who else comes from that address is not its owner's fault. Of wrong
-    /// ones, at most `wrong_max` of an address in a second are told so.
+    /// Judges `token`, which came from the address `from`. A right one is always accepted: it is
+    /// too long to guess, and its owner is not to blame for others at that address. At most
+    /// `wrong_max` wrong ones of an address in a second get the verdict that they are wrong.
     pub(crate) fn verify_token(&self, token: &[u8], from: IpAddr, wrong_max: u64) -> TokenVerdict {
-        // Hashes are compared: how far they agree tells nothing of how far tokens do. All of them
-        // are, so that the time does not tell which role it is.
+        // Hashes are compared: their common prefix tells nothing about the tokens'. All roles are
+        // compared, so that the time does not depend on the role.
         let hash: [u8; 32] = Sha256::digest(token).into();
         let mut found = None;
         for (role, own) in &self.hashes {
@@ -152,7 +153,7 @@ impl Tokens {
     }
 }
 
-/// Makes a token in `path`, unless another process does so at the same time: then that one counts.
+/// Creates a token in `path`; if another process creates one at the same time, that one counts.
 fn create(folder: &Path, path: &Path) -> io::Result<()> {
     let mut chance = [0; TOKEN_BYTES];
     getrandom::fill(&mut chance).map_err(io::Error::other)?;
@@ -162,14 +163,14 @@ fn create(folder: &Path, path: &Path) -> io::Result<()> {
         let mut file = options.write(true).create_new(true).mode(0o600).open(&draft)?;
         writeln!(file, "{}", HEXLOWER.encode(&chance))?;
         file.sync_all()?;
-        // A link is never put in place of what is there, as a rename would be.
+        // Unlike a rename, a link never replaces an existing file.
         match fs::hard_link(&draft, path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             done => done,
         }?;
         File::open(folder)?.sync_all()
     })();
-    // What is left of it is of no use; that it cannot be removed changes nothing.
+    // A leftover draft is harmless.
     _ = fs::remove_file(&draft);
     made
 }
@@ -179,18 +180,20 @@ fn read(path: &Path) -> Result<String, TokenError> {
     let wrong = |why: String| TokenError { path: path.to_owned(), why };
     let mode = fs::metadata(path).map_err(|e| wrong(e.to_string()))?.permissions().mode();
     if mode & 0o007 != 0 {
-        return Err(wrong("everyone may read it: `chmod 600` it, and have a new one made".into()));
+        return Err(wrong(
+            "everyone may read it: delete the file, and a new one is created".into(),
+        ));
     }
     let text = fs::read_to_string(path).map_err(|e| wrong(e.to_string()))?;
     token_in(&text).map(str::to_owned).ok_or_else(|| {
         wrong(format!(
-            "no token: one line of at least {TOKEN_MIN} letters and digits; delete the file to \
-             have one made"
+            "no token: one line of at least {TOKEN_MIN} letters and digits; delete the file, \
+             and a new one is created"
         ))
     })
 }
 
-/// The token that is a file's text; `None` if the text is something else.
+/// The token in a file's text; `None` for other text.
 fn token_in(text: &str) -> Option<&str> {
     let token = text.trim_end_matches(['\r', '\n']);
     let is_one = token.len() >= TOKEN_MIN && token.bytes().all(|b| b.is_ascii_graphic());
@@ -259,7 +262,7 @@ mod tests {
         let scratch = Scratch::new("wrong");
         let tokens = Tokens::open(&scratch.0).expect("tokens");
         let right = token(&scratch.0, Role::Read);
-        // A second may end between two of them; then it begins again.
+        // The second may end between two attempts; then it begins again.
         let mut locked = false;
         for _ in 0..20 {
             locked |= tokens.verify_token(b"guess", HERE, 5) == TokenVerdict::Unknown;

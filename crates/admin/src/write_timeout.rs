@@ -1,4 +1,4 @@
-//! A connection on which a peer that takes nothing is not waited for without end.
+//! The write timeout: a stream that fails when its peer reads nothing for too long.
 
 use std::future::Future;
 use std::io;
@@ -11,23 +11,23 @@ use std::time::Duration;
 use rt::time::{Instant, Sleep, sleep};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// A stream whose writes fail when they make no progress for a while.
+/// A stream whose writes fail without progress for a while.
 pub(crate) struct WriteTimeoutStream<S> {
     stream: S,
     patience: Duration,
-    /// Set when something comes.
+    /// Set when bytes arrive.
     heard: Arc<AtomicBool>,
     waiting: bool,
     end: Pin<Box<Sleep>>,
 }
 
 impl<S> WriteTimeoutStream<S> {
-    /// `stream`, whose writes may wait for `patience`; `heard` is set when something is read.
+    /// Wraps `stream`; writes may wait for `patience`, and `heard` is set when something is read.
     pub(crate) fn new(stream: S, patience: Duration, heard: Arc<AtomicBool>) -> Self {
         Self { stream, patience, heard, waiting: false, end: Box::pin(sleep(patience)) }
     }
 
-    /// `polled`, or an error when it has been pending for too long.
+    /// Returns `polled`, or an error if it was pending for too long.
     fn weigh<T>(
         &mut self,
         polled: Poll<io::Result<T>>,

@@ -68,7 +68,7 @@ pub(crate) struct BucketState {
 /// Counters since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SecretCounts {
-    /// Entries of other nodes that were stored.
+    /// Entries of other nodes that were applied.
     pub taken: u64,
     /// Entries of other nodes that were rejected.
     pub refused: u64,

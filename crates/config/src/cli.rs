@@ -1,4 +1,4 @@
-//! A configuration without a file: `larder serve --origin URL`.
+//! The CLI configuration: `larder serve --origin URL`, without a file.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,9 +25,9 @@ use crate::reader::Reader;
 pub struct CliOptions {
     /// URL of the origin's server.
     pub origin: String,
-    /// Where the scripts of a FastCGI server are.
+    /// The folder of a FastCGI server's scripts.
     pub root: Option<PathBuf>,
-    /// Addresses to listen on; none for `:80`.
+    /// Addresses to listen on; `:80` if empty.
     pub listen: Vec<String>,
     /// Size of the memory cache, as `[memory] size`.
     pub memory: Option<String>,
@@ -35,9 +35,9 @@ pub struct CliOptions {
     pub disk: Option<String>,
     /// Presets of the site, by name.
     pub presets: Vec<String>,
-    /// Hosts of the site; none for every host.
+    /// Hosts of the site; every host if empty.
     pub hosts: Vec<String>,
-    /// Have certificates for the hosts from Let's Encrypt, with this e-mail address.
+    /// The e-mail address for ordering the hosts' certificates from Let's Encrypt.
     pub acme: Option<String>,
     /// Core threads.
     pub workers: Option<usize>,
@@ -48,7 +48,7 @@ pub struct CliOptions {
 /// One site for every host in front of one origin.
 ///
 /// # Errors
-/// Everything in `options` that cannot be used; the diagnostics name the flag and have no span.
+/// Every unusable option; the diagnostics name the flag and have no span.
 pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
     let source = SourceText { name: String::new(), text: String::new() };
     let mut r = Reader::new(Arc::new(source), &TOP);
@@ -64,7 +64,7 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
     let scripts = server.as_ref().and_then(|server| scripts(&mut r, options, server, &presets));
     check_presets(&mut r, &presets, options);
     let mut rules = presets.rules(&mut r, options.profile);
-    // It waits until there is a certificate.
+    // The redirect begins with the first certificate.
     rules.redirect_https = options.acme.as_ref().and_then(|_| usual_redirect(&listen));
     let purge = crate::parse::purge_of_presets(presets.dialects);
     let hosts = hosts(&mut r, options);

@@ -1,4 +1,4 @@
-//! Diagnostics: the faults of a file, their places and their remedies.
+//! Diagnostics: the faults of a file, with locations and remedies.
 
 use std::fmt;
 use std::ops::Range;
@@ -11,11 +11,11 @@ use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 pub enum Severity {
     /// The file cannot be used.
     Error,
-    /// The file can be used, but surely not everything in it was meant.
+    /// The file can be used, but something in it is probably a mistake.
     Warning,
 }
 
-/// A file's name and text, shared by everything said about it.
+/// A file's name and text, shared by its diagnostics.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SourceText {
     /// Name shown to people.
@@ -31,9 +31,9 @@ pub struct Diagnostic {
     pub severity: Severity,
     /// The fault, in one sentence.
     pub message: String,
-    /// Where it is, in bytes of the file; `None` when it is nowhere (or not in a file at all).
+    /// The location, in bytes of the file; `None` without one.
     pub span: Option<Range<usize>>,
-    /// Another place it has to do with, and what that is.
+    /// A related location, and its label.
     pub related: Option<(Range<usize>, String)>,
     /// The remedy.
     pub help: Option<String>,
@@ -42,7 +42,7 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
-    /// Line and column of its beginning, both counted from 1, columns in characters.
+    /// Line and column of the start, both counted from 1, columns in characters.
     pub fn position(&self) -> Option<(usize, usize)> {
         let before = self.file.text.get(..self.span.as_ref()?.start)?;
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
@@ -50,7 +50,7 @@ impl Diagnostic {
         Some((line, before[line_start..].chars().count() + 1))
     }
 
-    /// The report: message, `file:line:column`, the source line with the place underlined, and
+    /// The report: message, `file:line:column`, the source line with the location underlined, and
     /// help. `colour` adds terminal escapes.
     pub fn render(&self, colour: bool) -> String {
         let level = match self.severity {
@@ -90,14 +90,14 @@ impl fmt::Display for Diagnostic {
 
 impl std::error::Error for Diagnostic {}
 
-/// All reports, with an empty line between two of them.
+/// All reports, separated by empty lines.
 pub fn render(diagnostics: &[Diagnostic], colour: bool) -> String {
     let reports: Vec<_> = diagnostics.iter().map(|d| d.render(colour)).collect();
     reports.join("\n\n")
 }
 
-/// `span` moved onto `text` and its character boundaries; at most its first line, since a table is
-/// long and its header says enough.
+/// `span` clamped to `text` and its character boundaries; at most its first line, since a table is
+/// long and its header suffices.
 fn inside(text: &str, span: &Range<usize>) -> Range<usize> {
     let start = text.floor_char_boundary(span.start);
     let end = text.ceil_char_boundary(span.end).max(start);

@@ -1,11 +1,11 @@
-//! Tells a program in VCL, and other servers' configurations, from one in TOML by the file's text.
+//! Format detection: whether a file is VCL, TOML, or another server's configuration, by its text.
 
-/// Words that a program begins with, those of VCL 3 included.
+/// First keywords of a program, including those of VCL 3.
 const FIRST_WORDS: [&str; 9] =
     ["vcl", "backend", "director", "probe", "acl", "sub", "import", "include", "C{"];
 
-/// Returns true for a program, false for a configuration, and `None` if the beginning of `text`
-/// fits neither.
+/// Returns true for a program, false for a configuration, and `None` if the start of `text` fits
+/// neither.
 pub fn is_program(text: &str) -> Option<bool> {
     let text = after_comments(text.trim_start_matches('\u{feff}'));
     let end = text.find(|c: char| c.is_whitespace() || matches!(c, '=' | '.' | '['));
@@ -20,8 +20,8 @@ pub fn is_program(text: &str) -> Option<bool> {
     }
 }
 
-/// A server, words that lines of its configuration begin with, and the page of the guide for those
-/// who come from it.
+/// A server, keywords at the start of its configuration's lines, and the guide's page on migrating
+/// from it.
 const SERVERS: [(&str, &[&str], &str); 5] = [
     (
         "nginx",
@@ -67,8 +67,7 @@ const SERVERS: [(&str, &[&str], &str); 5] = [
     ),
 ];
 
-/// The server whose configuration `text` is, and the page of the guide about it; `None` if it is
-/// none that is known.
+/// The server whose configuration `text` is, and the page of the guide about it; `None` if unknown.
 pub(crate) fn foreign_server(text: &str) -> Option<(&'static str, &'static str)> {
     let words: Vec<&str> = text.lines().filter_map(|line| line.split_whitespace().next()).collect();
     let is_toml = |line: &str| line.trim_start().starts_with('[') || line.contains(" = ");
@@ -81,7 +80,7 @@ pub(crate) fn foreign_server(text: &str) -> Option<(&'static str, &'static str)>
     (most > 0).then_some(server)
 }
 
-/// The text after white space and comments of both languages.
+/// The text after white space and comments of either language.
 fn after_comments(mut text: &str) -> &str {
     loop {
         text = text.trim_start();

@@ -1,6 +1,6 @@
-//! Tables of keys: their form, and the words that many of them have in common. What `larder.toml`
-//! may say stands beside the parsers; [`crate::parse::TOP`] leads to every table. The parser looks
-//! unknown keys up in them, its messages quote them, and the reference page is made from them.
+//! Keys: the form of the tables of keys, and texts that many of them share. The tables stand beside
+//! the parsers; [`crate::parse::TOP`] leads to all of them. The parser looks up unknown keys in
+//! them, messages quote them, and the reference page is made from them.
 
 use std::borrow::Cow;
 
@@ -11,38 +11,38 @@ use crate::model::Config;
 pub struct Key {
     /// Its name.
     pub name: &'static str,
-    /// Values that the key takes, as words after "takes".
+    /// Accepted values, as the text after "takes".
     pub takes: &'static str,
     /// Its default, as it would be written.
     pub default: Cow<'static, str>,
     /// Its description.
     pub about: &'static str,
     pub(crate) marks: &'static [Mark],
-    /// The tables that are its value, if it has such.
+    /// The kind of table that is its value, if it is one.
     pub(crate) section: Option<&'static Section>,
     pub(crate) restart: Option<Restart>,
 }
 
-/// Facts about a key: where it may stand, and who may read its value.
+/// Facts about a key: where it is allowed, and whether its value is secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
-    /// It stands in each node's own file, not in what the nodes of a cluster share. Said of keys at
-    /// the top of the file and of limits; what is in a table goes with the table.
+    /// The key belongs in each node's own file, not in the shared configuration. Used for keys at
+    /// the top of the file and for limits; the keys of a table go with the table.
     Own,
-    /// It stands in a site alone, and in no preset.
+    /// The key is allowed in a site only, not in a preset.
     SiteOnly,
-    /// It may stand in a site beside a VCL.
+    /// The key is allowed in a site with a VCL.
     BesideVcl,
-    /// Messages that quote its line do not show its value.
+    /// Messages that quote its line hide its value.
     Secret,
 }
 
-/// A setting that takes a restart, since it concerns what the daemon opens or makes once.
+/// A setting that needs a restart, since it concerns something opened or created once.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Restart {
     /// Its name in messages.
     pub(crate) name: &'static str,
-    /// Returns true if it is another in the second configuration.
+    /// Returns true if the second configuration has another value.
     pub(crate) differs: fn(&Config, &Config) -> bool,
 }
 
@@ -55,7 +55,7 @@ pub struct Section {
     pub about: &'static str,
     /// Its keys.
     pub keys: fn() -> Vec<Key>,
-    /// Keys that a later version will have, each with what to do until then.
+    /// Keys of a later version, each with what to do until then.
     pub(crate) later: &'static [(&'static str, &'static str)],
 }
 
@@ -69,7 +69,7 @@ impl Section {
     /// A section without anything.
     pub(crate) const EMPTY: Self = Self { title: "", about: "", keys: Vec::new, later: &[] };
 
-    /// The section and all that stand in it, each once, in the order of the keys.
+    /// The section and all within it, each once, in the order of the keys.
     pub(crate) fn all(&'static self) -> Vec<&'static Self> {
         let (mut all, mut next) = (Vec::new(), vec![self]);
         while let Some(section) = next.pop() {
@@ -86,7 +86,7 @@ impl Section {
         (self.keys)().into_iter().find(|key| key.name == name)
     }
 
-    /// The key called `name`, or in a table that is one: `memory.size`.
+    /// The key called `name`, or one inside a table that is a key: `memory.size`.
     pub(crate) fn within(&self, name: &str) -> Option<Key> {
         match name.split_once('.') {
             Some((table, name)) => self.key(table)?.section?.key(name),

@@ -1,8 +1,9 @@
-//! `larder.toml`: read with the place of every value, checked as a whole, every problem shown where
-//! it is.
+//! The configuration, `larder.toml`: read with the location of every value, checked as a whole, and
+//! every fault reported with its location.
 //!
-//! Nothing here acts on what it reads. Files are read by [`load_file`] and
-//! [`sizing::Machine::read`] only.
+//! Begin reading at [`load_str`], which reads a text, and at [`Config`], the result. The keys of a
+//! table are rows beside its parser (`rows`). Nothing here may act on what it reads; only
+//! [`load_file`] and [`sizing::Machine::read`] read files.
 
 mod cli;
 pub mod diagnostic;

@@ -1,11 +1,11 @@
-//! Addresses to listen on, as people write them.
+//! Listen addresses, as users write them.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::model::ListenSpec;
 
-/// Why an address was refused.
+/// The reason why an address was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ListenError {
     /// Not `address:port`.
@@ -18,19 +18,19 @@ pub(crate) enum ListenError {
     Path,
     /// `fd:` without the name of a socket.
     Given,
-    /// Permissions that are none.
+    /// Invalid permissions.
     Mode,
-    /// Permissions of what is no file.
+    /// Permissions of something other than a file.
     NoFile,
-    /// A word after the address that a later version understands (`quic`).
+    /// A keyword of a later version (`quic`).
     Later(String),
-    /// nginx's word for something, and ours.
+    /// nginx's keyword, and Larder's for it.
     Nginx(&'static str, &'static str),
-    /// nginx's word for HTTP/2, which is a setting of its own here.
+    /// nginx's keyword for HTTP/2, which is a setting of its own here.
     Http2,
-    /// `h2c` where TLS agrees on the protocol.
+    /// `h2c` with TLS, which negotiates the protocol.
     Agreed,
-    /// A word after the address that means nothing.
+    /// An unknown option.
     Word(String),
 }
 
@@ -65,13 +65,13 @@ pub(crate) const EXPECTED: &str =
 
 const LATER: [&str; 2] = ["quic", "http3"];
 
-/// Permissions of a unix socket's file that says none: for its owner and group.
+/// The default permissions of a unix socket: its owner and group.
 const MODE: u32 = 0o660;
 
-/// Longest path of a unix socket, in bytes (`sun_path` without its end).
+/// Longest path of a unix socket, in bytes (`sun_path` without the final zero).
 const PATH_MAX: usize = 107;
 
-/// The words behind an address.
+/// The options behind an address.
 #[derive(Default)]
 struct AddressOptions {
     tls: bool,
@@ -115,8 +115,8 @@ pub(crate) fn octal(text: &str) -> Result<u32, ListenError> {
     mode.ok_or(ListenError::Mode)
 }
 
-/// Reads `:80`, `*:80`, `192.0.2.1:80`, `[2001:db8::1]:80` or `localhost:80`, perhaps with `tls` or
-/// `proxy` after it; or `unix:/path`, perhaps with `mode=660`, too; or `fd:name`.
+/// Parses `:80`, `*:80`, `192.0.2.1:80`, `[2001:db8::1]:80` or `localhost:80`, optionally followed
+/// by `tls` or `proxy`; or `unix:/path`, optionally with `mode=660`, too; or `fd:name`.
 pub(crate) fn parse_listen(text: &str) -> Result<ListenSpec, ListenError> {
     let mut words = text.split_ascii_whitespace();
     let address = words.next().ok_or(ListenError::Syntax)?;
@@ -164,7 +164,7 @@ pub(crate) fn parse_listen(text: &str) -> Result<ListenSpec, ListenError> {
     }
 }
 
-/// Where clients connect when nothing says so.
+/// The default listeners.
 pub(crate) fn default_listen(acme: bool) -> Vec<ListenSpec> {
     let secure = acme.then_some(":443 tls");
     [":80"].into_iter().chain(secure).filter_map(|text| parse_listen(text).ok()).collect()

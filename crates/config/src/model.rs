@@ -1,4 +1,4 @@
-//! The configuration as the rest of the program uses it: read, checked, every default filled in.
+//! The model of the configuration for the rest of the program: parsed, checked, with all defaults.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -28,11 +28,11 @@ pub use cluster::{
 /// A whole configuration.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where clients connect; at least one.
+    /// Listeners for clients; at least one.
     pub listen: Vec<ListenSpec>,
-    /// The proxies in front that are believed, and let through to listeners with `proxy`.
+    /// Proxies in front whose fields are trusted, and which may connect to listeners with `proxy`.
     pub trusted_proxies: Vec<Net>,
-    /// Where they say who the client is.
+    /// The field in which they name the client.
     pub client_field: ClientField,
     /// Origins get Forwarded (RFC 7239), too.
     pub forwarded: bool,
@@ -40,11 +40,11 @@ pub struct Config {
     pub http2: bool,
     /// A request target may contain UTF-8 as it is.
     pub raw_utf8: bool,
-    /// A path that is answered where no site is asked.
+    /// A path that is answered for every host, before the sites.
     pub health_check: Option<String>,
     /// Core threads; `None` for one per usable core ([`crate::sizing::Machine::default_workers`]).
     pub workers: Option<usize>,
-    /// Defaults of sites that do not choose their own.
+    /// The default profile of sites.
     pub profile: Profile,
     /// The memory cache.
     pub memory: MemoryConfig,
@@ -52,41 +52,41 @@ pub struct Config {
     pub disk: Option<DiskConfig>,
     /// The admin listener.
     pub admin: AdminConfig,
-    /// The daemon's health: how it is told, and where.
+    /// The health checks' listener and rules.
     pub health: HealthConfig,
-    /// The listener for Prometheus alone; `None` if it is absent.
+    /// The listener for Prometheus; `None` if it is absent.
     pub metrics: Option<MetricsConfig>,
     /// The port that speaks Varnish's CLI; `None` if it is absent.
     pub varnish_cli: Option<VarnishCli>,
-    /// The port that takes HTCP; `None` if it is absent.
+    /// The HTCP port; `None` if it is absent.
     pub htcp: Option<Htcp>,
     /// The cluster that the node is part of; `None` if it is alone.
     pub cluster: Option<ClusterConfig>,
-    /// Other caches that are told of what is invalidated.
+    /// Other caches to which invalidations are sent.
     pub neighbours: Vec<NeighbourConfig>,
-    /// Traces; `None` when trace context is passed on as it is.
+    /// Traces; `None` if trace context is passed on unchanged.
     pub tracing: Option<Tracing>,
     /// Compression, for sites without a VCL.
     pub compression: Compression,
-    /// Directories of files and scripts, by all the settings that name one.
+    /// Directories of files and scripts, with the settings that name them.
     pub folders: Vec<NamedPath>,
     /// Sockets of origins.
     pub sockets: Vec<NamedPath>,
     /// Servers of origins that are named by a host and a port.
     pub hosts: Vec<NamedHost>,
-    /// The VCL of sites that name none themselves.
+    /// The VCL of sites that name none.
     pub vcl: Programs,
     /// Limits in force.
     pub limits: Limits,
-    /// As whom the daemon runs that root has started.
+    /// The account of a daemon that root has started.
     pub run: ServiceAccount,
-    /// Where requests are logged; `None` when they are not.
+    /// The access log; `None` if it is off.
     pub access_log: Option<AccessLog>,
-    /// Where it is said what happens to the daemon itself.
+    /// The log of the daemon's events.
     pub error_log: ErrorLog,
-    /// The ring of records that `larder log` and others read; `None` when it is off.
+    /// The ring of records for `larder log` and others; `None` if it is off.
     pub log_ring: Option<LogRing>,
-    /// Every origin that a site uses, and those that none does.
+    /// Every origin, used or not.
     pub origins: Vec<OriginConfig>,
     /// TLS to the origins, in the order of `origins`; `None` for one without `https://` servers.
     pub origin_tls: Vec<Option<OriginTls>>,
@@ -94,9 +94,9 @@ pub struct Config {
     pub sites: Vec<SiteConfig>,
     /// The certificates of sites without their own, and of clients that name no site.
     pub certificates: Certificates,
-    /// Certificates from an authority, for hosts that have none in files.
+    /// Certificates from an authority, for hosts without certificate files.
     pub acme: Option<AcmeConfig>,
-    /// Handshakes show an authority's statement that the certificate is good (OCSP stapling).
+    /// Handshakes staple an authority's statement that the certificate is good (OCSP).
     pub ocsp: bool,
     /// Responses have `X-Cache: HIT` or `X-Cache: MISS`.
     pub x_cache: bool,
@@ -107,7 +107,7 @@ pub struct Config {
 }
 
 impl Default for Config {
-    /// The configuration where nothing is said; without any listener, origin or site.
+    /// The default configuration, without listeners, origins and sites.
     fn default() -> Self {
         Self {
             listen: Vec::new(),
@@ -157,8 +157,8 @@ impl Default for Config {
 pub struct ListenSpec {
     /// As written.
     pub text: String,
-    /// Addresses that `text` stands for. `:80` is two, `0.0.0.0` and `[::]`, the latter for IPv6
-    /// only. Empty for a unix socket (`path`) and for sockets that are handed over (`given`).
+    /// The addresses of `text`. `:80` is two, `0.0.0.0` and `[::]`, the latter for IPv6 only. Empty
+    /// for a unix socket (`path`) and for sockets that are handed over (`given`).
     pub addresses: Vec<SocketAddr>,
     /// A unix socket, and the permissions of its file.
     pub path: Option<(PathBuf, u32)>,
@@ -174,17 +174,17 @@ pub struct ListenSpec {
     pub name: Option<String>,
 }
 
-/// A place in the file, for what turns out to be wrong only when it is used.
+/// A location in the file, for faults that show only in use.
 #[derive(Clone, Debug)]
 pub struct ConfigLocation {
     /// The file.
     pub file: Arc<SourceText>,
-    /// Where in it, in bytes.
+    /// The span in it, in bytes.
     pub span: Range<usize>,
 }
 
 impl PartialEq for ConfigLocation {
-    /// A setting is the same wherever it is written.
+    /// A setting's value does not depend on its location.
     fn eq(&self, _: &Self) -> bool {
         true
     }
@@ -193,18 +193,18 @@ impl PartialEq for ConfigLocation {
 impl Eq for ConfigLocation {}
 
 impl ConfigLocation {
-    /// No place: the command line's.
+    /// No location: the command line's.
     pub(crate) fn nowhere() -> Self {
         let file = SourceText { name: String::new(), text: String::new() };
         Self { file: Arc::new(file), span: 0..0 }
     }
 
-    /// An error there.
+    /// An error at the location.
     pub fn error(&self, message: String) -> Diagnostic {
         self.say(Severity::Error, message)
     }
 
-    /// A warning there.
+    /// A warning at the location.
     pub fn warning(&self, message: String) -> Diagnostic {
         self.say(Severity::Warning, message)
     }
@@ -221,11 +221,11 @@ impl ConfigLocation {
 pub struct PairFiles {
     /// The certificate and its chain, PEM.
     pub cert: PathBuf,
-    /// Where that is written.
+    /// The location of its path.
     pub cert_place: ConfigLocation,
     /// The private key, PEM.
     pub key: PathBuf,
-    /// Where that is written.
+    /// The location of its path.
     pub key_place: ConfigLocation,
 }
 
@@ -237,71 +237,71 @@ pub type Certificates = Vec<PairFiles>;
 pub struct ClientFiles {
     /// The authorities, PEM.
     pub ca: PathBuf,
-    /// Where that is written.
+    /// The location of the setting.
     pub place: ConfigLocation,
     /// A client must have a certificate.
     pub required: bool,
-    /// Origins are told of the certificate in X-SSL-Client-Verify, -S-DN and -Fingerprint.
+    /// Origins get the certificate in X-SSL-Client-Verify, -S-DN and -Fingerprint.
     pub tells_x_ssl: bool,
-    /// Origins are told of the certificate in Client-Cert (RFC 9440).
+    /// Origins get the certificate in Client-Cert (RFC 9440).
     pub tells_client_cert: bool,
 }
 
 /// `[origin.tls]`, and its defaults for origins with `https://` servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OriginTls {
-    /// The authorities trusted, PEM; `None` for the system's.
+    /// The trusted authorities, PEM; `None` for the system's.
     pub ca: Option<PlacedPath>,
-    /// A certificate to show.
+    /// The client certificate.
     pub pair: Option<PairFiles>,
-    /// The name to ask for and verify; the server's own when not set.
+    /// The name to send and verify; `None` for the server's own.
     pub sni: Option<String>,
     /// Certificates of origins are verified.
     pub verify: bool,
-    /// Where it is written.
+    /// The location of the table.
     pub place: ConfigLocation,
 }
 
 /// `[site.tls]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SiteTls {
-    /// Its certificates; with none, those of `[tls]`.
+    /// The certificates; those of `[tls]` if empty.
     pub pairs: Certificates,
-    /// The check of its clients' certificates; `None` admits every client.
+    /// The check of clients' certificates; `None` admits every client.
     pub client: Option<ClientFiles>,
-    /// The site's choice about ordered certificates. `None` if the site makes none: certificates
-    /// are then ordered if `pairs` is empty.
+    /// Orders certificates, or not. `None` if the site does not say: certificates are then ordered
+    /// if `pairs` is empty.
     pub acme: Option<bool>,
 }
 
-/// One of `error_pages`.
+/// One page of `error_pages`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageFile {
     /// The status, of an error.
     pub status: Status,
     /// The file with the page.
     pub path: PathBuf,
-    /// Where it is written.
+    /// The location of the setting.
     pub place: ConfigLocation,
 }
 
 /// `[tls.acme]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AcmeConfig {
-    /// Where the authority may write to.
+    /// The address for messages of the authority.
     pub email: Option<String>,
     /// URL of its directory.
     pub directory: String,
     /// The authorities, PEM, that must have signed the directory's certificate; `None` for the
     /// system's.
     pub ca: Option<PlacedPath>,
-    /// Where the account and the certificates are kept.
+    /// The folder of the account and the certificates.
     pub storage: PathBuf,
     /// Ways to prove control of a name, the preferred one first.
     pub challenges: Vec<AcmeChallenge>,
-    /// The account elsewhere that this one is bound to.
+    /// The external account that this one is bound to.
     pub binding: Option<AcmeBinding>,
-    /// Where it is written.
+    /// The location of the table.
     pub place: ConfigLocation,
 }
 
@@ -317,21 +317,21 @@ pub enum AcmeChallenge {
 /// `[tls.acme.eab]` (RFC 8555 7.3.4).
 #[derive(Clone, PartialEq, Eq)]
 pub struct AcmeBinding {
-    /// The account's name there.
+    /// The external account's name.
     pub key_id: String,
     /// The secret, decoded.
     pub hmac: Vec<u8>,
 }
 
 impl fmt::Debug for AcmeBinding {
-    /// Without the secret.
+    /// Omits the secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AcmeBinding").field("key_id", &self.key_id).finish_non_exhaustive()
     }
 }
 
 impl AcmeConfig {
-    /// Returns true if the site's hosts get their certificates from this authority.
+    /// Returns true if the site's certificates come from this authority.
     pub fn is_for(&self, site: &SiteConfig) -> bool {
         site.tls.pairs.is_empty() && site.tls.acme != Some(false)
     }
@@ -339,9 +339,9 @@ impl AcmeConfig {
     /// Checks that a certificate can be ordered for a site's host.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason why not.
     pub fn may_order(&self, host: &str) -> Result<(), &'static str> {
-        /// Names that belong to nobody, or to every house of its own (RFC 2606, 6761, 6762, 8375).
+        /// Names that are reserved, or local to a network (RFC 2606, 6761, 6762, 8375).
         const RESERVED: [&str; 8] =
             ["test", "example", "invalid", "localhost", "local", "internal", "home.arpa", "onion"];
         let bare = host.trim_start_matches('[').trim_end_matches(']');
@@ -365,9 +365,9 @@ impl AcmeConfig {
 /// `[memory]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryConfig {
-    /// Ceiling of what the cache takes.
+    /// The ceiling of the cache's memory.
     pub size: MemorySize,
-    /// Where it is written.
+    /// The location of the setting.
     pub place: ConfigLocation,
 }
 
@@ -376,25 +376,25 @@ pub struct MemoryConfig {
 pub struct PlacedPath {
     /// Its path.
     pub path: PathBuf,
-    /// Where it is written.
+    /// The location of the setting.
     pub place: ConfigLocation,
 }
 
 impl PlacedPath {
-    /// An error where the file is named: the reason for which it cannot be used.
+    /// An error at the setting: the reason why the file cannot be used.
     pub fn error(&self, why: impl fmt::Display) -> Diagnostic {
         self.place.error(format!("{}: {why}", self.path.display()))
     }
 }
 
-/// A directory or a socket that the configuration names and that is another's to make.
+/// A directory or a socket that the configuration names and another program creates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedPath {
     /// The setting.
     pub setting: String,
     /// An absolute path.
     pub path: PathBuf,
-    /// Where it is written.
+    /// The location of the setting.
     pub place: ConfigLocation,
 }
 
@@ -407,19 +407,19 @@ pub struct NamedHost {
     pub host: String,
     /// The port.
     pub port: u16,
-    /// Where it is written.
+    /// The location of the setting.
     pub place: ConfigLocation,
 }
 
-/// A ceiling for the memory cache. [`crate::sizing::Machine::memory_bytes`] makes bytes of it.
+/// A ceiling for the memory cache. [`crate::sizing::Machine::memory_bytes`] converts it to bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MemorySize {
-    /// Half of what the machine or its control group has.
+    /// Half of the memory of the machine or its control group.
     #[default]
     Auto,
     /// So many bytes.
     Bytes(u64),
-    /// So many hundredths of what the machine or its control group has.
+    /// So many hundredths of the memory of the machine or its control group.
     Percent(u8),
 }
 
@@ -438,11 +438,11 @@ impl fmt::Display for MemorySize {
 pub struct DiskConfig {
     /// The volumes, at least one.
     pub volumes: Vec<DiskVolume>,
-    /// The part of all that leaves memory that goes there.
+    /// The selection of responses that sink to disk when they leave memory.
     pub admission: Admission,
-    /// A purge is answered when it is on the disk; else it is there a second later.
+    /// A purge is confirmed when it is on the disk; otherwise it is written within a second.
     pub durable_purges: bool,
-    /// Bytes of what is purged are overwritten.
+    /// Bytes of purged responses are overwritten.
     pub erase: bool,
 }
 
@@ -453,33 +453,33 @@ pub struct DiskVolume {
     pub path: PathBuf,
     /// Bytes that it may take.
     pub bytes: u64,
-    /// Its share for each byte, relative to the other volumes'.
+    /// The weight of each of its bytes, relative to the other volumes'.
     pub weight: u32,
-    /// The name under which a VCL knows it: varnishd's `-s NAME=file,...`.
+    /// The name in VCL: varnishd's `-s NAME=file,...`.
     pub name: Option<String>,
-    /// Where it is written.
+    /// The location of the volume.
     pub place: ConfigLocation,
 }
 
 impl DiskVolume {
-    /// Fewest bytes: of so many a store has 64 small segments.
+    /// Smallest volume: its store has 64 small segments.
     pub const BYTES_MIN: u64 = 256 << 20;
-    /// Most bytes: 2^20 segments of 64 MiB.
+    /// Largest volume: 2^20 segments of 64 MiB.
     pub const BYTES_MAX: u64 = 64 << 40;
     /// Largest weight.
     pub const WEIGHT_MAX: u32 = 100;
 
-    /// Its share of what is stored, in proportion to the other volumes': by its size and weight.
+    /// The share of stored responses, in proportion to the other volumes': by size and weight.
     pub fn share(&self) -> u32 {
         let size = u32::try_from(self.bytes / Self::BYTES_MIN).unwrap_or(u32::MAX);
         size.saturating_mul(self.weight).max(1)
     }
 }
 
-/// The part of all that leaves memory that goes to disk.
+/// The selection of responses that sink to disk when they leave memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Admission {
-    /// Responses that were asked for more than once.
+    /// Responses that were hit at least once.
     #[default]
     Hit,
     /// Everything.
@@ -489,19 +489,19 @@ pub enum Admission {
 /// `[admin]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdminConfig {
-    /// Addresses to listen on besides the socket, this machine's own; `None` for none.
+    /// Addresses besides the socket, of this machine only; `None` for none.
     pub listen: Option<ListenSpec>,
-    /// Folder of the tokens; `None` for the usual one.
+    /// The folder of the tokens; `None` for the default.
     pub tokens: Option<PathBuf>,
-    /// Names under which it may be asked besides this machine's own.
+    /// Hosts that are accepted besides the machine's own names.
     pub hosts: Vec<String>,
     /// `/metrics` needs no token.
     pub open_metrics: bool,
     /// Permissions of the socket's file.
     pub socket_mode: u32,
-    /// File to which changes are written.
+    /// The file of the audit log.
     pub audit: Option<PathBuf>,
-    /// Minutes that the dashboard's charts reach back.
+    /// Minutes of the dashboard's history.
     pub history_minutes: usize,
 }
 
@@ -522,53 +522,54 @@ impl Default for AdminConfig {
 /// `[health]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HealthConfig {
-    /// Addresses where health is told besides the admin listener; `None` for none.
+    /// Addresses for health checks besides the admin listener; `None` for none.
     pub listen: Option<ListenSpec>,
-    /// It is not ready while a site's origins are all down and nothing of the site is stored.
+    /// The daemon is not ready while a site's origins are all down and nothing of the site is
+    /// stored.
     pub tells_of_origins: bool,
 }
 
-/// `[metrics]`. Clients show a token, a certificate, or both.
+/// `[metrics]`. Clients present a token, a certificate, or both.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MetricsConfig {
-    /// Where it listens: addresses only, perhaps with TLS.
+    /// The addresses, with or without TLS.
     pub listen: ListenSpec,
-    /// The file with the token of its clients, and where it is named.
+    /// The file with the token of its clients.
     pub token: Option<PlacedPath>,
     /// The check of its clients' certificates.
     pub client: Option<ClientFiles>,
-    /// Its own certificates; with none, those of `[tls]`.
+    /// The certificates; those of `[tls]` if empty.
     pub pairs: Certificates,
 }
 
 /// The secret that clients of the CLI must know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CliSecret {
-    /// Nothing: only where all addresses are loopback ones.
+    /// No secret: only if all addresses are loopback ones.
     None,
-    /// A secret that the daemon makes by itself, in a file beside the admin socket.
+    /// A secret that the daemon generates, in a file beside the admin socket.
     Own,
-    /// The content of this file, and the place where the file is named.
+    /// The content of this file.
     File(PlacedPath),
 }
 
 /// `[varnish_cli]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VarnishCli {
-    /// Where it listens: addresses only.
+    /// The addresses.
     pub listen: ListenSpec,
-    /// The secret that its clients must know.
+    /// The secret of its clients.
     pub secret: CliSecret,
 }
 
 /// `[htcp]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Htcp {
-    /// Where it listens: addresses only.
+    /// The addresses.
     pub listen: ListenSpec,
-    /// Whose datagrams count.
+    /// The clients that are accepted.
     pub allow: CidrSet,
-    /// The interface through which multicast groups are joined; the routes' where it is absent.
+    /// The interface through which multicast groups are joined; `None` for the routed one.
     pub interface: Option<String>,
 }
 
@@ -577,15 +578,15 @@ pub struct Htcp {
 pub struct Tracing {
     /// The collector.
     pub server: ServerConfig,
-    /// TLS to it; `None` if it speaks none.
+    /// TLS to it; `None` without TLS.
     pub tls: Option<OriginTls>,
     /// The path in front of [`Tracing::END`].
     pub path: String,
     /// Fields of each request to it.
     pub headers: Vec<(FieldName, FieldSource)>,
-    /// Requests to it are coded by gzip.
+    /// Request bodies are gzip-coded.
     pub gzip: bool,
-    /// The share of requests for which a trace is begun, from 0 to 1.
+    /// The share of requests that begin a trace, from 0 to 1.
     pub sample: f64,
 }
 
@@ -599,12 +600,12 @@ impl Tracing {
 pub enum FieldSource {
     /// The value itself.
     Text(FieldValue),
-    /// A file that has the value, and the place where the file is named.
+    /// A file with the value.
     File(PlacedPath),
 }
 
 impl fmt::Debug for FieldSource {
-    /// Without the value.
+    /// Omits the value.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(_) => f.write_str("Text(..)"),
@@ -613,34 +614,34 @@ impl fmt::Debug for FieldSource {
     }
 }
 
-/// Where requests are logged, and how.
+/// The access log: its destination and format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessLog {
-    /// Where to.
+    /// The destination.
     pub target: LogTarget,
-    /// In what form.
+    /// The format of lines.
     pub format: LogFormat,
-    /// Values of fields that let somebody in are as they are.
+    /// Values of credential fields are logged unmasked.
     pub secrets: bool,
 }
 
-/// Where the daemon says what happens to it, and how much of that.
+/// The error log: its destination and level.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ErrorLog {
-    /// Where to; `None` for standard error.
+    /// The destination; `None` for standard error.
     pub target: Option<LogTarget>,
-    /// The least weighty that is said.
+    /// The least severe level that is logged.
     pub level: Priority,
 }
 
-/// As whom the daemon runs that root has started.
+/// The account of a daemon that root has started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServiceAccount {
-    /// The user's name; `None` for the usual one.
+    /// The user's name; `None` for the default.
     pub user: Option<String>,
     /// The group's name; `None` for the user's.
     pub group: Option<String>,
-    /// Where the table is written.
+    /// The location of the table.
     pub place: Option<ConfigLocation>,
 }
 
@@ -649,7 +650,7 @@ pub struct ServiceAccount {
 pub struct LogRing {
     /// Bytes of all cores' rings together.
     pub size: u64,
-    /// Where they are; `None` for a folder that goes with the admin socket.
+    /// The folder of the rings; `None` for the default.
     pub folder: Option<PathBuf>,
     /// Request fields whose values records keep.
     pub headers: Vec<String>,
@@ -662,7 +663,7 @@ impl Default for LogRing {
     }
 }
 
-/// Where an access log goes.
+/// The destination of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogTarget {
     /// Standard output.
@@ -683,8 +684,7 @@ pub enum LogFormat {
     Combined,
     /// One JSON object per line.
     Json,
-    /// Lines of this format, which is one of [`observe::Pattern`]'s; its values may be escaped for
-    /// JSON.
+    /// Lines of this format, an [`observe::Pattern`]; values may be escaped for JSON.
     Custom {
         /// The format.
         text: String,
@@ -698,20 +698,20 @@ pub enum LogFormat {
 pub enum CacheStatus {
     /// Nothing.
     Off,
-    /// Hit or why forwarded, and the remaining lifetime.
+    /// Hit or the reason for forwarding, and the remaining lifetime.
     #[default]
     On,
-    /// Also the detail that names the rule which decided.
+    /// Also the rule that decided, as a detail.
     Detail,
 }
 
-/// Where the VCL comes from that decides for sites which name none themselves.
+/// The source of the VCL for sites that name none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Programs {
     /// No program: settings decide.
     #[default]
     None,
-    /// This file, and where it is named.
+    /// This file.
     File(PlacedPath),
     /// varnishd's flags, and its CLI.
     Flags,
@@ -720,8 +720,7 @@ pub enum Programs {
 /// One site.
 #[derive(Clone, Debug, Default)]
 pub struct SiteConfig {
-    /// Its own VCL, which decides in the place of everything that follows but TLS; and where it is
-    /// named.
+    /// The site's own VCL, which decides in place of all following settings but TLS.
     pub vcl: Option<PlacedPath>,
     /// Its hosts in canonical form, for [`policy::HostTable::insert`]; at least one.
     pub hosts: Vec<String>,
@@ -730,7 +729,7 @@ pub struct SiteConfig {
     pub origins: Vec<usize>,
     /// Its roots of files; [`policy::ReceiveVerdict::Files`] is an index into this.
     pub files: Vec<files::Config>,
-    /// Its presets, in its order.
+    /// Its presets, in the order of the file.
     pub presets: Vec<&'static str>,
     /// Rules that [`policy::Declared`] is built from.
     pub rules: SiteRules,
@@ -740,7 +739,7 @@ pub struct SiteConfig {
     pub hsts: Option<String>,
     /// The clients that may purge the site, and their dialects; `None` if no client may.
     pub purge: Option<Purge>,
-    /// HTCP's datagrams purge the site: not with `purge = false`, nor if a token is required.
+    /// HTCP may purge the site: not with `purge = false`, nor if a token is required.
     pub by_htcp: bool,
     /// Responses have Server-Timing.
     pub server_timing: bool,
@@ -750,10 +749,10 @@ pub struct SiteConfig {
     pub shows_surrogate_control: bool,
     /// Its own error pages, each for one status.
     pub error_pages: Vec<PageFile>,
-    /// Files of users that it names, and where.
+    /// The user files that it names.
     pub users: Vec<PlacedPath>,
-    /// Its pages that are put together of others.
+    /// The processing of its pages with includes.
     pub includes: Includes,
-    /// Its bodies that are coded here.
+    /// The compression of its bodies.
     pub compress: CompressionScope,
 }

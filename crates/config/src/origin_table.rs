@@ -1,5 +1,5 @@
-//! Origins that are known while a configuration is read, and what one site names of them and of
-//! files.
+//! The origin table: origins found while a configuration is read, and what the current site
+//! references.
 
 use std::ops::Range;
 
@@ -9,38 +9,38 @@ use policy::rules::Settings;
 
 use crate::model::{OriginTls, PlacedPath};
 
-/// The origins known so far.
+/// The origins found so far.
 #[derive(Debug, Default)]
 pub(crate) struct Origins {
-    /// Bounds of origins that set none.
+    /// The limits, as defaults of origins.
     pub(crate) limits: Limits,
     pub(crate) known: Vec<OriginEntry>,
-    /// Those of the site that is read.
+    /// References of the current site.
     pub(crate) site: SiteReferences,
 }
 
-/// One of them.
+/// An origin.
 #[derive(Debug)]
 pub(crate) struct OriginEntry {
     pub(crate) config: OriginConfig,
     pub(crate) tls: Option<OriginTls>,
-    /// Where its name is written, if it has one.
+    /// The span of its name, if it has one.
     pub(crate) name: Option<Range<usize>>,
     pub(crate) used: bool,
-    /// It says itself that scripts run everywhere (`no_scripts = false`).
+    /// Its scripts run everywhere by its own setting (`no_scripts = false`).
     pub(crate) runs_everywhere: bool,
-    /// It says itself how long its servers may take for a head.
+    /// It sets its own timeout for heads.
     pub(crate) times_heads: bool,
 }
 
-/// Names in the settings of one site.
+/// References in the settings of one site.
 #[derive(Debug, Default)]
 pub(crate) struct SiteReferences {
     /// Origins, as indices into all.
     pub(crate) indices: Vec<usize>,
     /// Roots of files.
     pub(crate) roots: Vec<files::Config>,
-    /// Files of users, and where they are named.
+    /// User files.
     pub(crate) users: Vec<PlacedPath>,
 }
 
@@ -64,22 +64,22 @@ impl Origins {
         self.known.get(*index)
     }
 
-    /// Takes a preset's time for heads out of settings whose origin has its own.
+    /// Removes a preset's timeout for heads from the settings if the origin sets its own.
     pub(crate) fn keep_times(&self, settings: &mut Settings) {
         if self.of_site(settings.origin).is_some_and(|known| known.times_heads) {
             settings.first_byte_ms = None;
         }
     }
 
-    /// Ends of the names of the scripts that the site's origins run.
+    /// Suffixes of the scripts that the site's origins run.
     pub(crate) fn script_ends(&self) -> Vec<String> {
         let configs = self.site.indices.iter().filter_map(|index| self.known.get(*index));
         let scripts = configs.filter_map(|known| known.config.scripts.as_ref());
         scripts.flat_map(|scripts| scripts.rules.suffixes.iter().cloned()).collect()
     }
 
-    /// Adds directories below which the scripts of the site's origins do not run, as presets name
-    /// them. An origin that says `no_scripts = false` knows better.
+    /// Adds directories without scripts, as presets name them, to the site's origins; not to one
+    /// with `no_scripts = false`.
     pub(crate) fn exclude_script_directories(&mut self, directories: &[String]) {
         for index in &self.site.indices {
             let known = self.known.get_mut(*index).filter(|known| !known.runs_everywhere);

@@ -1,13 +1,13 @@
-//! The page on which the configuration in force is shown.
+//! The settings page: the configuration in force, as text.
 
 use std::fmt::Display;
 
 use crate::model::{Config, SiteConfig};
 
-/// The width of the column of names.
+/// The width of the names' column.
 const NAMES: usize = 18;
 
-/// Lines of a name and what it stands for.
+/// The page, as lines of names and values.
 pub(crate) struct SettingsPage<'a> {
     pub(crate) config: &'a Config,
     pub(crate) site: &'a SiteConfig,
@@ -17,7 +17,7 @@ pub(crate) struct SettingsPage<'a> {
     pub(crate) lines: Vec<Line>,
 }
 
-/// One of them.
+/// A line.
 pub(crate) struct Line {
     pub(crate) indent: usize,
     pub(crate) name: String,
@@ -56,7 +56,7 @@ pub(crate) fn texts(values: &[impl Display]) -> String {
     values.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
 }
 
-/// The word that stands for a value.
+/// The keyword of a value.
 pub(crate) fn word<T: PartialEq>(words: &[(&'static str, T)], value: &T) -> &'static str {
     words.iter().find(|(_, own)| own == value).map_or("", |(word, _)| word)
 }

@@ -1,4 +1,4 @@
-//! From the text of `larder.toml` to a [`Config`], or to everything that is wrong with it.
+//! Parsing: from the text of `larder.toml` to a [`Config`], or to everything that is wrong with it.
 
 mod acme;
 mod admin;
@@ -67,21 +67,20 @@ use crate::model::Config;
 use crate::reader::Reader;
 use syntax::{blank, syntax_errors};
 
-/// Problems reported of one file; who made more will want to see the first ones first.
+/// Problems reported of one file.
 const PROBLEMS_MAX: usize = 100;
 
-/// Lines that are no TOML reported of one file, where one wrong line makes others wrong.
+/// Lines with syntax errors reported of one file, if one of them invalidates others.
 const SYNTAX_MAX: usize = 3;
 
-/// Attempts to read a file without the lines that are not TOML.
+/// Attempts to parse a file without the lines that have syntax errors.
 const MENDS_MAX: usize = 8;
 
-/// Reads the configuration in `text`. `file_name` is what messages call it.
+/// Reads the configuration in `text`. `file_name` is its name in messages.
 ///
 /// # Errors
-/// Everything that is wrong, warnings included, in the order of the file. Beside lines that are no
-/// TOML the others are told only where it is certain what they mean, and nothing that may be in
-/// those lines is missed.
+/// Every error and warning, in the order of the file. Beside syntax errors, others are reported
+/// only if they are certain, and nothing is reported as missing.
 pub fn load_str(text: &str, file_name: &str) -> Result<(Config, Vec<Diagnostic>), Vec<Diagnostic>> {
     let source = Arc::new(SourceText { name: file_name.to_owned(), text: text.to_owned() });
     let mut reader = Reader::new(source, &TOP);
@@ -90,10 +89,10 @@ pub fn load_str(text: &str, file_name: &str) -> Result<(Config, Vec<Diagnostic>)
     finish(reader, config)
 }
 
-/// The document in `text`, the reader's own; `None` for a text that is no TOML, which is noted.
+/// Parses the document in `text`; a syntax error is noted and gives `None`.
 pub(crate) fn document<'a>(reader: &mut Reader, text: &'a str) -> Option<Spanned<DeTable<'a>>> {
     let (document, syntax) = DeTable::parse_recoverable(text);
-    // Places in several files are not those of a text.
+    // Spans over several files do not fit this text.
     let masked =
         reader.is_one_file().then(|| redaction::masked(text, document.get_ref())).flatten();
     if let Some(text) = masked {
@@ -106,21 +105,21 @@ pub(crate) fn document<'a>(reader: &mut Reader, text: &'a str) -> Option<Spanned
     Some(document)
 }
 
-/// The configuration that a document says, as far as it can be read.
+/// Reads the configuration of a document, as far as it can be read.
 pub(crate) fn read(reader: &mut Reader, document: &Spanned<DeTable<'_>>) -> Config {
     top::config(reader, document)
 }
 
-/// Everything that was found, in the order of the files.
+/// All diagnostics, in the order of the files.
 pub(crate) fn faults(reader: Reader) -> Vec<Diagnostic> {
     let mut found = reader.found_in_places();
     found.truncate(PROBLEMS_MAX);
     found
 }
 
-/// Notes the lines that are no TOML, each once, and where each of them is one value, what is wrong
-/// with the others. After an unclosed bracket or quote every line is wrong in several ways: then
-/// only the first few.
+/// Notes the lines with syntax errors, each once, and the faults of the other lines if each bad
+/// line is a single value. An unclosed bracket or quote makes every line wrong: then only the first
+/// few are noted.
 fn faulty(reader: &mut Reader, mut errors: Vec<toml::de::Error>) {
     let mut text = reader.source.text.clone();
     if let Some((server, page)) = format_detection::foreign_server(&text) {
@@ -146,7 +145,7 @@ fn faulty(reader: &mut Reader, mut errors: Vec<toml::de::Error>) {
             let header = |d: &Diagnostic| {
                 d.span.as_ref().is_none_or(|span| text[span.start..].starts_with('['))
             };
-            // What is missing may be in a line that could not be read.
+            // A missing key may be in an unreadable line.
             let others = reader.found.split_off(before);
             reader.found.extend(others.into_iter().filter(|found| !header(found)));
             return;

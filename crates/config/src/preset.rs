@@ -1,37 +1,37 @@
-//! Presets: rules for a kind of site, in files of the project that are part of the binary.
+//! Presets: rules for kinds of sites, in files of the project that are built into the binary.
 //!
-//! A preset is written as a `[[site]]` is, without what only a site can know (its hosts and
-//! origins), and goes through the same reader. Nothing here knows what any preset says.
+//! A preset has the form of a `[[site]]`, without hosts and origins, and goes through the same
+//! reader. Nothing here may depend on the content of a preset.
 
 /// One preset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preset {
     /// The name by which sites refer to it.
     pub name: &'static str,
-    /// Its file, as in the repository.
+    /// The file, as in the repository.
     pub text: &'static str,
-    /// The part of it that is installed in the application.
+    /// The plugin that is installed in the application.
     pub plugin: Option<Plugin>,
 }
 
-/// A file that an application loads by itself, by which it tells the cache what it changes.
+/// A file that an application loads, and by which it purges what it changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plugin {
-    /// Its text, as in the repository.
+    /// The text, as in the repository.
     pub text: &'static str,
-    /// Its head, by which another version of it is known.
+    /// The head, by which other versions of it are recognised.
     pub head: &'static str,
-    /// Its place below the application's root.
+    /// The path below the application's root.
     pub place: &'static str,
-    /// A file below the root that is there if the application is.
+    /// A file below the root by which the application is recognised.
     pub sign: &'static str,
-    /// A directory below the root that the application has too, and that holds `place`.
+    /// A directory of the application below the root, in which `place` lies.
     pub folder: &'static str,
     /// The application's name.
     pub application: &'static str,
 }
 
-/// WordPress loads what is in `mu-plugins` at every request, without being asked to.
+/// WordPress loads everything in `mu-plugins` at every request.
 const WORDPRESS: Plugin = Plugin {
     text: include_str!("../../../presets/wordpress/larder.php"),
     head: "<?php\n/**\n * Plugin Name: Larder\n * Description: Tells Larder, the cache",
@@ -62,7 +62,8 @@ const fn plugin(preset: &str) -> Option<Plugin> {
     }
 }
 
-/// Returns the preset that a name without one is likely to mean: by a slip, or short as `wp` is.
+/// Returns the preset that an unknown name likely means: by a slip, or an abbreviation such as
+/// `wp`.
 pub fn likely_preset(name: &str) -> Option<&'static str> {
     let names = || PRESETS.iter().map(|preset| preset.name);
     let is_short = |own: &&str| {
@@ -80,7 +81,7 @@ pub fn find(name: &str) -> Option<&'static Preset> {
 }
 
 impl Preset {
-    /// Its purpose: the first line of its file.
+    /// The purpose: the first line of its file.
     pub fn about(&self) -> &'static str {
         self.text.lines().next().unwrap_or_default().trim_start_matches(['#', ' '])
     }

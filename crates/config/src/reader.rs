@@ -1,4 +1,5 @@
-//! Typed reading of a TOML document that goes on after a problem, so that one run reports them all.
+//! The reader: typed access to a TOML document. It goes on after a fault, so that one run reports
+//! all.
 
 use std::fmt;
 use std::ops::Range;
@@ -16,35 +17,34 @@ use crate::model::{self, NamedHost, NamedPath, PlacedPath};
 use crate::origin_table::Origins;
 use crate::suggestions;
 
-/// A place in the file, in bytes.
+/// A range of the text, in bytes.
 pub(crate) type TextRange = Range<usize>;
 
-/// Longest duration a setting may have: a hundred years. Sums of a few of them stay far from
-/// overflow.
+/// Longest duration: a hundred years. Sums of a few of them are far from overflow.
 const DURATION_MAX_MS: u64 = 100 * 365 * 24 * 3_600_000;
 
-/// Collects what is wrong with a file.
+/// Reads values and collects diagnostics.
 #[derive(Debug)]
 pub(crate) struct Reader {
     pub(crate) source: Arc<SourceText>,
-    /// The top of every kind of table, for help with a key that is in the wrong one.
+    /// The section of every kind of table, for help with a key in the wrong one.
     top: &'static Section,
     pub(crate) found: Vec<Diagnostic>,
-    /// Where settings stand that need a disk cache.
+    /// Settings that need a disk cache.
     pub(crate) disk_uses: Vec<TextRange>,
-    /// Directories that are named.
+    /// Directories in settings.
     pub(crate) folders: Vec<NamedPath>,
     /// Sockets of origins.
     pub(crate) sockets: Vec<NamedPath>,
-    /// Servers of origins that are named by a host.
+    /// Servers of origins with a host name.
     pub(crate) hosts: Vec<NamedHost>,
     /// Origins.
     pub(crate) origins: Origins,
     /// The preset that is read, if it is one.
     preset: Option<&'static str>,
-    /// A further file, whose places lie behind this byte.
+    /// A further file, whose spans start behind this byte.
     further: Option<(usize, Arc<SourceText>)>,
-    /// More comes from another file, which is not read now: what is missing may be there.
+    /// More comes from another file, which is not read now: a missing key may be there.
     pub(crate) is_partial: bool,
 }
 
@@ -56,12 +56,12 @@ pub(crate) struct TomlTable<'a> {
     pub(crate) span: TextRange,
 }
 
-/// A value: of a key, or within a key's list.
+/// A value: of a key, or an element of a key's list.
 #[derive(Clone, Debug)]
 pub(crate) struct SettingValue<'a> {
     /// The key's name.
     pub(crate) name: &'a str,
-    /// Values that the key takes, for messages.
+    /// Accepted values, for messages.
     takes: &'static str,
     pub(crate) value: &'a DeValue<'a>,
     pub(crate) span: TextRange,
@@ -92,14 +92,14 @@ impl<'a> TomlTable<'a> {
         Some(SettingValue { name, takes, value: value.get_ref(), span: value.span(), table })
     }
 
-    /// The keys that are there, each with its place.
+    /// The keys in the table, each with its span.
     pub(crate) fn names(&self) -> Vec<(&'a str, TextRange)> {
         self.map.iter().map(|(name, _)| (name.get_ref().as_ref(), name.span())).collect()
     }
 }
 
 impl<'a> SettingValue<'a> {
-    /// The value as a list; a value that is not a list is taken for a list of one.
+    /// The elements of a list; another value counts as a list of one.
     pub(crate) fn each(&self) -> Vec<Self> {
         match self.value {
             DeValue::Array(array) => array.iter().map(|v| self.with(v)).collect(),
@@ -152,18 +152,18 @@ impl Reader {
         }
     }
 
-    /// Reads a further file, too: a place from `behind` on is one of it.
+    /// Adds a further file: spans from `behind` on are in it.
     pub(crate) fn continue_with_file(&mut self, behind: usize, source: Arc<SourceText>) {
         self.further = Some((behind, source));
     }
 
-    /// Returns true if no further file is read, too.
+    /// Returns true if no further file was added.
     pub(crate) fn is_one_file(&self) -> bool {
         self.further.is_none()
     }
 
-    /// The place of the bytes `part` of `text`, as which `item` reads. Where these are written with
-    /// escapes it is the place of the whole value.
+    /// The span of the bytes `part` of `text`, the value of `item`. With escapes in the value it is
+    /// the span of the whole value.
     pub(crate) fn place_within(
         &self,
         item: &SettingValue<'_>,
@@ -182,7 +182,7 @@ impl Reader {
         found.unwrap_or_else(|| item.span.clone())
     }
 
-    /// The file that a place is in, and the place in that file.
+    /// The file of a span, and the span in that file.
     fn located(&self, span: &TextRange) -> (&Arc<SourceText>, TextRange) {
         match &self.further {
             Some((behind, source)) if span.start >= *behind => {
@@ -192,13 +192,13 @@ impl Reader {
         }
     }
 
-    /// A place, for what turns out to be wrong only when it is used.
+    /// The location of a span, for faults that show only in use.
     pub(crate) fn location(&self, span: &TextRange) -> model::ConfigLocation {
         let (file, span) = self.located(span);
         model::ConfigLocation { file: Arc::clone(file), span }
     }
 
-    /// The place that [`Reader::lasting`] has made a lasting one of.
+    /// The span that [`Reader::location`] was made from.
     pub(crate) fn span_of(&self, place: &model::ConfigLocation) -> TextRange {
         match &self.further {
             Some((behind, source)) if Arc::ptr_eq(source, &place.file) => {
@@ -208,7 +208,7 @@ impl Reader {
         }
     }
 
-    /// Everything that was found, in the order of the files, each in its own.
+    /// All diagnostics, in the order of the files, each with its own file.
     pub(crate) fn found_in_places(mut self) -> Vec<Diagnostic> {
         let mut found = std::mem::take(&mut self.found);
         found.sort_by_key(|d| d.span.as_ref().map(|span| span.start));
@@ -216,7 +216,7 @@ impl Reader {
             let Some(span) = &one.span else { continue };
             let (file, span) = self.located(span);
             let related = one.related.take().map(|(also, label)| (self.located(&also), label));
-            // One that is in the other file is shown nowhere.
+            // A related location in another file cannot be shown.
             one.related = related.and_then(|((other, also), label)| {
                 Arc::ptr_eq(other, file).then_some((also, label))
             });
@@ -230,7 +230,7 @@ impl Reader {
         Self { preset: Some(name), ..Self::new(source, self.top) }
     }
 
-    /// The place of `span` as people read it, for what is told of a rule while it runs.
+    /// The location of `span` in people's form, for explanations of decisions.
     pub(crate) fn place(&self, span: &TextRange) -> SettingLocation {
         let (source, span) = self.located(span);
         let before = source.text.get(..span.start).unwrap_or_default();
@@ -271,12 +271,12 @@ impl Reader {
         self.report(Severity::Warning, Some(span), message.into())
     }
 
-    /// Notes an error that has no place in the file.
+    /// Notes an error without a location.
     pub(crate) fn error_nowhere(&mut self, message: impl Into<String>) -> &mut Diagnostic {
         self.report(Severity::Error, None, message.into())
     }
 
-    /// `result`'s value, or an error at `item` that says which key is wrong and how.
+    /// The value of `result`, or an error at `item` with the key and the fault.
     pub(crate) fn check<T>(
         &mut self,
         item: &SettingValue<'_>,
@@ -285,7 +285,7 @@ impl Reader {
         result.map_err(|why| self.error(item.span.clone(), format!("`{}`: {why}", item.name))).ok()
     }
 
-    /// The whole document, as a table of kind `section`, its keys checked.
+    /// The whole document as a table of kind `section`, its keys checked.
     pub(crate) fn document<'a>(
         &mut self,
         document: &'a Spanned<DeTable<'a>>,
@@ -324,7 +324,7 @@ impl Reader {
         item.each().iter().filter_map(|each| self.table(each, section)).collect()
     }
 
-    /// Notes every key of `table` that its section does not have.
+    /// Notes every key of `table` that its section lacks.
     pub(crate) fn check_keys(&mut self, table: &TomlTable<'_>) {
         let section = table.section;
         let keys = (section.keys)();
@@ -343,7 +343,7 @@ impl Reader {
         }
     }
 
-    /// Says that `item` is of the wrong type.
+    /// Notes that `item` is of the wrong type.
     pub(crate) fn wrong_type(&mut self, item: &SettingValue<'_>) -> &mut Diagnostic {
         let found = match item.value {
             DeValue::Integer(_) => "an integer",
@@ -370,16 +370,16 @@ impl Reader {
         text
     }
 
-    /// A string of one's own.
+    /// An owned string.
     pub(crate) fn string(&mut self, item: &SettingValue<'_>) -> Option<String> {
         self.text(item).map(str::to_owned)
     }
 
-    /// An absolute path, and where it is written.
+    /// An absolute path, and its location.
     pub(crate) fn path(&mut self, item: &SettingValue<'_>) -> Option<PlacedPath> {
         let text = self.text(item)?;
         if !text.starts_with('/') || text.contains('\0') {
-            // A relative path would depend on where the daemon was started from.
+            // A relative path would depend on the daemon's working directory.
             self.error(item.span.clone(), format!("`{}` takes an absolute path", item.name));
             return None;
         }
@@ -391,7 +391,7 @@ impl Reader {
         self.path(item).map(|file| file.path)
     }
 
-    /// The strings of a list, or the one string that stands alone.
+    /// The strings of a list, or a single one.
     pub(crate) fn texts<'a>(
         &mut self,
         item: &SettingValue<'a>,
@@ -438,7 +438,7 @@ impl Reader {
         value
     }
 
-    /// As [`Reader::count`], for what is held in 32 bits.
+    /// As [`Reader::count`], for 32 bits.
     pub(crate) fn count32(
         &mut self,
         item: &SettingValue<'_>,
@@ -493,7 +493,7 @@ impl Reader {
         size
     }
 
-    /// One of a few words.
+    /// One of a few keywords.
     pub(crate) fn word<T: Copy>(
         &mut self,
         item: &SettingValue<'_>,
@@ -508,7 +508,7 @@ impl Reader {
         found
     }
 
-    /// Help for a key of `table` that its section does not have.
+    /// Help for a key of `table` that its section lacks.
     fn meant(&self, table: &TomlTable<'_>, name: &str, keys: &[Key]) -> String {
         let names = || keys.iter().map(|key| key.name);
         let has = |name: &str| keys.iter().any(|key| key.name == name);
@@ -533,7 +533,7 @@ impl Reader {
         self.elsewhere(name).or(of_another).or_else(close).unwrap_or_else(all)
     }
 
-    /// Where a key called `name` would be right.
+    /// The table in which a key called `name` would be right.
     fn elsewhere(&self, name: &str) -> Option<String> {
         let all = self.top.all();
         let section = all.iter().find(|section| section.key(name).is_some())?;

@@ -14,7 +14,7 @@ const HEAD: &str = "\
 <!-- Made by `cargo xtask docs` from the tables in the code; changes here are lost. -->
 ";
 
-/// Words that the reference begins with, in Markdown.
+/// The introduction of the reference, in Markdown.
 pub const REFERENCE_INTRODUCTION: &str = "\
 `larder.toml` is TOML. Durations need a unit (`100ms`, `10s`, `5m`, `1h`, `1d`, `1w`, `1y`), and so
 do sizes (`64KiB`, `1GiB`, `250MB`). Unknown keys and undefined names are errors; `larder check`

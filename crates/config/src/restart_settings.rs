@@ -1,5 +1,5 @@
-//! Settings that a reload cannot change: they concern things that the daemon opens or makes once,
-//! when it starts.
+//! Restart settings: those that a reload cannot change, since they concern things that the daemon
+//! opens or creates once.
 
 use base::limits::{self, LimitSpec};
 
@@ -7,8 +7,8 @@ use crate::model::Config;
 use crate::parse::TOP;
 
 impl Config {
-    /// The settings in which `next` differs from this configuration, with which the daemon was
-    /// started, although only another start can change them; as they are called in the file.
+    /// The names of settings that differ between this configuration, with which the daemon was
+    /// started, and `next`, and that take effect at a restart only.
     pub fn fixed_changes(&self, next: &Self) -> Vec<&'static str> {
         let restarts = TOP
             .all()

@@ -1,8 +1,8 @@
-//! Rows: the keys of a table, each with its words, its parser and what else is to be known of it.
-//! The parser, the messages about unknown keys, the configuration that is shown, what nodes share,
-//! what takes a restart and the reference walk the rows.
+//! Rows: the keys of a table, each with its description, its parser and its marks. The parser,
+//! messages about unknown keys, the settings page, the shared configuration, restarts and the
+//! reference use the rows.
 //!
-//! A section declares its rows beside its parsers, and makes its keys of them.
+//! A section declares its rows beside its parsers, and makes its keys from them.
 
 use crate::keys::{Key, Section};
 use crate::page::SettingsPage;
@@ -11,16 +11,16 @@ use crate::reader::{Reader, SettingValue, TomlTable};
 /// One key of a table that is read into a `T`.
 pub(crate) struct Row<T> {
     pub(crate) key: Key,
-    /// Its parser. It changes what the key says; other keys of its table may have a say in that.
+    /// The parser. It applies the key's value; other keys of the table may influence it.
     pub(crate) read: fn(&mut Reader, &SettingValue<'_>, &mut T),
-    /// A message, and some help, where the key is missing that the table cannot do without.
+    /// The message and help if the key is missing and required.
     pub(crate) needed: Option<[&'static str; 2]>,
-    /// It writes what is in force on a page.
+    /// Shows the value in force on a page.
     pub(crate) show: Option<fn(&mut SettingsPage<'_>, &T)>,
 }
 
-/// A section and its rows, and further rows that others have, too:
-/// `SECTION, ROWS: T, MORE_ROWS; title, description; rows`.
+/// A section and its rows, with optional rows that other sections share: `SECTION, ROWS: T,
+/// MORE_ROWS; title, description; rows`.
 macro_rules! section {
     ($vis:vis $name:ident, $rows_vis:vis $rows:ident: $of:ty $(, $more:ident)*;
         $title:literal, $(@later($later:literal, $instead:literal))? $about:expr; $($row:tt)*
@@ -36,13 +36,13 @@ macro_rules! section {
 }
 pub(crate) use section;
 
-/// Rows, each `"key", takes, default, description, parser;`. In place of the first and the last
-/// there may be the kind of its value and the field where that goes: `"key", boolean field,
-/// default, description;`. A row may end with `=> show`.
+/// Rows, each `"key", takes, default, description, parser;`. The first and the last may be replaced
+/// by the kind of the value and its field: `"key", boolean field, default, description;`. A row may
+/// end with `=> show`.
 ///
-/// Before the key stand its marks (`#Own`, see [`crate::keys::Mark`]), what is said where it is
-/// missing (`@needed(message, help)`), what takes a restart (`@restart(name, differs)`), and the
-/// section of the table or tables that are its value (`@table(section)`).
+/// Before the key stand its marks (`#Own`, see [`crate::keys::Mark`]), the message if it is missing
+/// (`@needed(message, help)`), its restart rule (`@restart(name, differs)`), and the section of its
+/// table or tables (`@table(section)`).
 macro_rules! rows {
     (@ [$($row:expr,)*]) => { &[$($row,)*] };
     (@ [$($row:expr,)*]
@@ -101,8 +101,7 @@ pub(crate) fn keys<T>(rows: &[Row<T>]) -> Vec<Key> {
     rows.iter().map(|row| row.key.clone()).collect()
 }
 
-/// Reads what `table` says into `to`, in the order of the rows. Returns true if nothing is wrong
-/// with it.
+/// Reads `table` into `to`, in the order of the rows. Returns true if there are no errors.
 pub(crate) fn read<T>(r: &mut Reader, table: &TomlTable<'_>, rows: &[Row<T>], to: &mut T) -> bool {
     let before = r.errors();
     for row in rows {
@@ -117,8 +116,8 @@ pub(crate) fn read<T>(r: &mut Reader, table: &TomlTable<'_>, rows: &[Row<T>], to
     r.errors() == before
 }
 
-/// Reads `item`, which is a table of kind `section` with these rows, into `to`. Returns true if
-/// nothing is wrong with it.
+/// Reads `item`, a table of kind `section` with these rows, into `to`. Returns true if there are no
+/// errors.
 pub(crate) fn read_table<T>(
     r: &mut Reader,
     item: &SettingValue<'_>,
@@ -129,12 +128,12 @@ pub(crate) fn read_table<T>(
     r.table(item, section).is_some_and(|table| read(r, &table, rows, to))
 }
 
-/// Writes what of `of` is in force on a page, in the order of the rows.
+/// Shows the values of `of` on a page, in the order of the rows.
 pub(crate) fn show<T>(page: &mut SettingsPage<'_>, rows: &[Row<T>], of: &T) {
     rows.iter().filter_map(|row| row.show).for_each(|show| show(page, of));
 }
 
-/// Puts a value in its place, if there is one.
+/// Stores a value, if there is one.
 pub(crate) fn put<P: From<V>, V>(place: &mut P, value: Option<V>) {
     if let Some(value) = value {
         *place = value.into();

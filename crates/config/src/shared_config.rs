@@ -1,9 +1,9 @@
-//! The configuration that nodes of a cluster share: which keys may stand in it, and how it is read
+//! The shared configuration of a cluster's nodes: which keys it may have, and how it is read
 //! together with a node's own file.
 //!
-//! A key stands in one of the two. What a node opens or makes once, when it starts, and what
-//! belongs to its machine stands in its own file: so a shared configuration never waits for a
-//! restart, and never names what another machine has not.
+//! A key belongs in exactly one of the two. Settings of the machine, and those that take effect at
+//! a start only, belong in the node's own file: a shared configuration must never wait for a
+//! restart, nor name what another machine lacks.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use crate::model::Config;
 use crate::parse::{self, LIMITS, TOP};
 use crate::reader::{Reader, TextRange};
 
-/// A text and what messages call it.
+/// A text and its name in messages.
 #[derive(Clone, Copy, Debug)]
 pub struct NamedText<'a> {
     /// The name.
@@ -29,8 +29,8 @@ pub struct NamedText<'a> {
 
 type Problems = Vec<Diagnostic>;
 
-/// Looks at a configuration that is to be shared by itself: it is TOML, and has no key that is a
-/// node's own. The result is the VCL files that it names, each once.
+/// Checks a configuration that is to be shared by itself: it is TOML, and has no key of a node's
+/// own file. Returns the VCL files that it names, each once.
 ///
 /// # Errors
 /// Everything that is wrong.
@@ -54,16 +54,16 @@ pub fn check_shared(shared: NamedText<'_>) -> Result<Vec<PathBuf>, Problems> {
     Ok(all)
 }
 
-/// Reads a node's own file and what all nodes share as one configuration, as [`crate::load_str`]
-/// reads one file.
+/// Reads a node's own file and the shared configuration as one, as [`crate::load_str`] reads one
+/// file.
 ///
 /// # Errors
-/// As [`crate::load_str`], each with the file that it is in.
+/// As [`crate::load_str`], each with its file.
 pub fn load_shared(
     own: NamedText<'_>,
     shared: NamedText<'_>,
 ) -> Result<(Config, Problems), Problems> {
-    // Where one of them cannot be read, nothing can be said of both.
+    // If one of them cannot be parsed, nothing can be said about both.
     let source = |named: NamedText<'_>| {
         Arc::new(SourceText { name: named.name.into(), text: named.text.into() })
     };
@@ -75,7 +75,7 @@ pub fn load_shared(
     if parse::document(&mut alone, shared.text).is_none() {
         return Err(parse::faults(alone));
     }
-    // Its places lie behind all of the node's own file.
+    // Its spans start behind the node's own file.
     let behind = own.text.len() + 1;
     let moved = format!("{}{}", "\n".repeat(behind), shared.text);
     reader.continue_with_file(behind, alone.source);
@@ -88,7 +88,7 @@ pub fn load_shared(
     parse::finish(reader, Some(config))
 }
 
-/// Notes keys that do not stand in a shared configuration.
+/// Reports keys that are not allowed in a shared configuration.
 fn refuse_own(r: &mut Reader, top: &DeTable<'_>) {
     let own = |r: &mut Reader, span: TextRange, what: String| {
         r.error(span, format!("{what} is each node's own")).help =
@@ -113,7 +113,7 @@ fn is_own(section: &Section, name: &str) -> bool {
     section.key(name).is_some_and(|key| key.is(Mark::Own))
 }
 
-/// Adds what is shared to the node's own; notes what stands in both.
+/// Merges the shared configuration into the node's own; reports keys in both.
 fn merge<'a>(r: &mut Reader, own: &mut DeTable<'a>, added: DeTable<'a>) {
     for (name, value) in added {
         let Some((there, old)) = own.get_key_value(&name) else {

@@ -1,5 +1,5 @@
-//! A configuration's sites in full, for people: presets applied, defaults filled in, every rule in
-//! the order in which it decides, which is that of the rows.
+//! The site listing: a configuration's sites in full, for people: presets applied, defaults filled
+//! in, every rule in the order in which it decides, which is that of the rows.
 
 use crate::keys::Key;
 use crate::model::{Config, SiteConfig};
@@ -7,23 +7,23 @@ use crate::page::{SettingsPage, word};
 use crate::parse::{PROFILES, SCOPE_ROWS, SETTINGS_ROWS, TOP, TOP_ROWS};
 use crate::rows;
 
-/// One of its sites in full, as text for others than the file's owner: what requests to origins are
-/// given in header fields, which may be secrets, is left out.
+/// Shows one site in full, for readers other than the file's owner: fields added to requests for
+/// origins are left out, since they may be secrets.
 pub fn show_site(config: &Config, site: &SiteConfig) -> String {
     self::site(config, site, true)
 }
 
-/// Every site of `config` in full, as text.
+/// Shows every site of `config` in full.
 pub fn show(config: &Config) -> String {
     let sites: Vec<String> =
         config.sites.iter().map(|site| self::site(config, site, false)).collect();
     sites.join("\n")
 }
 
-/// A setting of the whole daemon, as it is in force.
+/// A setting of the whole daemon in force.
 #[derive(Clone, Debug)]
 pub struct Setting {
-    /// Its key, behind those of the tables that it is in: `memory.size`.
+    /// The key, behind those of its tables: `memory.size`.
     pub name: String,
     /// The key's row.
     pub key: Key,
@@ -31,7 +31,7 @@ pub struct Setting {
     pub value: String,
 }
 
-/// Settings of the whole daemon.
+/// The settings of the whole daemon.
 pub fn in_force(config: &Config) -> Vec<Setting> {
     let site = SiteConfig::default();
     let mut page = SettingsPage::new(config, &site, false);
@@ -74,7 +74,7 @@ fn site(config: &Config, site: &SiteConfig, discreet: bool) -> String {
 mod tests {
     use super::*;
 
-    /// The order of decision: who is let in, what is removed, what passes, how it is stored.
+    /// The order of decision: admission, removal, passing, storing.
     #[test]
     fn a_site_is_shown_in_the_order_in_which_it_decides() {
         let text = "[[site]]\nhost = \"*\"\norigin = \"http://127.0.0.1:1\"\nupgrade = []\n\

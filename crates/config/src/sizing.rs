@@ -1,4 +1,4 @@
-//! Memory and cores that the daemon may use, as limited by control groups.
+//! Sizing: memory and cores that the daemon may use, as limited by control groups.
 //!
 //! Everything but [`Machine::read`] is a pure function of file contents.
 
@@ -11,34 +11,33 @@ use crate::model::MemorySize;
 pub struct Machine {
     /// Bytes of memory: the smallest of RAM and every limit on the way to the root control group.
     pub memory_bytes: u64,
-    /// Cores: those we may run on, or the control group's quota, rounded up. At least one.
+    /// Cores: those in the affinity mask, or the control group's quota, rounded up. At least one.
     pub cpus: usize,
 }
 
-/// Contents of the files that say so; `None` for a file that is not there.
+/// Contents of files about the machine; `None` for a missing file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MachineFiles {
     /// `/proc/meminfo`.
     pub meminfo: Option<String>,
-    /// `memory.max` (v2) or `memory.limit_in_bytes` (v1) of our control group and those above it.
+    /// `memory.max` (v2) or `memory.limit_in_bytes` (v1) of the control group and its ancestors.
     pub memory_limits: Vec<String>,
-    /// `cpu.max` (v2) of our control group and those above it.
+    /// `cpu.max` (v2) of the control group and its ancestors.
     pub cpu_max: Vec<String>,
-    /// `cpu.cfs_quota_us` and `cpu.cfs_period_us` (v1) of our control group and those above it.
+    /// `cpu.cfs_quota_us` and `cpu.cfs_period_us` (v1) of the control group and its ancestors.
     pub cfs: Vec<(String, String)>,
-    /// Cores that the scheduler may run us on.
+    /// Cores in the process's affinity mask.
     pub cpus: usize,
 }
 
-/// Taken for RAM when nothing says how much there is.
+/// The assumed RAM if it is unknown.
 const UNKNOWN_RAM: u64 = 1 << 30;
 
 impl Machine {
-    /// Makes sense of `files`.
+    /// Derives the limits from `files`.
     pub fn from_files(files: &MachineFiles) -> Self {
         let ram = files.meminfo.as_deref().and_then(meminfo_total).unwrap_or(UNKNOWN_RAM);
-        // `max` (v2) does not parse, the huge number that v1 says instead is larger than RAM: no
-        // limit.
+        // `max` (v2) does not parse, and v1's huge number is larger than RAM: no limit.
         let limits = files.memory_limits.iter().filter_map(|l| l.trim().parse::<u64>().ok());
         let memory_bytes = limits.fold(ram, u64::min);
         let v2 = files.cpu_max.iter().filter_map(|text| {
@@ -50,12 +49,12 @@ impl Machine {
         Self { memory_bytes, cpus }
     }
 
-    /// Asks the system.
+    /// Reads the system's files.
     pub fn read() -> Self {
         Self::from_files(&MachineFiles::read())
     }
 
-    /// Bytes that `size` stands for here.
+    /// The bytes of `size` on this machine.
     pub fn memory_bytes(&self, size: MemorySize) -> u64 {
         match size {
             MemorySize::Auto => self.memory_bytes / 2,
@@ -66,22 +65,22 @@ impl Machine {
         }
     }
 
-    /// Bytes to reserve for the cache within `size`: nine tenths of it. The allocator loses the
-    /// rest between blocks of different sizes once they have been replaced often enough, and the
-    /// buffers of what is under way need some, so that `size` is about what the process takes.
+    /// Bytes to reserve for the cache within `size`: nine tenths of it. The rest is for the
+    /// allocator's fragmentation and for buffers of requests, so that the process takes about
+    /// `size`.
     pub fn cache_bytes(&self, size: MemorySize) -> u64 {
         let bytes = self.memory_bytes(size);
         bytes - bytes / 10
     }
 
-    /// Bytes for knowing what is on disk where the configuration says 0: an eighth of the memory.
-    /// That is enough for some 40 million responses on a machine with 16 GiB.
+    /// Bytes for the index of the disk if 0 is configured: an eighth of the memory. That suffices
+    /// for some 40 million responses on a machine with 16 GiB.
     pub fn disk_index_bytes(&self, configured: u64) -> u64 {
         const LEAST: u64 = 64 << 20;
         if configured == 0 { (self.memory_bytes / 8).max(LEAST) } else { configured }
     }
 
-    /// Core threads when the configuration names no number.
+    /// The default number of core threads.
     pub fn default_workers(&self) -> usize {
         self.cpus
     }
@@ -93,24 +92,23 @@ fn meminfo_total(text: &str) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// Cores that a quota of `quota` in each `period` microseconds amounts to; `None` for no quota
-/// (`max` in v2, -1 in v1).
+/// Cores of a quota of `quota` in each `period` microseconds; `None` without a quota (`max` in v2,
+/// -1 in v1).
 fn quota_cpus(quota: &str, period: &str) -> Option<usize> {
     let quota: u64 = quota.trim().parse().ok()?;
     let period: u64 = period.trim().parse().ok().filter(|p| *p > 0)?;
     usize::try_from(quota.div_ceil(period)).ok()
 }
 
-/// Control groups within control groups that are looked at; systemd and container runtimes nest
-/// fewer.
+/// Nested control groups that are read; systemd and container runtimes nest fewer.
 const DEPTH: usize = 32;
 
 impl MachineFiles {
-    /// Reads them.
+    /// Reads the files.
     pub fn read() -> Self {
         let mut files = Self {
             meminfo: fs::read_to_string("/proc/meminfo").ok(),
-            // Not std's `available_parallelism`: that takes the quota into account, rounded down.
+            // `available_parallelism` of std rounds the quota down.
             cpus: rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count() as usize),
             ..Self::default()
         };
@@ -129,8 +127,8 @@ impl MachineFiles {
     }
 }
 
-/// Mount point and path of one line of `/proc/self/cgroup`, if it is one that limits memory or
-/// processors: `0::/path` (v2), `4:memory:/path` or `3:cpu,cpuacct:/path` (v1).
+/// Mount point and path of a line of `/proc/self/cgroup` that limits memory or processors:
+/// `0::/path` (v2), `4:memory:/path` or `3:cpu,cpuacct:/path` (v1).
 fn hierarchy(line: &str) -> Option<(String, &str)> {
     let mut parts = line.splitn(3, ':');
     let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
@@ -144,8 +142,9 @@ fn hierarchy(line: &str) -> Option<(String, &str)> {
     }
 }
 
-/// The folder of `path` under `root` and every one above it up to `root`: the limits of all of them
-/// hold. In a container the path may be the host's; then only the root is there, and it is ours.
+/// The folder of `path` under `root` with its ancestors up to `root`: the limits of all of them
+/// hold. In a container the path may be the host's; then only the root exists, and it is the
+/// container's.
 fn upwards(root: &str, path: &str) -> Vec<String> {
     let mut path = path.trim_end_matches('/');
     let mut dirs = Vec::new();

@@ -1,6 +1,6 @@
-//! "Did you mean": the known name closest to an unknown one.
+//! Suggestions ("did you mean"): the known name closest to an unknown one.
 
-/// Words of other servers and of those who come from them, each with the keys that they mean here.
+/// Names of settings in other servers, each with the keys that correspond here.
 const OF_OTHERS: &[(&str, &[&str])] = &[
     ("add_header", &["response_headers"]),
     ("add_headers", &["response_headers"]),
@@ -50,18 +50,18 @@ const OF_OTHERS: &[(&str, &[&str])] = &[
     ("routes", &["route"]),
 ];
 
-/// Keys that a word of another server means, the most likely first.
+/// The keys that correspond to another server's setting, the most likely first.
 pub(crate) fn of_others(written: &str) -> &'static [&'static str] {
     let written = written.replace('-', "_");
     OF_OTHERS.iter().find(|(word, _)| *word == written).map_or(&[], |(_, keys)| keys)
 }
 
-/// The name among `known` that `written` differs from by one slip of a finger, if there is one.
+/// The name among `known` that differs from `written` by one typing error, if there is one.
 pub(crate) fn slip<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     closest(written, known).filter(|name| distance(written, name) <= 1)
 }
 
-/// The name among `known` that `written` is most likely a slip of, if any is close.
+/// The name among `known` that `written` most likely means, if any is close.
 pub(crate) fn closest<'a>(
     written: &str,
     known: impl IntoIterator<Item = &'a str>,
@@ -78,8 +78,8 @@ pub(crate) fn closest<'a>(
         .map(|(_, name)| name)
 }
 
-/// Edits between `a` and `b`: a letter added, removed, replaced, or two neighbours swapped (optimal
-/// string alignment). Upper and lower case, and `-` and `_`, count as equal.
+/// Edit distance between `a` and `b`: a letter added, removed, replaced, or two neighbours swapped
+/// (optimal string alignment). Case, and `-` and `_`, count as equal.
 fn distance(a: &str, b: &str) -> usize {
     let fold = |s: &str| s.to_ascii_lowercase().replace('-', "_");
     strsim::osa_distance(&fold(a), &fold(b))

@@ -1,4 +1,4 @@
-//! Tests of whole files: what is read, and what is said about what cannot be.
+//! Tests of whole files: the result, and the messages.
 
 mod acme;
 mod cluster;
@@ -337,7 +337,7 @@ fn a_file_is_read_with_its_name() {
     assert!(errors.iter().any(|e| e.file.name == path.display().to_string()));
 }
 
-/// Pieces of files, put together at random: most of what comes out has several problems.
+/// Parts of files, combined at random: most results have several problems.
 fn pieces() -> impl Strategy<Value = String> {
     let lines: Vec<String> = FULL.lines().map(str::to_owned).collect();
     let odd = prop::sample::select(vec![

@@ -1,4 +1,4 @@
-//! A configuration out of varnishd's flags: one site for every host, which a VCL decides for.
+//! varnishd's flags as a configuration: one site for every host, which a VCL decides for.
 
 use std::net::ToSocketAddrs as _;
 use std::path::{Path, PathBuf};
@@ -19,19 +19,19 @@ use crate::reader::Reader;
 /// The flags of varnishd.
 #[derive(Clone, Debug, Default)]
 pub struct Varnishd {
-    /// `-a`, each: `[name=]address[:port][,PROTO][,mode=...]`; none for `:80`.
+    /// `-a`, each: `[name=]address[:port][,PROTO][,mode=...]`; `:80` if empty.
     pub listen: Vec<String>,
-    /// Files with certificates for them, each with that of its key (`-A`).
+    /// Certificate files, each with that of its key (`-A`).
     pub certificates: Vec<(PathBuf, PathBuf)>,
     /// `-T`, each: `address:port`.
     pub cli: Vec<String>,
-    /// Commands of the CLI come from a file (`-I`), or over a connection of ours (`-M`).
+    /// CLI commands come from a file (`-I`), or over an outgoing connection (`-M`).
     pub commands: bool,
-    /// `-S`: the file that CLI clients must know; `None` where whoever can connect may.
+    /// `-S`: the file with the clients' secret; `None` if no secret is needed.
     pub secret: Option<PathBuf>,
     /// The sizes of all `-s` in memory together; `None` for the default.
     pub memory_bytes: Option<u64>,
-    /// Those on disk.
+    /// The disk storages.
     pub disks: Vec<VolumeFlag>,
     /// Clients may begin with HTTP/2 (`-p feature=+http2`).
     pub http2: bool,
@@ -53,7 +53,7 @@ pub struct VolumeFlag {
 /// One site for every host, without a policy of its own: its VCL decides.
 ///
 /// # Errors
-/// Every flag that cannot be used; the diagnostics name it and have no span.
+/// Every unusable flag; the diagnostics name it and have no span.
 pub fn from_varnishd(options: &Varnishd) -> Result<Config, Vec<Diagnostic>> {
     let source = SourceText { name: String::new(), text: String::new() };
     let mut r = Reader::new(Arc::new(source), &TOP);
@@ -72,7 +72,7 @@ pub fn from_varnishd(options: &Varnishd) -> Result<Config, Vec<Diagnostic>> {
     }
     check_certificates(&mut r, options, &listen);
     let varnish_cli = cli(&mut r, options);
-    // Whoever has PROXY spoken on a listener believes who connects there.
+    // With PROXY on a listener, all its peers are trusted.
     let trusted = match listen.iter().any(|spec| spec.proxy) {
         true => ["0.0.0.0/0", "::/0"].iter().filter_map(|net| parse_net(net).ok()).collect(),
         false => Vec::new(),
@@ -95,7 +95,7 @@ pub fn from_varnishd(options: &Varnishd) -> Result<Config, Vec<Diagnostic>> {
     finish(r, Some(config)).map(|(config, _)| config)
 }
 
-/// Says that TLS is spoken without a certificate, where none can be loaded either.
+/// Reports a TLS listener without a certificate, if none can be loaded later.
 fn check_certificates(r: &mut Reader, options: &Varnishd, listen: &[ListenSpec]) {
     if options.certificates.is_empty()
         && options.cli.is_empty()
@@ -119,7 +119,7 @@ fn pair(cert: &Path, key: &Path) -> PairFiles {
     }
 }
 
-/// The volumes of all `-s`. Whatever leaves memory goes there, as with varnishd's own.
+/// The volumes of all `-s`. Everything that leaves memory sinks there, as with varnishd's own.
 fn disk(r: &mut Reader, flags: &[VolumeFlag]) -> Option<DiskConfig> {
     let mut volumes: Vec<DiskVolume> = Vec::new();
     for VolumeFlag { name, path, bytes } in flags {
@@ -173,7 +173,7 @@ fn endpoint(text: &str, at: usize, http2: bool) -> Result<ListenSpec, String> {
             None if word.eq_ignore_ascii_case("HTTPS") => tls = true,
             Some(("mode", digits)) => mode = Some(digits),
             Some(("user" | "group", _)) => {
-                return Err(format!("`{word}`: the socket belongs to who runs larder"));
+                return Err(format!("`{word}`: the socket belongs to larder's user"));
             }
             _ => return Err(format!("`{word}` is no protocol: there are HTTP, PROXY and https")),
         }
@@ -196,7 +196,7 @@ fn endpoint(text: &str, at: usize, http2: bool) -> Result<ListenSpec, String> {
     Ok(spec)
 }
 
-/// The addresses of a range of ports (`:80-89`); `None` for what is no range.
+/// The addresses of a range of ports (`:80-89`); `None` for other addresses.
 fn port_range(address: &str) -> Option<Result<Vec<String>, String>> {
     let (host, ports) = address.rsplit_once(':')?;
     let (first, last) = ports.split_once('-')?;
@@ -211,10 +211,10 @@ fn port_range(address: &str) -> Option<Result<Vec<String>, String>> {
     Some(Ok((first..=last).map(|port| format!("{host}:{port}")).collect()))
 }
 
-/// The most ports of one `-a`: each is a socket on each core.
+/// Most ports of one `-a`: each is a socket on each core.
 const PORTS_MAX: u16 = 256;
 
-/// Reads the address of one `-a`, which was written as `text`.
+/// Parses the address of one `-a`, written as `text`.
 fn parts_of(text: &str, address: &str, mode: Option<&str>) -> Result<ListenSpec, String> {
     let mut written = match address.starts_with('/') {
         true => format!("unix:{address}"),
@@ -230,7 +230,7 @@ fn parts_of(text: &str, address: &str, mode: Option<&str>) -> Result<ListenSpec,
     Ok(spec)
 }
 
-/// An address with its port, which is 80 where it has none.
+/// An address with its port, 80 by default.
 fn with_port(address: &str) -> String {
     let bare = address.rsplit_once(']').map_or(address, |(_, rest)| rest);
     match bare.contains(':') {
@@ -247,7 +247,7 @@ fn named(written: &str) -> Option<ListenSpec> {
     Some(spec).filter(|spec| !spec.addresses.is_empty())
 }
 
-/// The port that speaks the CLI.
+/// The CLI port.
 fn cli(r: &mut Reader, options: &Varnishd) -> Option<VarnishCli> {
     let mut all: Option<ListenSpec> = None;
     for text in &options.cli {
@@ -311,7 +311,7 @@ mod tests {
             ("127.0.0.1:89-80", "`89-80`: the range ends before it begins"),
             (":1-65535", "`1-65535`: a range has 256 ports at most"),
             ("127.0.0.1:80,mode=660", "`mode` is for unix sockets"),
-            ("/run/x.sock,user=www", "`user=www`: the socket belongs to who runs larder"),
+            ("/run/x.sock,user=www", "`user=www`: the socket belongs to larder's user"),
         ] {
             assert_eq!(listen(text), Err(why.to_owned()));
         }

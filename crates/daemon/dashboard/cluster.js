@@ -39,7 +39,7 @@ function trouble({ connected, trusted, problem, configuration }) {
   const words = [];
   if (!connected) words.push(problem ? `Out of touch: ${problem}.` : 'Out of touch.');
   if (!trusted) words.push('What is stored is validated before it is used.');
-  if (configuration?.fault) words.push(`A configuration is not taken: ${configuration.fault}`);
+  if (configuration?.fault) words.push(`A configuration is not applied: ${configuration.fault}`);
   return words.join(' ');
 }
 

@@ -1,7 +1,8 @@
-//! As whom the daemon runs: started as root it opens its ports and becomes somebody else, for good.
+//! The account that the daemon runs as: started as root, it opens its ports and switches to another
+//! user for good.
 //!
-//! The change goes through the C library, so that every thread makes it. What the daemon writes
-//! later is given to that user before (`giving`).
+//! The change goes through the C library, so that it covers every thread. What the daemon writes
+//! later is given to that user before (`folder_ownership`).
 
 use std::ffi::CString;
 use std::fs::Metadata;
@@ -17,10 +18,11 @@ use rustix::process::{
     DumpableBehavior, Resource, Rlimit, geteuid, set_dumpable_behavior, setrlimit,
 };
 
-/// The user of a daemon that is told none.
+/// The user of a daemon for which no user is configured.
 pub(crate) const USUAL: &str = "larder";
 
-/// The user of such a daemon where there is no usual one: every system has it, and it owns nothing.
+/// The user of such a daemon on a machine without [`USUAL`]: every system has this user, and it
+/// owns nothing.
 const LEAST: &str = "nobody";
 
 /// The advice for a machine without the usual user.
@@ -30,19 +32,19 @@ const MAKE: &str = "make one (useradd --system --no-create-home --shell /usr/sbi
 /// Entering a directory, as a bit of a mode (path_resolution(7)).
 pub(crate) const ENTER: u32 = 0o1;
 
-/// The user that is to run the daemon, as the command line says.
+/// The user that is to run the daemon, as the command line names it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum RunAs {
-    /// Whom the configuration names, or the usual user.
+    /// The user that the configuration names, or the default one.
     #[default]
     Configured,
-    /// This one.
+    /// This user.
     Named(String),
-    /// Whoever has started it.
+    /// The user that started the daemon.
     Same,
 }
 
-/// A user that runs a daemon, and what it is let in as.
+/// A user that runs a daemon, and its groups, which decide on access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Runner {
     pub(crate) name: String,
@@ -51,11 +53,11 @@ pub(crate) struct Runner {
 }
 
 impl Runner {
-    /// The user of a daemon that is started here as `run` says; `None` for root, who is let in
-    /// everywhere, and for one who cannot be found out.
+    /// The user of a daemon started here as `run` says; `None` for root, which may access
+    /// everything, and for a user that cannot be determined.
     ///
     /// # Errors
-    /// None is named, and the machine has none to run as.
+    /// No user is named, and the machine has none of the default ones.
     pub(crate) fn expected_runner(run: &ServiceAccount) -> Result<Option<Self>, String> {
         if !geteuid().is_root() {
             return Ok(Self::own());
@@ -71,13 +73,13 @@ impl Runner {
         Ok(gid.and_then(|gid| Self::with(user, gid)))
     }
 
-    /// A user with a first group and those that it is a member of.
+    /// A user with a first group and the groups that it is a member of.
     fn with(user: User, gid: Gid) -> Option<Self> {
         let name = CString::new(user.name.as_str()).ok()?;
         Self::of(user, getgrouplist(&name, gid).ok()?)
     }
 
-    /// The user of this process; `None` as for others.
+    /// The user of this process; `None` as for [`Runner::expected_runner`].
     pub(crate) fn own() -> Option<Self> {
         let user = User::from_uid(Uid::effective()).ok()??;
         let mut gids = getgroups().ok()?;
@@ -91,14 +93,14 @@ impl Runner {
         (runner.uid != 0).then_some(runner)
     }
 
-    /// Tells whether the mode of `path`, which is `it`, lets the user do what `bit` stands for.
+    /// Returns true if the mode of `path`, whose metadata is `it`, grants the user the right `bit`.
     pub(crate) fn may(&self, path: &Path, it: &Metadata, bit: u32) -> bool {
         let class = match (it.uid() == self.uid, self.gids.contains(&it.gid())) {
             (true, _) => 6,
             (_, true) => 3,
             _ => 0,
         };
-        // Where there is an access list the mode does not say who is in it (acl(5)).
+        // With an access list, the mode does not say which users are in it (acl(5)).
         let has_list =
             || rustix::fs::getxattr(path, "system.posix_acl_access", &mut [0_u8; 0][..]).is_ok();
         it.mode() >> class & bit != 0 || has_list()
@@ -113,7 +115,7 @@ impl Runner {
             match std::fs::metadata(folder) {
                 Ok(it) if self.may(folder, &it, ENTER) => above = Some(folder),
                 Ok(_) => return Some(folder),
-                // It could not be looked at from here either.
+                // This process could not look at it from here either.
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return above,
                 Err(_) => return None,
             }
@@ -122,19 +124,19 @@ impl Runner {
     }
 }
 
-/// Somebody to become.
+/// The account to switch to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Account {
     pub(crate) runner: Runner,
     gid: Gid,
-    /// The user that it would be without one that is made for it.
+    /// The fallback user, which was not made for Larder, if the daemon runs as that.
     least: Option<Uid>,
     is_named: bool,
 }
 
 impl Account {
-    /// The account to become; `None` if the daemon stays who it is. What is not as it should be is
-    /// told on standard error.
+    /// The account to switch to; `None` if the daemon keeps its user. Problems are logged on
+    /// standard error.
     ///
     /// # Errors
     /// A user or group that does not exist.
@@ -152,14 +154,15 @@ impl Account {
             if let Some(name) = named.filter(|name| *name != "root").filter(is_another) {
                 base::tell!(
                     Warn,
-                    "larder: warning: only root can become `{name}`: it runs as it is"
+                    "larder: warning: only root can switch to the user `{name}`: the daemon keeps \
+                     its user"
                 );
             }
             return Ok(None);
         }
         if named == Some("root") {
             if *wanted == RunAs::Configured {
-                base::tell!(Info, "larder: it stays root, as `[run] user` says");
+                base::tell!(Info, "larder: the daemon stays root, as `[run] user` says");
             }
             return Ok(None);
         }
@@ -173,7 +176,7 @@ impl Account {
             },
         };
         let name = user.name.clone();
-        let none = || format!("larder: `{name}` is root, or its groups cannot be found out");
+        let none = || format!("larder: `{name}` is root, or its groups cannot be read");
         let runner = Runner::with(user, gid).ok_or_else(none)?;
         let least = self::user(LEAST).ok().flatten().map(|user| user.uid);
         Ok(Some(Self { runner, gid, least, is_named: named.is_some() }))
@@ -187,29 +190,29 @@ impl Account {
         self.gid
     }
 
-    /// Tells whether `uid` is the user that a daemon runs as where there is no user for it.
+    /// Returns true if `uid` is the fallback user.
     pub(crate) fn is_least(&self, uid: u32) -> bool {
         self.least.is_some_and(|least| least.as_raw() == uid)
     }
 
-    /// Says who runs the daemon from now on.
+    /// Logs which user runs the daemon from now on.
     fn tell(&self) {
         let name = &self.runner.name;
         if self.is_named || name == USUAL {
-            base::tell!(Info, "larder: root has started it, and it runs as `{name}`");
+            base::tell!(Info, "larder: started by root, running as `{name}`");
             return;
         }
         base::tell!(
             Warn,
-            "larder: warning: there is no user `{USUAL}`: it runs as `{name}`, who may read only \
-             what everyone may, and whose other programs may read what it keeps: {MAKE}"
+            "larder: warning: there is no user `{USUAL}`: running as `{name}`, which can read only \
+             public files, and whose other programs can read the daemon's files: {MAKE}"
         );
     }
 
-    /// Has every thread become this user, with the groups it is a member of. There is no way back.
+    /// Switches every thread to this user and its groups. There is no way back.
     ///
     /// # Errors
-    /// Why it cannot; then the process must end.
+    /// The reason why it cannot; then the process must end.
     pub(crate) fn switch_user(&self) -> Result<(), String> {
         let (name, uid) = (self.runner.name.as_str(), self.uid());
         let failed = |error: nix::Error| format!("larder: cannot become `{name}`: {error}");
@@ -221,17 +224,17 @@ impl Account {
         refuse_dumps();
         let root = Uid::from_raw(0);
         if setresuid(root, root, root).is_ok() {
-            return Err("larder: it could become root again".to_owned());
+            return Err("larder: the process could still become root again".to_owned());
         }
         self.tell();
         Ok(())
     }
 }
 
-/// The user to become: `named`, or the usual one, or else the least. `find` looks a name up.
+/// The user to switch to: `named`, or the usual one, or else the fallback. `find` looks a name up.
 ///
 /// # Errors
-/// No such user: a daemon that root has started does not stay root for want of one.
+/// No such user: a daemon started by root does not stay root because a user is missing.
 fn chosen(
     named: Option<&str>,
     find: impl Fn(&str) -> Result<Option<User>, String>,
@@ -242,8 +245,8 @@ fn chosen(
     let least = || find(LEAST).transpose();
     find(USUAL).transpose().or_else(least).unwrap_or_else(|| {
         Err(format!(
-            "larder: root has started it, and there is no user to run as, neither `{USUAL}` nor \
-             `{LEAST}`: {MAKE}; `root` there keeps it root"
+            "larder: started by root, but there is no user to run as, neither `{USUAL}` nor \
+             `{LEAST}`: {MAKE}; `[run] user = \"root\"` keeps it root"
         ))
     })
 }
@@ -252,7 +255,7 @@ fn user(name: &str) -> Result<Option<User>, String> {
     User::from_name(name).map_err(|error| format!("larder: user `{name}`: {error}"))
 }
 
-/// The user or group of `run` that does not exist, in words.
+/// A message about the user or group of `run` that does not exist.
 pub(crate) fn unknown(run: &ServiceAccount) -> Option<String> {
     let is_lacking = |name: &&String| matches!(user(name), Ok(None));
     if let Some(name) = run.user.as_ref().filter(is_lacking) {
@@ -263,19 +266,19 @@ pub(crate) fn unknown(run: &ServiceAccount) -> Option<String> {
     group.map(|name| format!("there is no group `{name}` to run as"))
 }
 
-/// Has the process never gain rights by what it runs, and leave nothing of its memory, which has
-/// keys in it. Call it before there are other threads.
+/// Stops the process from gaining rights through programs that it executes, and from dumping its
+/// memory, which holds keys. Call it before there are other threads.
 pub(crate) fn harden() {
-    // A kernel that cannot do these costs a defence, nothing else.
+    // A kernel without these loses a defence, nothing else.
     _ = rustix::thread::set_no_new_privs(true);
     _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
-    // Whoever runs it himself may look at it with his own tools.
+    // A user other than root may debug the daemon that it runs.
     if geteuid().is_root() {
         refuse_dumps();
     }
 }
 
-/// Has the process leave nothing of its memory, and nobody but root look into it.
+/// Stops the process from dumping its memory; only root may inspect it.
 pub(crate) fn refuse_dumps() {
     _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }

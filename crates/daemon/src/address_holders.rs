@@ -1,4 +1,4 @@
-//! Programs that listen on a port, as far as `/proc` lets this user see.
+//! Address holders: processes that listen on a port, as far as `/proc` shows them to this user.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -10,21 +10,21 @@ use rustix::net::sockopt::socket_peercred;
 /// The state of a listening socket in the kernel's tables (`TCP_LISTEN`).
 const LISTENING: &str = "0A";
 
-/// Programs named in one sentence.
+/// Processes named in one sentence.
 const NAMED_MAX: usize = 3;
 
-/// Letters of a program's arguments that are shown.
+/// Characters of a process's arguments that are shown.
 const ARGUMENTS_MAX: usize = 160;
 
-/// This program's name, as the kernel has it.
+/// The name of this program, as the kernel reports it.
 const LARDER: &str = "larder";
 
-/// Processes that keep an address from being listened on.
+/// Processes that keep an address from being bound.
 #[derive(Debug, Default)]
 pub(crate) struct Holders {
-    /// In one phrase, such as `nginx (pid 7)`; `None` if this user cannot see them.
+    /// The processes in one phrase, such as `nginx (pid 7)`; `None` if this user cannot see them.
     pub(crate) named: Option<String>,
-    /// One of them is a daemon like this one.
+    /// One of the processes is a Larder daemon.
     pub(crate) is_larder: bool,
 }
 
@@ -44,11 +44,11 @@ impl Holders {
     }
 }
 
-/// A process, as others see it.
+/// A process, as messages name it.
 struct Holder {
     pid: u32,
     name: String,
-    /// Of a daemon like this one: what it was told to serve.
+    /// The arguments of a Larder daemon.
     arguments: Option<String>,
 }
 
@@ -75,14 +75,14 @@ impl std::fmt::Display for Holder {
     }
 }
 
-/// Whoever listens on the unix socket `path`.
+/// The processes that listen on the unix socket `path`.
 pub(crate) fn at_path(path: &Path) -> Holders {
     let Ok(stream) = UnixStream::connect(path) else { return Holders::default() };
     let pid = socket_peercred(&stream).ok().map(|peer| peer.pid.as_raw_nonzero().get());
     Holders::new(pid.and_then(|pid| u32::try_from(pid).ok()).into_iter().collect())
 }
 
-/// Whoever keeps `address` from being listened on.
+/// The processes that keep `address` from being bound.
 pub(crate) fn of(address: SocketAddr) -> Holders {
     let mut sockets: Vec<String> = Vec::new();
     for table in ["/proc/net/tcp", "/proc/net/tcp6"] {
@@ -97,8 +97,8 @@ pub(crate) fn of(address: SocketAddr) -> Holders {
     Holders::new(processes.collect())
 }
 
-/// The link target of descriptors of a row's socket; `None` unless the socket listens where
-/// `address` is.
+/// The link target of descriptors for a row's socket; `None` unless the socket listens on
+/// `address`.
 fn conflicting(row: &str, address: SocketAddr) -> Option<String> {
     let mut columns = row.split_whitespace().skip(1);
     let (ip, port) = columns.next()?.split_once(':')?;
@@ -110,7 +110,7 @@ fn conflicting(row: &str, address: SocketAddr) -> Option<String> {
     (state == LISTENING && port == address.port() && meets).then(|| format!("socket:[{inode}]"))
 }
 
-/// An address as the kernel prints it: words of four bytes, each in the machine's order.
+/// An address as the kernel prints it: 4-byte words in the machine's byte order.
 fn parse_ip(hex: &str) -> Option<IpAddr> {
     let word = |at: usize| {
         let digits = hex.get(at * 8..at * 8 + 8)?;
@@ -124,7 +124,7 @@ fn parse_ip(hex: &str) -> Option<IpAddr> {
     Some(Ipv6Addr::from(bytes).to_canonical())
 }
 
-/// Tells whether a process has a descriptor of one of these sockets.
+/// Returns true if a process has a descriptor of one of these sockets.
 fn has_one_of(process: &Path, sockets: &[String]) -> bool {
     let Ok(files) = fs::read_dir(process.join("fd")) else { return false };
     files.flatten().any(|file| {

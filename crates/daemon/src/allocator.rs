@@ -1,12 +1,11 @@
-//! The time that the allocator (jemalloc) keeps freed memory before the kernel gets it back.
-//! Keeping saves the kernel's work where the same memory is soon allocated again. Kept memory
-//! counts as the process's memory all the same.
+//! The allocator (jemalloc): how long it keeps freed memory before it returns that to the kernel.
+//! Keeping saves work where memory is soon allocated again, but counts as the process's memory.
 
-// The demo build has the system's allocator, which keeps freed memory as it likes.
+// The demo build uses the system's allocator, which keeps freed memory by its own rules.
 #[cfg_attr(larder_demo, path = "allocator/system.rs")]
 mod jemalloc;
 
-/// Its arenas: each core has one.
+/// The arenas of the allocator; each core has one.
 pub(crate) struct Arenas {
     keep: jemalloc::Keep,
     /// The time that was last set, in milliseconds.
@@ -14,12 +13,12 @@ pub(crate) struct Arenas {
 }
 
 impl Arenas {
-    /// All of the process; `None` where the allocator is another.
+    /// All arenas of the process; `None` with another allocator.
     pub(crate) fn open() -> Option<Self> {
         Some(Self { keep: jemalloc::open()?, ms: -1 })
     }
 
-    /// Has freed memory kept for `ms` milliseconds.
+    /// Sets the time for which freed memory is kept, in milliseconds.
     pub(crate) fn keep_for(&mut self, ms: u64) {
         let ms = isize::try_from(ms).unwrap_or(isize::MAX);
         if ms != self.ms {
@@ -28,7 +27,7 @@ impl Arenas {
         }
     }
 
-    /// Has all that is kept given back now.
+    /// Returns all kept memory to the kernel now.
     pub(crate) fn give_back(&mut self) {
         jemalloc::say(&mut self.keep, 0);
         jemalloc::say(&mut self.keep, self.ms);

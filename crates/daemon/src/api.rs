@@ -1,4 +1,4 @@
-//! The daemon's answers to its admin listener.
+//! The API: the daemon's responses to its admin listener.
 
 mod cluster;
 mod log;
@@ -25,17 +25,17 @@ use crate::ports::Port;
 use crate::state::Daemon;
 use crate::{dashboard, explain, metrics, readiness};
 
-/// The admin socket, open, the tokens of `[admin]`, and how requests to them are treated.
+/// The open admin socket, the tokens of `[admin]`, and the rules for requests to them.
 pub(crate) struct Console {
     pub(crate) listeners: Listeners,
     settings: Settings,
 }
 
-/// Opens the admin socket. What cannot be had is told. Call within the helper runtime.
+/// Opens the admin socket. A failure is logged. Call within the helper runtime.
 pub(crate) fn bind(config: &AdminConfig, socket: &Path) -> Result<Console, String> {
     let audit = Audit::new(config.audit.as_deref()).map_err(|error| {
         let file = config.audit.iter().map(|path| path.display().to_string()).collect::<String>();
-        format!("larder: the log of changes cannot be written: {file}: {error}")
+        format!("larder: the audit log cannot be written: {file}: {error}")
     })?;
     let socket = Socket { path: socket.to_owned(), mode: config.socket_mode };
     let folder = config.listen.as_ref().map(|_| tokens_folder(config));
@@ -48,8 +48,7 @@ pub(crate) fn bind(config: &AdminConfig, socket: &Path) -> Result<Console, Strin
     Ok(Console { listeners, settings })
 }
 
-/// Where tokens are kept: where the service manager says that state belongs, if nothing else is
-/// said.
+/// The folder of tokens: the configured one, or else the service manager's state directory.
 pub(crate) fn tokens_folder(config: &AdminConfig) -> PathBuf {
     if let Some(folder) = &config.tokens {
         return folder.clone();
@@ -60,13 +59,13 @@ pub(crate) fn tokens_folder(config: &AdminConfig) -> PathBuf {
     first.unwrap_or_else(|| PathBuf::from("/var/lib/larder")).join("admin")
 }
 
-/// The daemon as the admin listener asks it, with the figures of the moment for dashboards.
+/// The daemon as the admin listener calls it, with live figures for dashboards.
 struct AdminService {
     daemon: Arc<Daemon>,
     live: Arc<LiveFigures>,
 }
 
-/// Has the socket and its `ports` answered, and those for health and figures.
+/// Starts to answer on the socket, on its `ports`, and on those for health and metrics.
 pub(crate) fn serve(
     daemon: &Arc<Daemon>,
     live: Arc<LiveFigures>,
@@ -93,7 +92,7 @@ pub(crate) fn serve(
             });
         }
     }
-    // Without tokens nobody could be let in.
+    // Without tokens no client could be admitted.
     let Some(console) = listeners.serve(face, settings, &daemon.admin_addresses) else { return };
     for port in ports {
         let console = console.clone();
@@ -172,19 +171,19 @@ impl Api for AdminService {
             Operation::Explain => Ok(explain::answer(daemon, &asked.body).await),
             Operation::Dashboard => Ok(dashboard::file(&asked.path)),
             Operation::Live => Ok(dashboard::live(daemon, &self.live, &asked)),
-            // The listener's own.
+            // The listener answers this operation itself.
             Operation::Describe => Ok(AdminResponse::json(&admin::document())),
         };
         answered.unwrap_or_else(|(status, why)| AdminResponse::refusal(status, &why))
     }
 }
 
-/// A value that may be left out, and is no `null` when it is there.
+/// Reads a value that may be absent; a present one is not `null`.
 fn said<'de, T: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<Option<T>, D::Error> {
     T::deserialize(from).map(Some)
 }
 
-/// Text without the colours that it has where the daemon runs in a terminal.
+/// Removes the colours that text has where the daemon runs in a terminal.
 fn plain(text: &str) -> String {
     let mut parts = text.split("\u{1b}[");
     let mut plain = parts.next().unwrap_or_default().to_owned();
@@ -194,15 +193,15 @@ fn plain(text: &str) -> String {
     plain
 }
 
-/// A body of the shape that is wanted.
+/// Parses a body into the wanted type.
 fn body<T: DeserializeOwned>(body: Value) -> Result<T, (StatusCode, String)> {
     serde_json::from_value(body).map_err(|error| {
-        (StatusCode::BAD_REQUEST, format!("{error}: /api/v1/openapi.json says what is wanted"))
+        (StatusCode::BAD_REQUEST, format!("{error}: /api/v1/openapi.json has the schema"))
     })
 }
 
 impl Daemon {
-    /// Where the log ring is.
+    /// The folder of the log ring.
     fn ring_place(&self) -> AdminResponse {
         match &self.ring {
             Some(ring) => {

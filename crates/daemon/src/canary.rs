@@ -1,5 +1,5 @@
-//! A canary's look at itself while it has a configuration that the other nodes do not have yet: it
-//! asks itself for some URLs, and looks whether more of what it answers fails than before.
+//! The canary: a node that runs a new configuration before the others do, and checks itself. It
+//! requests some of its own URLs, and compares the share of failed responses with that before.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -16,18 +16,18 @@ use tls::Upstream;
 
 use crate::state::Daemon;
 
-/// The interval at which failures are looked at.
+/// The interval at which failures are counted.
 const LOOK: Duration = Duration::from_secs(1);
-/// The longest time that the answer to a check may take.
+/// The timeout of a check.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Fewest failures that count for more than chance.
+/// Fewest failures that are more than chance.
 const FAILURES_MIN: u64 = 10;
-/// Points of percent by which the share of failures may grow.
+/// Percentage points by which the share of failures may grow.
 const POINTS: u64 = 5;
-/// Points of percent by which the share of refusals (4xx) may grow: clients make some themselves.
+/// Percentage points by which the share of refusals (4xx) may grow: clients cause some themselves.
 const REFUSAL_POINTS: u64 = 25;
 
-/// A URL that a node asks itself for, and the status that is good; any below 500 without one.
+/// A URL that a node requests of itself, and the expected status; without one, any below 500.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Check {
     status: Option<u16>,
@@ -39,10 +39,10 @@ pub(crate) struct Check {
 }
 
 impl Check {
-    /// Reads `https://host/path`, or the same with a status and a space before it.
+    /// Parses `https://host/path`, with an optional status and a space in front.
     ///
     /// # Errors
-    /// Why it is not one.
+    /// The reason why it is invalid.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let wrong = |why: &str| Err(format!("`{text}` cannot be checked: {why}"));
         let (status, url) = match text.split_once(' ') {
@@ -81,7 +81,7 @@ impl Check {
         self.status.map_or(status < 500, |wanted| wanted == status)
     }
 
-    /// The listener of this node that takes it: a request comes as one of a client does.
+    /// The listener of this node that serves the URL: the request takes a client's way.
     fn door<'a>(&self, doors: &'a [ListenerSettings]) -> Option<&'a ListenerSettings> {
         let fits = |door: &&ListenerSettings| door.tls == self.is_tls && !door.proxy && !door.peers;
         doors.iter().filter(fits).find(|door| match &door.at {
@@ -91,10 +91,10 @@ impl Check {
         })
     }
 
-    /// This node as an origin that it may ask.
+    /// This node as an origin that it may request from.
     ///
     /// # Errors
-    /// Why it cannot.
+    /// The reason why it cannot.
     fn origin(&self, doors: &[ListenerSettings], limits: &Limits) -> Result<Arc<Origin>, String> {
         let kind = if self.is_tls { "with TLS" } else { "without TLS" };
         let none = || format!("no listener of this node {kind} takes it");
@@ -109,7 +109,7 @@ impl Check {
         let server =
             ServerConfig { address, protocol: Protocol::Http, weight: 1, tls: self.is_tls };
         let config = OriginConfig::with_limits("this node", vec![server], limits);
-        // It is this very process: who it is need not be shown.
+        // The peer is this very process: no certificate needs to be verified.
         let upstream = Upstream::new(None, None).map_err(|error| error.to_string())?;
         let tls = self.is_tls.then(|| TlsConfig { upstream, name: Some(self.host.clone()) });
         Ok(Origin::new(OriginConfig { retries: 0, tls, ..config }))
@@ -124,7 +124,7 @@ impl Check {
         request
     }
 
-    /// The status of this node's answer.
+    /// The status of this node's response.
     async fn ask(&self, daemon: &Daemon, doors: &[ListenerSettings]) -> Result<u16, String> {
         let limits = daemon.shared.live().limits.clone();
         let origin = self.origin(doors, &limits)?;
@@ -134,13 +134,13 @@ impl Check {
         let sent = pool.send(&origin, &request, RequestBody::None, 0, &caller, &mut ()).await;
         let mut exchange = sent.map_err(|error| error.to_string())?;
         let status = exchange.response.status.code();
-        // A body that breaks off is a failure, too.
+        // A truncated body is a failure, too.
         while exchange.next(&mut |_| {}).await.map_err(|error| error.to_string())? {}
         Ok(status)
     }
 }
 
-/// Where this machine reaches a listener of its own.
+/// The address at which this machine reaches a listener of its own.
 fn reached(address: SocketAddr) -> SocketAddr {
     let ip: IpAddr = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -150,7 +150,7 @@ fn reached(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-/// Answers and failures of a node, since its start or in a while.
+/// Responses and failures of a node, since its start or in an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Share {
     all: u64,
@@ -163,28 +163,28 @@ impl Share {
         Self { all, failed: failed.saturating_sub(before.failed) }
     }
 
-    /// In hundredths of percent.
+    /// The share in hundredths of a percent.
     fn points(self) -> u64 {
         self.failed.saturating_mul(10_000) / self.all.max(1)
     }
 
-    /// Returns true if clearly more of it fails than did `before`, by more than so many points.
+    /// Returns true if the share of failures is above `before` by more than `points`.
     fn has_jumped(self, before: Self, points: u64) -> bool {
         self.failed >= FAILURES_MIN && self.points() > before.points() + 100 * points
     }
 }
 
-/// Answers of a node to its clients, and of origins to it.
+/// Responses of a node to its clients, and of origins to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Conduct {
     answers: Share,
-    /// Those that clients are to blame for, or a site that is not there.
+    /// Responses that clients or a missing site cause.
     refusals: Share,
     fetches: Share,
 }
 
 impl Conduct {
-    /// All since its start.
+    /// The counts since the node's start.
     pub(crate) fn of(daemon: &Daemon) -> Self {
         let sum = |counter| daemon.shared.counters.sum(counter);
         let failed = sum(Counter::Status5xx);
@@ -196,7 +196,8 @@ impl Conduct {
         Self { answers, refusals, fetches }
     }
 
-    /// The reason for which a node that was like `before` is not well now, if it is not.
+    /// The reason why a node with these counts is unhealthy, compared with `before`; `None` if it
+    /// is healthy.
     fn fault(self, before: Self) -> Option<String> {
         let told = |what: &str, points: u64, now: Share, before: Share| {
             let now = now.since(before);
@@ -218,10 +219,10 @@ impl Conduct {
     }
 }
 
-/// Makes all checks.
+/// Runs all checks.
 ///
 /// # Errors
-/// The first that is not good, and why.
+/// The first failed check, and the reason.
 async fn check_all(
     daemon: &Arc<Daemon>,
     doors: &Arc<[ListenerSettings]>,
@@ -229,7 +230,7 @@ async fn check_all(
 ) -> Result<(), String> {
     for check in checks {
         let (daemon, doors, own) = (Arc::clone(daemon), Arc::clone(doors), check.clone());
-        // Pools of connections are a thread's own.
+        // A connection pool belongs to its thread.
         let asked = rt::blocking(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let runtime = runtime.map_err(|error| error.to_string())?;
@@ -238,7 +239,7 @@ async fn check_all(
                 asked.unwrap_or_else(|_| Err(format!("no answer within {} s", PATIENCE.as_secs())))
             })
         });
-        let answer = asked.await.unwrap_or_else(|_| Err("a bug ended it".to_owned()));
+        let answer = asked.await.unwrap_or_else(|_| Err("it panicked, which is a bug".to_owned()));
         match answer {
             Ok(status) if check.is_good(status) => {}
             Ok(status) => return Err(format!("check {}: it answers {status}", check.text)),
@@ -248,11 +249,11 @@ async fn check_all(
     Ok(())
 }
 
-/// Watches this node for a while: checks at the beginning and at the end, failures all the time.
-/// `before` is its conduct until it had the configuration.
+/// Watches this node for a while: it runs the checks at the beginning and the end, and counts
+/// failures all the time. `before` are the counts until the configuration took effect.
 ///
 /// # Errors
-/// Why it is not well.
+/// The reason why it is unhealthy.
 pub(crate) async fn watch(
     daemon: Arc<Daemon>,
     doors: Arc<[ListenerSettings]>,
@@ -359,7 +360,7 @@ mod tests {
         let why = now.fault(before).expect("origins fail");
         assert_eq!(why, "20 of 20 requests to origins failed: 100.00%, after 1.00% before");
         assert_eq!(before.fault(before), None);
-        // More that is not found may be a crawler; no site for any request is the configuration.
+        // More 404s may be a crawler; requests without a site come from the configuration.
         let some = Conduct { refusals: share(200, 40), ..before };
         assert_eq!(some.fault(before), None);
         let all = Conduct { refusals: share(200, 110), ..before };

@@ -1,6 +1,7 @@
-//! Certificates from an authority: what is to be ordered, and how the daemon answers its questions.
+//! Certificate orders: which certificates an authority is to issue, and the responses to its
+//! challenges.
 //!
-//! The ordering itself is in `acme`; what it stores comes into use like any other file, by
+//! The ordering itself is in `acme`. Stored certificates take effect like any other file, by
 //! `material`.
 
 use std::path::PathBuf;
@@ -15,8 +16,8 @@ use config::{AcmeChallenge, AcmeConfig, Config};
 use flow::SharedState;
 use tls::{CertificateKeyPair, Challenges, Upstream};
 
-/// Hosts that a certificate is ordered for, and where each is stored; `default` is what `[tls]`
-/// names.
+/// The hosts for which certificates are ordered, and the file of each; `default` is the authority
+/// of `[tls]`.
 pub(crate) fn hosts(
     config: &Config,
     default: &[Arc<CertificateKeyPair>],
@@ -80,7 +81,7 @@ fn challenge(challenge: AcmeChallenge) -> Challenge {
     }
 }
 
-/// Answers the authority on every core, counts, and tells the operator.
+/// Answers the authority's challenges on every core, counts, and logs.
 pub(crate) struct Responder {
     shared: Arc<SharedState>,
     handshakes: Arc<Challenges>,

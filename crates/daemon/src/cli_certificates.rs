@@ -1,8 +1,7 @@
-//! Certificates that Varnish's CLI sees: those of varnishd's `-A`, and those that the CLI has
-//! loaded. A change is staged first, and a commit puts all that is staged in force.
+//! The certificates of Varnish's CLI: those of varnishd's `-A`, and those loaded by commands. A
+//! change is staged first; a commit puts all staged changes in force.
 //!
-//! What is shown to clients never changes but by a commit, or by files that are read again; a bad
-//! file changes nothing.
+//! Only a commit, or re-read files, may change what handshakes present. A bad file changes nothing.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -17,14 +16,14 @@ use tls::{CertificateKeyPair, Choice, MaterialError};
 use crate::account::Runner;
 use crate::keeper::{self, OpenPurpose};
 
-/// Longest id in bytes: it is a word in lists.
+/// Longest id in bytes: it is one word in lists.
 const ID_MAX: usize = 255;
 
-/// The certificates, in the order in which they came.
+/// The certificates, in the order of their loading.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CliCertificates {
     all: Vec<CliCertificate>,
-    /// The number of the next id that is made up.
+    /// The number of the next generated id.
     next: u64,
 }
 
@@ -34,23 +33,23 @@ pub(crate) struct CliCertificate {
     pub(crate) order: CertificateDefinition,
     pub(crate) pair: Arc<CertificateKeyPair>,
     pub(crate) stage: CertificateStage,
-    /// It comes from `-A`.
+    /// The certificate comes from `-A`.
     is_given: bool,
 }
 
-/// The way of a certificate to clients and back.
+/// The stages of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CertificateStage {
-    /// The next commit has it shown.
+    /// The next commit activates it.
     Staged,
-    /// It is shown.
+    /// It is presented to clients.
     Active,
-    /// It is shown until the next commit.
+    /// It is presented until the next commit.
     Discarded,
 }
 
 impl CertificateStage {
-    /// The word for it in lists, as in Varnish.
+    /// The name of the stage in lists, as in Varnish.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Staged => "staged",
@@ -60,24 +59,24 @@ impl CertificateStage {
     }
 }
 
-/// The wish for a certificate.
+/// The definition of a certificate to load.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CertificateDefinition {
-    /// Its id; an empty one is made up.
+    /// The id; an empty one is generated.
     pub(crate) id: String,
     pub(crate) cert: PathBuf,
     pub(crate) key: PathBuf,
-    /// The one listener of TLS, if it was named.
+    /// The only TLS listener that presents it, if one was named.
     pub(crate) frontend: Option<String>,
-    /// It is for clients that give no name, or one that no certificate is for.
+    /// The certificate is for clients that send no name, or a name without a certificate.
     pub(crate) is_default: bool,
 }
 
-/// A change that is not made.
+/// The reason why a change is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CertificateRefusal {
     why: String,
-    /// The limit that is reached, if it is that.
+    /// The limit that was reached, if one was.
     pub(crate) limit: Option<Limit>,
 }
 
@@ -94,7 +93,7 @@ impl fmt::Display for CertificateRefusal {
 }
 
 impl CliCertificates {
-    /// The certificates of `-A`, all of them shown.
+    /// The certificates of `-A`, all active.
     pub(crate) fn given<'a>(
         pairs: impl Iterator<Item = (&'a PairFiles, Arc<CertificateKeyPair>)>,
     ) -> Self {
@@ -124,12 +123,12 @@ impl CliCertificates {
         &self.all
     }
 
-    /// The certificates that clients are shown now.
+    /// The certificates that handshakes present now.
     pub(crate) fn shown(&self) -> impl Iterator<Item = &CliCertificate> {
         self.all.iter().filter(|own| own.stage != CertificateStage::Staged)
     }
 
-    /// Returns true if clients are shown what they are shown with `other`.
+    /// Returns true if handshakes present the same certificates with `other`.
     pub(crate) fn shows_as(&self, other: &Self) -> bool {
         let of = |shelf: &Self| {
             let shown = shelf.shown().map(|own| (Arc::as_ptr(&own.pair), own.order.is_default));
@@ -138,8 +137,8 @@ impl CliCertificates {
         of(self) == of(other)
     }
 
-    /// The choice among them. The default is the last that was loaded as one, or the last of `-A`;
-    /// without those, and if `needs_default`, it is the first.
+    /// The assignment of certificates to names. The default is the last that was loaded as such, or
+    /// the last of `-A`; without those, and if `needs_default`, it is the first.
     pub(crate) fn choice(&self, needs_default: bool) -> Choice {
         let shown: Vec<_> = self.shown().collect();
         let last = |is: fn(&CliCertificate) -> bool| shown.iter().rposition(|own| is(own));
@@ -150,10 +149,10 @@ impl CliCertificates {
         Choice::among(&pairs, default)
     }
 
-    /// Stages a certificate; the result is its id.
+    /// Stages a certificate and returns its id.
     ///
     /// # Errors
-    /// The id is in use or is no word, or there are as many as there may be.
+    /// The id is in use or invalid, or the limit is reached.
     pub(crate) fn stage(
         &mut self,
         mut order: CertificateDefinition,
@@ -188,10 +187,10 @@ impl CliCertificates {
         Ok(id)
     }
 
-    /// Has the next commit take the certificate away; one that is only staged is gone at once.
+    /// Marks a certificate to be removed by the next commit; a staged one is removed at once.
     ///
     /// # Errors
-    /// No certificate has that id.
+    /// No certificate has this id.
     pub(crate) fn discard(&mut self, id: &str) -> Result<(), CertificateRefusal> {
         let at = self.find(id).ok_or_else(|| CertificateRefusal::because("ID not found"))?;
         match self.all[at].stage {
@@ -203,13 +202,13 @@ impl CliCertificates {
         Ok(())
     }
 
-    /// Puts in force what is staged.
+    /// Puts the staged changes in force.
     pub(crate) fn commit(&mut self) {
         self.all.retain(|own| own.stage != CertificateStage::Discarded);
         self.all.iter_mut().for_each(|own| own.stage = CertificateStage::Active);
     }
 
-    /// Forgets what is staged.
+    /// Drops the staged changes.
     pub(crate) fn roll_back(&mut self) {
         self.all.retain(|own| own.stage != CertificateStage::Staged);
         self.all.iter_mut().for_each(|own| own.stage = CertificateStage::Active);
@@ -218,7 +217,7 @@ impl CliCertificates {
     /// Reads every certificate again.
     ///
     /// # Errors
-    /// Something is staged, or a file cannot be used: then nothing has changed.
+    /// Changes are staged, or a file cannot be used: then nothing has changed.
     pub(crate) fn read_again(&mut self, limits: &Limits) -> Result<(), CertificateRefusal> {
         if self.all.iter().any(|own| own.stage != CertificateStage::Active) {
             return Err(CertificateRefusal::because(
@@ -227,7 +226,8 @@ impl CliCertificates {
         }
         let read = |own: &CliCertificate| {
             let pair = read_pair(&own.order.cert, &own.order.key, limits)?;
-            // One that has been shown all the time is no reason to keep the others from being new.
+            // An outdated certificate that was active all the time is no reason to reject the
+            // others.
             if pair.leaf() != own.pair.leaf() {
                 is_valid(&own.order.cert, &pair)?;
             }
@@ -239,7 +239,7 @@ impl CliCertificates {
         Ok(())
     }
 
-    /// Goes on with what was on the shelf `before`, and with what was read now of `-A`.
+    /// Carries over the certificates of `before`, with those of `-A` as just read.
     pub(crate) fn go_on_with(&mut self, before: &Self) {
         let given = std::mem::replace(self, before.clone());
         given
@@ -248,7 +248,7 @@ impl CliCertificates {
             .for_each(|own| self.take_up(&own.order.cert, &own.order.key, &own.pair));
     }
 
-    /// Has the certificate of `-A` in these files replaced.
+    /// Replaces the certificate of `-A` that is in these files.
     pub(crate) fn take_up(&mut self, cert: &Path, key: &Path, pair: &Arc<CertificateKeyPair>) {
         let is_it = |own: &&mut CliCertificate| {
             own.is_given && own.order.cert == *cert && own.order.key == *key
@@ -260,7 +260,7 @@ impl CliCertificates {
         self.all.iter().position(|own| own.order.id == id)
     }
 
-    /// An id that is not in use, as Varnish makes them up.
+    /// Generates an id that is not in use, in Varnish's form.
     fn new_id(&mut self) -> String {
         loop {
             let id = format!("cert{}", self.next);
@@ -272,10 +272,10 @@ impl CliCertificates {
     }
 }
 
-/// Reads a certificate that has not been shown yet.
+/// Reads a certificate before its first use.
 ///
 /// # Errors
-/// The file that cannot be used, and why.
+/// The file that cannot be used, and the reason.
 pub(crate) fn read_new(
     order: &CertificateDefinition,
     limits: &Limits,
@@ -317,7 +317,7 @@ fn is_valid(file: &Path, pair: &CertificateKeyPair) -> Result<(), CertificateRef
 /// The bytes of a file, read with the rights of this process, or through the keeper.
 fn read_file(path: &Path, bytes_max: u64) -> Result<Vec<u8>, CertificateRefusal> {
     let failed = |error: io::Error| CertificateRefusal::because(unread(path, &error));
-    // One that waits for a writer would be waited for.
+    // Opening a pipe would wait for its writer.
     if !keeper::metadata(path).map_err(failed)?.is_file() {
         return Err(CertificateRefusal::because(format!("{}: it is no file", path.display())));
     }
@@ -334,7 +334,7 @@ fn read_file(path: &Path, bytes_max: u64) -> Result<Vec<u8>, CertificateRefusal>
     Ok(bytes)
 }
 
-/// Says why a file was not read; where that is not permitted, also to whom.
+/// The message about a file that was not read; for a lack of permission it names the user.
 fn unread(path: &Path, error: &io::Error) -> String {
     let text = format!("{}: {error}", path.display());
     let runner = Runner::own().filter(|_| error.kind() == io::ErrorKind::PermissionDenied);

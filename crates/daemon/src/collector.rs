@@ -1,7 +1,7 @@
-//! The collector of traces: the server, and the fields of each request to it, read with the
+//! The collector of traces: the server and the fields of each request to it, read with the
 //! configuration.
 //!
-//! Values of these fields are secrets. Nothing here shows them.
+//! The fields' values are secrets. Nothing here may print them.
 
 use std::fmt;
 
@@ -14,23 +14,23 @@ use tls::Upstream;
 
 use crate::keeper;
 
-/// The form of requests and answers.
+/// The media type of requests and responses.
 pub(crate) const PROTOBUF: &str = "application/x-protobuf";
-/// Fewest bytes of a word that is taken for a secret: shorter ones are words of everybody.
+/// Shortest string that is treated as a secret: shorter ones occur in ordinary text.
 const SECRET_BYTES: usize = 6;
 
 /// A collector of traces.
 #[derive(PartialEq, Eq)]
 pub(crate) struct Collector {
-    /// The way to it.
+    /// The origin that the collector is reached by.
     pub(crate) origin: OriginConfig,
-    /// Requests to it are coded by gzip.
+    /// Request bodies are gzip-coded.
     pub(crate) gzip: bool,
     request: Head,
     fields: Vec<(FieldName, FieldValue)>,
 }
 
-/// The beginning of each request's head.
+/// The start of each request's head.
 #[derive(PartialEq, Eq)]
 struct Head {
     scheme: Scheme,
@@ -40,14 +40,14 @@ struct Head {
 }
 
 impl fmt::Debug for Collector {
-    /// Without the fields.
+    /// Omits the fields.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Collector").field("origin", &self.origin).finish_non_exhaustive()
     }
 }
 
 impl Collector {
-    /// The collector of `tracing`; `upstream` is trusted where it speaks TLS.
+    /// Reads the collector of `tracing`; `upstream` has the trust for TLS.
     ///
     /// # Errors
     /// A file cannot be used.
@@ -64,7 +64,7 @@ impl Collector {
         let (host, port) = match &server.address {
             Address::Tcp { host, port } if host.contains(':') => (format!("[{host}]"), Some(*port)),
             Address::Tcp { host, port } => (host.clone(), Some(*port)),
-            // No endpoint is written so.
+            // The configuration's reader produces no such endpoint.
             Address::Fixed { name, .. } => (name.clone(), None),
             Address::Unix(_) => ("localhost".to_owned(), None),
         };
@@ -83,13 +83,13 @@ impl Collector {
             fields.push((name.clone(), value));
         }
         let mut origin = OriginConfig::with_limits("the collector of traces", vec![server], limits);
-        // Whoever sends decides when that is done again.
+        // The exporter decides when to retry.
         (origin.retries, origin.eject.failures) = (0, 0);
         origin.tls = upstream.map(|upstream| TlsConfig { upstream, name: None });
         Ok(Self { origin, gzip: tracing.gzip, request, fields })
     }
 
-    /// The head of a request with a body of so many bytes.
+    /// The head of a request with a body of this length.
     pub(crate) fn request(&self, length: usize, is_gzip: bool) -> Request {
         let mut request = Request::new();
         request.method = Method::Post;
@@ -111,7 +111,7 @@ impl Collector {
         request
     }
 
-    /// `text` without words that are in secrets, as a collector may repeat them.
+    /// `text` without strings that occur in secrets: a collector may repeat them.
     pub(crate) fn without_secrets(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for (_, value) in &self.fields {
@@ -125,7 +125,7 @@ impl Collector {
     }
 }
 
-/// The value in a file: its one line.
+/// The value in a file: its single line.
 fn in_file(file: &PlacedPath) -> Result<FieldValue, Box<Diagnostic>> {
     let error = |why: &dyn fmt::Display| Box::new(file.error(why));
     let bytes = keeper::read_secret(&file.path).map_err(|why| error(&why))?;

@@ -1,6 +1,7 @@
-//! A configuration that all nodes share, as it is carried to them: its text, and the files of the
-//! programs that it names with all that those include. No file of the node that has it takes the
-//! place of one of these.
+//! A configuration bundle: the text of a configuration that all nodes share, and the VCL files that
+//! it names and includes.
+//!
+//! A file of the receiving node never replaces one of the bundle.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -10,50 +11,49 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// The file of the last one, in the folder for it.
+/// The file of the last bundle, in its folder.
 const FILE: &str = "configuration.json";
-/// The folder of a node without another, below the folder for state.
+/// The default folder, below the state directory.
 const FOLDER: &str = "cluster";
 
 /// A configuration with its programs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConfigBundle {
-    /// The name of the file that it was read from, without its folder.
+    /// The name of the file that it was read from, without the folder.
     pub name: String,
-    /// Its text.
+    /// The text of the configuration.
     pub toml: String,
-    /// The files of its programs, by the paths that they were read from.
+    /// The VCL files, by the paths that they were read from.
     pub vcl: BTreeMap<String, String>,
 }
 
 impl ConfigBundle {
-    /// The configuration as bytes: JSON.
+    /// Encodes the bundle as JSON.
     pub(crate) fn encode(&self) -> Vec<u8> {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// The configuration that [`Carried::encode`] wrote; `None` for anything else.
+    /// Decodes what [`ConfigBundle::encode`] wrote; `None` for anything else.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         serde_json::from_slice(bytes).ok()
     }
 
-    /// Its version: the beginning of a hash of all but its name.
+    /// The version: a prefix of a hash of everything but the name.
     pub fn version(&self) -> String {
         cluster::version_of(&serde_json::to_vec(&(&self.toml, &self.vcl)).unwrap_or_default())
     }
 
-    /// The name by which messages call it.
+    /// The name in messages.
     pub(crate) fn title(&self) -> String {
         let name: String = self.name.chars().filter(|c| !c.is_control()).take(100).collect();
         format!("{name}@{}", self.version())
     }
 
-    /// Keeps it in a folder of the daemon's own, so that either it or the one before is there,
-    /// whatever happens meanwhile.
+    /// Saves the bundle in a folder of the daemon's own, atomically.
     ///
     /// # Errors
-    /// Why it cannot be kept.
+    /// The reason why it cannot be saved.
     pub(crate) fn keep(&self, folder: &Path) -> Result<(), String> {
         let file = folder.join(FILE);
         let kept = || -> io::Result<()> {
@@ -73,10 +73,10 @@ impl ConfigBundle {
         kept().map_err(|error| format!("{}: {error}", file.display()))
     }
 
-    /// The one that is kept in a folder, if there is one.
+    /// Loads the bundle saved in a folder, if there is one.
     ///
     /// # Errors
-    /// Why it cannot be read.
+    /// The reason why it cannot be read.
     pub(crate) fn kept(folder: &Path) -> Result<Option<Self>, String> {
         let file = folder.join(FILE);
         match fs::read(&file) {
@@ -90,8 +90,8 @@ impl ConfigBundle {
     }
 }
 
-/// The folder for what a node has to know when it starts again: where the service manager says that
-/// state belongs, if nothing else is said.
+/// The folder for what a node needs at its next start: the configured one, or else the service
+/// manager's state directory.
 pub(crate) fn folder(storage: Option<&Path>) -> PathBuf {
     if let Some(storage) = storage {
         return storage.to_owned();

@@ -1,4 +1,4 @@
-//! Reads `larder.toml`, and renders what is wrong.
+//! The configuration file: reads `larder.toml` and renders what is wrong with it.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::keeper;
 
 /// Reads a file; the second value is its rendered warnings.
 pub fn load(path: &Path) -> Result<(Config, String), String> {
-    // What cannot be opened is told as what cannot be read is.
+    // A failure to open is reported as a failure to read.
     let text = keeper::read(path).ok().and_then(|bytes| String::from_utf8(bytes).ok());
     let loaded = match text {
         Some(text) => config::load_str(&text, &path.display().to_string()),
@@ -21,7 +21,7 @@ pub fn load(path: &Path) -> Result<(Config, String), String> {
     }
 }
 
-/// Reads a file, and what all nodes share besides; the second value is their rendered warnings.
+/// Reads a file with the bundle that all nodes share; the second value is the rendered warnings.
 pub(crate) fn load_shared(path: &Path, shared: &ConfigBundle) -> Result<(Config, String), String> {
     let bytes = keeper::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let not_text = |_| format!("{}: it is not UTF-8", path.display());
@@ -35,7 +35,7 @@ pub(crate) fn load_shared(path: &Path, shared: &ConfigBundle) -> Result<(Config,
     }
 }
 
-/// Renders diagnostics for standard error: with colours where that is a terminal.
+/// Renders diagnostics for standard error, with colours on a terminal.
 pub fn render(diagnostics: &[Diagnostic]) -> String {
     config::render(diagnostics, std::io::IsTerminal::is_terminal(&std::io::stderr()))
 }

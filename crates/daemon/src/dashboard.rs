@@ -1,7 +1,7 @@
-//! The dashboard: a page and its modules, built into the binary, and the figures it is sent.
+//! The dashboard: a page with its modules, built into the binary, and the stream of figures for it.
 //!
-//! The page asks for nothing outside, and needs no token: it holds no data. What it shows comes
-//! from the interface, to which it brings the token that its reader has typed in.
+//! The page loads nothing from elsewhere. It holds no data, so it needs no token: its figures come
+//! from the API, for which its reader types a token in.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use crate::live::{LiveFigures, Viewer, event};
 use crate::state::Daemon;
 
-/// A file: its path, its type, its bytes.
+/// A file: path, media type, bytes.
 type File = (&'static str, &'static str, &'static [u8]);
 
 const HTML: &str = "text/html; charset=utf-8";
@@ -53,7 +53,7 @@ const FILES: &[File] = files! {
     "/uplot.js" SCRIPT "vendor/uplot.js";
 };
 
-/// Events under way to one viewer; then it misses what is newer until it has taken them.
+/// Events in flight to one viewer; a slower viewer misses newer ones.
 const UNDER_WAY: usize = 4;
 
 /// The file at `path`.
@@ -66,8 +66,8 @@ pub(crate) fn file(path: &str) -> AdminResponse {
     }
 }
 
-/// Figures as server-sent events, until the viewer leaves: who looks and at what, the minutes
-/// before, then each second's. Those of one site, if one is asked for.
+/// Streams figures as server-sent events until the viewer leaves: first a greeting
+/// with the viewer's role, then the history, then one event a second; of one site if one is named.
 pub(crate) fn live(
     daemon: &Daemon,
     live: &Arc<LiveFigures>,
@@ -82,7 +82,7 @@ pub(crate) fn live(
         );
     }
     let Some(viewer) = live.view(site.map(str::to_owned), now.limits.dashboard_viewers) else {
-        let why = "as many dashboards look as may: see `dashboard_viewers`";
+        let why = "no more dashboards may be open (limit: dashboard_viewers)";
         return AdminResponse::refusal(StatusCode::SERVICE_UNAVAILABLE, why);
     };
     let hello = json!({
@@ -124,7 +124,7 @@ mod tests {
 
     use super::*;
 
-    /// Of our own; the library draws and gets numbers only.
+    /// The modules of our own. A library that draws gets only numbers.
     fn own() -> impl Iterator<Item = (&'static str, &'static str)> {
         let own = FILES.iter().filter(|(path, ..)| !path.starts_with("/uplot"));
         own.map(|(path, _, bytes)| (*path, std::str::from_utf8(bytes).expect("text")))

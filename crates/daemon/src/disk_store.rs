@@ -1,4 +1,4 @@
-//! The disk below the cache: opened at the start, before its first response, and closed last.
+//! The disk store below the cache: opened before the first response, and closed last.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use disk::vfs::RealDirectory;
 use flow::SharedState;
 use flow::tier::{self, Cache, DiskRules, OpenedDisk};
 
-/// Opens the disk that the configuration wants.
+/// Opens the configured disk store.
 ///
 /// # Errors
-/// The volume that cannot be used, and why.
+/// The volume that cannot be used, and the reason.
 pub(crate) fn open(config: &Config, cache: &Arc<Cache>) -> Result<Option<OpenedDisk>, String> {
     let Some(disk) = &config.disk else { return Ok(None) };
     let told = |error: disk::Error| format!("larder: cannot start: {error}");
@@ -30,7 +30,7 @@ fn volume(volume: &DiskVolume) -> VolumeConfig {
     VolumeConfig { weight: volume.share(), ..VolumeConfig::new(vfs, volume.bytes) }
 }
 
-/// The directory of a volume, below the file system that is to be mounted there.
+/// The directory of a volume, below its file system's mount point.
 pub(crate) fn directory(path: &Path) -> RealDirectory {
     let fstab = fs::read_to_string("/etc/fstab").unwrap_or_default();
     let vfs = RealDirectory::at(path);
@@ -40,7 +40,7 @@ pub(crate) fn directory(path: &Path) -> RealDirectory {
     }
 }
 
-/// The mount point that `fstab` has for a file system of its own at `path` or above it.
+/// The mount point of `fstab` at `path` or above it.
 fn mount_point(fstab: &str, path: &Path) -> Option<PathBuf> {
     let entries = fstab.lines().filter(|line| !line.trim_start().starts_with('#'));
     let points = entries.filter_map(|line| {
@@ -64,13 +64,13 @@ fn settings(disk: &DiskConfig, volumes: Vec<VolumeConfig>, config: &Config) -> d
     }
 }
 
-/// Takes the disk up, and says what there is to say of it.
+/// Attaches the disk to the cache, and logs its state.
 pub(crate) fn attach_disk(shared: &Arc<SharedState>, config: &Config, below: OpenedDisk) {
     let taken = below.take_up(&shared.door, rt::now());
     for (number, volume) in config.disk.iter().flat_map(|disk| disk.volumes.iter().enumerate()) {
         let path = volume.path.display();
         if taken.emptied.contains(&number) {
-            base::tell!(Warn, "larder: the disk cache in {path} was not whole, and is empty now");
+            base::tell!(Warn, "larder: the disk cache in {path} was incomplete, and is empty now");
         }
     }
     let every = DurationMs(config.limits.disk_retry);
@@ -84,19 +84,19 @@ pub(crate) fn attach_disk(shared: &Arc<SharedState>, config: &Config, below: Ope
     for why in &taken.not_done {
         base::tell!(
             Warn,
-            "larder: a purge of before this start: {why}; what is older stays unused"
+            "larder: a purge from before this start: {why}; responses older than it are not used"
         );
     }
 }
 
-/// Copies what is in memory to the disk, and closes it.
+/// Copies memory to the disk for at most `most`, and closes the disk.
 pub(crate) fn close(shared: &Arc<SharedState>, most: Duration) {
     if let Some(resting) = shared.cache.lower().rest(&shared.cache, most)
         && resting.is_cut
     {
         base::tell!(
             Warn,
-            "larder: not all that was in memory is on disk: that would have taken too long"
+            "larder: not everything in memory was copied to disk: the time limit was reached"
         );
     }
 }

@@ -1,9 +1,8 @@
-//! The log of what happens to the daemon, and of what origins and programs write besides responses:
-//! on standard error, in a file, or at a syslog daemon.
+//! The error log: events of the daemon, and text of origins and programs, on standard error, in a
+//! file or at a syslog daemon.
 //!
-//! Whoever tells something never waits: a thread of its own writes. Equal lines, and lines of one
-//! kind, are written at a bounded rate. Until the daemon serves, its lines are on standard error
-//! too, and nothing is left out.
+//! A caller never waits: a thread of its own writes. Equal lines, and lines of one kind, are
+//! limited in rate. Until the daemon serves, standard error gets all lines, too.
 
 mod repeats;
 
@@ -28,16 +27,16 @@ use parking_lot::Mutex;
 use crate::keeper::{self, OpenPurpose};
 use repeats::{LineVerdict, Rates, Repeats};
 
-/// Lines that wait for the writer; beyond it they are lost.
+/// Lines in the writer's queue; further ones are lost.
 const QUEUE: usize = 1024;
 
-/// The longest time that the process's end waits for the writer.
+/// The longest time that the end of the process waits for the writer.
 const LAST: Duration = Duration::from_secs(5);
 
-/// The time between two looks whether something left out is to be told of.
+/// The interval at which the writer reports suppressed lines.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The log, as whoever tells something and whoever governs it have it.
+/// The log, as callers and the daemon share it.
 #[derive(Clone, Debug)]
 pub(crate) struct ErrorLog(Arc<ErrorLogState>);
 
@@ -45,13 +44,13 @@ pub(crate) struct ErrorLog(Arc<ErrorLogState>);
 #[derive(Debug)]
 struct ErrorLogState {
     queue: SyncSender<Message>,
-    /// The number of the least weighty lines.
+    /// The number of the least severe level that is logged.
     level: AtomicU8,
     equal_rate: AtomicU64,
     kind_rate: AtomicU64,
-    /// The counters are written to by whoever holds this.
+    /// The lock also serialises writes to the counters.
     repeats: Mutex<(Repeats, Arc<Counters>)>,
-    /// Lines that found the queue full and were not told of.
+    /// Lines lost to a full queue and not reported yet.
     lost: AtomicU64,
     reopen: AtomicBool,
     end: Mutex<Option<LastOrder>>,
@@ -63,21 +62,21 @@ struct ErrorLogState {
 
 #[derive(Debug)]
 enum Message {
-    /// Text of one or several lines; true if it belongs on standard error, too.
+    /// Text of one or more lines; true if it goes to standard error, too.
     Text(Priority, String, bool),
-    /// The writer is to look around.
+    /// The writer is to check its state.
     Look,
 }
 
 /// The order to end.
 #[derive(Debug)]
 struct LastOrder {
-    /// The reason why the process ends, if that is a mistake.
+    /// The reason for the process's end, if it is a failure.
     why: Option<String>,
     done: SyncSender<()>,
 }
 
-/// Where lines are written.
+/// The destination of lines.
 enum Sink {
     /// Standard error; true if it is the journal's, which takes priorities.
     Stderr(bool),
@@ -89,7 +88,7 @@ impl ErrorLog {
     /// Opens the log and starts its writer.
     ///
     /// # Errors
-    /// The log cannot be opened, or the thread not be started.
+    /// The log cannot be opened, or the thread not started.
     pub(crate) fn start(config: &Config, counters: Arc<Counters>) -> Result<Self, String> {
         let target = config.error_log.target.clone();
         let sink = open(target.as_ref()).map_err(|why| format!("larder: error log: {why}"))?;
@@ -104,13 +103,13 @@ impl ErrorLog {
         Ok(log)
     }
 
-    /// Has what is told anywhere in the process come here.
+    /// Makes this the log of the whole process.
     pub(crate) fn listen(&self) {
-        // A second daemon of one process has the first one's log.
+        // A second daemon in one process uses the log of the first.
         base::logging::set_log(Box::new(self.clone()));
     }
 
-    /// Takes the level and the rates from a configuration.
+    /// Applies the level and the rates of a configuration.
     pub(crate) fn configure(&self, config: &Config) {
         let Limits { error_log_repeats, error_log_lines, .. } = &config.limits;
         self.0.level.store(config.error_log.level.number(), Ordering::Relaxed);
@@ -118,13 +117,13 @@ impl ErrorLog {
         self.0.kind_rate.store(*error_log_lines, Ordering::Relaxed);
     }
 
-    /// Opens the file anew, after it was moved away; goes to the syslog daemon anew.
+    /// Reopens the file, after its rename, or the connection to the syslog daemon.
     pub(crate) fn reopen(&self) {
         self.0.reopen.store(true, Ordering::Release);
         self.0.wake();
     }
 
-    /// Has standard error to itself what is the process's, from now on.
+    /// Ends the copies to standard error, from now on.
     pub(crate) fn serves(&self) {
         self.0.serves.store(true, Ordering::Relaxed);
     }
@@ -145,7 +144,7 @@ impl Log for ErrorLog {
         let (done, wait) = sync_channel(1);
         *self.0.end.lock() = Some(LastOrder { why: why.map(str::to_owned), done });
         self.0.wake();
-        // The writer may stand still for long.
+        // The writer may be blocked for long.
         _ = wait.recv_timeout(LAST);
         self.0.is_over.store(true, Ordering::Release);
     }
@@ -202,13 +201,13 @@ impl ErrorLogState {
         }
     }
 
-    /// Has the writer look around. One with a full queue does so anyway.
+    /// Wakes the writer. A writer with a full queue checks anyway.
     fn wake(&self) {
         _ = self.queue.try_send(Message::Look);
     }
 }
 
-/// The thread that writes.
+/// The state of the thread that writes.
 struct Writer {
     desk: Arc<ErrorLogState>,
     target: Option<LogTarget>,
@@ -253,14 +252,14 @@ impl Writer {
             self.take(message);
         }
         self.tell_of_the_rest(u64::MAX);
-        // On standard error the process says it itself.
+        // On standard error the process reports the reason itself.
         if let (Some(why), Sink::File(_) | Sink::Syslog(_)) = (why, &self.sink) {
             self.write(Priority::Error, &why);
         }
         _ = done.try_send(());
     }
 
-    /// Writes notes about what was left out and lost.
+    /// Writes notes about suppressed and lost lines.
     fn tell_of_the_rest(&mut self, now_ms: u64) {
         let notes = self.desk.repeats.lock().0.notes(now_ms);
         for (priority, note) in notes {
@@ -268,7 +267,8 @@ impl Writer {
         }
         let lost = self.desk.lost.swap(0, Ordering::Relaxed);
         if lost > 0 {
-            let note = format!("larder: {lost} lines of this log were lost: it was too slow");
+            let note =
+                format!("larder: {lost} lines of this log were lost: its target was too slow");
             self.write(Priority::Warn, &note);
         }
     }
@@ -277,7 +277,7 @@ impl Writer {
         if self.sink.write(priority, text).is_ok() {
             return;
         }
-        // A full disk must not end the log for good. A syslog daemon may have been started anew.
+        // A full disk must not end the log for good, and a syslog daemon may have been restarted.
         let again = match (&self.sink, open(self.target.as_ref())) {
             (Sink::Syslog(_), Ok(new)) => {
                 self.sink = new;
@@ -290,12 +290,12 @@ impl Writer {
         }
     }
 
-    /// Goes on where it was if that is not possible.
+    /// Keeps the previous destination if reopening fails.
     fn open_anew(&mut self) {
         match open(self.target.as_ref()) {
             Ok(new) => self.sink = new,
             Err(why) => {
-                self.write(Priority::Error, &format!("larder: error log: not opened anew: {why}"));
+                self.write(Priority::Error, &format!("larder: error log: not reopened: {why}"));
             }
         }
     }
@@ -315,7 +315,7 @@ fn open(target: Option<&LogTarget>) -> Result<Sink, String> {
     }
 }
 
-/// Tells whether standard error goes to systemd's journal: `JOURNAL_STREAM` of systemd.exec(5).
+/// Returns true if standard error goes to systemd's journal: `JOURNAL_STREAM` of systemd.exec(5).
 fn is_the_journals() -> bool {
     let Ok(told) = std::env::var("JOURNAL_STREAM") else { return false };
     let own =
@@ -333,7 +333,7 @@ impl Sink {
                 let head =
                     if *is_journals { format!("<{}>", priority.number()) } else { String::new() };
                 lines(&head, text, &mut out);
-                // Nobody can be told that standard error is gone.
+                // A failure of standard error itself cannot be reported.
                 _ = io::stderr().lock().write_all(&out);
                 Ok(())
             }
@@ -352,7 +352,7 @@ impl Sink {
     }
 }
 
-/// Every line of `text` behind `head`.
+/// Appends every line of `text`, each behind `head`.
 fn lines(head: &str, text: &str, out: &mut Vec<u8>) {
     for line in text.lines() {
         for part in [head, line, "\n"] {
@@ -365,7 +365,7 @@ fn lines(head: &str, text: &str, out: &mut Vec<u8>) {
 mod tests {
     use super::*;
 
-    /// A log whose queue holds `room` messages, and its counters.
+    /// A log with a queue of `room` messages, and its counters.
     fn log(room: usize) -> (ErrorLog, Receiver<Message>, Arc<Counters>) {
         let (queue, receiver) = sync_channel(room);
         let counters = Arc::new(Counters::default());
@@ -374,7 +374,7 @@ mod tests {
         (ErrorLog(Arc::new(desk)), receiver, counters)
     }
 
-    /// Has a writer take everything to the file at `path`.
+    /// Writes all queued messages to the file at `path`.
     fn written(log: &ErrorLog, receiver: Receiver<Message>, path: &std::path::Path) {
         let target = Some(LogTarget::File(path.to_owned()));
         let sink = open(target.as_ref()).expect("a file");
@@ -405,7 +405,7 @@ mod tests {
             "[warn] one",
             "[warn] two",
             "[warn] three",
-            "[warn] larder: 2 lines of this log were lost: it was too slow",
+            "[warn] larder: 2 lines of this log were lost: its target was too slow",
             "[error] the end",
         ];
         assert_eq!(lines.collect::<Vec<_>>(), expected);

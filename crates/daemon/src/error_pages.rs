@@ -1,7 +1,7 @@
-//! The files of `error_pages`, read with the configuration.
+//! Error pages: the files of `error_pages`, read with the configuration.
 //!
-//! They are read before anything changes: a page that cannot be read is an error of the
-//! configuration, at a start, a reload and a check.
+//! They are read before anything changes: an unreadable page is an error of the configuration, at a
+//! start, a reload and a check.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -16,12 +16,12 @@ use flow::ErrorPage;
 
 use crate::keeper::{self, OpenPurpose};
 
-/// The content of every file that is named, by its path.
+/// The content of every named file, by its path.
 #[derive(Debug, Default)]
 pub(crate) struct PageFiles(BTreeMap<PathBuf, Bytes>);
 
 impl PageFiles {
-    /// Reads everything that `config` names; what cannot be used is told in `found`.
+    /// Reads every file that `config` names; unusable ones are reported in `found`.
     pub(crate) fn read(config: &Config, found: &mut Vec<Diagnostic>) -> Self {
         let mut read = BTreeMap::new();
         for file in config.sites.iter().flat_map(|site| &site.error_pages) {

@@ -1,9 +1,8 @@
 //! Explanations: what would happen to a request now, and what happened to the last requests for its
 //! URL.
 //!
-//! The answer is a list of steps. Each step tells what was looked at, what came of that, where that
-//! is written, and further facts. All of this is in words: whoever shows the answer need not know
-//! this program.
+//! The result is a list of steps: what was looked at, the outcome, the place of the rule, further
+//! facts. All of it is text, so that a client needs no knowledge of this program.
 
 mod question;
 mod request_history;
@@ -27,12 +26,12 @@ use self::request_history::{Row, past};
 use self::step::{fact, step};
 use crate::state::Daemon;
 
-/// Rows of past requests when nobody says how many.
+/// Default number of rows of past requests.
 const LAST: usize = 5;
-/// Most that are told of.
+/// Most rows of past requests.
 const LAST_MAX: u64 = 100;
 
-/// A question.
+/// The body of a request to explain.
 struct ExplainRequest {
     url: String,
     method: String,
@@ -41,7 +40,7 @@ struct ExplainRequest {
     last: usize,
 }
 
-/// Answers a question as `POST /api/v1/explain` takes it.
+/// Answers the body of `POST /api/v1/explain`.
 pub(crate) async fn answer(daemon: &Daemon, body: &Value) -> AdminResponse {
     let asked = match ExplainRequest::read(body) {
         Ok(asked) => asked,
@@ -50,7 +49,7 @@ pub(crate) async fn answer(daemon: &Daemon, body: &Value) -> AdminResponse {
     let shared = Arc::clone(&daemon.shared);
     let folder = daemon.ring.as_ref().map(|ring| ring.folder().to_owned());
     let applications = daemon.with_config(applications);
-    // It reads a ring of megabytes, and perhaps looks for files.
+    // The work reads megabytes of the ring, and may look for files.
     match rt::run_blocking(move || tell(&shared, folder.as_deref(), &applications, &asked)).await {
         Ok(told) => AdminResponse::json(&told),
         Err(why) => AdminResponse::refusal(StatusCode::BAD_REQUEST, &why),
@@ -98,7 +97,7 @@ impl ExplainRequest {
     }
 }
 
-/// Sites, by their first hosts, with the application that their presets are for.
+/// Sites, by their first hosts, with the application that their preset is for.
 type Applications = Vec<(String, Application)>;
 
 fn applications(config: &config::Config) -> Applications {
@@ -154,8 +153,8 @@ fn tell(
     }))
 }
 
-/// Advice on what would change the outcome, or why nothing should: by the steps that decide, or
-/// else by what became of earlier answers.
+/// Advice on what would change the outcome, or why nothing should: from the deciding steps, or else
+/// from earlier responses.
 fn advice(told: &Explanation, past: &[Row], application: Option<Application>) -> Vec<String> {
     let decided = || told.steps.iter().filter(|step| step.decided);
     let own: Vec<String> = decided().filter_map(|step| step.advice.clone()).collect();
@@ -184,7 +183,7 @@ fn advice(told: &Explanation, past: &[Row], application: Option<Application>) ->
         (_, Some(place)) if place.starts_with('<') => {
             "A `return` of the program's own goes before the built-in subroutine's.".to_owned()
         }
-        (_, Some(place)) => format!("What stands at {place} decides: change it there."),
+        (_, Some(place)) => format!("The setting at {place} decides: change it there."),
         _ => "Nothing: it is no matter of the cache.".to_owned(),
     };
     match told.foreseen {
@@ -195,7 +194,7 @@ fn advice(told: &Explanation, past: &[Row], application: Option<Application>) ->
     }
 }
 
-/// Adds to what is said of a hit-for-miss mark which answer it is from, if that is still known.
+/// Adds to a hit-for-miss mark's step the response that it comes from, if that is still known.
 fn tell_of_mark(steps: &mut [Value], past: &[Value]) {
     let Some(mark) = steps.iter_mut().find(|step| step["what"] == "mark") else { return };
     let told = |one: &&Value| {

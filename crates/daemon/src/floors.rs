@@ -1,10 +1,11 @@
-//! Holds the modules of this crate to their floors: the table in the head comment of `lib.rs`.
+//! Floors: a test that holds the modules of this crate to the table in the head comment of
+//! `lib.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Every module's floor, as the table has it.
+/// The floor of every module, read from the table.
 fn table(head: &str) -> BTreeMap<&str, u32> {
     let mut floors = BTreeMap::new();
     for row in head.lines().filter_map(|line| line.strip_prefix("//! ")) {
@@ -29,7 +30,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The word that `text` begins with.
+/// The first word of `text`.
 fn word(text: &str) -> &str {
     let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     &text[..end.unwrap_or(text.len())]

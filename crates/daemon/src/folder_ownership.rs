@@ -1,8 +1,9 @@
-//! Folders and files that the daemon keeps, given to the user that it becomes while it is root.
+//! Folder ownership: gives folders and files that the daemon keeps to the user that it switches to,
+//! while it is still root.
 //!
-//! Root never follows a link there that another user could have made, and gives only what it has
-//! open: regular files with one name, sockets and folders. A folder that holds something else than
-//! a cache never becomes a cache's user's.
+//! Root must never follow a link that another user could have made. It gives away only what it has
+//! open: regular files with one name, sockets and folders. A folder that holds anything but a cache
+//! is never given to a cache's user.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -22,42 +23,42 @@ use rustix::io::Errno;
 use crate::account::{Account, Runner};
 use crate::disk_store;
 
-/// Folders within each other that are given away.
+/// Nesting of folders that are given away.
 const DEPTH: u32 = 8;
 
-/// Links on the way to a folder (as the kernel has it, path_resolution(7)).
+/// Links on the way to a folder, as many as the kernel follows (path_resolution(7)).
 const LINKS_MAX: u32 = 40;
 
-/// A folder where everybody may make files, and only their owners remove them.
+/// The sticky bit: every user may create files in the folder, only owners remove them.
 const STICKY: u32 = 0o1000;
-/// Others than the owner may write.
+/// Users other than the owner may write.
 const OTHERS_WRITE: u32 = 0o022;
 
-/// Folders that are made on the way to one: everybody may enter them.
+/// The mode of created parent folders: every user may enter them.
 const WAY_MODE: u32 = 0o755;
-/// The folder itself: its owner's alone.
+/// The mode of the folder itself: access for its owner only.
 const OWN_MODE: u32 = 0o700;
 
-/// Something that is looked at, not opened for reading: a link is itself.
+/// Flags to inspect a path without opening it for reading; links are not followed.
 const LOOK: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const LIST: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// The reason why a folder is not given to a user, or is of no use to it.
+/// The reason why a folder is not given to a user, or not usable for it.
 #[derive(Debug)]
 pub(crate) enum FolderRefusal {
-    /// It holds something else than a cache.
+    /// The folder holds something other than a cache.
     Holds,
-    /// It is another user's, in a folder where that user may have made it.
+    /// The folder is another user's, at a place where that user may have created it.
     Anothers,
-    /// A link on the way that another user can change.
+    /// A link on the way, which another user can change.
     Link(PathBuf),
     /// A mount point on the way without its file system.
     Unmounted(PathBuf),
     /// A folder on the way that the user may not enter.
     Barred(PathBuf),
-    /// The path, or one on the way, is no folder's.
+    /// The path, or a part of it, is no folder.
     NoFolder(PathBuf),
-    /// The system refuses it.
+    /// The system's error.
     System(io::Error),
 }
 
@@ -74,13 +75,13 @@ impl From<io::Error> for FolderRefusal {
 }
 
 impl FolderRefusal {
-    /// Tells whether a start is refused for it. The cache on disk is left out for the others, and
-    /// tried again.
+    /// Returns true if it prevents the start. For other reasons the daemon runs without the volume
+    /// and tries again.
     pub(crate) fn is_refused(&self) -> bool {
         matches!(self, Self::Holds)
     }
 
-    /// The reason in words, for the volume that `name` was to have.
+    /// The diagnostic for the volume that the setting `name` names.
     pub(crate) fn told(&self, volume: &DiskVolume, name: &str) -> Diagnostic {
         let path = volume.path.display();
         let other = "name another directory: `[disk] path`";
@@ -122,15 +123,15 @@ impl FolderRefusal {
     }
 }
 
-/// The way to a path, as far as it is there.
+/// The existing part of the way to a path.
 struct Walk {
-    /// The last of it that is there, and its path without links.
+    /// The last existing folder, and its path without links.
     at: OwnedFd,
     found: Stat,
     path: PathBuf,
-    /// Names from there on.
+    /// The missing names behind it.
     missing: Vec<OsString>,
-    /// All before that is in folders that only root can change.
+    /// All folders before the last one can be changed by root only.
     is_closed: bool,
 }
 
@@ -189,24 +190,24 @@ impl Walk {
         FileType::from_raw_mode(self.found.st_mode) == FileType::Directory
     }
 
-    /// Tells whether only root makes, removes and renames what is in the folder.
+    /// Returns true if only root creates, removes and renames entries of the folder.
     fn is_roots_alone(&self) -> bool {
         self.found.st_uid == 0 && self.found.st_mode & OTHERS_WRITE == 0
     }
 
-    /// Tells whether only root removes and renames what root has in the folder.
+    /// Returns true if only root removes and renames root's entries of the folder.
     fn keeps_names(&self) -> bool {
         self.found.st_uid == 0 && (self.is_roots_alone() || self.found.st_mode & STICKY != 0)
     }
 
-    /// Makes what is missing, whatever the umask is.
+    /// Creates the missing folders, regardless of the umask.
     fn make(mut self) -> Result<Self, FolderRefusal> {
         let names = std::mem::take(&mut self.missing);
         for (number, name) in names.iter().enumerate() {
             let is_last = number + 1 == names.len();
             let mode = Mode::from_raw_mode(if is_last { OWN_MODE } else { WAY_MODE });
             match mkdirat(&self.at, name, mode) {
-                // Another process makes it, too.
+                // Another process creates it at the same time.
                 Err(Errno::EXIST) if !is_last => {}
                 made => made?,
             }
@@ -222,7 +223,7 @@ impl Walk {
     }
 }
 
-/// The names of a path, one by one.
+/// The components of a path.
 fn names(path: &Path) -> impl DoubleEndedIterator<Item = OsString> {
     path.components().filter_map(|part| match part {
         Component::Normal(name) => Some(name.to_owned()),
@@ -231,8 +232,8 @@ fn names(path: &Path) -> impl DoubleEndedIterator<Item = OsString> {
     })
 }
 
-/// The way to a volume's folder, which may still have to be made, if `user` may have it and can use
-/// it. Nothing is changed.
+/// The way to a volume's folder, which may still be missing, if `user` may have it and can use it.
+/// Nothing is changed.
 fn volume(path: &Path, user: &Runner) -> Result<Walk, FolderRefusal> {
     if let Some(mount) = disk_store::directory(path).unmounted() {
         return Err(FolderRefusal::Unmounted(mount.to_owned()));
@@ -255,7 +256,7 @@ fn volume(path: &Path, user: &Runner) -> Result<Walk, FolderRefusal> {
         {
             return Err(FolderRefusal::Holds);
         }
-        // Files of another's making could give answers.
+        // Files that another user made could be served as responses.
         if ![0, user.uid].contains(&way.found.st_uid) && !way.is_closed {
             return Err(FolderRefusal::Anothers);
         }
@@ -263,7 +264,7 @@ fn volume(path: &Path, user: &Runner) -> Result<Walk, FolderRefusal> {
     Ok(way)
 }
 
-/// Foresees whether a start would have a volume at `path` for `user`, as root.
+/// Predicts whether a start as root would give a volume at `path` to `user`.
 ///
 /// # Errors
 /// The reason why it would not.
@@ -272,7 +273,7 @@ pub(crate) fn foresee(path: &Path, user: &Runner) -> Result<(), FolderRefusal> {
 }
 
 impl Account {
-    /// Makes the folder of a volume, if it is not there, and gives it away with the volume's files.
+    /// Creates the folder of a volume, if it is missing, and gives it away with the volume's files.
     ///
     /// # Errors
     /// The reason why this user does not get it, or cannot use it.
@@ -293,20 +294,20 @@ impl Account {
                 self.own(&file, &found)?;
             }
         }
-        // Last: until then only its former owner puts anything there.
+        // Last: until then only the former owner can create files in it.
         Ok(self.own(&folder, &way.found)?)
     }
 
-    /// Makes a folder, if it is not there, and gives it away with what is in it.
+    /// Creates a folder, if it is missing, and gives it away with its content.
     pub(crate) fn give_folder(&self, folder: &Path) {
-        // Who needs it will say why it cannot be had.
+        // The user of the folder reports a failure.
         if let Ok(way) = Walk::to(folder).and_then(Walk::make) {
             self.give_way(&way);
         }
     }
 
-    /// Gives a file or folder of root's away, and what is in it. Links in it are neither followed
-    /// nor given: somebody else might have made them.
+    /// Gives away a file or folder of root's, with its content. Links in it are neither followed
+    /// nor given away: another user might have made them.
     pub(crate) fn give(&self, path: &Path) {
         if let Ok(way) = Walk::to(path)
             && way.missing.is_empty()
@@ -315,8 +316,8 @@ impl Account {
         }
     }
 
-    /// Gives a folder of root's away that has nothing but some of `names` in it, and nothing of
-    /// these.
+    /// Gives away a folder of root's that is empty but for `names`. The files of these names stay
+    /// root's.
     pub(crate) fn give_if_holds_only(&self, folder: &Path, names: &[&OsStr]) {
         let Ok(way) = Walk::to(folder) else { return };
         if !way.missing.is_empty() || !way.is_roots_alone() {
@@ -329,7 +330,7 @@ impl Account {
             entry.is_ok_and(|entry| is_own(OsStr::from_bytes(entry.file_name().to_bytes())))
         });
         if is_ours {
-            // What cannot be written there is told then.
+            // A failure shows when the folder is written to.
             _ = self.own(&way.at, &way.found);
         }
     }
@@ -340,12 +341,12 @@ impl Account {
         self.give_handle(&way.at, &[0, if is_left { before } else { 0 }], DEPTH);
     }
 
-    /// Gives away what is one of `owners`'.
+    /// Gives away the open file, and its content, where it belongs to one of `owners`.
     fn give_handle(&self, handle: &OwnedFd, owners: &[u32], depth: u32) {
         let Ok(found) = fstat(handle) else { return };
         let is_folder = FileType::from_raw_mode(found.st_mode) == FileType::Directory;
         if owners.contains(&found.st_uid) && (is_sole(&found) || is_folder) {
-            // What stays root's says so when it is used.
+            // A failure shows when the file is used.
             _ = self.own(handle, &found);
         }
         let is_ours = owners.contains(&found.st_uid) || found.st_uid == self.runner.uid;
@@ -374,8 +375,8 @@ impl Account {
     }
 }
 
-/// Tells whether it is a file or socket of one name: another name might be in a folder of another
-/// user's.
+/// Returns true for a file or socket with a single name: another name might be in another user's
+/// folder.
 fn is_sole(found: &Stat) -> bool {
     let kind = FileType::from_raw_mode(found.st_mode);
     found.st_nlink == 1 && matches!(kind, FileType::RegularFile | FileType::Socket)

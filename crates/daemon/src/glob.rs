@@ -1,9 +1,9 @@
-//! Patterns as shells have them for names.
+//! Glob patterns for names, as in a shell.
 
-/// Tells whether `text` is like `pattern`, in which `*` is anything and `?` any one byte.
+/// Returns true if `text` matches `pattern`, in which `*` matches any bytes and `?` any one byte.
 pub(crate) fn matches_glob(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut from) = (0, 0);
-    // Where to go on when what follows the last `*` turns out not to fit.
+    // The place to continue at when the text behind the last `*` does not match.
     let mut again = None;
     while from < text.len() {
         match pattern.get(at) {

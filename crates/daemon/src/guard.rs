@@ -1,21 +1,21 @@
-//! Admission to Varnish's CLI.
+//! The guard of Varnish's CLI: which clients it admits.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Clients that get in.
+/// The clients that are admitted.
 #[derive(Clone)]
 pub(crate) enum Guard {
-    /// Whoever can connect, which only this machine can.
+    /// Every client that can connect: only this machine's can.
     Open,
-    /// Clients that know the secret that the daemon has made.
+    /// Clients that know the secret that the daemon generated.
     Own,
     /// Clients that know this secret.
     Secret(Arc<[u8]>),
 }
 
 impl fmt::Debug for Guard {
-    /// Without the secret.
+    /// Omits the secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Open => "Open",

@@ -1,7 +1,7 @@
-//! The port that takes HTCP (RFC 2756): CLR, a purge of one URL in one datagram, as MediaWiki sends
-//! them to many caches at once; and TST, by which a Squid asks its siblings what they have stored.
+//! The HTCP port (RFC 2756): CLR purges one URL by one datagram, as MediaWiki sends them to many
+//! caches; TST is the question of a Squid for what a sibling has stored.
 //!
-//! To an address that may not nothing is said.
+//! An address without permission must never get a reply.
 
 use std::io;
 use std::net::SocketAddr;
@@ -22,7 +22,7 @@ use tokio::net::UdpSocket;
 use crate::ports::Port;
 use crate::state::Daemon;
 
-/// The time that an answer waits until it is known what was there, in milliseconds.
+/// Milliseconds that a reply waits for the count of purged objects.
 const COUNT_MS: u64 = 50;
 
 /// State that the ports share.
@@ -32,7 +32,7 @@ struct HtcpPort {
     allow: CidrSet,
 }
 
-/// Takes datagrams on `ports`.
+/// Serves datagrams on `ports`.
 pub(crate) fn start(daemon: &Arc<Daemon>, config: Option<&config::Htcp>, ports: Vec<Port>) {
     let Some(config) = config else { return };
     let counters = daemon.shared.counters.register();
@@ -55,16 +55,16 @@ async fn serve(port: &HtcpPort, socket: &UdpSocket) {
     let mut buffer = vec![0; DATAGRAM_BYTES];
     loop {
         if take(port, socket, &mut buffer).await.is_err() {
-            // What is received and sent tells of earlier errors too.
+            // Both receiving and sending report earlier errors, too.
             rt::time::sleep(Duration::from_millis(10)).await;
         }
     }
 }
 
-/// Takes one datagram, and answers it if that is wanted.
+/// Handles one datagram, and replies if the sender wants that.
 async fn take(port: &HtcpPort, socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<()> {
     let (len, peer) = socket.recv_from(buffer).await?;
-    // What strangers send is not even taken apart.
+    // Datagrams without permission are not even parsed.
     let question = match port.allow.contains(peer.ip()) {
         true => HtcpRequest::read(&buffer[..len]).ok(),
         false => None,
@@ -84,7 +84,7 @@ async fn take(port: &HtcpPort, socket: &UdpSocket, buffer: &mut [u8]) -> io::Res
     Ok(())
 }
 
-/// Forgets what is stored for a URL; whether something was.
+/// Purges a URL. Returns true if something was stored for it.
 async fn clear(port: &HtcpPort, question: &HtcpRequest<'_>, peer: SocketAddr) -> Option<bool> {
     let objects = purge(port, question.url, peer).await?;
     port.counters.inc(Counter::HtcpClears);
@@ -92,19 +92,19 @@ async fn clear(port: &HtcpPort, question: &HtcpRequest<'_>, peer: SocketAddr) ->
     Some(objects > 0)
 }
 
-/// Tells whether a request would be answered with what is stored. `None` if it is no request, or
-/// for no site.
+/// Returns true if a request would be answered with a stored response; `None` for no valid request,
+/// or for no known site.
 async fn test(port: &HtcpPort, question: &HtcpRequest<'_>, peer: SocketAddr) -> Option<bool> {
     let Request { scheme, host, port: own_port, target, .. } = read_url(question.url)?;
     let live = port.daemon.shared.live();
     live.sites.by_host.find(&host)?;
-    // As it would come to a listener.
+    // The request as it would arrive at a listener.
     let head = [question.method, b" / HTTP/1.0\r\n", question.fields, b"\r\n"].concat();
     let mut request = Request::new();
     let read =
         RequestReader::new().read(&head, &live.connections.head_limits, scheme, &mut request);
     let Ok(ReadProgress::Complete(_)) = read else { return None };
-    // A program reads it where a client would have written it.
+    // A program reads the port where a client would have sent it.
     let port_text = own_port.map_or_else(String::new, |port| format!(":{port}"));
     request.headers.set(HeaderId::Host, &[&host[..], port_text.as_bytes()].concat());
     (request.scheme, request.host, request.port, request.target) = (scheme, host, own_port, target);
@@ -116,7 +116,7 @@ async fn test(port: &HtcpPort, question: &HtcpRequest<'_>, peer: SocketAddr) -> 
     Some(matches!(foreseen, ForecastOutcome::Answer { served, .. } if is_stored(served)))
 }
 
-/// The request of an absolute URL.
+/// Parses an absolute URL into a request.
 fn read_url(url: &[u8]) -> Option<Request> {
     if class::skip_target(url, 0) != url.len() {
         return None;
@@ -128,8 +128,8 @@ fn read_url(url: &[u8]) -> Option<Request> {
     is_absolute.then_some(request)
 }
 
-/// Purges the stored responses of an absolute URL, and returns their number. The result is `None`
-/// if no site that is purged by HTCP has the URL, or if the journal refuses.
+/// Purges the stored responses of an absolute URL, and returns their number; `None` if no site
+/// purged by HTCP has the URL, or if the journal rejects the purge.
 async fn purge(port: &HtcpPort, url: &[u8], peer: SocketAddr) -> Option<u64> {
     let request = read_url(url)?;
     let live = port.daemon.shared.live();

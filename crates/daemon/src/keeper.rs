@@ -1,13 +1,11 @@
-//! A process that stays root beside a daemon that does not: it opens the files that the
-//! configuration names and only root may read, such as keys that were renewed, and takes away what
-//! the daemon leaves behind, however that ends.
+//! The keeper: a process that stays root beside a daemon that is not. It opens the configured files
+//! that only root may read, such as renewed keys, and removes what the daemon leaves behind.
 //!
-//! A daemon that root has started starts its keeper itself. One that never was root finds it behind
-//! a socket, where the service manager starts a keeper for each daemon that connects.
+//! A daemon started by root starts its keeper. One that never was root finds it behind a socket,
+//! where the service manager starts a keeper for each connection.
 //!
-//! The keeper must never open anything else. It reads the configuration file itself and takes the
-//! names of the files from there, not from the daemon. No part of the way to a file may belong to
-//! anybody but root.
+//! The keeper must never open any other file. It reads the configuration file itself, and takes no
+//! path on the daemon's word. No part of the way to a file may belong to another user than root.
 
 mod allowlist;
 mod open_purpose;
@@ -37,26 +35,26 @@ use crate::account;
 use allowlist::FileAllowlist;
 pub(crate) use open_purpose::OpenPurpose;
 
-/// Longest question: its number, a letter, and a path (`PATH_MAX`).
+/// Longest request: its number, a letter, and a path (`PATH_MAX`).
 const QUESTION_MAX: usize = 4 + 1 + 4096;
 
-/// The bits of a mode that say what everyone may do.
+/// The permission bits of all other users.
 const EVERYONE: u32 = 0o007;
 
-/// The time to wait for an answer: a file may lie on a slow disk.
+/// The timeout of a request: a file may be on a slow disk.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The keeper of this process, once there is one.
 static KEEPER: OnceLock<Mutex<Keeper>> = OnceLock::new();
 
-/// The daemon's end.
+/// The daemon's end of the connection.
 #[derive(Debug)]
 struct Keeper {
-    /// None where the keeper could not be reached yet.
+    /// `None` while the keeper cannot be reached.
     socket: Option<OwnedFd>,
-    /// The socket by which another one is reached when this one is gone.
+    /// The socket to reach another keeper by when this one is gone.
     path: Option<PathBuf>,
-    /// The number of the latest question. An answer that comes too late is for an earlier one.
+    /// The number of the latest request. A late reply carries an earlier one.
     asked: u32,
 }
 
@@ -72,12 +70,12 @@ pub struct KeeperArgs {
 }
 
 impl KeeperArgs {
-    /// The same as `larder keeper --config FILE --file FILE --clear PATH`.
+    /// The arguments of `larder keeper --config FILE --file FILE --clear PATH`.
     pub fn new(config: Option<PathBuf>, file: Vec<PathBuf>, clear: Vec<PathBuf>) -> Self {
         Self { config, file, clear }
     }
 
-    /// Starts it beside this process. It ends when this process has.
+    /// Starts the keeper beside this process. It ends with this process.
     ///
     /// # Errors
     /// The reason why it could not be started.
@@ -91,19 +89,18 @@ impl KeeperArgs {
             paths.iter().for_each(|path| _ = command.arg(flag).arg(path));
         }
         self.config.iter().for_each(|path| _ = command.arg("--config").arg(path));
-        // A group of its own: what a terminal interrupts is the daemon.
+        // A process group of its own: a terminal's interrupt is for the daemon.
         command.env_clear().process_group(0);
         command.stdin(Stdio::from(theirs)).stdout(Stdio::null()).spawn()?;
-        // A second one would have nobody to ask it.
+        // A second keeper would get no requests.
         _ = KEEPER.set(Mutex::new(Keeper { socket: Some(own), path: None, asked: 0 }));
         Ok(())
     }
 }
 
-/// Takes the keeper behind the socket at `path`. Where it cannot be reached now, that is tried
-/// again when it is needed.
+/// Connects to the keeper behind the socket at `path`. A failure is repeated when a file is needed.
 pub(crate) fn reach(path: &Path) {
-    // What is read so has been only root's to look at.
+    // Content read in this way was for root only.
     account::refuse_dumps();
     let mut keeper = Keeper { socket: None, path: Some(path.to_owned()), asked: 0 };
     if let Err(error) = keeper.connect() {
@@ -112,32 +109,33 @@ pub(crate) fn reach(path: &Path) {
     _ = KEEPER.set(Mutex::new(keeper));
 }
 
-/// Tells that there is no keeper, and why.
+/// Logs that there is no keeper, and the reason.
 pub(crate) fn tell_of_none(why: &str) {
-    base::tell!(Warn, "larder: warning: what only root may read is not read: {why}");
+    base::tell!(Warn, "larder: warning: files that only root may read are not read: {why}");
 }
 
 fn connect(path: &Path) -> Result<OwnedFd, Errno> {
     let flags = SocketFlags::CLOEXEC;
     let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
     sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(PATIENCE))?;
-    // Where others wait for it, too, the kernel has this one wait before it is connected.
+    // While other processes wait for it, the kernel delays the connection.
     sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(PATIENCE))?;
     rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
     Ok(socket)
 }
 
-/// Opens a file: as who this process is, and where that may not, through the keeper.
+/// Opens a file: as this process's user, and where that is refused, through the keeper.
 ///
 /// # Errors
-/// As of opening it. Where the keeper is away the error is that of this process, and says so.
+/// As of opening it. If the keeper is unavailable, the error is that of this process, with a note
+/// about the keeper.
 pub(crate) fn open(path: &Path, how: OpenPurpose) -> io::Result<File> {
     match (how.open(path), KEEPER.get()) {
         (Err(error), Some(keeper)) if is_refused(&error) => {
             let mut keeper = keeper.lock();
             match keeper.open(path, how) {
                 Ok(file) => Ok(file),
-                // Not what it opens: then it is as if there were none.
+                // The keeper does not open this file: the error is as without a keeper.
                 Err(NotOpened::Told(Errno::ACCESS | Errno::PERM)) => Err(error),
                 Err(NotOpened::Told(other)) => Err(other.into()),
                 Err(NotOpened::Away(why)) => {
@@ -150,19 +148,20 @@ pub(crate) fn open(path: &Path, how: OpenPurpose) -> io::Result<File> {
     }
 }
 
-/// Tells whether this process may not open the file, but the keeper might. A new file in a folder
-/// that is closed to a service (`ProtectSystem=` of systemd.exec(5)) is one in a read-only system.
+/// Returns true if this process may not open the file, but the keeper might. For a new file, a
+/// folder closed to the service (`ProtectSystem=` of systemd.exec(5)) is on a read-only file
+/// system.
 fn is_refused(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
 }
 
-/// The words of an error of the system's, without its number.
+/// The text of a system's error, without its number.
 pub(crate) fn without_code(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or(&text).to_owned()
 }
 
-/// The bytes of a file that is opened so.
+/// Reads a file through [`open`].
 ///
 /// # Errors
 /// As of opening and reading it.
@@ -172,7 +171,7 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The bytes of a file with a secret, which not everyone may read.
+/// Reads a file with a secret, which must not be readable for every user.
 ///
 /// # Errors
 /// The reason why it cannot be used.
@@ -184,8 +183,7 @@ pub(crate) fn read_secret(path: &Path) -> Result<Vec<u8>, String> {
     read(path).map_err(|error| error.to_string())
 }
 
-/// Returns the metadata of a file: at once, or, where its folder is closed, after the file is
-/// opened.
+/// Returns the metadata of a file; in a closed folder, the file is opened for it.
 ///
 /// # Errors
 /// As of asking or opening.
@@ -198,12 +196,12 @@ pub(crate) fn metadata(path: &Path) -> io::Result<std::fs::Metadata> {
     }
 }
 
-/// The reason why the keeper has opened no file.
+/// The reason why the keeper opened no file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NotOpened {
-    /// Its answer.
+    /// The keeper's reply.
     Told(Errno),
-    /// It could not be asked, or did not answer.
+    /// The keeper could not be reached, or did not reply.
     Away(Errno),
 }
 
@@ -214,7 +212,7 @@ impl From<Errno> for NotOpened {
 }
 
 impl Keeper {
-    /// Says that it could not be asked, for the reason `why`, and what can be done about it.
+    /// The message that the keeper could not be reached, with the reason `why` and the remedy.
     fn is_away(&self, why: Errno) -> String {
         let Some(path) = &self.path else {
             return format!(
@@ -234,7 +232,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Has it open a file; another one, if this one is gone and there may be another.
+    /// Requests a file; reconnects if the keeper is gone and another may be there.
     fn open(&mut self, path: &Path, how: OpenPurpose) -> Result<File, NotOpened> {
         if self.socket.is_none() {
             self.connect()?;
@@ -286,10 +284,10 @@ impl Keeper {
     }
 }
 
-/// Room for one descriptor on its way.
+/// The size of a control message with one descriptor.
 const SPACE: usize = rustix::cmsg_space!(ScmRights(1));
 
-/// A peer that is gone is an error, and no signal.
+/// A closed peer gives an error instead of a signal.
 fn quietly() -> SendFlags {
     SendFlags::NOSIGNAL
 }
@@ -301,7 +299,8 @@ fn quietly() -> SendFlags {
 pub fn run(args: &KeeperArgs) -> Result<(), String> {
     account::harden();
     let failed = |error: io::Error| format!("larder keeper: {error}");
-    // Who stops the daemon may have told all of its processes: this one ends after it.
+    // The signal that stops the daemon may reach all of its processes: this one ends after the
+    // daemon.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(failed)?;
     let _within = runtime.enter();
@@ -353,7 +352,7 @@ fn answer_all(daemon: impl AsFd, allowed: &mut FileAllowlist) -> Result<(), Errn
     }
 }
 
-/// Something that the daemon may leave behind.
+/// A file or folder that the daemon may leave behind.
 struct LeftoverFile {
     path: PathBuf,
     device: u64,
@@ -366,7 +365,7 @@ impl LeftoverFile {
         Some(Self { path: path.to_owned(), device: found.dev(), inode: found.ino() })
     }
 
-    /// Takes it away, unless another has taken its place.
+    /// Removes it, unless another file has taken its place.
     fn clear(&self) {
         let Ok(found) = std::fs::symlink_metadata(&self.path) else { return };
         if (found.dev(), found.ino()) == (self.device, self.inode) {
@@ -449,7 +448,7 @@ mod tests {
             socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).expect("a socket");
         bind(&door, &SocketAddrUnix::new(&path).expect("an address")).expect("it is bound");
         listen(&door, 4).expect("it listens");
-        // Each of them answers one question and ends.
+        // Each keeper answers one request and ends.
         let keepers = std::thread::spawn(move || {
             for _ in 0..2 {
                 let daemon = rustix::net::accept(&door).expect("a daemon");

@@ -1,28 +1,31 @@
-//! The daemon as a library: its state, its start, and the faces that it shows to operators and
+//! The daemon as a library: its state, its start, and its faces: the interfaces to operators and
 //! their tools.
+//!
+//! Begin reading at [`run`], which starts a daemon, and at [`Daemon`], its state. The state must
+//! know neither its callers nor how it was started; a face reads the state and knows no other way
+//! in; the start makes both and joins them.
 //!
 //! A module uses only modules of lower floors, which a test here holds it to:
 //!
 //! ```text
 //! start    13  serve
-//! start    12  opened
+//! start    12  open_listeners
 //! faces    11  api
 //! faces    10  dashboard metrics varnish_cli
 //! faces     9  explain htcp live otlp outages pressure readiness stats
 //! faces     8  rollout
-//! faces     7  summary trial volumes
+//! faces     7  canary summary volumes
 //! state     6  state
-//! ground    5  build programs stapled
+//! ground    5  ocsp_staples programs site_assembly
 //! ground    4  material node source vcl
 //! ground    3  neighbours secrets varnishd
-//! ground    2  collector error_log error_pages fits load records shelf users
-//! ground    1  giving keeper ports versions
-//! ground    0  account allocator below carried given guard holders journal
-//! ground    0  like notify ordered process ring servers sharing tended vsm
+//! ground    2  cli_certificates collector config_file error_log error_pages
+//! ground    2  machine_warnings records users
+//! ground    1  folder_ownership keeper ports versions
+//! ground    0  account address_holders allocator certificate_orders config_bundle
+//! ground    0  disk_store glob guard managed_origin process ring server_log servers
+//! ground    0  service_manager sharing socket_activation vsm
 //! ```
-//!
-//! The state knows neither who asks nor how it was started; a face reads the state and knows no
-//! other way in; the start makes both and joins them.
 
 mod account;
 mod address_holders;

@@ -1,8 +1,8 @@
-//! Live figures for dashboards: one sampler for all who look.
+//! Live figures for dashboards: one sampler for all viewers.
 //!
-//! While somebody looks, it takes a reading a second and reads the log ring. While nobody does, it
-//! only notes the counters every ten seconds, so that whoever comes sees the time before. It
-//! waits for no viewer: one that is slow misses what it was too slow for.
+//! With viewers, it takes a reading a second and reads the log ring. Without, it only notes the
+//! counters every ten seconds, so that a new viewer gets a history. It must never wait for a
+//! viewer: a slow one misses events.
 
 mod figures;
 mod history;
@@ -24,21 +24,20 @@ use figures::FigureReading;
 use history::History;
 use ring::RingView;
 
-/// The interval at which viewers are sent figures.
+/// The interval between figures sent to viewers.
 const EVERY: Duration = Duration::from_secs(1);
-/// The interval at which the counters are noted while there are no viewers.
+/// The interval of notes without viewers.
 const IDLE: Duration = Duration::from_secs(10);
-/// Looks at the ring in each of these seconds: a busy core fills its ring in a few.
+/// Polls of the ring each second: a busy core fills its ring in a few.
 const LOOKS: u32 = 10;
 
-/// The figures of a moment as viewers get them: those of all sites together, and those of each site
-/// that somebody has chosen.
+/// The figures of one moment: of all sites together, and of each site that a viewer has selected.
 type FigureSnapshot = BTreeMap<Option<String>, Bytes>;
 
 /// State that viewers share.
 #[derive(Debug)]
 pub(crate) struct LiveFigures {
-    /// The number of viewers of each site, and of all together.
+    /// The number of viewers of each site, and of all sites together.
     viewers: Mutex<BTreeMap<Option<String>, u64>>,
     came: Notify,
     latest: watch::Sender<FigureSnapshot>,
@@ -46,17 +45,17 @@ pub(crate) struct LiveFigures {
     counters: Arc<Counters>,
 }
 
-/// Somebody who looks. The sampler rests when the last one is gone.
+/// A viewer. The sampler rests when the last one is gone.
 #[derive(Debug)]
 pub(crate) struct Viewer {
     live: Arc<LiveFigures>,
-    /// The site that is looked at; `None` for all together.
+    /// The selected site; `None` for all together.
     site: Option<String>,
     updates: watch::Receiver<FigureSnapshot>,
 }
 
 impl LiveFigures {
-    /// Nobody looks yet; whoever comes is told of as many minutes as `history_minutes`.
+    /// Live figures without viewers, with a history of `history_minutes`.
     pub(crate) fn new(counters: &Registry, history_minutes: usize) -> Arc<Self> {
         Arc::new(Self {
             viewers: Mutex::default(),
@@ -67,7 +66,7 @@ impl LiveFigures {
         })
     }
 
-    /// One more viewer, of one site or of all together; `None` if there are `most` already.
+    /// Adds a viewer, of one site or of all together; `None` if there are `most` already.
     pub(crate) fn view(self: &Arc<Self>, site: Option<String>, most: u64) -> Option<Viewer> {
         let mut viewers = self.viewers.lock();
         if viewers.values().sum::<u64>() >= most {
@@ -79,12 +78,12 @@ impl LiveFigures {
         drop(viewers);
         self.came.notify_one();
         let mut updates = self.latest.subscribe();
-        // What was sent before it came may be old.
+        // Figures sent before the viewer came may be old.
         updates.mark_unchanged();
         Some(Viewer { live: Arc::clone(self), site, updates })
     }
 
-    /// Sites that are looked at; `None` stands for all together.
+    /// The selected sites; `None` stands for all together.
     fn looked_at(&self) -> Vec<Option<String>> {
         self.viewers.lock().keys().cloned().collect()
     }
@@ -95,16 +94,16 @@ impl LiveFigures {
 }
 
 impl Viewer {
-    /// The time before it came, as an event.
+    /// The history, as an event.
     pub(crate) fn history(&self) -> Bytes {
         event("history", &self.live.history.lock().json(self.site.as_deref()))
     }
 
-    /// The next figures, as an event; `None` if there will be none any more.
+    /// The next figures, as an event; `None` after the last.
     pub(crate) async fn next(&mut self) -> Option<Bytes> {
         loop {
             self.updates.changed().await.ok()?;
-            // Those of a moment may have been made before it came.
+            // The snapshot may have been made before the viewer came.
             if let Some(own) = self.updates.borrow_and_update().get(&self.site) {
                 return Some(own.clone());
             }
@@ -129,7 +128,7 @@ pub(crate) fn event(name: &str, value: &serde_json::Value) -> Bytes {
     Bytes::from(format!("event: {name}\ndata: {value}\n\n"))
 }
 
-/// Samples for as long as the daemon runs.
+/// Samples until the daemon ends.
 pub(crate) async fn run(daemon: Arc<Daemon>, live: Arc<LiveFigures>) {
     let mut before = FigureReading::take(&daemon);
     live.history.lock().note(&before);
@@ -142,7 +141,7 @@ pub(crate) async fn run(daemon: Arc<Daemon>, live: Arc<LiveFigures>) {
             if view.is_none() {
                 view = daemon.ring.as_ref().and_then(|ring| RingView::open(ring.folder()));
             }
-            // Whoever came first is not kept waiting.
+            // The first viewer is not kept waiting.
             let looks = if has_rested { 1 } else { LOOKS };
             has_rested = false;
             for _ in 0..looks {
@@ -169,7 +168,7 @@ pub(crate) async fn run(daemon: Arc<Daemon>, live: Arc<LiveFigures>) {
     }
 }
 
-/// The figures of everything that is `shown`.
+/// Sends the figures of everything that is `shown`.
 async fn tell(
     reading: &FigureReading,
     before: &FigureReading,
@@ -195,8 +194,7 @@ async fn tell(
     shown.into_iter().map(one).collect()
 }
 
-/// Works on what the ring tells, next to the runtime: it may be much. `None` if there is nothing to
-/// work on.
+/// Works on the ring on a thread beside the runtime: it may be much. `None` if there is no ring.
 async fn aside<T: Send + 'static>(
     view: Option<RingView>,
     work: impl FnOnce(&mut RingView) -> T + Send + 'static,
@@ -246,7 +244,7 @@ mod tests {
         assert_eq!(viewer.next().await.as_deref(), Some(&b"2"[..]));
         assert!(!viewer.updates.has_changed().expect("open"));
         let mut of_a = live.view(Some("a".to_owned()), 2).expect("two");
-        // It was made before somebody had chosen the site.
+        // It was made before a viewer had selected the site.
         told(None, b"3");
         let early = tokio::time::timeout(Duration::from_millis(20), of_a.next()).await;
         assert!(early.is_err(), "{early:?}");

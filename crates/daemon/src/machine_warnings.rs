@@ -1,5 +1,5 @@
-//! Warnings about a configuration that asks for what its machine has not: memory, directories, the
-//! right to connect to an origin's socket.
+//! Machine warnings: a configuration asks for memory, directories or sockets that the machine or
+//! the user's rights do not provide.
 
 use std::collections::HashMap;
 use std::fs;
@@ -16,13 +16,13 @@ use config::{Config, Diagnostic, DiskVolume, NamedHost};
 use crate::account::{self, ENTER, Runner};
 use crate::folder_ownership;
 
-/// Connecting to a socket, as a bit of a mode (unix(7)).
+/// The right to connect to a socket, as a bit of a mode (unix(7)).
 const CONNECT: u32 = 0o2;
 
-/// Making files in a directory.
+/// The right to create files in a directory.
 const WRITE: u32 = 0o2;
 
-/// Everything that is missing on `machine`, and for `runner`, if that is not root.
+/// Everything missing on `machine`, and for `runner`, if that is not root.
 pub(crate) fn unmet(
     config: &Config,
     machine: &Machine,
@@ -33,7 +33,7 @@ pub(crate) fn unmet(
         let why = match std::fs::metadata(&folder.path) {
             Ok(meta) if meta.is_dir() => continue,
             Ok(_) => "it is not a directory".to_owned(),
-            // Its files may be another user's, or only the application's.
+            // The files may be another user's, or only the application's.
             Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => continue,
             Err(error) => error.to_string(),
         };
@@ -54,8 +54,8 @@ pub(crate) fn unmet(
     found
 }
 
-/// Everything that would keep a start from serving as `config` says, for `runner`, if that is not
-/// root: a user that does not exist, and a cache directory that it may not make or use.
+/// Everything that would keep a start from serving `config` as `runner`: a user that does not
+/// exist, and a cache directory that the user may not create or use.
 pub(crate) fn refused(config: &Config, runner: Option<&Runner>) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     if let (Some(why), Some(place)) = (account::unknown(&config.run), &config.run.place) {
@@ -69,13 +69,13 @@ pub(crate) fn refused(config: &Config, runner: Option<&Runner>) -> Vec<Diagnosti
     let Some(user) = runner else { return found };
     let is_root = rustix::process::geteuid().is_root();
     for volume in config.disk.iter().flat_map(|disk| &disk.volumes) {
-        // Root makes it and gives it away when it starts the daemon.
+        // Root creates it and gives it away when it starts the daemon.
         if is_root {
             let unfit = folder_ownership::foresee(&volume.path, user).err();
             found.extend(unfit.map(|unfit| unfit.told(volume, &user.name)));
             continue;
         }
-        // A folder that is there may be the service's, which another user than this one runs.
+        // An existing folder may be that of the service, which another user runs.
         if volume.path.exists() {
             continue;
         }
@@ -88,15 +88,15 @@ pub(crate) fn refused(config: &Config, runner: Option<&Runner>) -> Vec<Diagnosti
     found
 }
 
-/// Units of the package, which start the daemon as its user: root is not there to make folders.
+/// Units of the package that start the daemon as its user, without root to create folders.
 pub(crate) const UNITS: [&str; 3] = [
     "/etc/systemd/system/larder.service",
     "/usr/lib/systemd/system/larder.service",
     "/lib/systemd/system/larder.service",
 ];
 
-/// Warnings about cache directories that root would make or give to `user`, and that one of `units`
-/// could not.
+/// Warnings about cache directories that root would create or give to `user`, and that one of
+/// `units` cannot.
 pub(crate) fn left_to_root(
     config: &Config,
     user: &Runner,
@@ -123,7 +123,7 @@ pub(crate) fn left_to_root(
     volumes.filter_map(told).collect()
 }
 
-/// Roots that files are served from and that `user` may not enter.
+/// Roots of files that `user` may not enter.
 fn unread_roots(config: &Config, user: &Runner) -> Vec<Diagnostic> {
     let of_sites = config.sites.iter().flat_map(|site| &site.files);
     let of_scripts = config.origins.iter().filter_map(|origin| origin.scripts.as_ref());
@@ -136,7 +136,7 @@ fn unread_roots(config: &Config, user: &Runner) -> Vec<Diagnostic> {
         let barred = user.barred(root)?;
         let (setting, name) = (&folder.setting, &user.name);
         let message = format!(
-            "`{setting}`: {}: {name} may not enter {}, and so serves no file of it",
+            "`{setting}`: {}: {name} may not enter {}, so that its files are not served",
             root.display(),
             barred.display()
         );
@@ -151,15 +151,15 @@ fn unread_roots(config: &Config, user: &Runner) -> Vec<Diagnostic> {
     roots.into_iter().filter_map(told).collect()
 }
 
-/// The time that all names of origins may take to be looked up.
+/// The time limit for looking up all names of origins.
 const LOOK_UP: Duration = Duration::from_secs(3);
 
-/// The result of looking up a name: its addresses, or why there are none.
+/// The result of a lookup: addresses, or the reason why there are none.
 type NameLookup = Result<Vec<IpAddr>, String>;
 
 /// Servers of origins that a start would not find, or that are the daemon itself under another
-/// name. Names are looked up as this machine does it, all at once; one that takes too long is not
-/// judged.
+/// name. Names are looked up at the same time by the machine's resolver; one that takes too long is
+/// not judged.
 pub(crate) fn unresolvable_servers(config: &Config) -> Vec<Diagnostic> {
     let (tell, told) = channel();
     let mut names: Vec<_> = config.hosts.iter().map(|it| (it.host.clone(), it.port)).collect();
@@ -167,7 +167,7 @@ pub(crate) fn unresolvable_servers(config: &Config) -> Vec<Diagnostic> {
     names.dedup();
     for (host, port) in names {
         let tell = tell.clone();
-        // Where there is no thread for it, the name is not judged.
+        // If no thread can be started, the name is not judged.
         _ = thread::Builder::new().spawn(move || {
             let looked = (host.as_str(), port).to_socket_addrs();
             let looked = looked.map(|all| all.map(|at| at.ip()).collect());
@@ -208,14 +208,14 @@ fn judge_hosts<'l>(
                 let message = format!("`{setting}`: no address is found for {host}: {why}");
                 let mut told = it.place.warning(message);
                 told.help = Some(
-                    "the daemon starts without and goes on looking; what its origin is asked for \
-                     is answered 502 until then"
+                    "the daemon starts without an address and repeats the lookup; requests for its \
+                     origin are answered 502 until then"
                         .to_owned(),
                 );
                 return Some(told);
             }
         };
-        // What can be told without looking up is told by the configuration's reader.
+        // The configuration's reader judges what needs no lookup.
         if host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback()) {
             return None;
         }
@@ -229,7 +229,7 @@ fn judge_hosts<'l>(
     config.hosts.iter().filter_map(judge).collect()
 }
 
-/// The reason why `user` may not make `folder`.
+/// The reason why `user` may not create `folder`.
 fn unwritable(folder: &Path, user: &Runner) -> Option<String> {
     let there = folder.ancestors().find(|above| above.exists())?;
     let name = &user.name;
@@ -241,8 +241,8 @@ fn unwritable(folder: &Path, user: &Runner) -> Option<String> {
     (!is_free).then(|| format!("{name} may not make it in {}", there.display()))
 }
 
-/// Advice for `user`, who may not connect to the socket at `path`; `None` if it may, and for a
-/// socket that is not there, since its server may begin later.
+/// Advice for `user`, which may not connect to the socket at `path`; `None` if it may, or if the
+/// socket does not exist, since its server may start later.
 fn shut(path: &Path, user: &Runner) -> Option<String> {
     let denied = |place: &Path| format!("{} may not enter {}", user.name, place.display());
     let real = match fs::canonicalize(path) {
@@ -267,7 +267,7 @@ fn too_much_memory(config: &Config, machine: &Machine) -> Option<Diagnostic> {
     let (wanted, there) = (machine.memory_bytes(config.memory.size), machine.memory_bytes);
     (wanted > there).then(|| {
         let (wanted, there) = (mebibytes(wanted), mebibytes(there));
-        let message = format!("memory: {wanted} are more than the {there} that there are");
+        let message = format!("memory: {wanted} are more than this machine's {there}");
         let mut told = config.memory.place.warning(message);
         told.help = Some(
             "this machine, or the control group of the daemon, has no more: the kernel would end \
@@ -305,7 +305,7 @@ mod tests {
         assert_eq!(told("[memory]\nsize = \"1GiB\""), [""; 0]);
         assert_eq!(told(""), [""; 0]);
         let said = told("[memory]\nsize = \"2GiB\"").concat();
-        assert!(said.contains("memory: 2048 MiB are more than the 1024 MiB"), "{said}");
+        assert!(said.contains("memory: 2048 MiB are more than this machine's 1024 MiB"), "{said}");
         assert!(said.contains("larder.toml:2:8"), "{said}");
     }
 
@@ -339,7 +339,7 @@ mod tests {
         assert_eq!(of(&|own| own == ip("192.0.2.1")), 3);
     }
 
-    /// A folder that is gone with its test.
+    /// A folder that is removed with its test.
     struct Folder(PathBuf);
 
     impl Folder {
@@ -359,7 +359,7 @@ mod tests {
         }
     }
 
-    /// Somebody else than who runs this, in group 4321.
+    /// A user other than the test's, in group 4321.
     fn other() -> Runner {
         let uid = rustix::process::geteuid().as_raw() + 1;
         Runner { name: "larder".to_owned(), uid, gids: vec![4321] }
@@ -380,7 +380,7 @@ mod tests {
         assert!(said.contains("the socket"), "{said}");
         mode(&path, 0o662);
         assert_eq!(shut(&path, &user), None);
-        // Links, as Debian has one to PHP's socket, are as what they lead to.
+        // A link, such as Debian's to PHP's socket, counts as its target.
         let link = folder.0.as_path().join("link");
         std::os::unix::fs::symlink(&path, &link).expect("a link");
         assert_eq!(shut(&link, &user), None);
@@ -388,7 +388,7 @@ mod tests {
         let said = shut(&link, &user).expect("shut");
         assert_eq!(said, format!("larder may not enter {}", folder.0.as_path().display()));
         mode(folder.0.as_path(), 0o711);
-        // What is no socket is no matter of rights.
+        // A path that is no socket has no right to connect.
         assert_eq!(shut(folder.0.as_path(), &user), None);
     }
 

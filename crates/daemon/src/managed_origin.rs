@@ -1,4 +1,5 @@
-//! Work that goes on beside requests for as long as somebody wants it.
+//! The managed origin: an origin with its background work, which runs for as long as the value
+//! lives.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ impl Drop for ManagedOrigin {
     }
 }
 
-/// Has an origin's background work done.
+/// Starts an origin's background work.
 pub(crate) fn tend(origin: Arc<Origin>, shared: &SharedState) -> ManagedOrigin {
     let (journal, own) = (shared.depot.journal().cloned(), Arc::clone(&origin));
     let work =
@@ -28,8 +29,7 @@ pub(crate) fn tend(origin: Arc<Origin>, shared: &SharedState) -> ManagedOrigin {
     ManagedOrigin { origin, work }
 }
 
-/// Starts a task that must always be there: after a bug, which is counted, it is begun
-/// anew.
+/// Starts a task that must always run: after a panic, which is counted, it starts again.
 pub(crate) fn keep_running<F>(
     shared: &SharedState,
     begin: impl FnMut() -> F + Send + 'static,

@@ -1,7 +1,7 @@
-//! Certificates, keys and authorities: read from their files, and read again when those change.
-//! Pages of errors are read with them, and again with the configuration.
+//! Material: certificates, keys, authorities and error pages, read from their files. Certificates,
+//! keys and authorities are read again when the files change, error pages with the configuration.
 //!
-//! Material is never half used: a pair is taken as a whole, or the pair before it stays.
+//! Material must never be half used: a pair takes effect as a whole, or the previous one stays.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -32,11 +32,11 @@ use crate::guard::Guard;
 use crate::users::UserFiles;
 use crate::{certificate_orders, keeper, machine_warnings, secrets};
 
-/// The interval at which files are looked at. A change counts when it has lasted from one look to
-/// the next, so that no file is read while it is being written; two looks make less than a second.
+/// The interval at which files are checked. A change counts once it is stable from one check to the
+/// next, so that no file is read while it is written; two checks take less than a second.
 pub(crate) const LOOK: Duration = Duration::from_millis(400);
 
-/// The state of a file when it was looked at; `None` if it cannot be looked at.
+/// The identity and times of a file; `None` if it cannot be inspected.
 type Stamp = Option<(u64, u64, u64, i64, i64)>;
 
 /// Everything that was read, by its files.
@@ -47,35 +47,34 @@ pub struct Material {
     pub(crate) shelf: CliCertificates,
     upstreams: BTreeMap<usize, Upstream>,
     clients: BTreeMap<(PathBuf, bool), FileValue<ClientFiles, ClientAuth>>,
-    /// Those that are ordered, by host; `None` until they have come.
+    /// Ordered certificates by host; `None` until one is issued.
     ordered: BTreeMap<String, FileValue<PathBuf, Option<Arc<CertificateKeyPair>>>>,
-    /// The verifier of the authority's own certificate, and the place where the configuration asks
-    /// for it.
+    /// The trust for the authority itself, and the setting's location.
     authority: Option<(Upstream, ConfigLocation)>,
     /// Pages of errors.
     pub(crate) error_pages: PageFiles,
     pub(crate) users: UserFiles,
-    /// The guard of the port that speaks Varnish's CLI, if there is one.
+    /// The guard of the Varnish CLI port, if there is one.
     pub(crate) varnish_cli: Option<Guard>,
-    /// The token of those who read figures, if they need one.
+    /// The token of metrics clients, if they need one.
     figures: Option<Arc<Tokens>>,
     /// The collector of traces, if there is one.
     pub(crate) collector: Option<Arc<Collector>>,
 }
 
-/// A value made of files.
+/// A value made from files.
 #[derive(Debug)]
 struct FileValue<F, T> {
     files: F,
     value: T,
-    /// The files as they were when last read, well or badly.
+    /// The files' stamps when they were last read, well or badly.
     read: Vec<Stamp>,
-    /// The files as they have just been found.
+    /// The files' stamps at the last check.
     found: Vec<Stamp>,
 }
 
 impl<F, T> FileValue<F, T> {
-    /// Tells whether the files were changed, and have been left alone since the look before.
+    /// Returns true if the files were changed, and were stable since the check before.
     fn is_due(&mut self, now: Vec<Stamp>) -> bool {
         let settled = self.found == now;
         self.found = now;
@@ -87,11 +86,11 @@ impl<F, T> FileValue<F, T> {
     }
 }
 
-/// Reads the files that a configuration names, for a daemon that is started here, by whoever that
-/// will be; warnings go to standard error, also those about what the machine has not.
+/// Reads the files that a configuration names, as the user of a daemon started here; warnings go to
+/// standard error, with those about the machine.
 ///
 /// # Errors
-/// What cannot be used.
+/// The files that cannot be used.
 pub fn check_material(config: &Config) -> Result<(), String> {
     let runner = Runner::expected_runner(&config.run)?;
     let mut warnings = machine_warnings::unresolvable_servers(config);
@@ -110,7 +109,7 @@ pub fn check_material(config: &Config) -> Result<(), String> {
     }
 }
 
-/// The same for the daemon that this process is.
+/// Reads them for the daemon of this process.
 pub(crate) fn read_material(config: &Config) -> Result<Material, String> {
     read_for(config, Runner::own())
 }
@@ -128,8 +127,8 @@ fn read_for(config: &Config, runner: Option<Runner>) -> Result<Material, String>
 }
 
 impl Material {
-    /// Reads everything that `config` names. The diagnostics tell what cannot be used, as errors,
-    /// and what is not as it should be, as warnings.
+    /// Reads everything that `config` names. Unusable files give errors, questionable ones
+    /// warnings.
     pub(crate) fn read(config: &Config) -> (Self, Vec<Diagnostic>) {
         let (mut material, mut found) = (Self::default(), Vec::new());
         let all = config.sites.iter().flat_map(|site| &site.tls.pairs);
@@ -180,7 +179,7 @@ impl Material {
         material.users = UserFiles::read(config, &mut found);
         found.extend(material.uncovered(config));
         material.read_ordered(config, &mut found);
-        // Used when the daemon starts, and looked at wherever the rest is.
+        // The seal is made when the daemon starts, and checked with everything else.
         found.extend(secrets::seal(config).err().map(|problem| *problem));
         match config.varnish_cli.as_ref().map(read_guard).transpose() {
             Ok(guard) => material.varnish_cli = guard,
@@ -198,7 +197,7 @@ impl Material {
         (material, found)
     }
 
-    /// Reads what was ordered earlier. What cannot be used of it is ordered again.
+    /// Reads the certificates ordered earlier. An unusable one is ordered again.
     fn read_ordered(&mut self, config: &Config, found: &mut Vec<Diagnostic>) {
         let Some(acme) = &config.acme else { return };
         match read_authorities(acme.ca.as_ref(), &acme.place)
@@ -225,15 +224,15 @@ impl Material {
         }
     }
 
-    /// Goes on with what was in use `before` where what was ordered is not there any more: it stays
-    /// until the new one is.
+    /// Carries over ordered certificates of `before` whose files are gone: each stays until the new
+    /// one is issued.
     pub(crate) fn keep_ordered(&mut self, before: &Self) {
         for (host, watched) in self.ordered.iter_mut().filter(|(_, own)| own.value.is_none()) {
             watched.value = before.ordered.get(host).and_then(|old| old.value.clone());
         }
     }
 
-    /// Puts the certificates of `-A` on the shelf.
+    /// Fills the CLI's certificates with those of `-A`.
     fn begin_shelf(&mut self, config: &Config) {
         if config.vcl == Programs::Flags {
             let read = config.certificates.iter();
@@ -242,13 +241,12 @@ impl Material {
         }
     }
 
-    /// Goes on with the certificates that Varnish's CLI had loaded, staged and discarded `before`.
+    /// Carries over the certificates that Varnish's CLI had loaded, staged and discarded.
     pub(crate) fn keep_shelf(&mut self, before: &Self) {
         self.shelf.go_on_with(&before.shelf);
     }
 
-    /// Has handshakes go on with the answers about certificates that they showed `before`, where
-    /// `config` still wants that.
+    /// Carries over the staples of `before`, where `config` still wants stapling.
     pub(crate) fn keep_staples(&self, before: &Self, config: &Config) {
         let before = if config.ocsp { before.shown() } else { Vec::new() };
         for pair in self.shown() {
@@ -258,13 +256,13 @@ impl Material {
         }
     }
 
-    /// Every certificate that handshakes with clients show.
+    /// Every certificate that handshakes with clients present.
     pub(crate) fn shown(&self) -> Vec<Arc<CertificateKeyPair>> {
         let files = self.pairs.values().map(|watched| &watched.value);
         let ordered = self.ordered.values().filter_map(|watched| watched.value.as_ref());
         let loaded = self.shelf.shown().map(|own| &own.pair);
         let mut all: Vec<_> = files.chain(ordered).chain(loaded).map(Arc::clone).collect();
-        // Those of `-A` are on the shelf, too.
+        // Those of `-A` are among the CLI's, too.
         all.sort_by_key(Arc::as_ptr);
         all.dedup_by(|a, b| Arc::ptr_eq(a, b));
         all
@@ -276,15 +274,15 @@ impl Material {
         certificate_orders::plan(config, self.ordered.keys().cloned().collect(), trust)
     }
 
-    /// Tells whether `host` waits for the first certificate that is ordered for it, and no other
-    /// certificate is good for it.
+    /// Returns true if `host` waits for its first ordered certificate, and no other certificate is
+    /// valid for it.
     pub(crate) fn is_missing(&self, config: &Config, host: &str) -> bool {
         self.ordered.get(host).is_some_and(|watched| watched.value.is_none())
             && !self.pairs(&config.certificates).iter().any(|pair| pair.covers(host))
     }
 
-    /// Every certificate: the site it is for, none for all; its file or its host; and its end, in
-    /// seconds since 1970, `None` until it has come.
+    /// Every certificate: its site, empty for all; its file or its host; and its expiry, in seconds
+    /// since 1970, `None` until it is issued.
     pub(crate) fn certificates(&self, config: &Config) -> BTreeMap<(String, String), Option<u64>> {
         let mut all = BTreeMap::new();
         let mut note = |site: &str, files: &PairFiles| {
@@ -316,8 +314,8 @@ impl Material {
         all
     }
 
-    /// Looks at the files and reads what was changed. Whether something new is there to be used,
-    /// and what is not used because it cannot be.
+    /// Checks the files and reads the changed ones again. Returns true if something new is in use,
+    /// and the problems.
     pub(crate) fn renew(&mut self) -> (bool, Vec<Diagnostic>) {
         let (mut renewed, mut refused) = (false, Vec::new());
         for watched in self.pairs.values_mut() {
@@ -359,7 +357,7 @@ impl Material {
         (renewed, refused)
     }
 
-    /// The settings by which a site's clients are checked.
+    /// The settings for the check of a site's clients.
     pub(crate) fn client_auth(&self, files: &ClientFiles) -> Option<ClientAuth> {
         let key = (files.ca.clone(), files.required);
         self.clients.get(&key).map(|watched| watched.value.clone())
@@ -379,11 +377,11 @@ impl Material {
         self.pairs.get(&key).map(|watched| Arc::clone(&watched.value))
     }
 
-    /// The TLS server for the handshakes of listeners; `None` when no certificate is there, ordered
-    /// or may be loaded. Tickets are made with `keys`.
+    /// The TLS server for the handshakes of listeners; `None` without any certificate, present,
+    /// ordered or loadable. Tickets are made with `keys`.
     ///
-    /// A site with certificates or a check of clients of its own shows no other ones. For all other
-    /// names there are those that the CLI has loaded, then those of `[tls]`.
+    /// A site with certificates or a client check of its own presents no others. All other names
+    /// get those loaded by the CLI, then those of `[tls]`.
     pub(crate) fn server(
         &self,
         config: &Config,
@@ -405,12 +403,12 @@ impl Material {
             domains.push(Domain { pairs: self.pairs(&site.tls.pairs), auth: auth.clone() });
             for host in &site.hosts {
                 let mut index = whole;
-                // Every host has an order of its own, and so a certificate of its own.
+                // Every host has an order, and so a certificate, of its own.
                 if let Some(pair) = self.ordered.get(host).and_then(|own| own.value.clone()) {
                     index = domains.len();
                     domains.push(Domain { pairs: vec![pair], auth: auth.clone() });
                 }
-                // Hosts were checked against each other when the file was read.
+                // Hosts were checked for duplicates when the file was read.
                 let inserted = names.insert(host, index);
                 debug_assert!(inserted.is_ok(), "a checked host is refused: {host}");
             }
@@ -419,7 +417,7 @@ impl Material {
         let choice = self.shelf.choice(by_flags);
         domains.extend(choice.domains);
         let default = choice.default.or_else(|| {
-            // Those of `-A` are on the shelf.
+            // Those of `-A` are among the CLI's certificates.
             let pairs = if by_flags { Vec::new() } else { self.pairs(&config.certificates) };
             (!pairs.is_empty()).then_some(Domain { pairs, auth: None })
         });
@@ -432,8 +430,8 @@ impl Material {
             .map_err(|error| format!("larder: TLS: {error}"))
     }
 
-    /// The proof that clients of `[metrics]` must show, over TLS if that is `secure`; `None` if
-    /// `config` does not say, or not for that.
+    /// The authentication of `[metrics]` clients, over TLS if `secure`; `None` if `config` has none
+    /// for this kind of listener.
     ///
     /// # Errors
     /// The random source fails.
@@ -541,7 +539,7 @@ fn trusting(
         .map_err(|error| Box::new(place.error(error.to_string())))
 }
 
-/// A certificate that was ordered for `host`; `None` until it has come.
+/// A certificate ordered for `host`; `None` until it is issued.
 fn read_stored(path: &Path, host: &str) -> Result<Option<Arc<CertificateKeyPair>>, String> {
     let pem = match keeper::read(path) {
         Ok(pem) => pem,
@@ -560,13 +558,13 @@ fn read_file(path: &Path, place: &ConfigLocation) -> Result<Vec<u8>, Box<Diagnos
         .map_err(|error| Box::new(place.error(format!("{}: {error}", path.display()))))
 }
 
-/// A warning when the pair's time is over.
+/// A warning if the pair has expired.
 fn expired(files: &PairFiles, pair: &CertificateKeyPair) -> Option<Diagnostic> {
     let text = || format!("{}: the certificate has expired", files.cert.display());
     (pair.not_after() < now_secs()).then(|| files.cert_place.warning(text()))
 }
 
-/// A warning when clients insist on an answer in the handshake (RFC 7633) and there will be none.
+/// A warning if the certificate demands a staple (RFC 7633) and there will be none.
 fn unstapled(files: &PairFiles, pair: &CertificateKeyPair, stapling: bool) -> Option<Diagnostic> {
     let why = match pair.inquiry() {
         Some(_) if stapling => return None,
@@ -576,7 +574,8 @@ fn unstapled(files: &PairFiles, pair: &CertificateKeyPair, stapling: bool) -> Op
     let text = || {
         let file = files.cert.display();
         format!(
-            "{file}: the certificate makes clients insist on an OCSP answer, and none can be shown: {why}"
+            "{file}: the certificate makes clients require an OCSP response, and none can be \
+             shown: {why}"
         )
     };
     pair.must_staple().then(|| files.cert_place.warning(text()))
@@ -592,13 +591,13 @@ fn stamps_of_pair(files: &PairFiles) -> Vec<Stamp> {
 
 fn stamp(path: &Path) -> Stamp {
     let meta = keeper::metadata(path).ok()?;
-    // The change time too: a file put in another's place may carry an old modification time.
+    // Includes the change time: a file moved into place may carry an old modification time.
     let changed = meta.ctime().wrapping_mul(1_000_000_000).wrapping_add(meta.ctime_nsec());
     let modified = meta.mtime().wrapping_mul(1_000_000_000).wrapping_add(meta.mtime_nsec());
     Some((meta.dev(), meta.ino(), meta.size(), modified, changed))
 }
 
-/// Reads the token of those who read figures.
+/// Reads the token of metrics clients.
 fn read_token(file: &PlacedPath) -> Result<Arc<Tokens>, Box<Diagnostic>> {
     let error = |why: String| Box::new(file.error(why));
     let text = keeper::read_secret(&file.path).map_err(error)?;
@@ -606,7 +605,7 @@ fn read_token(file: &PlacedPath) -> Result<Arc<Tokens>, Box<Diagnostic>> {
     tokens.map(Arc::new).map_err(error)
 }
 
-/// Reads what guards the Varnish CLI port.
+/// Reads the guard of the Varnish CLI port.
 fn read_guard(cli: &config::VarnishCli) -> Result<Guard, Box<Diagnostic>> {
     let file = match &cli.secret {
         config::CliSecret::None => return Ok(Guard::Open),
@@ -614,9 +613,9 @@ fn read_guard(cli: &config::VarnishCli) -> Result<Guard, Box<Diagnostic>> {
         config::CliSecret::File(file) => file,
     };
     let secret = keeper::read(&file.path).map_err(|error| Box::new(file.error(error)))?;
-    // Of nothing everybody knows the digest.
+    // The digest of an empty secret is public.
     match secret.trim_ascii().is_empty() {
-        true => Err(Box::new(file.error("an empty secret is none"))),
+        true => Err(Box::new(file.error("the secret is empty"))),
         false => Ok(Guard::Secret(secret.into())),
     }
 }

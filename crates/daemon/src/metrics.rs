@@ -1,4 +1,4 @@
-//! The daemon's figures as Prometheus reads them (text format 0.0.4) and as JSON.
+//! Metrics: the daemon's figures for Prometheus (text format 0.0.4) and as JSON.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use crate::state::Daemon;
 use crate::volumes::{self, Volume};
 use crate::{process, rollout, stats};
 
-/// Every figure by name, counters and the store's.
+/// Every figure by name: counters and the store's.
 fn figures(daemon: &Daemon) -> Vec<(&'static str, counters::Kind, &'static str, u64)> {
     use counters::Kind::{Counter, Gauge};
     let registry = &daemon.shared.counters;
@@ -41,21 +41,21 @@ fn figures(daemon: &Daemon) -> Vec<(&'static str, counters::Kind, &'static str, 
         (
             "cache_expired_total",
             Counter,
-            "Stored responses removed because they were of no more use.",
+            "Stored responses removed after they expired.",
             store.expired,
         ),
         ("bans_total", Counter, "Bans made: purges of more than one URL.", store.bans),
         ("bans", Gauge, "Bans kept.", daemon.shared.cache.bans().len() as u64),
     ]);
-    let about = "1 while not all that was on disk at the start has been found.";
+    let about = "1 while the index of the disk is being read after the start.";
     all.push(("disk_finding", Gauge, about, daemon.shared.cache.lower().is_finding().into()));
     let index = daemon.shared.cache.index();
     all.extend([
-        ("disk_index_bytes", Gauge, "Memory for knowing what is on disk.", index.used()),
+        ("disk_index_bytes", Gauge, "Memory of the disk's index.", index.used()),
         (
             "disk_index_max_bytes",
             Gauge,
-            "Bytes that this may be (limit disk_index_bytes).",
+            "Most memory of the disk's index (limit disk_index_bytes).",
             index.most(),
         ),
     ]);
@@ -71,7 +71,7 @@ fn figures(daemon: &Daemon) -> Vec<(&'static str, counters::Kind, &'static str, 
     let uptime = daemon.uptime().as_secs();
     all.push(("uptime_seconds", Gauge, "How long the daemon has been running.", uptime));
     let missing = daemon.certificates().values().filter(|end| end.is_none()).count() as u64;
-    let about = "Hosts whose first certificate is ordered and not there yet.";
+    let about = "Hosts that wait for their first certificate.";
     all.push(("certificates_missing", Gauge, about, missing));
     all
 }
@@ -82,39 +82,44 @@ fn of_cluster(status: &cluster::Status) -> [(&'static str, counters::Kind, &'sta
     let live = status.members.iter().filter(|member| member.live).count() as u64;
     let counts = status.counts;
     let stands = status.stance == cluster::Stance::Member;
-    let about = "1 while what is stored is used without asking: the node is in touch.";
+    let about = "1 while stored responses are used without validation: the node is in touch.";
     [
         ("cluster_connected", Gauge, "1 while the stream answers.", status.connected.into()),
         ("cluster_trusted", Gauge, about, status.trusted.into()),
         ("cluster_ready", Gauge, "1 while the node neither drains nor has left.", stands.into()),
-        ("cluster_members", Gauge, "Nodes that may use what they store.", live),
+        ("cluster_members", Gauge, "Nodes that trust their stored responses.", live),
         (
             "cluster_sequence",
             Gauge,
             "Sequence up to which the stream was applied.",
             status.sequence,
         ),
-        ("cluster_last", Gauge, "The stream's last sequence, when it was asked.", status.last),
-        ("cluster_queued", Gauge, "Entries that wait to be told.", status.queued),
-        ("cluster_told_total", Counter, "Entries of this node that the stream took.", counts.told),
+        ("cluster_last", Gauge, "The stream's last known sequence.", status.last),
+        ("cluster_queued", Gauge, "Entries that wait to be published.", status.queued),
+        ("cluster_told_total", Counter, "Entries of this node that the stream has.", counts.told),
         ("cluster_applied_total", Counter, "Entries that were applied.", counts.applied),
         (
             "cluster_doubts_total",
             Counter,
-            "Times that what was stored before had to be validated.",
+            "Times that all earlier responses had to be validated.",
             counts.doubts,
         ),
         (
             "cluster_not_reached_total",
             Counter,
-            "Purges that were not acknowledged in time by whom they waited for.",
+            "Purges that were not acknowledged in time.",
             counts.not_reached,
         ),
-        ("cluster_sessions_total", Counter, "Times that the link was begun.", counts.sessions),
+        (
+            "cluster_sessions_total",
+            Counter,
+            "Connections of the node to the servers.",
+            counts.sessions,
+        ),
         (
             "cluster_strange_total",
             Counter,
-            "Cards and words that say nothing, and were passed over.",
+            "Invalid cards and acknowledgements, which were ignored.",
             counts.strange,
         ),
     ]
@@ -131,13 +136,13 @@ fn of_secrets(
     let bad = secrets.iter().filter(|secret| secret.refused.is_some()).count() as u64;
     let age = secrets.iter().map(|secret| secret.age_secs).min().unwrap_or(0);
     [
-        ("cluster_secrets_connected", Gauge, "1 while all of them are known.", {
+        ("cluster_secrets_connected", Gauge, "1 while all shared secrets are known.", {
             status.connected.into()
         }),
         ("cluster_secrets", Gauge, "Entries that nodes share.", secrets.len() as u64),
         ("cluster_secrets_bad", Gauge, "Of these, entries that cannot be used.", bad),
         ("cluster_secrets_age_seconds", Gauge, "The time since the last of them was written.", age),
-        ("cluster_secrets_taken_total", Counter, "Entries of others that were taken.", {
+        ("cluster_secrets_taken_total", Counter, "Entries of other nodes that were applied.", {
             counts.taken
         }),
         ("cluster_secrets_refused_total", Counter, "Entries that could not be used.", {
@@ -167,7 +172,7 @@ fn of_configuration(
         (
             "cluster_configuration_wanted",
             Gauge,
-            "1 while the version of the shared configuration that this node is to have is in force.",
+            "1 while the shared configuration that this node is to run is in force.",
             facts.is_wanted.into(),
         ),
         (
@@ -206,15 +211,15 @@ impl MetricsPage {
     }
 }
 
-/// A label's value, as the exposition format wants it.
+/// A label's value, escaped for the exposition format.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-/// All of it.
+/// The whole page.
 pub(crate) fn page(daemon: &Daemon) -> String {
     let mut page = MetricsPage::default();
-    page.head("build_info", "gauge", "Always 1; the labels say what runs.");
+    page.head("build_info", "gauge", "Always 1; the labels describe the daemon.");
     page.sample("build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
     for (name, kind, about, value) in figures(daemon) {
         let kind = match kind {
@@ -257,7 +262,7 @@ pub(crate) fn page(daemon: &Daemon) -> String {
         by_neighbour(&mut page, &neighbours.figures());
     }
     let mut sums = daemon.shared.tallies.sum();
-    // A counter that begins at more than 0 hides from Prometheus what came before its first look.
+    // A counter that begins above 0 hides from Prometheus what came before the first scrape.
     let sites: Vec<_> =
         daemon.with_config(|config| config.sites.iter().filter_map(first_host).collect());
     for site in sites {
@@ -270,7 +275,7 @@ pub(crate) fn page(daemon: &Daemon) -> String {
     page.0
 }
 
-/// The process itself.
+/// Figures of the process itself.
 fn process(page: &mut MetricsPage) {
     for (name, kind, about, value) in process::figures() {
         // Writing to a String cannot fail.
@@ -278,7 +283,7 @@ fn process(page: &mut MetricsPage) {
     }
 }
 
-/// The host by which a site is counted.
+/// The host under which a site is counted.
 fn first_host(site: &config::SiteConfig) -> Option<String> {
     site.hosts.first().cloned()
 }
@@ -318,7 +323,7 @@ fn by_time(page: &mut MetricsPage, sums: &Sums) {
     }
 }
 
-/// Microseconds as seconds, without needless zeros.
+/// Microseconds as seconds, without trailing zeros.
 fn seconds(us: u64) -> String {
     process::decimal(us, 6)
 }
@@ -357,22 +362,22 @@ fn by_server(page: &mut MetricsPage, servers: &[(String, ServerStatus)]) {
     }
 }
 
-/// Other caches that are told of what is invalidated.
+/// Figures of the neighbours that invalidations are sent to.
 fn by_neighbour(page: &mut MetricsPage, neighbours: &[(String, u64, bool)]) {
     if neighbours.is_empty() {
         return;
     }
-    page.head("neighbour_up", "gauge", "Whether a neighbour has taken what it was told last.");
+    page.head("neighbour_up", "gauge", "1 if the last delivery to the neighbour succeeded.");
     for (neighbour, _, is_well) in neighbours {
         page.sample("neighbour_up", &[("neighbour", neighbour)], u8::from(*is_well));
     }
-    page.head("neighbour_waiting", "gauge", "Invalidations that it is still to be told.");
+    page.head("neighbour_waiting", "gauge", "Invalidations queued for the neighbour.");
     for (neighbour, left, _) in neighbours {
         page.sample("neighbour_waiting", &[("neighbour", neighbour)], left);
     }
 }
 
-/// The disk cache, volume by volume.
+/// Figures of the disk cache, by volume.
 fn by_volume(page: &mut MetricsPage, volumes: &[Volume]) {
     let Some(first) = volumes.first() else { return };
     page.head("disk_volume_up", "gauge", "Whether a volume of the disk cache is in use.");
@@ -394,7 +399,7 @@ fn by_volume(page: &mut MetricsPage, volumes: &[Volume]) {
     }
 }
 
-/// The figures as JSON, under names that stay.
+/// The figures as JSON, under stable names.
 pub(crate) fn json(daemon: &Daemon) -> serde_json::Value {
     let mut map = serde_json::Map::new();
     for (name, _, _, value) in figures(daemon) {
@@ -418,7 +423,7 @@ pub(crate) fn json(daemon: &Daemon) -> serde_json::Value {
             volumes.iter().map(|volume| (volume.path.clone(), volume.json())).collect();
         map.insert("disk".to_owned(), volumes.into());
     }
-    // Under Varnish's names, where a VCL decides.
+    // Under Varnish's names, if a VCL decides.
     if !daemon.vcls.is_empty() {
         map.insert("varnish".to_owned(), stats::values(daemon));
     }

@@ -1,8 +1,8 @@
-//! Other caches that are told of what is invalidated here (`[[neighbour]]`), and may be asked for
-//! what is missing. Each server of each has a line of its own: a queue, and workers that empty it.
-//! None holds another up, nor a purge that does not want to wait for them.
+//! Neighbours: other caches to which invalidations are sent (`[[neighbour]]`), and which may be
+//! asked for missing responses. Each server has its own queue, and workers that empty it.
 //!
-//! They are told by the node on which an invalidation began, and by no other.
+//! No neighbour may delay another one, nor a purge that does not wait for it. Only the node on
+//! which an invalidation began sends it.
 
 mod notifier;
 mod queue;
@@ -33,17 +33,17 @@ use self::queue::{InvalidationQueue, NeighbourChannel, QueuedInvalidation};
 use self::siblings::SiblingNeighbour;
 use crate::managed_origin::tend;
 
-/// The longest time that the daemon's end waits for what is still to be told.
+/// The longest time that the daemon's end waits for queued invalidations.
 const END: Duration = Duration::from_secs(3);
-/// The time between two looks whether all is told, then.
+/// The interval at which it checks the queues then.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// The neighbours.
+/// The neighbours in force, and the thread that serves them.
 pub(crate) struct Neighbours {
     shared: Arc<SharedState>,
     counters: Arc<Counters>,
     set: ArcSwap<Set>,
-    /// New lines go this way to the thread that serves them.
+    /// The channel for new queues to the thread that serves them.
     begun: mpsc::UnboundedSender<Arc<InvalidationQueue>>,
 }
 
@@ -51,17 +51,17 @@ pub(crate) struct Neighbours {
 #[derive(Default)]
 struct Set {
     lines: Vec<Arc<InvalidationQueue>>,
-    /// Those that are asked, too.
+    /// The neighbours that are asked as siblings, too.
     asked: Vec<Arc<SiblingNeighbour>>,
     /// The hosts of sites, by the sites' names.
     hosts: BTreeMap<String, Vec<String>>,
 }
 
 impl Neighbours {
-    /// None so far.
+    /// Starts the thread, without neighbours.
     ///
     /// # Errors
-    /// There is no thread for them.
+    /// The thread cannot be started.
     pub(crate) fn start(shared: &Arc<SharedState>) -> std::io::Result<Arc<Self>> {
         let (begun, lines) = mpsc::unbounded_channel();
         let counters = shared.counters.register();
@@ -69,8 +69,8 @@ impl Neighbours {
         Ok(Arc::new(Self { shared: Arc::clone(shared), counters, set: ArcSwap::default(), begun }))
     }
 
-    /// Has those of `config` told from now on. `origins` are its origins; those lines that are the
-    /// same keep what they are still to tell.
+    /// Applies the neighbours of `config`, with its `origins`. A queue whose server and profile are
+    /// unchanged keeps its content.
     pub(crate) fn set(&self, config: &Config, origins: &[Arc<Origin>]) {
         let before = self.set.load_full();
         let mut known = before.lines.clone();
@@ -138,12 +138,12 @@ impl Neighbours {
             is_troubled: AtomicBool::new(false),
             unsaid: Mutex::default(),
         });
-        // The thread is there for as long as the process.
+        // The thread lives as long as the process.
         _ = self.begun.send(Arc::clone(&line));
         line
     }
 
-    /// Every neighbour's name, how much it is still to be told, and whether it takes it.
+    /// Every neighbour's name, the length of its queue, and whether it accepts invalidations.
     pub(crate) fn figures(&self) -> Vec<(String, u64, bool)> {
         let set = self.set.load();
         let of = |line: &Arc<InvalidationQueue>| {
@@ -153,7 +153,7 @@ impl Neighbours {
         set.lines.iter().map(of).collect()
     }
 
-    /// Waits for a while until all is told.
+    /// Waits for a while until all queues are empty.
     pub(crate) async fn finish(&self) {
         let is_left = |line: &Arc<InvalidationQueue>| line.left.load(Ordering::Acquire) > 0;
         let is_told = || !self.set.load().lines.iter().any(is_left);
@@ -166,7 +166,7 @@ impl Neighbours {
     }
 }
 
-/// The way to a server that is to be told.
+/// The server of a neighbour, as configured.
 enum NeighbourTarget {
     Http(Box<OriginConfig>),
     Htcp(SocketAddr),
@@ -184,8 +184,8 @@ impl NeighbourTarget {
     }
 }
 
-/// The servers of an origin, each as an origin of its own that is always asked: it is found out by
-/// that alone whether it is back.
+/// The servers of an origin, each as an origin of its own without ejection: only a further request
+/// shows whether it is back.
 fn each(config: &OriginConfig) -> impl Iterator<Item = Box<OriginConfig>> {
     config.servers.iter().map(|server| {
         let mut own = config.clone();
@@ -218,7 +218,8 @@ impl PeerCaches for Neighbours {
         for line in &set.lines {
             for invalidation in batch {
                 match line.manner.messages(invalidation, &hosts) {
-                    // Its pages are not meant; or who has told of it may have told others.
+                    // The invalidation selects none of its pages; or it came from a peer, which may
+                    // have sent it to others.
                     Ok(messages) if messages.is_empty() => {
                         if invalidation.cause.heard != InvalidationSource::Here {
                             line.mark_incomplete();
@@ -246,8 +247,8 @@ impl PeerCaches for Neighbours {
     }
 }
 
-/// The place of a parcel among those that are left, before it is there: who is asked what it has
-/// must not have been told less than has taken effect.
+/// A reserved place in a queue. It counts as queued before the invalidation takes effect, so that a
+/// sibling never seems up to date too early.
 struct QueueReservation(Option<Arc<InvalidationQueue>>);
 
 impl QueueReservation {
@@ -256,7 +257,7 @@ impl QueueReservation {
         Self(Some(Arc::clone(line)))
     }
 
-    /// The line, which has a parcel in that place from now on.
+    /// The queue; its place now counts for an invalidation.
     fn redeem(mut self) -> Option<Arc<InvalidationQueue>> {
         self.0.take()
     }
@@ -270,7 +271,7 @@ impl Drop for QueueReservation {
     }
 }
 
-/// A batch as all neighbours are told of it.
+/// A batch of invalidations, made into messages for all neighbours.
 struct InvalidationBatch(Vec<(QueueReservation, Vec<Message>)>);
 
 impl PreparedPropagation for InvalidationBatch {
@@ -290,7 +291,7 @@ impl PreparedPropagation for InvalidationBatch {
     }
 }
 
-/// Neighbours that somebody waits for.
+/// Deliveries that a purge waits for.
 struct PendingDeliveries(Vec<(Arc<InvalidationQueue>, oneshot::Receiver<()>)>);
 
 impl Propagation for PendingDeliveries {
@@ -322,7 +323,7 @@ impl Propagation for PendingDeliveries {
             }
             match missing.is_empty() {
                 true => Ok(()),
-                false => Err(format!("not taken yet by neighbours: {}", missing.join(", "))),
+                false => Err(format!("not confirmed yet by neighbours: {}", missing.join(", "))),
             }
         })
     }

@@ -1,5 +1,5 @@
-//! The daemon as a node of a cluster: what others have invalidated takes effect here, what is
-//! stored is trusted for as long as the cluster says, and the place in the stream is kept beside
+//! The node: the daemon's part in a cluster. It applies the invalidations of other nodes, trusts
+//! stored responses for as long as the cluster permits, and keeps its position in the stream beside
 //! the disk.
 
 use std::fmt;
@@ -25,16 +25,17 @@ use crate::sharing::Sharing;
 use crate::versions::Versions;
 use crate::{keeper, secrets};
 
-/// The file beside the journal of the disk cache's first volume.
+/// The file with the position, beside the journal of the disk cache's first volume.
 const FILE: &str = "cluster-position";
-/// The file beside it that says which run has the volume: its number, and the boot of its machine.
+/// The file beside it that names the run that uses the volume: its number, and the boot of its
+/// machine.
 const RUN_FILE: &str = "cluster-run";
-/// A number that the kernel draws at each boot: another one on a copy of a machine.
+/// A random number that the kernel draws at each boot: it differs on a copy of a machine.
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
-/// The longest time that leaving takes.
+/// The timeout of leaving.
 const LEAVE: Duration = Duration::from_secs(3);
 
-/// A node, and what it does beside requests.
+/// A node, and its work beside requests.
 pub(crate) struct Node {
     pub(crate) cluster: Arc<Cluster>,
     /// The secrets that it shares; `None` if it shares none.
@@ -42,20 +43,20 @@ pub(crate) struct Node {
     work: JoinHandle<()>,
 }
 
-/// The store as the cluster sees it.
+/// The store, as the cluster uses it.
 struct Store {
     shared: Arc<SharedState>,
     counters: Arc<Counters>,
-    /// Where the position is kept; `None` without a disk.
+    /// The file of the position; `None` without a disk.
     file: Option<PathBuf>,
-    /// The node's port for the others, and its certificate; `None` if nothing is shared.
+    /// The node's port for its peers, and its certificate; `None` if nothing is shared.
     sharing: Option<Arc<Sharing>>,
     /// The configurations that it shares, if it does.
     versions: Option<Arc<Versions>>,
 }
 
-/// Has the daemon be a node, if the configuration says so. Before the first request, and behind
-/// what the disk has brought back. Nobody is told yet of what is invalidated.
+/// Makes the daemon a node, if it is configured as one. Call before the first request, and after
+/// the disk is read. Peers are not sent invalidations yet.
 ///
 /// # Errors
 /// A file that cannot be used.
@@ -89,7 +90,7 @@ pub(crate) fn join(users: &Users, config: &Config) -> Result<Option<Node>, Strin
     let store = Store { shared: shared_store, counters, file, sharing: sharing.clone(), versions };
     let cluster = Cluster::new(settings, Arc::new(store), saved.map(|saved| saved.position));
     if let (Some(file), Ok(boot)) = (run_file, fs::read_to_string(BOOT)) {
-        // Without it, the others wait for this run as long as it could trust what it stores.
+        // Without the file, peers wait for this run until its trust in stored responses would end.
         _ = fs::write(file, format!("{} {boot}", cluster.run_number()));
     }
     let bucket = secrets::share(&cluster, config, users)?;
@@ -105,8 +106,8 @@ pub(crate) fn join(users: &Users, config: &Config) -> Result<Option<Node>, Strin
     Ok(Some(Node { cluster, bucket, work }))
 }
 
-/// The run that had the volume before, and has ended, since this process has the volume now. A run
-/// of an earlier boot may have been another machine's: this one may be a copy of it.
+/// The run that used the volume before, and has ended, since this process has the volume now. A run
+/// of another boot may have been another machine's: this one may be a copy of it.
 fn run_before(file: &Path) -> Option<u64> {
     let (text, boot) = (fs::read_to_string(file).ok()?, fs::read_to_string(BOOT).ok()?);
     let (run, its_boot) = text.split_once(' ')?;
@@ -114,15 +115,15 @@ fn run_before(file: &Path) -> Option<u64> {
 }
 
 impl Node {
-    /// The other nodes, as those who are told.
+    /// The other nodes, as receivers of invalidations.
     pub(crate) fn others(&self) -> Arc<dyn PeerCaches> {
         Arc::new(cluster::ClusterPeers(Arc::clone(&self.cluster)))
     }
 
-    /// Leaves the cluster, when nobody is served any more.
+    /// Leaves the cluster, after the last response.
     pub(crate) async fn leave(self) {
         if let Some(bucket) = &self.bucket {
-            // Another may order at once.
+            // Another node may order at once.
             _ = rt::time::timeout(LEAVE, bucket.release()).await;
         }
         self.cluster.end();
@@ -169,7 +170,7 @@ fn settings(wanted: &ClusterConfig, config: &Config) -> Result<Settings, String>
     })
 }
 
-/// The host's name as a word of a subject.
+/// The host's name, in the form of a subject's token.
 fn own_name() -> String {
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
@@ -180,7 +181,7 @@ fn own_name() -> String {
 impl Host for Store {
     fn apply(&self, invalidation: &[u8]) -> Result<(), String> {
         match self.shared.door.apply_told(invalidation, rt::now()) {
-            // Of a site that is not here nothing is stored.
+            // Nothing is stored of a site that is not configured here.
             Ok(_) | Err(InvalidationError::NoSite(_)) => Ok(()),
             Err(why) => Err(why.to_string()),
         }
@@ -248,7 +249,7 @@ impl Host for Store {
     }
 }
 
-/// Has `file` hold `bytes`, or what it held before, whatever happens meanwhile.
+/// Replaces the content of `file` atomically and durably.
 fn write_durably(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let new = file.with_extension("new");
     let mut written = File::create(&new)?;
@@ -259,8 +260,7 @@ fn write_durably(file: &Path, bytes: &[u8]) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// The cluster as JSON, with the secrets that are shared; one without a name and members for a
-/// daemon that is alone.
+/// The cluster as JSON, with the shared secrets; without a cluster, an empty name and no members.
 pub(crate) fn json(cluster: Option<&Cluster>, bucket: Option<&Bucket>) -> Value {
     let shared = bucket.map(|bucket| serde_json::to_value(bucket.status()).unwrap_or_default());
     let shared = shared.unwrap_or_default();

@@ -1,6 +1,6 @@
-//! Staples: which certificates are shown with an authority's word, and how the daemon tells of it.
+//! OCSP staples: which certificates are stapled, and the log of it.
 //!
-//! The asking is in `acme`; what comes of it is in the pairs that handshakes use.
+//! The requests are made in `acme`; their results are in the pairs that handshakes use.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use config::Config;
 
 use crate::material::Material;
 
-/// The certificates to ask about, if any are to be.
+/// The certificates to request staples for, if there are any.
 pub(crate) fn plan(config: &Config, material: &Material) -> Option<StaplePlan> {
     let limits = &config.limits;
     let bounds = StapleBounds {
@@ -21,7 +21,7 @@ pub(crate) fn plan(config: &Config, material: &Material) -> Option<StaplePlan> {
     config.ocsp.then(|| StaplePlan { pairs: material.shown(), bounds })
 }
 
-/// Counts, and tells the operator.
+/// Counts and logs an event.
 pub(crate) fn note(counters: &Arc<Counters>, event: &StapleEvent) {
     match event {
         StapleEvent::Asking => counters.inc(Counter::OcspFetches),

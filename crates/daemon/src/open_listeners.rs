@@ -1,6 +1,7 @@
-//! Ports, the admin socket and folders: a daemon that root has started opens them before it becomes
-//! somebody else. The daemon reads everything later as at a reload, by the [`keeper`] where only
-//! root may.
+//! Open listeners: ports, the admin socket and folders, which a daemon started by root opens before
+//! it switches its user.
+//!
+//! All files are read later, as at a reload, by the [`keeper`] where only root may.
 
 use std::ffi::OsStr;
 use std::io;
@@ -19,7 +20,7 @@ use crate::source::{ConfigSource, DaemonOptions};
 use crate::varnishd::ProgramFlag;
 use crate::{config_bundle, ring, varnishd, vsm};
 
-/// Folders that are the daemon's own, as its unit has them made.
+/// Folders of the daemon itself, as its unit creates them.
 const OWN: [&str; 2] = ["/run/larder", "/var/lib/larder"];
 
 /// Ports and listeners that are open.
@@ -31,11 +32,10 @@ pub(crate) struct OpenListeners {
     pub(crate) ring: PathBuf,
 }
 
-/// Opens ports and listeners, and becomes the user that the daemon is to run as. Call within the
-/// helper runtime.
+/// Opens ports and listeners, and switches to the configured user. Call within the helper runtime.
 ///
 /// # Errors
-/// A message about what cannot be had, and what can be done about it.
+/// The message that says what cannot be opened, and the remedy.
 pub(crate) fn open(
     source: &DaemonOptions,
     config: &Config,
@@ -45,7 +45,7 @@ pub(crate) fn open(
     let account = Account::of(&config.run, &source.user)?;
     let socket = &source.admin_socket;
     let had_folder = socket.parent().is_some_and(Path::exists);
-    // Before all else: where this is refused, another daemon may use the rest.
+    // First of all: if this is refused, another daemon may use the rest.
     let doors = BoundListeners::bind(listen, workers, source.sharing)
         .map_err(|refused| cannot_listen(&refused))?;
     if let Some(account) = &account {
@@ -54,7 +54,7 @@ pub(crate) fn open(
     let console = api::bind(&config.admin, socket)?;
     let mut ports = Ports::open(config);
     if !console.listeners.has_tokens() {
-        // It could let in nobody.
+        // Without tokens no client could be admitted.
         ports.admin.clear();
     }
     let named = config.log_ring.as_ref().and_then(|ring| ring.folder.clone());
@@ -67,7 +67,7 @@ pub(crate) fn open(
             false => account.give(folder),
         }
     }
-    // Where another daemon answers, the socket is that one's.
+    // If another daemon answers, the socket belongs to that one.
     let own_socket = console.listeners.has_socket().then_some(socket.as_path());
     if let Some(socket) = own_socket {
         account.give(socket);
@@ -85,7 +85,7 @@ pub(crate) fn open(
     }
     folders.iter().for_each(|folder| account.give_folder(folder));
     config.admin.audit.iter().for_each(|file| account.give(file));
-    // Before the change, or it could not open anything either.
+    // Before the switch, or the keeper would have no more rights.
     if source.keeper.is_none()
         && let Err(error) = own_keeper(source, own_socket, &doors).start()
     {
@@ -95,16 +95,16 @@ pub(crate) fn open(
     Ok(OpenListeners { doors, ports, console, ring })
 }
 
-/// Names of what the daemon keeps in the folder of its admin socket.
+/// Names of the daemon's files in the folder of its admin socket.
 fn own_names(socket: &Path) -> Vec<&OsStr> {
     socket.file_name().into_iter().chain([varnishd::SECRET, vsm::FOLDER].map(OsStr::new)).collect()
 }
 
-/// Makes the account's user the owner of the folders of the disk cache. The daemon runs without a
-/// volume whose folder cannot be used, and says so.
+/// Gives the folders of the disk cache to the account's user. The daemon logs an unusable folder
+/// and runs without that volume.
 ///
 /// # Errors
-/// A folder that holds other things.
+/// A folder that holds other files.
 fn give_volumes(account: &Account, config: &Config) -> Result<(), String> {
     for volume in config.disk.iter().flat_map(|disk| &disk.volumes) {
         let Err(unfit) = account.give_volume(&volume.path) else { continue };
@@ -117,8 +117,8 @@ fn give_volumes(account: &Account, config: &Config) -> Result<(), String> {
     Ok(())
 }
 
-/// The arguments of the keeper, which opens files and takes files away for a daemon that is not
-/// root any more. `socket` is the admin socket, if it is this daemon's own.
+/// The arguments of the keeper, which opens and removes files for a daemon that is no longer root.
+/// `socket` is the admin socket, if it is this daemon's own.
 fn own_keeper(source: &DaemonOptions, socket: Option<&Path>, doors: &BoundListeners) -> KeeperArgs {
     let (config, files) = match &source.settings {
         ConfigSource::File(path) => (Some(path.clone()), Vec::new()),
@@ -139,7 +139,7 @@ fn own_keeper(source: &DaemonOptions, socket: Option<&Path>, doors: &BoundListen
     KeeperArgs::new(config, files, clear.map(Path::to_owned).collect())
 }
 
-/// Why an address cannot be listened on, and what can be done about it.
+/// The message about an address that cannot be bound, with the remedy.
 pub(crate) fn cannot_listen(refused: &BindError) -> String {
     let BindError { at, error, sharable } = refused;
     let said = format!("larder: cannot listen: {at}: {error}");
@@ -163,7 +163,7 @@ pub(crate) fn cannot_listen(refused: &BindError) -> String {
     }
 }
 
-/// The message where `holders` listen already.
+/// The message for an address that `holders` listen on.
 fn taken(said: &str, holders: &Holders, sharable: bool) -> String {
     let (who, see) = match &holders.named {
         Some(who) => (format!(": {who} listens there"), ""),

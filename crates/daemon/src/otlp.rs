@@ -1,7 +1,7 @@
-//! Spans for a collector (OTLP over HTTP): what the log ring has of sampled transactions.
+//! OTLP: exports spans of sampled transactions from the log ring to a collector, over HTTP.
 //!
-//! It reads the ring as every other reader does and never holds a core up. What the collector does
-//! not take in time, and what it refuses, is dropped and counted.
+//! It reads the ring like any reader and must never delay a core. What the collector does not
+//! accept in time, or rejects, is dropped and counted.
 
 mod delivery;
 mod messages;
@@ -22,28 +22,25 @@ use crate::state::Daemon;
 use delivery::{Deliveries, DeliveryOutcome};
 use spans::{RingSpans, SpanBatch};
 
-/// The interval at which the ring is looked at.
+/// The interval at which the ring is polled.
 const LOOK: Duration = Duration::from_millis(500);
-/// The rest after the first failure, about; it doubles with every further one up to [`REST_MAX_MS`]
-/// (OTLP asks for backoff with jitter and names no numbers).
+/// The backoff after the first failure, about; it doubles with every further one up to
+/// [`REST_MAX_MS`] (OTLP asks for backoff with jitter and names no numbers).
 const REST_MS: u64 = 1_000;
 const REST_MAX_MS: u64 = 30_000;
-/// The longest rest that a collector can ask for.
+/// The longest backoff that a collector can ask for.
 const SPARED_MAX_MS: u64 = 600_000;
 
-/// Exports what is written to the log ring from now on.
+/// Exports everything that is written to the log ring from now on.
 pub(crate) fn start(daemon: &Arc<Daemon>, config: Option<&config::Tracing>) {
     if config.is_none() {
         return;
     }
     let Some(ring) = &daemon.ring else {
-        base::tell!(
-            Warn,
-            "larder: no traces: they are made of what is in the log ring, which is off"
-        );
+        base::tell!(Warn, "larder: no traces: they need the log ring, which is off");
         return;
     };
-    // At once, so that nothing is left out that clients ask for.
+    // At once, so that no request of a client is missed.
     let follower = match RingFollower::open(ring.folder(), FollowStart::Now) {
         Ok(follower) => follower,
         Err(e) => return base::tell!(Error, "larder: no traces: {}: {e}", ring.folder().display()),
@@ -53,7 +50,7 @@ pub(crate) fn start(daemon: &Arc<Daemon>, config: Option<&config::Tracing>) {
     }
 }
 
-/// Exports on a thread of its own: pools of connections are a thread's.
+/// Exports on a thread of its own, as connection pools belong to a thread.
 fn start_thread(daemon: Arc<Daemon>, follower: RingFollower, folder: PathBuf) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let counters = daemon.shared.counters.register();
@@ -65,7 +62,7 @@ fn start_thread(daemon: Arc<Daemon>, follower: RingFollower, folder: PathBuf) ->
         async move {
             match follower {
                 Ok(follower) => exporter.run(follower).await,
-                Err(e) => base::tell!(Error, "larder: no traces any more: {e}"),
+                Err(e) => base::tell!(Error, "larder: traces have ended: {e}"),
             }
         }
     };
@@ -83,9 +80,9 @@ struct Exporter {
     deliveries: Deliveries,
     waiting: VecDeque<SpanBatch>,
     rest: CollectorBackoff,
-    /// Deliveries fail, which has been said.
+    /// Deliveries fail, which was logged.
     fails: bool,
-    /// Spans are rejected, or there is something else to say, which has been done.
+    /// Spans are rejected, or the collector warns, which was logged.
     is_warned: bool,
 }
 
@@ -129,7 +126,9 @@ impl Exporter {
             follower = back;
             let (batches, dropped) = match found {
                 Ok(found) => found,
-                Err(e) => return base::tell!(Error, "larder: no more traces: the log ring: {e}"),
+                Err(e) => {
+                    return base::tell!(Error, "larder: traces have ended: the log ring: {e}");
+                }
             };
             if dropped > 0 {
                 self.counters.add(Counter::TraceDropped, dropped);
@@ -140,7 +139,7 @@ impl Exporter {
         }
     }
 
-    /// Delivers what waits, until a delivery fails or it is time for the ring.
+    /// Delivers waiting batches until a delivery fails or the next poll is due.
     async fn hand_on(&mut self, collector: &Collector) {
         let until_ms = rt::now().mono_ms.saturating_add(LOOK.as_millis() as u64);
         while !self.rest.is_on(rt::now().mono_ms)
@@ -187,7 +186,7 @@ impl Exporter {
         }
     }
 
-    /// Drops what has waited for so long.
+    /// Drops batches that have waited longer than `most_ms`.
     fn expire(&mut self, most_ms: u64) {
         let now_ms = rt::now().mono_ms;
         while let Some(batch) = self.waiting.front()
@@ -212,17 +211,17 @@ impl Exporter {
         }
         let has_words = rejected > 0 || !words.is_empty();
         if has_words && !self.is_warned {
-            let words = if words.is_empty() { "it does not say why" } else { words };
+            let words = if words.is_empty() { "it gives no reason" } else { words };
             base::tell!(Warn, "larder: the collector of traces rejects {rejected} spans: {words}");
         }
         (self.fails, self.is_warned) = (false, has_words);
     }
 }
 
-/// The time for which a collector that cannot take anything is left alone.
+/// The time for which a failing collector gets no requests.
 #[derive(Debug, Default)]
 struct CollectorBackoff {
-    /// Failures one after the other.
+    /// Failures in a row.
     failures: u32,
     until_ms: u64,
 }
@@ -232,8 +231,8 @@ impl CollectorBackoff {
         now_ms < self.until_ms
     }
 
-    /// Begins after a failure: for as long as the collector says, or longer each time, by chance.
-    /// It is never so short that the collector is asked again at once.
+    /// Begins a backoff after a failure: as long as the collector says, or longer each time, with
+    /// jitter. It is never so short that the collector is asked again at once.
     fn begin(&mut self, now_ms: u64, wanted_ms: Option<u64>) {
         let own_ms = REST_MS.saturating_mul(1 << self.failures.min(16)).min(REST_MAX_MS);
         let own_ms = fastrand::u64(own_ms / 2..=own_ms);

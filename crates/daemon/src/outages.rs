@@ -1,8 +1,7 @@
-//! Lines about servers that fail, and that answer again: one when a server goes, with the reason,
-//! and one when it is back.
+//! Outages: one line in the log when a server fails, with the reason, and one when it answers
+//! again.
 //!
-//! A look at each server once a second, rather than a word at every failure: however many requests
-//! fail meanwhile, there is one line.
+//! Each server is checked once a second, so that many failed requests give one line.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,17 +10,17 @@ use std::time::Duration;
 use crate::state::Daemon;
 use base::units::DurationMs;
 
-/// The interval between two looks.
+/// The interval between two checks.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Failures in a row, as many as eject a server by default.
 const FAILURES: u32 = 3;
 
-/// Lines in a minute. A turn that finds no place is told by a later look, if it is still so.
+/// Lines in a minute. A change beyond it is logged by a later check, if it persists.
 const LINES_MAX: u32 = 20;
 const MINUTE_MS: u64 = 60_000;
 
-/// Tells of servers that go and come, for as long as it is polled.
+/// Logs servers that fail and recover, until it is dropped.
 pub(crate) async fn run(daemon: Arc<Daemon>) {
     let mut outages = Outages::default();
     let mut look = rt::time::interval(LOOK);
@@ -45,13 +44,13 @@ pub(crate) async fn run(daemon: Arc<Daemon>) {
 struct ServerCondition {
     /// The name of its origin.
     origin: String,
-    /// Its own.
+    /// The name of the server.
     server: String,
-    /// Failed requests since its last answer.
+    /// Failed requests since its last response.
     failures: u32,
-    /// It gets no requests for these.
+    /// The server is ejected for them.
     is_ejected: bool,
-    /// The latest failure.
+    /// The reason of the latest failure.
     why: Option<String>,
 }
 
@@ -60,7 +59,7 @@ impl ServerCondition {
         self.failures >= FAILURES || self.failures > 0 && self.is_ejected
     }
 
-    /// The server, as lines name it. An origin of the command line is called by its server.
+    /// The server, as lines name it: an origin of the command line by its server.
     fn name(&self) -> String {
         let Self { origin, server, .. } = self;
         match origin.contains(server.as_str()) {
@@ -77,22 +76,23 @@ impl ServerCondition {
     }
 
     fn back(&self, after_ms: u64) -> String {
-        // Looks are a second apart.
+        // Checks are a second apart.
         format!("{} answers again, after {}", self.name(), DurationMs(after_ms / 1000 * 1000))
     }
 }
 
-/// Servers that were told to fail.
+/// Servers whose failure was logged.
 #[derive(Debug, Default)]
 struct Outages {
-    /// By origin and server, and since when, in milliseconds of the monotonic clock.
+    /// The servers by origin and name, with the start of the outage in milliseconds of the
+    /// monotonic clock.
     told: BTreeMap<(String, String), u64>,
-    /// When the minute began, and its lines.
+    /// The start of the minute, and its lines.
     minute: (u64, u32),
 }
 
 impl Outages {
-    /// Returns the lines that are to be said.
+    /// Returns the lines to log.
     fn look(&mut self, now_ms: u64, servers: impl Iterator<Item = ServerCondition>) -> Vec<String> {
         if now_ms.saturating_sub(self.minute.0) >= MINUTE_MS {
             self.minute = (now_ms, 0);
@@ -117,7 +117,7 @@ impl Outages {
             failing.extend(since.map(|since| (key, since)));
         }
         self.minute.1 += lines.len() as u32;
-        // Servers that a reload has taken away concern nobody any more.
+        // Servers that a reload has removed are dropped.
         self.told = failing;
         lines
     }
@@ -149,7 +149,7 @@ mod tests {
         let gone = "origin app, server a:80 fails: cannot connect: refused";
         assert_eq!(look(&mut outages, 1_000, &[server("a:80", 3)]), [gone]);
         assert_eq!(look(&mut outages, 2_000, &[server("a:80", 900)]), [""; 0]);
-        // Failing less is not answering.
+        // A smaller count of failures is no response.
         assert_eq!(look(&mut outages, 3_000, &[server("a:80", 1)]), [""; 0]);
         let back = "origin app, server a:80 answers again, after 12s";
         assert_eq!(look(&mut outages, 13_100, &[server("a:80", 0)]), [back]);
@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(look(&mut outages, 0, &all(3)).len(), LINES_MAX as usize);
         assert_eq!(look(&mut outages, 1_000, &all(3)), [""; 0]);
         assert_eq!(look(&mut outages, MINUTE_MS, &all(3)).len(), LINES_MAX as usize);
-        // Those that were never told to fail are not told to be back.
+        // A server whose failure was never logged is not logged as back.
         let told = outages.told.len();
         assert_eq!(look(&mut outages, 2 * MINUTE_MS, &all(0)).len(), LINES_MAX as usize);
         assert_eq!(look(&mut outages, 3 * MINUTE_MS, &all(0)).len(), told - LINES_MAX as usize);

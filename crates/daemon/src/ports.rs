@@ -1,8 +1,8 @@
-//! Sockets of the ports that operators and others' tools speak to: `[admin]`, Varnish's CLI, HTCP,
-//! kubelets and Prometheus among them.
+//! Ports: the sockets for operators and their tools: `[admin]`, Varnish's CLI, HTCP, health and
+//! metrics.
 //!
-//! A port that cannot be had, as one that another process holds, is told, missing, and tried again
-//! until it is had.
+//! A port that cannot be opened, as when another process holds it, is logged, counted as missing,
+//! and tried again.
 
 use std::fmt;
 use std::io;
@@ -19,15 +19,15 @@ use tokio::sync::Notify;
 
 use crate::address_holders;
 
-/// From the first failure to the next try; each further pause is twice as long.
+/// The pause before the second attempt; each further pause is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
-/// The longest pause between two tries.
+/// The longest pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 
-/// A port: its address, and its socket or the reason why it has not got one yet.
+/// A port: its address, and its socket or the reason why it has none.
 pub(crate) struct Port {
-    /// Its name, as in `Varnish CLI listening on 127.0.0.1:6082`.
+    /// The name, as in `Varnish CLI listening on 127.0.0.1:6082`.
     what: &'static str,
     address: SocketAddr,
     kind: Type,
@@ -36,7 +36,7 @@ pub(crate) struct Port {
     socket: io::Result<Socket>,
 }
 
-/// The ports, bound while the daemon may: those below 1024 are root's.
+/// The ports, bound while the daemon may: ports below 1024 are root's.
 pub(crate) struct Ports {
     pub(crate) admin: Vec<Port>,
     pub(crate) health: Vec<Port>,
@@ -46,7 +46,7 @@ pub(crate) struct Ports {
 }
 
 impl Ports {
-    /// Binds those that the configuration names.
+    /// Binds the configured ports.
     pub(crate) fn open(config: &Config) -> Self {
         let streams = |what, listen: Option<&ListenSpec>| {
             let addresses = listen.iter().flat_map(|listen| &listen.addresses);
@@ -77,14 +77,14 @@ impl Port {
         Self { what, address, kind, interface, socket }
     }
 
-    /// Its address: where it has a socket, the one that the kernel has given.
+    /// The address; with a socket, the one that the kernel assigned.
     pub(crate) fn address(&self) -> SocketAddr {
         let bound = self.socket.as_ref().ok().and_then(|socket| socket.local_addr().ok());
         bound.and_then(|bound| bound.as_socket()).unwrap_or(self.address)
     }
 
-    /// Calls `begin` with the socket as soon as the port is had: at once, or when what holds it has
-    /// given it up. Call within the helper runtime.
+    /// Calls `begin` with the socket as soon as the port is open: at once, or when its holder is
+    /// gone. Call within the helper runtime.
     pub(crate) fn hold(
         mut self,
         missing: &Arc<MissingPorts>,
@@ -96,7 +96,8 @@ impl Port {
         let (what, address) = (self.what, self.address);
         base::tell!(
             Error,
-            "larder: {lack}\n  = help: it is tried again until it can be had, and at each reload"
+            "larder: {lack}\n  = help: the daemon retries until the port is free, and at each \
+             reload"
         );
         missing.set(what, address, Some(lack));
         let missing = Arc::clone(missing);
@@ -113,7 +114,7 @@ impl Port {
         });
     }
 
-    /// The reason why it has no socket, and who holds its address; `None` if it has one.
+    /// The reason why it has no socket, and the holders of its address; `None` if it has one.
     fn lack(&self) -> Option<Lack> {
         let error = self.socket.as_ref().err()?;
         let is_busy = error.kind() == io::ErrorKind::AddrInUse && self.kind == Type::STREAM;
@@ -149,7 +150,7 @@ impl fmt::Display for Lack {
     }
 }
 
-/// The ports that the daemon is to have and has not.
+/// The configured ports that are missing.
 #[derive(Debug, Default)]
 pub(crate) struct MissingPorts {
     ports: Mutex<Vec<Lack>>,
@@ -164,11 +165,11 @@ impl MissingPorts {
     }
 
     async fn wait(&self, longest: Duration) {
-        // Too early is no harm.
+        // An early attempt is harmless.
         _ = timeout(longest, self.again.notified()).await;
     }
 
-    /// Has each of them tried at once.
+    /// Starts an attempt for each of them now.
     pub(crate) fn try_again(&self) {
         self.again.notify_waiters();
     }
@@ -178,7 +179,7 @@ impl MissingPorts {
         self.ports.lock().len()
     }
 
-    /// Returns true if `address` is among them.
+    /// Returns true if `address` is missing.
     pub(crate) fn has(&self, address: SocketAddr) -> bool {
         self.ports.lock().iter().any(|lack| lack.address == address)
     }
@@ -189,16 +190,16 @@ impl MissingPorts {
     }
 }
 
-/// Binds one address, and an IPv6 one for IPv6 only: `:6082` is two of them. A stream listens, and
-/// a socket of a multicast group joins it.
+/// Binds one address, and an IPv6 one for IPv6 only: `:6082` is two addresses. A stream socket
+/// listens, and a socket of a multicast group joins it.
 fn bind(address: SocketAddr, kind: Type, interface: Option<&str>) -> io::Result<Socket> {
-    /// As the standard library's.
+    /// As in the standard library.
     const BACKLOG: i32 = 128;
     let socket = Socket::new(Domain::for_address(address), kind, None)?;
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
     }
-    // A group's address is every member's on this machine.
+    // All processes of the machine may share a group's address.
     if kind == Type::STREAM || address.ip().is_multicast() {
         socket.set_reuse_address(true)?;
     }
@@ -211,8 +212,8 @@ fn bind(address: SocketAddr, kind: Type, interface: Option<&str>) -> io::Result<
     Ok(socket)
 }
 
-/// Joins the group that `address` is of, if it is one's: through `interface`, or else where the
-/// routes say that it is.
+/// Joins the multicast group `address`, if it is one: through `interface`, or else through the
+/// routed one.
 fn join(socket: &Socket, address: SocketAddr, interface: Option<&str>) -> io::Result<()> {
     if !address.ip().is_multicast() {
         return Ok(());

@@ -1,9 +1,8 @@
-//! Keeps what the process really takes below what it may take.
+//! Memory pressure: keeps the memory of the process below its ceiling.
 //!
-//! The account of memory counts what is asked of the allocator. What the allocator loses between
-//! blocks of different sizes, and what is counted nowhere (connections, tables, the program's own
-//! data), shows only in the memory that the kernel has given. As long as that is too much, the
-//! budget shrinks; when it fits again the budget grows back.
+//! The memory account counts what is asked of the allocator. Fragmentation, and memory outside the
+//! account (connections, tables, the program's own data), only shows in the memory that the kernel
+//! has given. While that is too much, the budget shrinks; afterwards it grows back.
 
 use std::fs;
 use std::sync::Arc;
@@ -12,33 +11,32 @@ use std::time::{Duration, Instant};
 use crate::allocator::Arenas;
 use crate::state::{Daemon, MemorySizes};
 
-/// The time between two looks while most of the memory that may be taken is free, and the shorter
-/// time otherwise: a core can fill megabytes in between.
+/// The interval between two checks while most of the memory is free, and the shorter one otherwise:
+/// a core can fill megabytes in between.
 const LOOK: Duration = Duration::from_millis(100);
 const LOOK_CLOSELY: Duration = Duration::from_millis(20);
-/// Of the excess, one part in so many is taken from the budget at each look: what is evicted is
-/// given back to the kernel a moment later.
+/// The divisor of the excess that the budget loses at each check: evicted memory goes back to the
+/// kernel a moment later.
 const SHRINKS_BY: u64 = 4;
-/// Of what may be taken, one part in so many comes back at each look.
+/// The divisor of the ceiling that the budget regains at each check.
 const GROWS_BY: u64 = 512;
-/// The budget grows while so much is free, as one part of what may be taken: less would be a
-/// swing.
+/// The divisor of the ceiling that must be free for the budget to grow: less would make it swing.
 const SLACK: u64 = 32;
-/// The budget never shrinks below one part in so many of what may be taken.
+/// The divisor of the ceiling below which the budget never shrinks.
 const LEAST: u64 = 4;
-/// Memory is scarce when no more than one part in so many is free of what may be taken.
+/// The divisor of the ceiling below which free memory is scarce.
 const SCARCE: u64 = 8;
-/// The time that the allocator keeps what is freed while memory is not scarce, in milliseconds. The
-/// allocator notices the time only while it allocates. Freed memory that nobody allocates again is
-/// asked for when it is one part in so many of what may be taken.
+/// Milliseconds that the allocator keeps freed memory while memory is not scarce. The allocator
+/// notices the time only while it allocates. It is asked to return idle memory that exceeds the
+/// ceiling divided by this.
 const KEEP_MS: u64 = 1_000;
 const LOST: u64 = 16;
-/// Where so much may be taken, what a core frees between two looks is too little to matter, and is
+/// The ceiling above which the memory that a core frees between two checks is negligible, and is
 /// kept.
 const MUCH: u64 = 1 << 30;
 
-/// Bytes that the kernel has given this process for itself. Files and shared memory are not
-/// counted: they are the kernel's to take back.
+/// Bytes that the kernel has given this process alone. Files and shared memory do not count: the
+/// kernel can take them back.
 fn private_bytes() -> Option<u64> {
     let statm = fs::read_to_string("/proc/self/statm").ok()?;
     private_of(&statm, rustix::param::page_size() as u64)
@@ -50,8 +48,8 @@ fn private_of(statm: &str, page_bytes: u64) -> Option<u64> {
     Some(resident.saturating_sub(shared) * page_bytes)
 }
 
-/// The budget that follows `budget` when the process takes `private` of the `size` that it may
-/// take; `most` is the configured one.
+/// The budget that follows `budget` when the process takes `private` of `size` bytes; `most` is the
+/// configured budget.
 fn next_budget(budget: u64, private: u64, size: u64, most: u64) -> u64 {
     let least = (size / LEAST).min(most);
     if private > size {
@@ -63,13 +61,13 @@ fn next_budget(budget: u64, private: u64, size: u64, most: u64) -> u64 {
     budget.clamp(least, most)
 }
 
-/// The time that the allocator is to keep what is freed, in milliseconds.
+/// Milliseconds for which the allocator is to keep freed memory.
 fn keep_ms(private: u64, size: u64) -> u64 {
     let is_scarce = private > size - size / SCARCE;
     if is_scarce && size < MUCH { 0 } else { KEEP_MS }
 }
 
-/// Looks again and again.
+/// Checks again and again.
 pub(crate) async fn run(daemon: Arc<Daemon>) {
     let cache = &daemon.shared.cache;
     let mut arenas = Arenas::open();
@@ -83,11 +81,11 @@ pub(crate) async fn run(daemon: Arc<Daemon>) {
         let MemorySizes { size, budget: most, share } = daemon.memory();
         let budget = cache.memory().budget();
         let uncounted = private.saturating_sub(cache.memory().used());
-        // What is lost for a while is not what the process needs in any case.
+        // Momentary fragmentation is not part of the base.
         base = base.saturating_add(size / GROWS_BY / 10).min(uncounted);
         let most = most.min(size.saturating_sub(base)).max(size / LEAST);
         let next = next_budget(budget, private, size, most);
-        // Where all that is left is being read, evicting more would only empty the store.
+        // If all remaining objects are being read, evicting more would only empty the store.
         let in_vain = next < budget && cache.memory().is_over();
         if next != budget && !in_vain {
             cache.resize(next, share);

@@ -1,5 +1,4 @@
-//! The process as its kernel accounts for it, under the names that Prometheus' own libraries have
-//! for that.
+//! The process, as the kernel accounts for it, under the names of Prometheus' own libraries.
 
 use std::fs;
 
@@ -7,10 +6,10 @@ use rustix::param::{clock_ticks_per_second, page_size};
 use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
-/// A figure: its name, its kind, what it is about, and its value.
+/// A figure: name, kind, description and value.
 pub(crate) type ProcessFigure = (&'static str, &'static str, &'static str, String);
 
-/// Every figure that can be had.
+/// Every available figure.
 pub(crate) fn figures() -> Vec<ProcessFigure> {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     let cpu_us = time.tv_sec.unsigned_abs() * 1_000_000 + time.tv_nsec.unsigned_abs() / 1000;
@@ -42,9 +41,9 @@ pub(crate) fn figures() -> Vec<ProcessFigure> {
 #[derive(Debug, PartialEq, Eq)]
 struct Stat {
     threads: u64,
-    /// The start, in ticks after that of the machine.
+    /// The start, in ticks since the machine's boot.
     start_ticks: u64,
-    /// Bytes of addresses.
+    /// Bytes of virtual memory.
     bytes: u64,
     /// Resident pages.
     pages: u64,
@@ -52,7 +51,7 @@ struct Stat {
 
 impl Stat {
     fn of(text: &str) -> Option<Self> {
-        // The name may have spaces and parentheses in it. Behind it comes the third field.
+        // The name may contain spaces and parentheses. The third field follows it.
         let (_, behind) = text.rsplit_once(')')?;
         let fields: Vec<_> = behind.split_ascii_whitespace().collect();
         let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
@@ -76,17 +75,17 @@ fn boot_secs(text: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()
 }
 
-/// Descriptors that are open. Kernels before 6.2 do not tell how many names the folder has.
+/// Open descriptors. Kernels before 6.2 do not report the number of names in the folder.
 fn open_descriptors() -> Option<u64> {
     const FOLDER: &str = "/proc/self/fd";
     match fs::metadata(FOLDER).ok()?.len() {
-        // The one by which the names are read is not counted.
+        // The descriptor of this listing does not count.
         0 => Some((fs::read_dir(FOLDER).ok()?.count() as u64).saturating_sub(1)),
         told => Some(told),
     }
 }
 
-/// `value` with so many decimal places, without needless zeros.
+/// `value` with so many decimal places, without trailing zeros.
 pub(crate) fn decimal(value: u64, places: u32) -> String {
     let unit = 10_u64.pow(places);
     let text = format!("{}.{:0places$}", value / unit, value % unit, places = places as usize);

@@ -1,4 +1,4 @@
-//! The source of the daemon's programs in VCL: its configuration, or varnishd's flags.
+//! Programs: the VCL of the daemon, as named by its configuration or by varnishd's flags.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::varnishd::{self, ProgramFlag, Storage};
 use crate::vcl::{Code, ConfiguredProgram, DaemonIdentity, PreparedPrograms, Vcls, compile};
 
 impl DaemonOptions {
-    /// Programs and parameters as they begin: none loaded yet.
+    /// Parameters as configured, without a loaded program.
     pub(crate) fn programs(&self, config: &Config) -> Vcls {
         let endpoints: Arc<[_]> =
             (config.listen.iter().enumerate()).map(|(at, spec)| endpoint(at, spec)).collect();
@@ -43,7 +43,7 @@ impl DaemonOptions {
                     hostname,
                     endpoints,
                     storages: vec![storage("s0"), storage("Transient")],
-                    // What says where files may be read is not for who may load programs.
+                    // Restrictions on file access are not for clients that may load programs.
                     read_only: ["vcl_path", "vcc_unsafe_path"].map(str::to_owned).to_vec(),
                     as_varnishd: false,
                 };
@@ -52,7 +52,7 @@ impl DaemonOptions {
         }
     }
 
-    /// varnishd's flags, if they rule.
+    /// varnishd's flags, if the daemon was started with them.
     pub(crate) fn flags(&self) -> Option<&varnishd::Flags> {
         match &self.settings {
             ConfigSource::Varnishd(flags) => Some(flags),
@@ -62,7 +62,7 @@ impl DaemonOptions {
 }
 
 impl ProgramFlag {
-    /// The code it is made from.
+    /// The source of the program.
     pub fn from(&self) -> Code<'_> {
         match self {
             Self::File(file) => Code::File(file),
@@ -71,10 +71,10 @@ impl ProgramFlag {
     }
 }
 
-/// Makes the programs that the configuration names, and takes none of them up yet.
+/// Compiles the programs that the configuration names, without putting them in force.
 ///
 /// # Errors
-/// Why one of them cannot be had; what is in force stays.
+/// The reason why one of them fails; what is in force stays.
 pub(crate) fn prepare<'a>(
     vcls: &'a Vcls,
     source: &DaemonOptions,
@@ -109,7 +109,7 @@ pub(crate) fn prepare<'a>(
     vcls.prepare(&all, shared.map_or(&none, |shared| &shared.vcl))
 }
 
-/// The configuration in a file as nodes share it, with the files of its programs.
+/// Bundles the configuration in a file with the files of its programs.
 ///
 /// # Errors
 /// What keeps it from being shared, rendered.
@@ -135,9 +135,9 @@ pub fn gather(path: &Path) -> Result<ConfigBundle, String> {
     Ok(ConfigBundle { name, toml, vcl })
 }
 
-/// The listener with this number as programs see it.
+/// The listener with this number, as programs see it.
 fn endpoint(at: usize, spec: &ListenSpec) -> flow::Endpoint {
-    // Without its name and what follows the address.
+    // Without the name, and the options behind the address.
     let text = spec.text.split([',', ' ']).next().unwrap_or_default();
     let address = match text.split_once('=') {
         Some((name, address)) if spec.name.as_deref() == Some(name) => address,
@@ -147,8 +147,8 @@ fn endpoint(at: usize, spec: &ListenSpec) -> flow::Endpoint {
     flow::Endpoint { socket: socket.into(), endpoint: address.into() }
 }
 
-/// The files that a configuration names, each once: what the program is called, the file, and
-/// whether it is for all sites that name no other.
+/// The VCL files of a configuration, each once: its program's name, the file, and whether it is the
+/// default of sites.
 fn of_sites(config: &Config) -> Vec<ProgramFile<'_>> {
     let mut all: Vec<ProgramFile<'_>> = Vec::new();
     if let Programs::File(PlacedPath { path: file, .. }) = &config.vcl {
@@ -166,7 +166,7 @@ fn of_sites(config: &Config) -> Vec<ProgramFile<'_>> {
     all
 }
 
-/// A file that a configuration names.
+/// A VCL file that a configuration names.
 struct ProgramFile<'a> {
     name: String,
     file: &'a PathBuf,

@@ -1,5 +1,4 @@
-//! Readiness, as it is told to kubelets and balancers, and the look for sites that nothing can be
-//! served for.
+//! Readiness, as kubelets and balancers ask for it, and the check for sites that cannot be served.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,16 +8,16 @@ use flow::Readiness;
 use crate::state::Daemon;
 use crate::volumes;
 
-/// The shortest interval between two looks.
+/// The shortest interval between two checks.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// A look may take one part in so many of the time: it goes through all that is stored.
+/// The divisor of the time that checks may take: each goes through all stored objects.
 const SHARE: u32 = 20;
 
 /// Sites that are named; the rest are counted.
 const NAMED_MAX: usize = 20;
 
-/// The reasons for which the daemon is not ready, one in a line; nothing if it is.
+/// The reasons why the daemon is not ready, one in a line; empty if it is.
 pub(crate) fn reasons(daemon: &Daemon) -> String {
     let mut text = String::new();
     for reason in daemon.shared.door.trust.reasons(rt::now().mono_ms) {
@@ -31,8 +30,8 @@ pub(crate) fn reasons(daemon: &Daemon) -> String {
     text
 }
 
-/// Volumes of the disk cache that are out of use, and ports that are missing, one in a line: the
-/// daemon is ready without them.
+/// Volumes of the disk cache that are out of use, and missing ports, one in a line: the daemon is
+/// ready without them.
 pub(crate) fn without(daemon: &Daemon) -> String {
     let volumes = volumes::all(daemon);
     let out = volumes.iter().filter(|volume| !volume.is_in());
@@ -42,8 +41,7 @@ pub(crate) fn without(daemon: &Daemon) -> String {
     out.chain(missing.iter().map(|lack| format!("{lack}\n"))).collect()
 }
 
-/// Looks for sites that nothing can be served for, as long as it is polled and the
-/// configuration says so.
+/// Checks for sites that cannot be served, if configured, until it is dropped.
 pub(crate) async fn run(daemon: Arc<Daemon>) {
     loop {
         let began = Instant::now();
@@ -57,7 +55,7 @@ pub(crate) async fn run(daemon: Arc<Daemon>) {
         match (before.is_empty(), is_unserved) {
             (true, true) => base::tell!(Warn, "larder: not ready: {}", sites(&unserved)),
             (false, false) => {
-                base::tell!(Notice, "larder: ready: something can be served of every site");
+                base::tell!(Notice, "larder: ready: every site can be served");
             }
             _ => {}
         }
@@ -65,7 +63,7 @@ pub(crate) async fn run(daemon: Arc<Daemon>) {
     }
 }
 
-/// A line for each of these sites.
+/// One line for each of these sites.
 fn of_sites(names: &[String]) -> String {
     let line = |name| format!("origins down, nothing stored: {name}\n");
     let mut lines: String = names.iter().take(NAMED_MAX).map(line).collect();
@@ -75,7 +73,7 @@ fn of_sites(names: &[String]) -> String {
     lines
 }
 
-/// The same in one line.
+/// These sites in one line.
 fn sites(names: &[String]) -> String {
     of_sites(names).lines().collect::<Vec<_>>().join("; ")
 }

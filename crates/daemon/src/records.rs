@@ -1,4 +1,4 @@
-//! Where records of transactions go: the log ring, and the access log.
+//! Records of transactions: where they go, to the log ring and the access log.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use observe::{FieldSubscription, Pattern};
 use crate::keeper::{self, OpenPurpose};
 use crate::ring;
 
-/// Where records of transactions go, and what is in them.
+/// The sinks of records, and the fields that records keep.
 pub(crate) fn records(
     config: &Config,
     folder: PathBuf,
@@ -35,8 +35,7 @@ pub(crate) fn records(
     };
     let log = match &config.access_log {
         Some(log) => {
-            // These are part of its lines. What readers of the ring have no names for, they leave
-            // out.
+            // These are part of its lines. Readers of the ring skip fields without a name.
             for name in ["Referer", "User-Agent", USER] {
                 if !names.iter().any(|own| own.eq_ignore_ascii_case(name)) {
                     names.push(name.to_owned());
@@ -51,7 +50,7 @@ pub(crate) fn records(
     Ok((Records { ring, log: taker, names }, log))
 }
 
-/// The form of the log's lines. What these tell of header fields is kept from now on.
+/// The form of the access log's lines. The header fields in it are kept from now on.
 fn format(log: &config::AccessLog, shared: &SharedState) -> Result<net::LogFormat, String> {
     let pattern = match &log.format {
         config::LogFormat::Combined => return Ok(net::LogFormat::Combined),

@@ -1,7 +1,7 @@
-//! Where the log ring is, and its making.
+//! The log ring: its folder, and its creation.
 //!
-//! It belongs on a file system in memory. Beside the admin socket there mostly is one (`/run`), but
-//! not in many containers; `/dev/shm` is one everywhere.
+//! It belongs on a file system in memory. Beside the admin socket is mostly one (`/run`), but not
+//! in many containers; `/dev/shm` always is one.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use rustix::process::geteuid;
 /// Types of file systems that never wait for a disk (`statfs(2)`).
 const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
 
-/// Makes the rings of `cores` cores. A daemon that cannot have any does without and says so.
+/// Creates the rings of `cores` cores. On a failure the daemon logs it and runs without.
 pub(crate) fn start(config: &config::LogRing, folder: PathBuf, cores: usize) -> Option<Arc<Ring>> {
     if !is_in_memory(&folder) {
         base::tell!(
@@ -44,13 +44,13 @@ pub(crate) fn start(config: &config::LogRing, folder: PathBuf, cores: usize) -> 
     }
 }
 
-/// The folder of a daemon that is told no other.
+/// The default folder.
 pub fn usual_folder(socket: &Path) -> PathBuf {
     let [beside, shared] = folders(socket, geteuid().as_raw());
     if !is_in_memory(&beside) && is_in_memory(&shared) { shared } else { beside }
 }
 
-/// Tells whether files in `folder`, which may still have to be made, stay in memory.
+/// Returns true if files in `folder`, which may still be missing, stay in memory.
 fn is_in_memory(folder: &Path) -> bool {
     let existing = folder.ancestors().find(|path| path.exists());
     let found = existing.and_then(|path| rustix::fs::statfs(path).ok());

@@ -1,8 +1,9 @@
-//! Roll-outs of configurations that all nodes share: what this node does of them, and what an
-//! operator has it begin. The state and its rules are `cluster`'s ([`RollOut`]).
+//! Roll-outs of configurations that all nodes share: this node's part, and roll-outs that an
+//! operator begins here. The state and its rules are in `cluster` ([`RollOut`]).
 //!
-//! Nobody directs. Each node looks at the state and takes the version that it is to have; a canary
-//! looks at itself for a while and then says how it is. What is refused leaves in force what was.
+//! There is no coordinator. Each node reads the state and applies the version that it is to run; a
+//! canary watches itself for a while and then reports. A refused version must leave in force what
+//! was.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -25,12 +26,12 @@ use crate::versions::{VersionFault, Versions};
 
 /// The entry with the state.
 const STATE: &str = "configuration";
-/// The pause after which a word that was not taken is said again.
+/// The pause before a failed report is repeated.
 const REST: Duration = Duration::from_secs(1);
 /// The longest watch.
 const WATCH_MAX_MS: u64 = 24 * 3_600_000;
 
-/// The state of the last roll-out, and the entry that has it; `None` if it is not known.
+/// The state of the last roll-out, and its entry; `None` if it is unknown.
 pub(crate) fn known(bucket: &Bucket) -> Option<(Arc<Secret>, RollOut)> {
     let SecretLookup::Taken(secret) = bucket.read(STATE) else { return None };
     match RollOut::decode(&secret.value) {
@@ -46,19 +47,17 @@ fn entry_of(release: &Release) -> String {
     format!("{DOCUMENT}{}", release.slot)
 }
 
-/// The configuration of a release; `None` until it is there.
+/// The configuration of a release; `None` until it arrives.
 fn content(bucket: &Bucket, release: &Release) -> Result<Option<ConfigBundle>, String> {
     let is_it = |own: &ConfigBundle| own.version() == release.version;
     match bucket.read(&entry_of(release)) {
         SecretLookup::Taken(secret) => Ok(ConfigBundle::decode(&secret.value).filter(is_it)),
-        SecretLookup::Refused => {
-            Err("what lies in its place was refused, the log says why".to_owned())
-        }
+        SecretLookup::Refused => Err("the stored entry was rejected: see the log".to_owned()),
         SecretLookup::Absent | SecretLookup::Unknown => Ok(None),
     }
 }
 
-/// A canary's look at itself, under way.
+/// A canary's watch in progress.
 type CanaryWatch = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
 
 /// A node that follows roll-outs.
@@ -68,15 +67,15 @@ struct RolloutFollower {
     versions: Arc<Versions>,
     doors: Arc<[ListenerSettings]>,
     name: String,
-    /// Its conduct before it had the version of the roll-out of this number.
+    /// The number of a roll-out, and the node's conduct before it had that version.
     before: Option<(u64, Conduct)>,
-    /// The look at itself in that roll-out.
+    /// The watch in that roll-out.
     watching: Option<(u64, CanaryWatch)>,
-    /// The outcome of that, until the others know it.
+    /// The outcome of the watch, until it is reported.
     word: Option<(u64, Result<(), String>)>,
 }
 
-/// Has this node take part in roll-outs, for as long as it is polled. `doors` are its listeners.
+/// Takes part in roll-outs until it is dropped. `doors` are the node's listeners.
 pub(crate) async fn run(daemon: Arc<Daemon>, doors: Arc<[ListenerSettings]>) {
     let (cluster, bucket) = (daemon.cluster(), daemon.bucket());
     let (Some(versions), Some(cluster), Some(bucket)) = (daemon.versions.clone(), cluster, bucket)
@@ -101,7 +100,7 @@ pub(crate) async fn run(daemon: Arc<Daemon>, doors: Arc<[ListenerSettings]>) {
     }
 }
 
-/// Waits for the end of a look at itself.
+/// Waits for the end of a watch.
 async fn watched(watching: &mut Option<(u64, CanaryWatch)>) -> (u64, Result<(), String>) {
     let Some((number, looking)) = watching else { return std::future::pending().await };
     let outcome = (*number, looking.await);
@@ -110,7 +109,7 @@ async fn watched(watching: &mut Option<(u64, CanaryWatch)>) -> (u64, Result<(), 
 }
 
 impl RolloutFollower {
-    /// Does what the state of now wants of this node.
+    /// Does what the current state wants of this node.
     async fn look(&mut self) {
         let Some((secret, state)) = known(&self.bucket) else { return self.stand_alone().await };
         let is_awaited = state.awaits(&self.name);
@@ -118,7 +117,7 @@ impl RolloutFollower {
         self.watching.take_if(|(number, _)| !is_of(*number));
         self.word.take_if(|(number, _)| !is_of(*number));
         if is_awaited {
-            // What was refused in another roll-out may be good in this one.
+            // A refusal of another roll-out's version says nothing about this one.
             self.versions.set_fault(None);
         }
         self.take_wanted(&state).await;
@@ -143,8 +142,8 @@ impl RolloutFollower {
         }
     }
 
-    /// Does what is right while the state is not known: a version that has failed here does not
-    /// stay, nor does a canary's when nobody knows of a roll-out any more.
+    /// Acts while the state is unknown: a version that failed here does not stay, nor does a
+    /// canary's without a known roll-out.
     async fn stand_alone(&mut self) {
         let has_failed = matches!(&self.word, Some((_, Err(_))));
         if has_failed || self.bucket.read(STATE) == SecretLookup::Absent {
@@ -153,11 +152,11 @@ impl RolloutFollower {
         }
     }
 
-    /// Puts the version in force that this node is to have, if it is another.
+    /// Applies the version that this node is to run, if it is another.
     async fn take_wanted(&mut self, state: &RollOut) {
         let has_failed = matches!(&self.word, Some((_, Err(_))));
         let wanted = match has_failed {
-            // Whatever the others think of it yet.
+            // Regardless of the roll-out's stage.
             true => state.good.as_ref().and_then(|good| state.release(good)),
             false => state.wanted(&self.name),
         };
@@ -176,11 +175,11 @@ impl RolloutFollower {
                 take(&self.daemon, &self.versions, release, &self.bucket, state.stage).await;
             match taken {
                 ReleaseOutcome::Done => {}
-                // A canary waits for it, and others see that it is missing.
+                // A canary waits for it, and its peers see that it is missing.
                 ReleaseOutcome::Missing if is_canary => return,
                 ReleaseOutcome::Unreadable(why) | ReleaseOutcome::Refused(why) if is_canary => {
                     self.word = Some((state.number, Err(why)));
-                    // It goes back at once, if it has gone anywhere.
+                    // The roll-back follows at once, if the version was applied.
                     return Box::pin(self.take_wanted(state)).await;
                 }
                 ReleaseOutcome::Missing => {
@@ -193,19 +192,19 @@ impl RolloutFollower {
         if state.good.as_ref() == Some(version)
             && let Err(why) = self.versions.is_good()
         {
-            say_failed(&format!("configuration {version} is in force and cannot be kept: {why}"));
+            say_failed(&format!("configuration {version} is in force and cannot be saved: {why}"));
         }
     }
 
     fn note_fault(&self, version: &str, why: String, was_tried: bool) {
-        let line = format!("configuration {version} is not taken: {why}");
+        let line = format!("configuration {version} is not applied: {why}");
         let fault = VersionFault { version: version.to_owned(), why, was_tried };
         if self.versions.set_fault(Some(fault)) && was_tried {
             say(&line);
         }
     }
 
-    /// Tells of this node's word.
+    /// Logs this node's report.
     fn tell(&self, next: &RollOut, failed: Option<&str>) {
         let version = &next.version;
         match (failed, next.stage) {
@@ -220,7 +219,7 @@ impl RolloutFollower {
     }
 }
 
-/// Puts the last good version in force, if it is another.
+/// Applies the last good version, if it is another.
 async fn go_back(daemon: &Arc<Daemon>, versions: &Versions) {
     let good = versions.good();
     if versions.version() != good.as_ref().map(|own| own.version()).unwrap_or_default() {
@@ -229,18 +228,18 @@ async fn go_back(daemon: &Arc<Daemon>, versions: &Versions) {
     }
 }
 
-/// The outcome of putting a release in force.
+/// The outcome of applying a release.
 enum ReleaseOutcome {
     Done,
-    /// Its content is not there, which may come yet.
+    /// The content is missing, and may still arrive.
     Missing,
-    /// Its content cannot be read, and may be laid down again.
+    /// The content cannot be read, and may be stored again.
     Unreadable(String),
-    /// It cannot be used here.
+    /// The release cannot be used here.
     Refused(String),
 }
 
-/// Puts a release in force at a stage.
+/// Applies a release at a stage.
 async fn take(
     daemon: &Arc<Daemon>,
     versions: &Versions,
@@ -273,7 +272,7 @@ async fn put_in_force(
     let version = carried.as_ref().map(|own| own.version());
     // It reads files and compiles.
     let taken = rt::blocking(move || daemon.apply_shared_config(carried)).await;
-    taken.unwrap_or_else(|_| Err("a bug ended it".to_owned()))?;
+    taken.unwrap_or_else(|_| Err("it panicked, which is a bug".to_owned()))?;
     match version {
         Some(version) => say(&format!("configuration {version} is in force ({of})")),
         None => say(&format!("no shared configuration is in force ({of})")),
@@ -289,7 +288,7 @@ fn say_failed(text: &str) {
     base::tell!(Error, "larder: cluster: {text}");
 }
 
-/// A roll-out as an operator wants it.
+/// The request of an operator for a roll-out.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RolloutRequest {
@@ -302,15 +301,15 @@ pub(crate) struct RolloutRequest {
     checks: Vec<String>,
     #[serde(default)]
     comment: String,
-    /// Hosts that have a site now may have none afterwards.
+    /// Hosts that have a site now may lose it.
     #[serde(default)]
     drop_hosts: bool,
 }
 
-/// The reason for which an operator's word is not carried out.
+/// The reason why an order is not carried out.
 #[derive(Debug)]
 pub(crate) enum NotBegun {
-    /// It does not fit how things are.
+    /// It conflicts with the current state.
     Conflict(String),
     /// It cannot be used.
     Bad(String),
@@ -343,14 +342,14 @@ impl From<SecretWriteError> for NotBegun {
     }
 }
 
-/// The means to roll out.
+/// Everything that a roll-out needs.
 struct RolloutContext {
     versions: Arc<Versions>,
     cluster: Arc<Cluster>,
     bucket: Arc<Bucket>,
 }
 
-/// The means of a node that shares its configuration; an error for another.
+/// The context of a node that shares its configuration; an error for another.
 fn means(daemon: &Daemon) -> Result<RolloutContext, NotBegun> {
     let (cluster, bucket) = (daemon.cluster(), daemon.bucket());
     match (daemon.versions.clone(), cluster, bucket) {
@@ -358,7 +357,7 @@ fn means(daemon: &Daemon) -> Result<RolloutContext, NotBegun> {
             Ok(RolloutContext { versions, cluster, bucket })
         }
         _ => {
-            let why = "this node has its own configuration alone: see `[cluster] configuration`";
+            let why = "this node shares no configuration: see `[cluster] configuration`";
             Err(NotBegun::Conflict(why.to_owned()))
         }
     }
@@ -385,7 +384,7 @@ pub(crate) async fn begin(daemon: &Daemon, wish: RolloutRequest) -> Result<RollO
     let canaries = canaries_of(&cluster.status(), canaries)?;
     let last = bucket.last(STATE);
     let known = last.as_ref().and_then(|secret| RollOut::decode(&secret.value));
-    // What this node has counts as what all have where nobody knows.
+    // Without a known state, this node's configuration counts as the common one.
     let own = versions.good().filter(|_| known.is_none());
     let before = known.or_else(|| own.as_ref().map(|own| found(own, cluster.name())));
     let version = configuration.version();
@@ -402,27 +401,27 @@ pub(crate) async fn begin(daemon: &Daemon, wish: RolloutRequest) -> Result<RollO
     bucket.fits(&entry, &configuration.encode())?;
     let next = match RollOut::begin(before.as_ref(), release, plan) {
         Err(known @ RollOutRefusal::Known(_)) => {
-            // Its content may have been lost, or damaged.
+            // The content may be lost or damaged.
             lay(&bucket, &entry, &configuration).await?;
             return Err(known.into());
         }
         begun => begun?,
     };
-    // Only whoever has begun lays anything down: canaries wait for it.
+    // Only the beginner stores anything: canaries wait for it.
     bucket.write_over(STATE, last.as_ref(), &next.encode()).await?;
     let good = next.good.as_ref().and_then(|good| next.release(good));
     if let (Some(own), Some(good)) = (own, good) {
         lay(&bucket, &entry_of(good), &own).await?;
     }
     if let Err(why) = lay(&bucket, &entry, &configuration).await {
-        // It will not be there: as far as the others can be told, it is over.
+        // The content will not arrive: for the peers the roll-out is over.
         _ = back(daemon, None).await;
         return Err(why.into());
     }
     Ok(next)
 }
 
-/// The state of a cluster whose nodes have what this one has.
+/// The state of a cluster whose nodes run this node's version.
 fn found(own: &ConfigBundle, name: &str) -> RollOut {
     let version = own.version();
     let (slot, comment) = (RollOut::slot_for(None, &version), String::new());
@@ -430,7 +429,7 @@ fn found(own: &ConfigBundle, name: &str) -> RollOut {
     RollOut::found(Release { version, slot, node, unix_ms, comment, passed: true })
 }
 
-/// Lays a configuration where its entry is, unless it is there.
+/// Stores a configuration in its entry, unless it is there.
 async fn lay(bucket: &Bucket, entry: &str, carried: &ConfigBundle) -> Result<(), SecretWriteError> {
     let (last, bytes) = (bucket.last(entry), carried.encode());
     let is_there = |secret: &Arc<Secret>| secret.value == bytes;
@@ -440,15 +439,15 @@ async fn lay(bucket: &Bucket, entry: &str, carried: &ConfigBundle) -> Result<(),
     }
 }
 
-/// The canaries of a roll-out: those that are named, or the node that is asked; if that wants no
-/// clients, the first that does.
+/// The canaries of a roll-out: the named ones, or the node that is asked; if that wants no clients,
+/// the first that does.
 fn canaries_of(status: &cluster::Status, named: Vec<String>) -> Result<Vec<String>, NotBegun> {
     let takes = |own: &&cluster::MemberStatus| own.live && own.card.takes_configuration;
     let is_there =
         |name: &str| status.members.iter().filter(takes).any(|own| own.card.name == name);
     let missing: Vec<_> = named.iter().filter(|name| !is_there(name)).map(String::as_str).collect();
     if !missing.is_empty() {
-        let why = "no live node that has the shared configuration is called so";
+        let why = "no live node with the shared configuration has this name";
         return Err(NotBegun::Bad(format!("{}: {why}", missing.join(", "))));
     }
     if !named.is_empty() {
@@ -461,10 +460,10 @@ fn canaries_of(status: &cluster::Status, named: Vec<String>) -> Result<Vec<Strin
     chosen.map(|own| vec![own.card.name.clone()]).ok_or_else(none)
 }
 
-/// Has all nodes go back, to a version or to the one before.
+/// Rolls all nodes back, to a version or to the previous one.
 ///
 /// # Errors
-/// They do not.
+/// They are not rolled back.
 pub(crate) async fn back(daemon: &Daemon, version: Option<&str>) -> Result<RollOut, NotBegun> {
     let RolloutContext { bucket, .. } = means(daemon)?;
     let last = bucket.last(STATE);
@@ -474,19 +473,19 @@ pub(crate) async fn back(daemon: &Daemon, version: Option<&str>) -> Result<RollO
     Ok(next)
 }
 
-/// Facts about this node's part, for its figures.
+/// This node's part in roll-outs, for its figures.
 pub(crate) struct RolloutStatus {
     /// The version in force; empty without one.
     pub(crate) version: String,
-    /// The version that the last roll-out is about, and its stage; `None` if it is not known.
+    /// The version of the last roll-out, and its stage; `None` if unknown.
     pub(crate) stage: Option<(String, RollOutStage)>,
-    /// The version that this node is to have is in force.
+    /// The version that this node is to run is in force.
     pub(crate) is_wanted: bool,
-    /// The reason for which it is not.
+    /// The reason why it is not.
     pub(crate) fault: Option<VersionFault>,
 }
 
-/// The facts of now; `None` for a node that has its own configuration alone.
+/// The current status; `None` for a node that shares no configuration.
 pub(crate) fn facts(daemon: &Daemon) -> Option<RolloutStatus> {
     let RolloutContext { versions, cluster, bucket } = means(daemon).ok()?;
     let state = known(&bucket).map(|(_, state)| state);
@@ -497,7 +496,7 @@ pub(crate) fn facts(daemon: &Daemon) -> Option<RolloutStatus> {
     Some(RolloutStatus { version, stage, is_wanted, fault: versions.fault() })
 }
 
-/// The facts as JSON; `null` for a node that has its own configuration alone.
+/// The status as JSON; `null` for a node that shares no configuration.
 pub(crate) fn short(daemon: &Daemon) -> Value {
     let Some(RolloutStatus { version, stage, is_wanted, fault }) = facts(daemon) else {
         return Value::Null;
@@ -512,7 +511,7 @@ pub(crate) fn short(daemon: &Daemon) -> Value {
     })
 }
 
-/// The configuration that all nodes share as JSON: the versions, who has which, how far it is.
+/// The shared configuration as JSON: versions, nodes, progress.
 pub(crate) fn json(daemon: &Daemon) -> Value {
     let mut all = json!({
         "node": "", "in_force": "", "problem": null, "number": 0, "version": "", "stage": null,
@@ -538,7 +537,7 @@ pub(crate) fn json(daemon: &Daemon) -> Value {
     let status = cluster.status();
     let own_fault = versions.fault().map(|own| format!("{}: {}", own.version, own.why));
     let node = |own: &cluster::MemberStatus| {
-        // Of itself a node knows more than its last card says.
+        // About itself a node knows more than its last card says.
         let (version, fault) = match own.card.name == status.name {
             true => (versions.version(), own_fault.clone().unwrap_or_default()),
             false => (own.card.configuration.clone(), own.card.configuration_fault.clone()),
@@ -554,12 +553,12 @@ pub(crate) fn json(daemon: &Daemon) -> Value {
     all
 }
 
-/// The reason for which the state of roll-outs is not known; `None` if there was none.
+/// The reason why the state of roll-outs is unknown; `None` if there was no roll-out.
 fn problem(bucket: &Bucket) -> Option<String> {
     let status = bucket.status();
     let refused = status.secrets.iter().find(|own| own.name == STATE);
     let refused = refused.and_then(|own| own.refused.as_ref());
-    let refused = refused.map(|why| format!("what NATS has of it is refused: {why}"));
+    let refused = refused.map(|why| format!("its entry in NATS is rejected: {why}"));
     refused.or(status.problem)
 }
 

@@ -1,8 +1,8 @@
-//! The secrets that nodes of a cluster share: ticket keys, and what concerns certificates that are
-//! ordered. What they are is known here, where they lie is known to `cluster`, and neither `tls`
-//! nor `acme` knows of it.
+//! Secrets that the nodes of a cluster share: ticket keys, and the data of certificate orders.
+//! Their meaning is known here, their storage to `cluster`; neither `tls` nor `acme` knows of
+//! sharing.
 //!
-//! Nothing here holds up what is served: without the others the daemon goes on with what it has.
+//! Sharing must never delay a request: without peers the daemon uses what it has.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -26,11 +26,11 @@ use crate::versions::Versions;
 
 /// The entry with the ticket keys.
 const TICKETS: &str = "tickets";
-/// The entry with the question of an authority that is pending.
+/// The entry with an authority's pending challenge.
 const CHALLENGE: &str = "challenge";
-/// The beginning of the entries with the contents of configurations that nodes share.
+/// The prefix of the entries with configurations.
 pub(crate) const DOCUMENT: &str = "configuration.";
-/// The time after which it is looked whether the ticket keys are still young.
+/// The interval at which the age of the ticket keys is checked.
 const LOOK: Duration = Duration::from_secs(60);
 
 /// Warns of a secret that every user of the machine may read.
@@ -44,7 +44,7 @@ fn warn_if_public(path: &Path) {
     }
 }
 
-/// The key made of the operator's secrets; `None` if nothing is to be shared.
+/// The key made of the operator's secrets; `None` if nothing is shared.
 ///
 /// # Errors
 /// A file cannot be used.
@@ -57,7 +57,7 @@ pub(crate) fn seal(config: &Config) -> Result<Option<SealKeyring>, Box<Diagnosti
     for file in files {
         let secret = keeper::read(&file.path).map_err(|error| Box::new(file.error(error)))?;
         warn_if_public(&file.path);
-        // One at a time, so that the fault has its file.
+        // One at a time, so that an error names its file.
         SealKeyring::new([secret.as_slice()], "").map_err(|bad| Box::new(file.error(bad)))?;
         secrets.push(secret);
     }
@@ -76,7 +76,7 @@ pub(crate) struct Users {
     pub(crate) versions: Option<Arc<Versions>>,
 }
 
-/// Takes secrets of other nodes.
+/// Applies secrets from other nodes.
 struct Taker {
     responder: Arc<Responder>,
     counters: Arc<Counters>,
@@ -115,7 +115,7 @@ impl SecretsHost for Taker {
     }
 }
 
-/// Shares the secrets of this node with the others, from now on.
+/// Shares the secrets of this node, from now on.
 ///
 /// # Errors
 /// The operator's secret cannot be used.
@@ -150,13 +150,13 @@ pub(crate) fn share(
     Ok(Some(bucket))
 }
 
-/// Has all nodes make tickets with the same keys, for as long as it runs.
+/// Keeps the ticket keys of all nodes equal, until it is dropped.
 async fn share_tickets(bucket: Arc<Bucket>, keys: Arc<TicketKeys>) {
     let mut changes = bucket.changes();
     loop {
         changes.borrow_and_update();
         let now_secs = rt::now().unix_secs();
-        // Who is overtaken takes what the other has written; what fails otherwise is tried anew.
+        // The loser of a race takes the winner's keys; other failures are repeated.
         match bucket.read(TICKETS) {
             SecretLookup::Taken(secret) => {
                 let next = TicketKeys::succeed(&secret.value, now_secs);
@@ -181,7 +181,7 @@ async fn share_tickets(bucket: Arc<Bucket>, keys: Arc<TicketKeys>) {
     }
 }
 
-/// The other nodes as whoever orders certificates knows them.
+/// The other nodes, as certificate ordering sees them.
 pub(crate) struct Nodes(pub(crate) Arc<Bucket>);
 
 impl CertificatePeers for Nodes {

@@ -1,4 +1,4 @@
-//! `larder serve`: starts the daemon, heeds signals, and ends it.
+//! `larder serve`: starts the daemon, handles signals, and ends it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,14 +25,14 @@ use crate::{
     summary, varnish_cli, vsm,
 };
 
-/// The shortest time between two messages that a core stood still.
+/// The shortest interval between two messages about a stalled core.
 const TURNS: Duration = Duration::from_secs(5);
 
-/// The longest time that the end waits for what is in memory to be copied to disk: a service
-/// manager waits for 90 seconds.
+/// The longest time that the end waits for memory to be copied to disk: a service manager waits for
+/// 90 seconds.
 const COPY_TIME: Duration = Duration::from_secs(30);
 
-/// The signals a daemon heeds.
+/// The handled signals.
 struct Signals {
     terminate: Signal,
     interrupt: Signal,
@@ -41,7 +41,7 @@ struct Signals {
 }
 
 impl Signals {
-    /// Heeds them from now on. Call within the helper runtime.
+    /// Handles them from now on. Call within the helper runtime.
     fn listen() -> Result<Self, String> {
         let listen = |kind| signal(kind).map_err(|e| format!("larder: cannot start: {e}"));
         Ok(Self {
@@ -53,10 +53,10 @@ impl Signals {
     }
 }
 
-/// Runs the daemon until it is told to end.
+/// Runs the daemon until a signal ends it.
 ///
 /// # Errors
-/// Why it cannot be had.
+/// The reason why it cannot run.
 pub fn run(source: DaemonOptions) -> Result<(), String> {
     let ended = serve(source);
     base::logging::finish(ended.as_ref().err().map(String::as_str));
@@ -73,7 +73,7 @@ fn serve(source: DaemonOptions) -> Result<(), String> {
     let runtime = helper_runtime()?;
     let listen = listeners(&config, &sockets)?;
     let (daemon, server) = runtime.block_on(Daemon::start(source, &config, listen))?;
-    // Whoever has read that it listens may send signals: until then a hangup would end it.
+    // A process that has read that it listens may send signals: until then a hangup would end it.
     let signals = runtime.block_on(async { Signals::listen() })?;
     for listen in server.addresses() {
         let tls = if listen.tls { " (TLS)" } else { "" };
@@ -119,12 +119,12 @@ fn serve(source: DaemonOptions) -> Result<(), String> {
     if let Some(ring) = &daemon.ring {
         ring.end();
     }
-    // What it waits for, a name's lookup or a slow disk, holds the end up no longer.
+    // A pending lookup or slow disk no longer delays the end.
     runtime.shutdown_background();
     Ok(())
 }
 
-/// Says when a core has stood still.
+/// Logs stalls of cores.
 async fn tell_of_turns(pulse: net::Heartbeats) {
     let mut look = rt::time::interval(TURNS);
     loop {
@@ -132,7 +132,7 @@ async fn tell_of_turns(pulse: net::Heartbeats) {
         if let Some((core, ms)) = pulse.take_longest() {
             base::tell!(
                 Warn,
-                "larder: core {core} did one thing for {ms} ms while its requests waited"
+                "larder: core {core} was blocked by one task for {ms} ms while its requests waited"
             );
         }
     }
@@ -141,7 +141,7 @@ async fn tell_of_turns(pulse: net::Heartbeats) {
 /// The runtime of everything that is not a request: admin, probes, name resolution, signals.
 ///
 /// # Errors
-/// Why it cannot be had.
+/// The reason why it cannot start.
 pub fn helper_runtime() -> Result<tokio::runtime::Runtime, String> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -155,7 +155,7 @@ impl Daemon {
     /// Starts the cores, listening on `listen`. Call within the helper runtime.
     ///
     /// # Errors
-    /// Why it cannot.
+    /// The reason why it cannot.
     pub async fn start(
         source: DaemonOptions,
         config: &Config,
@@ -167,7 +167,7 @@ impl Daemon {
         let cores = config.workers.unwrap_or_else(|| machine.default_workers());
         let OpenListeners { doors, ports, console, ring } =
             open_listeners::open(&source, config, &listen, cores)?;
-        // From here on it may do no more than at a reload.
+        // From here on it needs no more rights than at a reload.
         let admin_addresses = ports.admin.iter().map(Port::address).collect();
         let has_socket = console.listeners.has_socket();
         let machinery =
@@ -177,7 +177,7 @@ impl Daemon {
         let settings = net::Settings { connections, records };
         daemon.start_stapling();
         daemon.load_programs(config)?;
-        // Purges of before are told by the rules of sites and programs.
+        // The disk's invalidations are read by the rules of sites and programs.
         if let Some(below) = below {
             disk_store::attach_disk(&daemon.shared, config, below);
         }
@@ -214,7 +214,7 @@ impl Daemon {
         Ok((daemon, server))
     }
 
-    /// Starts what others' tools speak to, and the export of traces.
+    /// Starts the ports of operators' tools, and the export of traces.
     fn start_ports(self: &Arc<Self>, config: &Config, cli: Vec<Port>, htcp: Vec<Port>) {
         varnish_cli::start(self, config.varnish_cli.as_ref(), cli);
         if let ConfigSource::Varnishd(flags) = &self.source().settings
@@ -238,14 +238,14 @@ impl Daemon {
                     self.vcls.sweep();
                 }
                 _ = reopen.recv() => self.reopen_logs(),
-                // It has said itself what came of it.
+                // The reload logs its outcome itself.
                 _ = hangup.recv() => drop(self.reload()),
             }
         }
     }
 }
 
-/// The addresses and sockets that the configuration wants to be listened on.
+/// The addresses and sockets that the configuration listens on.
 ///
 /// # Errors
 /// A named socket that was not handed over.
@@ -274,21 +274,22 @@ pub fn listeners(config: &Config, given: &Sockets) -> Result<Vec<net::ListenerSe
     for unused in given.unused(&names) {
         base::tell!(
             Warn,
-            "larder: warning: nothing listens on the given socket {unused}: see `listen`"
+            "larder: warning: nothing listens on the socket {unused} that was handed over: see \
+             `listen`"
         );
     }
     Ok(listen)
 }
 
-/// Has memory arrive in small pages. The kernel clears a huge one of 2 MiB within one page fault,
-/// and all that a core serves waits meanwhile: milliseconds where memory is a virtual machine's. It
-/// also makes resident what the allocator only keeps apart.
+/// Makes the kernel use small pages. It clears a huge one of 2 MiB within one page fault, during
+/// which the core serves nothing: milliseconds on a virtual machine. Huge pages also make memory
+/// resident that the allocator only sets apart.
 fn refuse_huge_pages() {
-    // A kernel that cannot do this costs latency, nothing else.
+    // A kernel without this costs latency, nothing else.
     _ = rustix::thread::disable_transparent_huge_pages(true);
 }
 
-/// Raises the soft limit of file descriptors to the hard one; the result is what there is.
+/// Raises the soft limit of file descriptors to the hard one and returns the resulting limit.
 fn raise_descriptors() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };

@@ -1,5 +1,5 @@
-//! Text that origin servers send besides responses, in the daemon's log: one line for each line of
-//! theirs, with the request's name before it.
+//! The server log: text that origin servers send besides responses, in the daemon's log: one line
+//! for each of theirs, behind the request's name.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use origin::{HealthChange, Journal, ServerMessage};
 pub(crate) struct ServerLog;
 
 impl ServerLog {
-    /// One for all cores.
+    /// The journal that all cores share.
     pub(crate) fn shared() -> Arc<dyn Journal> {
         Arc::new(Self)
     }
@@ -18,7 +18,7 @@ impl ServerLog {
 
 impl Journal for ServerLog {
     fn said(&self, said: &ServerMessage<'_>) {
-        // As nginx has what a FastCGI server writes to its error stream.
+        // As nginx logs a FastCGI server's error stream.
         base::tell!(Error, "{}", said.to_string().trim_end_matches('\n'));
     }
 
@@ -33,7 +33,7 @@ impl Journal for ServerLog {
     fn line_feeds(&self, server: &str) {
         base::tell!(
             Warn,
-            "larder: {server}: lines of its response heads end without CR; that is let pass"
+            "larder: {server}: lines of its response heads end without CR; they are accepted"
         );
     }
 }

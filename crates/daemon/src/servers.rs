@@ -1,4 +1,4 @@
-//! An origin's server in JSON, as the interface and the dashboard tell of it.
+//! Servers of origins as JSON, for the API and the dashboard.
 
 use origin::{ProbeVerdict, ServerStatus};
 use serde_json::{Value, json};

@@ -1,9 +1,9 @@
-//! Telling the service manager how the daemon is (systemd's `sd_notify` protocol): datagrams of
-//! assignments to the socket that `NOTIFY_SOCKET` names.
+//! The service manager: reports the daemon's state to it (systemd's `sd_notify` protocol), by
+//! datagrams of assignments to the socket that `NOTIFY_SOCKET` names.
 //!
-//! Telling never fails anything: without a manager nothing is said, and one that does not listen is
-//! not waited for. The crate `sd-notify` sends with a socket that blocks, and knows nothing of a
-//! watch over several threads, which is most of what is here.
+//! A report must never fail or delay anything: a manager that is missing or does not read is
+//! ignored. The crate `sd-notify` uses a blocking socket and has no watchdog over several threads,
+//! which is most of this module.
 
 use std::ffi::OsStr;
 use std::os::linux::net::SocketAddrExt;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use net::Heartbeats;
 use rustix::time::{ClockId, clock_gettime};
 
-/// The time that a core may seem to stand still. Cores beat once a second.
+/// The time that a core may seem to stall. Cores beat once a second.
 const STILL: Duration = Duration::from_secs(3);
 
 /// The service manager, if there is one.
@@ -35,19 +35,19 @@ impl ServiceManager {
         Self { manager }
     }
 
-    /// It serves; `status` is for people.
+    /// Reports that the daemon serves; `status` is for people.
     pub(crate) fn ready(&self, status: &str) {
         self.say(&format!("READY=1\nSTATUS={}", line(status)));
     }
 
-    /// It reads its configuration again (`Type=notify-reload` wants to know when that began).
+    /// Reports a reload (`Type=notify-reload` wants the time of its beginning).
     pub(crate) fn reloading(&self) {
         let now = clock_gettime(ClockId::Monotonic);
         let usec = now.tv_sec.saturating_mul(1_000_000).saturating_add(now.tv_nsec / 1_000);
         self.say(&format!("RELOADING=1\nMONOTONIC_USEC={usec}\nSTATUS=reading the configuration"));
     }
 
-    /// It ends.
+    /// Reports the end.
     pub(crate) fn stopping(&self) {
         self.say("STOPPING=1\nSTATUS=finishing requests under way");
     }
@@ -77,8 +77,8 @@ fn line(text: &str) -> &str {
     text.lines().next().unwrap_or_default()
 }
 
-/// Watches the cores for the manager: as long as all of them beat it is told that the daemon lives,
-/// and when one stands still it is left to do what it was told to (`WatchdogSec=`).
+/// Watches the cores for the manager: it reports life while all of them beat. When one stalls, the
+/// manager acts as configured (`WatchdogSec=`).
 pub(crate) struct Watchdog {
     every: Duration,
     pulse: Heartbeats,
@@ -86,7 +86,7 @@ pub(crate) struct Watchdog {
 }
 
 impl Watchdog {
-    /// A watch, if the manager wants one of this process.
+    /// A watchdog, if the manager wants one of this process.
     pub(crate) fn of_environment(pulse: Heartbeats) -> Option<Self> {
         let number = |name| std::env::var(name).ok()?.parse::<u64>().ok();
         let of_another = std::env::var_os("WATCHDOG_PID").is_some()
@@ -95,7 +95,7 @@ impl Watchdog {
         Some(Self { every: Duration::from_micros(usec / 2), pulse, seen: Vec::new() })
     }
 
-    /// Watches for ever.
+    /// Watches until it is dropped.
     pub(crate) async fn run(mut self, notify: &ServiceManager) {
         let mut tick = rt::time::interval(self.every.max(Duration::from_millis(1)));
         loop {

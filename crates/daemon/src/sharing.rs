@@ -1,5 +1,5 @@
-//! The daemon as a node that shares what it stores: its certificate, its port for the others, and
-//! the others as it knows them by their cards.
+//! Sharing: the daemon as a node that shares its store: its certificate, its port for peers, and
+//! the peers by their cards.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,10 +17,10 @@ use tls::{
     Upstream,
 };
 
-/// The time after which it is looked anew who the others are.
+/// The interval at which the peers are read again.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A node that shares, and shows the others who it is.
+/// A node that shares its store, and proves its identity to peers.
 pub(crate) struct Sharing {
     address: SocketAddr,
     shows: Fingerprint,
@@ -32,12 +32,12 @@ pub(crate) struct Sharing {
     limits: Limits,
 }
 
-/// The ways to the others, by what they said of themselves.
+/// The origins that lead to peers, by the content of their cards.
 #[derive(Default)]
 struct NodeOrigins(BTreeMap<(String, SocketAddr, String), Arc<Origin>>);
 
 impl Sharing {
-    /// The node `name`, which answers the others at `address`, and shields or not.
+    /// The node `name`, which serves peers at `address`, and shields or not.
     ///
     /// # Errors
     /// No certificate can be made.
@@ -60,13 +60,13 @@ impl Sharing {
         Ok(Self { address, shows, shields, roster, auth, server, upstream, limits: limits.clone() })
     }
 
-    /// Writes on the node's card how the others reach it.
+    /// Writes on the node's card how peers reach it.
     pub(crate) fn show(&self, card: &mut Card) {
         (card.peer, card.shows) = (self.address.to_string(), self.shows.to_string());
         card.shields = self.shields;
     }
 
-    /// Keeps `shared` told of who the others are.
+    /// Keeps the peers in `shared` up to date.
     pub(crate) async fn follow(&self, shared: Arc<SharedState>, cluster: Arc<Cluster>) {
         let standing: Arc<dyn ClusterStanding> = Arc::new(NodeStanding(Arc::clone(&cluster)));
         let (mut changes, mut known, mut ways) =
@@ -82,7 +82,7 @@ impl Sharing {
             if changes.changed().await.is_err() {
                 return;
             }
-            // Most changes are of others' positions.
+            // Most changes only concern peers' positions.
             rt::time::sleep(PAUSE).await;
         }
     }
@@ -120,8 +120,8 @@ impl Sharing {
         }
     }
 
-    /// The way to another node: one server, whose failures are not repeated, and which is left
-    /// alone for a while after some.
+    /// The origin that leads to a peer: one server without retries, which is ejected for a while
+    /// after failures.
     fn way(&self, sharer: &Sharer) -> Arc<Origin> {
         let (name, addresses) = (sharer.address.to_string(), vec![sharer.address]);
         let address = Address::Fixed { name, addresses };

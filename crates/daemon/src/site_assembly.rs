@@ -1,4 +1,4 @@
-//! From a configuration to what the cores run on.
+//! Site assembly: makes what the cores run on from a configuration.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use vcl::program::Instance;
 use crate::material::Material;
 use crate::vcl::ActivePrograms;
 
-/// The origins of a configuration; those that did not change are taken over from `running`.
+/// The origins of a configuration; unchanged ones are taken over from `running`.
 fn origins(
     config: &Config,
     running: &[Arc<Origin>],
@@ -42,9 +42,9 @@ fn origins(
         .collect()
 }
 
-/// Builds what a configuration says. Origins that did not change are taken over from `running`,
-/// with their health and their connections. None of them leads to what is `reserved`.
-/// A site redirects nothing before its first certificate: browsers would remember it.
+/// Builds the sites of a configuration. Unchanged origins are taken over from `running`, with their
+/// health and connections. No origin may lead to a `reserved` address. A site redirects nothing
+/// before its first certificate: browsers would remember the redirect.
 pub(crate) fn live(
     config: &Config,
     running: &[Arc<Origin>],
@@ -93,7 +93,7 @@ pub(crate) fn live(
     (live, origins)
 }
 
-/// All that sites are made of.
+/// Everything that sites are made from.
 struct SiteInputs<'a> {
     config: &'a Config,
     material: &'a Material,
@@ -102,7 +102,7 @@ struct SiteInputs<'a> {
     limits: &'a Limits,
 }
 
-/// A site with `rules`, and by this number.
+/// A site with `rules`, and this number.
 fn site_of(
     parts: &SiteInputs<'_>,
     site: &SiteConfig,
@@ -153,7 +153,7 @@ fn tracing(config: &Config) -> Option<Arc<Tracing>> {
     config.tracing.as_ref().map(|tracing| Arc::new(Tracing::new(tracing.sample)))
 }
 
-/// The program that decides for a site, where it has one.
+/// The program that decides for a site, if it has one.
 fn program(config: &Config, site: &SiteConfig, view: &ActivePrograms) -> Option<Arc<Instance>> {
     let taken = site.vcl.as_ref().map(|file| view.files.get(&file.path).cloned());
     match (taken, &config.vcl) {
@@ -181,8 +181,7 @@ fn client_check(material: &Material, files: &ClientFiles) -> Option<ClientCheck>
     Some(ClientCheck { auth: material.client_auth(files)?, fields })
 }
 
-/// The index of `value`, which is added when it is not there yet; none beyond 65,536 different
-/// ones, where few sites have a second.
+/// The index of `value`, which is added if missing; `None` beyond 65,536 different ones.
 fn index_of(values: &mut Vec<String>, value: &str) -> Option<u16> {
     let at = values.iter().position(|known| known == value).unwrap_or_else(|| {
         values.push(value.to_owned());

@@ -1,4 +1,4 @@
-//! Listening sockets that the service manager has opened (systemd's socket activation).
+//! Socket activation: listening sockets that the service manager has opened (systemd).
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use listenfd::ListenFd;
 use net::{InheritedSocket, ListenAddress};
 use rustix::io::{FdFlags, fcntl_setfd};
 
-/// The sockets, by the names they were given (`FileDescriptorName=`).
+/// The sockets, by their names (`FileDescriptorName=`).
 #[derive(Debug, Default)]
 pub struct Sockets {
     named: Vec<(String, Arc<InheritedSocket>)>,
@@ -21,11 +21,11 @@ fn handle(given: &InheritedSocket) -> BorrowedFd<'_> {
 }
 
 impl Sockets {
-    /// Those that were handed to this process. Call it once, before there are other threads: it
-    /// takes them out of the environment.
+    /// The sockets handed to this process. Call it once, before there are other threads: it removes
+    /// them from the environment.
     ///
     /// # Errors
-    /// When something was handed over that is no listening stream socket.
+    /// A descriptor was handed over that is no listening stream socket.
     pub(crate) fn of_environment() -> Result<Self, String> {
         let pid = std::env::var("LISTEN_PID").ok().and_then(|pid| pid.parse().ok());
         if pid != Some(std::process::id()) {
@@ -36,7 +36,7 @@ impl Sockets {
         let mut passed = ListenFd::from_env();
         let mut named = Vec::new();
         for at in 0..passed.len() {
-            // sd_listen_fds_with_names(3) calls those without a name so.
+            // sd_listen_fds_with_names(3) gives this name to the unnamed.
             let name = names.next().unwrap_or("unknown").to_owned();
             let given = match passed.take_tcp_listener(at) {
                 Ok(tcp) => tcp.map(InheritedSocket::Tcp),
@@ -46,7 +46,7 @@ impl Sockets {
                     .map(InheritedSocket::Unix),
             };
             if let Some(given) = &given {
-                // What is started from here has nothing to do with it.
+                // Child processes must not inherit them.
                 _ = fcntl_setfd(handle(given), FdFlags::CLOEXEC);
             }
             named.extend(given.map(|given| (name, Arc::new(given))));
@@ -54,7 +54,7 @@ impl Sockets {
         Ok(Self { named })
     }
 
-    /// Where to listen for `fd:name`: every socket of that name.
+    /// The addresses of `fd:name`: every socket of that name.
     ///
     /// # Errors
     /// No socket has this name.

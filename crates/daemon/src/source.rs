@@ -1,4 +1,4 @@
-//! Where the configuration comes from: a file, our flags, or varnishd's.
+//! The source of the configuration: a file, larder's flags, or varnishd's.
 
 use std::path::PathBuf;
 
@@ -9,40 +9,39 @@ use crate::config_bundle::{self, ConfigBundle};
 use crate::config_file::{load, load_shared, render};
 use crate::{account, varnishd};
 
-/// Where the configuration comes from; asked again at every reload.
+/// The options of the daemon's command line.
 #[derive(Clone, Debug)]
 pub struct DaemonOptions {
-    /// The configuration, or what takes its place.
+    /// The configuration's source.
     pub settings: ConfigSource,
     /// The admin socket's path.
     pub admin_socket: PathBuf,
-    /// The log ring's folder; it goes before what the configuration says.
+    /// The log ring's folder; it overrides the configuration.
     pub log_ring: Option<PathBuf>,
-    /// As whom it is to run.
+    /// The user to run as.
     pub user: account::RunAs,
-    /// Socket of the process that opens what only root may read; without one, a daemon that root
-    /// has started starts its own.
+    /// Socket of the keeper; without one, a daemon started by root starts its own.
     pub keeper: Option<PathBuf>,
     /// The file with the process id.
     pub pid_file: Option<PathBuf>,
-    /// Tells whether other daemons may listen on the same addresses.
+    /// Permits other daemons to listen on the same addresses.
     pub sharing: Sharing,
 }
 
-/// A file, or what the command line said.
+/// A file or flags, read again at every reload.
 #[derive(Clone, Debug)]
 pub enum ConfigSource {
     /// `larder.toml`.
     File(PathBuf),
-    /// Our own flags.
+    /// larder's flags.
     Flags(CliOptions),
-    /// varnishd's.
+    /// varnishd's flags.
     Varnishd(Box<varnishd::Flags>),
 }
 
 impl DaemonOptions {
-    /// Reads the configuration that the daemon starts with, with what all nodes shared when it
-    /// ended; warnings go to standard error.
+    /// Reads the configuration for the start, with the last one that all nodes shared; warnings go
+    /// to standard error.
     ///
     /// # Errors
     /// The faults of the configuration, rendered.
@@ -53,7 +52,7 @@ impl DaemonOptions {
         let Some(sharing) = sharing else { return self.config_with(None) };
         let kept = ConfigBundle::kept(&config_bundle::folder(sharing.storage.as_deref()));
         let kept = kept.unwrap_or_else(|why| {
-            base::tell!(Warn, "larder: what all nodes share is not known: {why}");
+            base::tell!(Warn, "larder: the shared configuration cannot be read: {why}");
             None
         });
         self.config_with(kept.as_ref())

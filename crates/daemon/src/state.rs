@@ -1,5 +1,5 @@
-//! The state of a running daemon: what the faces read, and what operators change of it. It knows
-//! neither who asks nor how it was started.
+//! The state of a running daemon: what its faces read, and what operators change. It must know
+//! neither its callers nor how it was started.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -50,22 +50,22 @@ pub struct Daemon {
     source: DaemonOptions,
     /// State that cores, cache and faces share.
     pub shared: Arc<SharedState>,
-    /// Where it is to be asked over TCP.
+    /// The admin listener's TCP addresses.
     pub admin_addresses: Vec<SocketAddr>,
-    /// Ports that it has not got yet.
+    /// Ports that could not be opened yet.
     pub(crate) missing: Arc<MissingPorts>,
-    /// It is asked over the admin socket, too.
+    /// The admin socket is open.
     has_socket: bool,
     /// The counters of the admin listener.
     pub(crate) admin_counts: Mutex<Arc<Counters>>,
-    /// The admin listener, where no origin leads.
+    /// The addresses of the admin listener, which no origin may lead to.
     reserved: Arc<ReservedAddresses>,
     machine: Machine,
     /// The number of descriptors that this process may have.
     descriptors: u64,
     cores: usize,
     pub(crate) log: Option<AccessLog>,
-    /// The log of what happens to it.
+    /// The error log.
     pub(crate) error_log: ErrorLog,
     /// The log ring, if there is one.
     pub ring: Option<Arc<Ring>>,
@@ -75,26 +75,26 @@ pub struct Daemon {
     /// The configuration that the daemon was started with.
     first: Config,
     pub(crate) notify: ServiceManager,
-    /// Its part in a cluster, while it has one.
+    /// The node, while the daemon is in a cluster.
     pub(crate) node: Mutex<Option<Node>>,
-    /// Other caches that are told of what is invalidated; absent until they are.
+    /// The neighbours that invalidations are sent to; unset until they are started.
     pub(crate) neighbours: OnceLock<Arc<Neighbours>>,
     running: Mutex<ActiveState>,
-    /// The configurations that it shares with all nodes, if it does.
+    /// The configurations shared with all nodes, if they are.
     pub(crate) versions: Option<Arc<Versions>>,
-    /// One reads the configuration anew at a time.
+    /// The lock for reading the configuration: one reload at a time.
     reading: Mutex<()>,
-    /// The answers that authorities get in handshakes.
+    /// The responses to authorities' challenges in handshakes.
     challenges: Arc<Challenges>,
-    /// The keys that sessions go on with.
+    /// The keys of session tickets.
     ticket_keys: Arc<TicketKeys>,
-    /// The plan of certificates to order of the authorities, if there are any.
+    /// The plan of certificates to order, if there are any.
     plans: watch::Sender<Option<Arc<acme::CertificatePlan>>>,
-    /// The certificates that are shown with an authority's word.
+    /// The certificates that are stapled.
     stapling: watch::Sender<Option<acme::StaplePlan>>,
-    /// The proof that clients of `[metrics]` must show; `None` if there was none at the start.
+    /// The authentication of `[metrics]` clients; `None` if there was none at the start.
     terms: Option<watch::Sender<Arc<MetricsAuthentication>>>,
-    /// Sites that nothing can be served for, where that is told.
+    /// Sites that cannot be served, if readiness reports them.
     pub(crate) unserved: Mutex<Vec<String>>,
 }
 
@@ -110,18 +110,18 @@ struct ActiveState {
 pub(crate) struct MemorySizes {
     /// The bytes that the process may take.
     pub(crate) size: u64,
-    /// Of this, what may be reserved for what is stored or held.
+    /// The part of `size` that may be reserved for stored and held bytes.
     pub(crate) budget: u64,
-    /// Of that, what may be held for clients.
+    /// The part of that which may be held for clients.
     pub(crate) share: u64,
 }
 
-/// The outcome of a reload that was not refused.
+/// The outcome of a successful reload.
 #[derive(Clone, Debug)]
 pub(crate) struct ReloadOutcome {
-    /// Settings that were changed in the file and stay as they were.
+    /// Settings that were changed in the file and only take effect at a restart.
     pub(crate) stays: Vec<&'static str>,
-    /// Ports that could not be had when they were tried last.
+    /// Ports that failed at the last attempt.
     missing: Vec<String>,
 }
 
@@ -132,18 +132,18 @@ impl fmt::Display for ReloadOutcome {
             write!(f, ", but not {}: that takes a restart", self.stays.join(", "))?;
         }
         let mut missing = self.missing.iter();
-        missing.try_for_each(|lack| write!(f, "\nwarning: {lack}; it is tried again"))
+        missing.try_for_each(|lack| write!(f, "\nwarning: {lack}; the daemon retries"))
     }
 }
 
-/// Resources that a daemon finds on its machine and has opened there.
+/// Resources that the daemon has opened on its machine.
 pub(crate) struct Machinery {
     pub(crate) machine: Machine,
     /// The number of descriptors that this process may have.
     pub(crate) descriptors: u64,
     /// Core threads.
     pub(crate) cores: usize,
-    /// Where it is asked over TCP.
+    /// The admin listener's TCP addresses.
     pub(crate) admin_addresses: Vec<SocketAddr>,
     /// The admin socket is open.
     pub(crate) has_socket: bool,
@@ -152,8 +152,8 @@ pub(crate) struct Machinery {
 }
 
 impl Daemon {
-    /// The state that `config` begins with, without programs and without a listener; where cores
-    /// put their records; and the disk, which is to be taken up. Call within the helper runtime.
+    /// The state that `config` begins with, without programs and listeners; the sinks of the cores'
+    /// records; and the disk, to be attached. Call within the helper runtime.
     ///
     /// # Errors
     /// The part of the configuration that cannot be used.
@@ -227,8 +227,8 @@ impl Daemon {
         Ok((daemon, records, below))
     }
 
-    /// Has certificates ordered for as long as the runtime lives, with the nodes of the cluster if
-    /// secrets are shared with them.
+    /// Orders certificates while the runtime lives, together with the cluster's nodes if they share
+    /// secrets.
     pub(crate) fn start_ordering(&self) {
         let commons =
             self.bucket().map(|bucket| Arc::new(Nodes(bucket)) as Arc<dyn acme::CertificatePeers>);
@@ -240,7 +240,7 @@ impl Daemon {
         });
     }
 
-    /// Has authorities asked about certificates for as long as the runtime lives.
+    /// Requests staples while the runtime lives.
     pub(crate) fn start_stapling(&self) {
         let (counts, stapling) = (self.shared.counters.register(), self.stapling.subscribe());
         keep_running(&self.shared, move || {
@@ -250,10 +250,10 @@ impl Daemon {
         });
     }
 
-    /// Takes up the programs that the configuration begins with. Call it once.
+    /// Loads the programs that the configuration begins with. Call it once.
     ///
     /// # Errors
-    /// Why there is nothing to serve.
+    /// The reason why there is nothing to serve.
     pub(crate) fn load_programs(&self, config: &Config) -> Result<(), String> {
         self.vcls.set_program_host(&self.shared, &self.reserved)?;
         let shared = self.versions.as_ref().and_then(|own| own.in_force());
@@ -262,20 +262,20 @@ impl Daemon {
         Ok(())
     }
 
-    /// Reads the configuration again, and says on standard error what came of it. A bad one changes
+    /// Reads the configuration again, and logs the outcome on standard error. A faulty one changes
     /// nothing.
     ///
     /// # Errors
     /// The faults, rendered.
     pub(crate) fn reload(&self) -> Result<ReloadOutcome, String> {
         self.notify.reloading();
-        // Whatever comes of it: whoever moves logs need not know whether the file is good.
+        // In any case: log rotation does not depend on a good file.
         self.reopen_logs();
         let reading = self.reading.lock();
         let shared = self.versions.as_ref().and_then(|own| own.in_force());
         let reloaded = self.read_again(shared.as_deref());
         drop(reading);
-        // The node's own file may have been what another was refused for.
+        // The node's own file may have been the reason for a refusal.
         self.versions.iter().for_each(|own| own.try_again());
         match &reloaded {
             Ok(reloaded) => {
@@ -287,17 +287,17 @@ impl Daemon {
             }
             Err(problems) => {
                 base::tell!(Error, "{problems}\nlarder: the running configuration stays");
-                self.notify.ready("serving; the last reload was refused, the log says why");
+                self.notify.ready("serving; the last reload was refused: see the log");
             }
         }
         reloaded
     }
 
-    /// Puts a configuration that all nodes share in force with the node's own, or its own alone.
-    /// One that cannot be used changes nothing.
+    /// Puts in force the node's own configuration, with the one that all nodes share or without
+    /// one. An unusable one changes nothing.
     ///
     /// # Errors
-    /// The faults, rendered, as a reload tells them.
+    /// The faults, rendered, as of a reload.
     pub(crate) fn apply_shared_config(
         &self,
         shared: Option<Arc<ConfigBundle>>,
@@ -332,21 +332,20 @@ impl Daemon {
         Ok(ReloadOutcome { stays, missing })
     }
 
-    /// Has logs whose files were moved away opened anew, by their paths.
+    /// Reopens log files by their paths, after a rotation.
     pub(crate) fn reopen_logs(&self) {
         self.log.iter().for_each(AccessLog::reopen);
         self.error_log.reopen();
     }
 
-    /// Settings of `config` that differ from those in use and that only a restart puts in force.
+    /// Settings of `config` that differ from those in use and that only take effect at a restart.
     pub(crate) fn waits_for_restart(&self, config: &Config) -> Vec<&'static str> {
         self.first.fixed_changes(config)
     }
 
-    /// Reads certificates again whose files were changed; what cannot be used is said, and the old
-    /// stays.
+    /// Reads changed certificates again; an unusable one is logged, and the old one stays.
     pub(crate) fn renew_certificates(&self) {
-        // What is being read anew is looked at the next time.
+        // A running reload leaves the files to the next check.
         let Some(_reading) = self.reading.try_lock() else { return };
         let mut running = self.running.lock();
         let (renewed, refused) = running.material.renew();
@@ -367,20 +366,20 @@ impl Daemon {
         }
     }
 
-    /// Shows the certificates of Varnish's CLI.
+    /// Reads the certificates of Varnish's CLI.
     pub(crate) fn with_shelf<T>(&self, show: impl FnOnce(&CliCertificates) -> T) -> T {
         show(&self.running.lock().material.shelf)
     }
 
-    /// Changes the certificates of Varnish's CLI, and has handshakes show what is in force then.
+    /// Changes the certificates of Varnish's CLI; handshakes present the active ones then.
     ///
     /// # Errors
-    /// Why nothing is changed.
+    /// The reason why nothing is changed.
     pub(crate) fn change_shelf<T>(
         &self,
         change: impl FnOnce(&mut CliCertificates) -> Result<T, CertificateRefusal>,
     ) -> Result<T, CertificateRefusal> {
-        // Files are read while requests, and those who ask, go on.
+        // Reading files blocks neither requests nor readers of the state.
         let _reading = self.reading.lock();
         let mut shelf = self.with_shelf(CliCertificates::clone);
         let done = change(&mut shelf)?;
@@ -413,7 +412,7 @@ impl Daemon {
         material.server(config, &self.ticket_keys, &self.challenges)
     }
 
-    /// Every origin's servers, each with its origin's name.
+    /// Every server, with its origin's name.
     pub(crate) fn servers(&self) -> Vec<(String, ServerStatus)> {
         let running = self.running.lock();
         let of = |tended: &ManagedOrigin| {
@@ -423,15 +422,15 @@ impl Daemon {
         running.origins.iter().flat_map(of).collect()
     }
 
-    /// Has an operator's word count for servers of an origin, all of them when none is named; false
-    /// when there are none.
+    /// Applies an operator's order to servers of an origin, all of them without a `server`; false
+    /// if there are none.
     pub(crate) fn order_servers(
         &self,
         origin: &str,
         server: Option<&str>,
         order: HealthOverride,
     ) -> bool {
-        // As it is shown, or as it is written in the configuration.
+        // By the displayed name, or by the configured one.
         let written = server.and_then(|name| origin::parse_server(name).ok());
         let written = written.map(|server| server.address.to_string());
         let is_meant = |name: &str| {
@@ -448,7 +447,7 @@ impl Daemon {
         found
     }
 
-    /// Tells whether a site takes the program in force.
+    /// Returns true if a site uses the program in force.
     pub(crate) fn takes_programs(&self) -> bool {
         self.with_config(|config| config.vcl != Programs::None)
     }
@@ -458,12 +457,12 @@ impl Daemon {
         &self.source
     }
 
-    /// Shows the configuration in force.
+    /// Reads the configuration in force.
     pub(crate) fn with_config<T>(&self, show: impl FnOnce(&Config) -> T) -> T {
         show(&self.running.lock().config)
     }
 
-    /// The file that the configuration is read from; `None` if flags are.
+    /// The file of the configuration; `None` with flags.
     pub(crate) fn config_file(&self) -> Option<String> {
         match &self.source.settings {
             ConfigSource::File(path) => Some(path.display().to_string()),
@@ -476,17 +475,17 @@ impl Daemon {
         self.node.lock().as_ref().map(|node| Arc::clone(&node.cluster))
     }
 
-    /// The secrets that it shares with the nodes of its cluster, if it does.
+    /// The secrets shared with the nodes of the cluster, if there are any.
     pub(crate) fn bucket(&self) -> Option<Arc<cluster::Bucket>> {
         self.node.lock().as_ref().and_then(|node| node.bucket.clone())
     }
 
-    /// Seconds since the key was made with which session tickets are made.
+    /// The age of the key that session tickets are made with, in seconds.
     pub(crate) fn ticket_keys_age(&self) -> u64 {
         self.ticket_keys.age_secs(rt::now().unix_secs())
     }
 
-    /// The users of secrets that are shared.
+    /// The users of shared secrets.
     pub(crate) fn users(&self) -> Users {
         Users {
             shared: Arc::clone(&self.shared),
@@ -501,7 +500,7 @@ impl Daemon {
         self.cores
     }
 
-    /// Checks the configuration as a reload would, and puts nothing in force. Returns it, and the
+    /// Checks the configuration as a reload would, without putting it in force. Returns it with the
     /// warnings.
     ///
     /// # Errors
@@ -518,8 +517,8 @@ impl Daemon {
         read_material(&config).map(|_| (config, warnings))
     }
 
-    /// Looks at a configuration that all nodes are to share, together with the node's own. Files
-    /// that it names are not looked at. Returns the hosts that have a site now and would lose it.
+    /// Checks a configuration for all nodes, together with the node's own. The files that it names
+    /// are not read. Returns the hosts that would lose their site.
     ///
     /// # Errors
     /// The faults, rendered.
@@ -532,35 +531,35 @@ impl Daemon {
         Ok(hosts.filter(|host| !has(host)).collect())
     }
 
-    /// The admin socket's path; what the daemon keeps for its operators is beside it.
+    /// The admin socket's path; the daemon keeps its files for operators beside it.
     pub(crate) fn admin_socket(&self) -> &Path {
         &self.source.admin_socket
     }
 
-    /// Where it is asked over TCP now.
+    /// The admin listener's open TCP addresses.
     pub(crate) fn open_consoles(&self) -> Vec<SocketAddr> {
         let all = self.admin_addresses.iter().copied();
         all.filter(|address| !self.missing.has(*address)).collect()
     }
 
-    /// Tells whether it is asked over the admin socket.
+    /// Returns true if the admin socket is open.
     pub(crate) fn has_socket(&self) -> bool {
         self.has_socket
     }
 
-    /// The guard of the Varnish CLI port; `None` if there is to be no port.
+    /// The guard of the Varnish CLI port; `None` without such a port.
     pub(crate) fn varnish_cli(&self) -> Option<Guard> {
         self.running.lock().material.varnish_cli.clone()
     }
 
-    /// The collector of traces; `None` if there is to be none.
+    /// The collector of traces, if one is configured.
     pub(crate) fn collector(&self) -> Option<Arc<Collector>> {
         self.running.lock().material.collector.clone()
     }
 
-    /// The guard of the CLI on a connection that the daemon makes itself: the flags' secret, or
-    /// [`Guard::Open`] if they name no secret. The result is `None` without varnishd's flags, or if
-    /// the secret cannot be read.
+    /// The guard of a CLI connection that the daemon opens itself: the flags' secret, or
+    /// [`Guard::Open`] if the flags have none; `None` without varnishd's flags, or if the secret
+    /// cannot be read.
     pub(crate) fn reverse_guard(&self) -> Option<Guard> {
         match &self.source.settings {
             ConfigSource::Varnishd(flags) => flags.guard().ok(),
@@ -568,7 +567,7 @@ impl Daemon {
         }
     }
 
-    /// The memory that the daemon may take, as configured.
+    /// The configured memory of the daemon.
     pub(crate) fn memory(&self) -> MemorySizes {
         let running = self.running.lock();
         let cache = site_assembly::cache_config(&running.config, &self.machine);
@@ -587,14 +586,14 @@ impl Daemon {
         volumes.map(|volume| volume.path.display().to_string()).collect()
     }
 
-    /// Every certificate, as [`Material::certificates`] has it.
+    /// Every certificate, as of [`Material::certificates`].
     pub(crate) fn certificates(&self) -> BTreeMap<(String, String), Option<u64>> {
         let running = self.running.lock();
         running.material.certificates(&running.config)
     }
 
-    /// Every certificate that is there: its site (empty for all), its file or its host, and the
-    /// seconds until it expires, negative ones afterwards.
+    /// Every issued certificate: its site (empty for all), its file or host, and the seconds until
+    /// expiry, negative afterwards.
     pub(crate) fn expiries(&self) -> Vec<(String, String, i64)> {
         let now = rt::now().unix_secs();
         let left = |end: u64| i64::try_from(end).unwrap_or(i64::MAX).saturating_sub_unsigned(now);
@@ -602,7 +601,7 @@ impl Daemon {
         all.filter_map(|((site, name), end)| Some((site, name, left(end?)))).collect()
     }
 
-    /// Has the configuration in force take up what has changed of programs and parameters.
+    /// Applies changes of programs and parameters to the configuration in force.
     pub(crate) fn refresh(&self) {
         let mut running = self.running.lock();
         let (config, tls) = (running.config.clone(), self.shared.live().connections.tls.clone());
@@ -645,13 +644,13 @@ fn is_secure(config: &Config) -> bool {
 }
 
 impl Daemon {
-    /// The proof that clients of `[metrics]` must show; `None` if it was not there at the start.
+    /// The authentication of `[metrics]` clients; `None` if there was none at the start.
     pub(crate) fn terms(&self) -> Option<watch::Receiver<Arc<MetricsAuthentication>>> {
         self.terms.as_ref().map(watch::Sender::subscribe)
     }
 
-    /// Has clients of `[metrics]` show what `config` says. Where that is for another listener than
-    /// the one that is open, what is in use stays.
+    /// Applies the authentication of `config` to `[metrics]` clients. It stays unchanged if it is
+    /// for a kind of listener other than the open one.
     fn set_terms(&self, config: &Config, material: &Material) {
         let Some(terms) = &self.terms else { return };
         match material.terms(config, is_secure(&self.first), &self.ticket_keys) {
@@ -661,10 +660,10 @@ impl Daemon {
         }
     }
 
-    /// Has the neighbours of the configuration in force told of what is invalidated.
+    /// Starts to send invalidations to the configured neighbours.
     ///
     /// # Errors
-    /// There is no thread for them.
+    /// The thread cannot be started.
     pub(crate) fn start_neighbours(&self) -> Result<Arc<Neighbours>, String> {
         let started = Neighbours::start(&self.shared);
         let started = started.map_err(|e| format!("larder: cannot start: {e}"))?;

@@ -1,5 +1,5 @@
-//! The daemon's figures under Varnish's public names, as `varnishstat` prints them. What has no
-//! counterpart here is not among them, rather than zero for ever.
+//! Stats: the daemon's figures under Varnish's public names, as `varnishstat` prints them. A figure
+//! without a counterpart here is left out, rather than always zero.
 
 use base::{Counter, Limit};
 use flow::vcl::link::BackendOrigin;
@@ -14,9 +14,9 @@ use crate::state::Daemon;
 struct Figure {
     name: String,
     about: &'static str,
-    /// `c` counts, `g` is now, `b` is bits.
+    /// `c` for a counter, `g` for a gauge, `b` for a bitmap.
     flag: &'static str,
-    /// `i` a number, `B` bytes, `d` seconds, `b` bits.
+    /// `i` for a number, `B` for bytes, `d` for seconds, `b` for bits.
     format: &'static str,
     value: u64,
 }
@@ -39,7 +39,7 @@ impl Figure {
     }
 }
 
-/// All of them, as `varnishstat -j` prints them.
+/// All figures, as `varnishstat -j` prints them.
 pub(crate) fn json(daemon: &Daemon) -> String {
     let mut map = Map::new();
     for Figure { name, about, flag, format, value } in figures(daemon) {
@@ -68,7 +68,7 @@ fn figures(daemon: &Daemon) -> Vec<Figure> {
     );
     let store = daemon.shared.cache.stats();
     let (size, room) = (store.bytes, store.budget.saturating_sub(store.bytes));
-    // One memory is behind all storages: the first has it.
+    // All storages share one memory: the first shows it.
     if let Some(storage) = daemon.vcls.storages().first() {
         let name = |what: &str| format!("SMA.{}.{what}", storage.name);
         all.push(Figure::bytes(name("g_bytes"), "Bytes outstanding", size));
@@ -91,10 +91,10 @@ enum SessionClose {
     Failed,
 }
 
-/// Name, description and count of a cause for which connections end, and Varnish's class of it.
+/// Name, description and count of a reason for closing connections, and Varnish's class of it.
 type SessionEnd = (&'static str, &'static str, u64, SessionClose);
 
-/// Why connections ended, and how Varnish counts that.
+/// The reasons for closing connections, and how Varnish counts them.
 fn session_ends(sum: &impl Fn(Counter) -> u64, by_reply: u64) -> [SessionEnd; 13] {
     [
         ("rem_close", "Closed by the client", sum(Counter::ClosedByClient), SessionClose::Left),
@@ -176,7 +176,7 @@ fn clients(daemon: &Daemon) -> Vec<Figure> {
     all
 }
 
-/// Bans, and what they met.
+/// Figures of bans, and of tests against them.
 fn bans(daemon: &Daemon) -> Vec<Figure> {
     let store = daemon.shared.cache.stats();
     let bans = daemon.shared.cache.bans();
@@ -200,10 +200,11 @@ fn bans(daemon: &Daemon) -> Vec<Figure> {
     ]
 }
 
-/// Figures that are counted whether programs decide or settings.
+/// Figures that count with programs and with settings.
 fn common(daemon: &Daemon) -> Vec<Figure> {
     let sum = |counter: Counter| daemon.shared.counters.sum(counter);
-    // Of blocks that are read one after the other the sum can be below zero for a moment.
+    // The blocks of counters are read one after the other, so that a gauge's sum can be negative
+    // for a moment.
     let gauge = |counter: Counter| u64::try_from(sum(counter) as i64).unwrap_or(0);
     let (uptime, store) = (daemon.uptime().as_secs(), daemon.shared.cache.stats());
     let loaded = daemon.vcls.loaded();
@@ -235,7 +236,7 @@ fn common(daemon: &Daemon) -> Vec<Figure> {
         Figure::now("MAIN.n_object", "Responses stored", store.objects),
         Figure::now("MAIN.n_objectcore", "Responses stored", store.objects + store.markers),
         Figure::now("MAIN.n_objecthead", "Keys", daemon.shared.cache.keys()),
-        Figure::count("MAIN.n_expired", "Responses whose time was over", store.expired),
+        Figure::count("MAIN.n_expired", "Responses that expired", store.expired),
         Figure::count("MAIN.n_lru_nuked", "Responses evicted to make room", store.evictions),
         Figure::now("MAIN.threads", "Threads that serve clients", daemon.cores() as u64),
         Figure::now("MAIN.n_backend", "Backends", leaves(daemon).len() as u64),
@@ -246,7 +247,7 @@ fn common(daemon: &Daemon) -> Vec<Figure> {
     ]
 }
 
-/// Every backend that can be connected to, with its program's name.
+/// Every backend with a connection, and its program's name.
 fn leaves(daemon: &Daemon) -> Vec<(String, Backend)> {
     let of = |(name, instance): (String, std::sync::Arc<vcl::program::Instance>)| {
         let all = instance.backends().into_iter();

@@ -1,4 +1,4 @@
-//! Lines that a daemon says when it serves: which sites, from where, and with what.
+//! The summary: lines that the daemon logs when it begins to serve: sites, origins, resources.
 
 use config::{Config, LogTarget, Programs};
 
@@ -8,7 +8,7 @@ use crate::state::Daemon;
 /// Names in one list; the rest are counted.
 const NAMED_MAX: usize = 5;
 
-/// Says what is served.
+/// Logs what is served.
 pub(crate) fn tell(daemon: &Daemon) {
     daemon.with_config(|config| {
         base::tell!(Info, "larder: serving {}", served(config));
@@ -24,7 +24,7 @@ pub(crate) fn tell(daemon: &Daemon) {
     base::tell!(Info, "larder: memory {memory}{disk}, workers {cores}, admin {admin}, log {log}");
 }
 
-/// Sites, and what they are made of.
+/// The sites and their origins.
 fn served(config: &Config) -> String {
     let hosts: Vec<_> = config.sites.iter().flat_map(|site| site.hosts.iter().cloned()).collect();
     let hosts = match hosts.as_slice() {
@@ -35,7 +35,7 @@ fn served(config: &Config) -> String {
     for origin in &config.origins {
         let servers = origin.servers.iter().map(|server| server.address.to_string()).collect();
         let servers = list(servers);
-        // One of the command line is called by its server.
+        // An origin of the command line is named by its server.
         let is_named = !origin.name.contains(&servers);
         sources.push(if is_named { format!("{} ({servers})", origin.name) } else { servers });
     }
@@ -52,7 +52,7 @@ fn served(config: &Config) -> String {
     }
 }
 
-/// Where it is asked by its operators.
+/// The addresses of the admin listener.
 fn console(daemon: &Daemon) -> String {
     let socket = daemon.has_socket().then(|| daemon.admin_socket().display().to_string());
     let consoles = daemon.open_consoles();
@@ -61,7 +61,7 @@ fn console(daemon: &Daemon) -> String {
     if all.is_empty() { "nowhere".to_owned() } else { list(all) }
 }
 
-/// Where requests are logged.
+/// The place of the access log.
 fn log(daemon: &Daemon, config: &Config) -> String {
     let file = config.access_log.as_ref().map(|log| match &log.target {
         LogTarget::Stdout => "stdout".to_owned(),
@@ -74,7 +74,7 @@ fn log(daemon: &Daemon, config: &Config) -> String {
     if all.is_empty() { "off".to_owned() } else { list(all) }
 }
 
-/// The first of them, and the number of the rest.
+/// The first names, and the number of the rest.
 fn list(mut names: Vec<String>) -> String {
     let more = names.len().saturating_sub(NAMED_MAX);
     names.truncate(NAMED_MAX);

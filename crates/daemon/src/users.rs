@@ -1,7 +1,7 @@
-//! The files of `basic_auth`, read with the configuration.
+//! Users: the files of `basic_auth`, read with the configuration.
 //!
-//! They are read before anything changes: a file that cannot be used is an error of the
-//! configuration, at a start, a reload and a check.
+//! They are read before anything changes: an unusable file is an error of the configuration, at a
+//! start, a reload and a check.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -14,12 +14,12 @@ use policy::Users;
 
 use crate::keeper::{self, OpenPurpose};
 
-/// The users of every file that is named, by its path.
+/// The users of every named file, by its path.
 #[derive(Debug, Default)]
 pub(crate) struct UserFiles(BTreeMap<PathBuf, Arc<Users>>);
 
 impl UserFiles {
-    /// Reads everything that `config` names; what cannot be used is told in `found`.
+    /// Reads every file that `config` names; unusable ones are reported in `found`.
     pub(crate) fn read(config: &Config, found: &mut Vec<Diagnostic>) -> Self {
         let mut read = BTreeMap::new();
         for file in config.sites.iter().flat_map(|site| &site.users) {
@@ -29,7 +29,7 @@ impl UserFiles {
             }
             match users(path, config.limits.users_bytes) {
                 Ok(users) if users.is_empty() => {
-                    let why = "there are no users, so nobody is let in";
+                    let why = "there are no users, so every request would be refused";
                     found.push(file.place.warning(format!("{}: {why}", path.display())));
                     read.insert(path.clone(), Arc::new(users));
                 }

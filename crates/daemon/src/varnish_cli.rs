@@ -1,7 +1,6 @@
-//! The port that speaks Varnish's CLI: connections, the secret, limits. What commands answer is
-//! said in `answers`.
+//! Varnish's CLI: its port, connections, authentication and limits. The commands are in `answers`.
 //!
-//! It runs beside the cores. A client that has not shown that it knows the secret reaches nothing.
+//! It runs beside the cores. A client without proof of the secret must reach nothing.
 
 mod answers;
 mod backends;
@@ -33,7 +32,8 @@ pub use vcl::document;
 /// Bytes read at once.
 const CHUNK: usize = 16 << 10;
 
-/// Most bytes of a line of who has not shown the secret: an answer to it has less than a hundred.
+/// Most bytes of a line before authentication: a response to the challenge takes less than a
+/// hundred.
 const STRANGERS_BYTES: usize = 4 << 10;
 
 /// State that connections share.
@@ -41,18 +41,18 @@ struct CliPort {
     daemon: Arc<Daemon>,
     counters: Arc<Counters>,
     lobby: Arc<ConnectionLimiter>,
-    /// The secret that the daemon has made, once it is needed; `None` if it was not written.
+    /// The generated secret, once it is needed; `None` if it could not be written.
     own: OnceLock<Option<Arc<[u8]>>>,
-    /// Wrong answers are replied to one after the other.
+    /// The lock that spaces replies to failed authentication.
     wrong: tokio::sync::Mutex<()>,
 }
 
-/// Answers on `ports`.
+/// Serves the CLI on `ports`.
 pub(crate) fn start(daemon: &Arc<Daemon>, config: Option<&config::VarnishCli>, ports: Vec<Port>) {
     let Some(config) = config else { return };
     let shared = CliPort::new(daemon);
     if config.secret == config::CliSecret::Own {
-        // Who is to connect finds it there when the port is.
+        // Clients must find the secret when the port opens.
         _ = shared.own_secret();
     }
     let workdir = daemon.admin_socket().parent().map(std::path::Path::to_owned);
@@ -61,7 +61,7 @@ pub(crate) fn start(daemon: &Arc<Daemon>, config: Option<&config::VarnishCli>, p
         config::CliSecret::Own => workdir.as_ref().map(|folder| folder.join(varnishd::SECRET)),
         config::CliSecret::File(file) => Some(file.path.clone()),
     };
-    // Of several ports, one is said.
+    // Of several ports, one is published.
     let mut told = workdir.map(|workdir| (workdir, secret));
     for port in ports {
         let (shared, told) = (Arc::clone(&shared), told.take());
@@ -82,9 +82,9 @@ pub(crate) fn start(daemon: &Arc<Daemon>, config: Option<&config::VarnishCli>, p
     }
 }
 
-/// Connects to `address` again and again and speaks the CLI there (varnishd's `-M`).
+/// Connects to `address` again and again and serves the CLI there (varnishd's `-M`).
 pub(crate) fn call_back(daemon: &Arc<Daemon>, address: &str) {
-    /// From a connection's end to the next one.
+    /// The pause between two connections.
     const PAUSE: Duration = Duration::from_secs(1);
     let port = CliPort::new(daemon);
     let address = address.to_owned();
@@ -95,7 +95,7 @@ pub(crate) fn call_back(daemon: &Arc<Daemon>, address: &str) {
             {
                 let (place, leave, _) = port.lobby.enter(1);
                 let mut session = Session::new(&port, peer, place);
-                // Who is gone is called again.
+                // A closed connection is opened again.
                 tokio::select! {
                     _ = session.run(stream, guard) => {}
                     () = leave.evicted() => {}
@@ -106,8 +106,8 @@ pub(crate) fn call_back(daemon: &Arc<Daemon>, address: &str) {
     });
 }
 
-/// Carries out the commands in a file (varnishd's `-I`). Failure of a line that begins with `-` is
-/// told; that of another ends it.
+/// Runs the commands of a file (varnishd's `-I`). A failure in a line that begins with `-` is
+/// logged; in another line it ends the run.
 ///
 /// # Errors
 /// The command that failed, and its failure.
@@ -129,7 +129,7 @@ pub(crate) async fn carry_out(daemon: &Arc<Daemon>, file: &std::path::Path) -> R
         if may_fail {
             words[0].remove(0);
         }
-        // A line of a sign alone, or a comment.
+        // An empty command, or a comment.
         if words.first().is_none_or(|word| word.is_empty() || word.starts_with(b"#")) {
             continue;
         }
@@ -150,7 +150,7 @@ pub(crate) async fn carry_out(daemon: &Arc<Daemon>, file: &std::path::Path) -> R
 async fn serve(port: &Arc<CliPort>, listener: &TcpListener) {
     loop {
         let Ok((stream, peer)) = listener.accept().await else {
-            // Out of descriptors, mostly.
+            // Mostly a lack of descriptors.
             rt::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
@@ -164,7 +164,7 @@ async fn serve(port: &Arc<CliPort>, listener: &TcpListener) {
             let Some(guard) = port.guard_of(&stream) else { return };
             let mut session = Session::new(&port, peer, place);
             tokio::select! {
-                // A client that is gone needs no answer.
+                // A closed connection needs no reply.
                 _ = session.run(stream, guard) => {}
                 () = leave.evicted() => {}
             }
@@ -183,7 +183,7 @@ impl CliPort {
         })
     }
 
-    /// The secret that the daemon makes by itself.
+    /// The secret that the daemon generates.
     fn own_secret(&self) -> Option<Arc<[u8]>> {
         let made = self.own.get_or_init(|| {
             let read = |path: &std::path::PathBuf| {
@@ -192,15 +192,15 @@ impl CliPort {
             let made = varnishd::own_secret(self.daemon.admin_socket());
             let secret = made.and_then(|path| read(&path));
             secret
-                .map_err(|why| base::tell!(Error, "{why}: nobody gets into the Varnish CLI"))
+                .map_err(|why| base::tell!(Error, "{why}: the Varnish CLI admits no client"))
                 .ok()
                 .map(Arc::from)
         });
         made.clone()
     }
 
-    /// The guard of the port now. The result is `None` where nobody may connect any more: a reload
-    /// has taken away the port, or the secret of a port that other machines can reach.
+    /// The current guard of the port. `None` if no client may connect any more: a reload has
+    /// removed the port, or the secret of a port that other machines can reach.
     fn guard_of(&self, stream: &TcpStream) -> Option<Guard> {
         let guard = match self.daemon.varnish_cli()? {
             Guard::Own => Guard::Secret(self.own_secret()?),
@@ -218,7 +218,7 @@ struct Session<'a> {
     place: ConnectionPermit,
     limits: Limits,
     begun: Instant,
-    /// The challenge that the client has not answered yet, and the secret that it must know.
+    /// The pending challenge, and the secret that the client must know.
     asked: Option<(Challenge, Arc<[u8]>)>,
 }
 
@@ -230,7 +230,7 @@ impl<'a> Session<'a> {
 
     async fn run(&mut self, mut stream: TcpStream, guard: Guard) -> io::Result<()> {
         let greeting = match guard {
-            // It is made before anybody is let in.
+            // The secret is made before any client is admitted.
             Guard::Own => Reply::new(Status::Close, ""),
             Guard::Open => self.welcome(),
             Guard::Secret(secret) => {
@@ -267,7 +267,7 @@ impl<'a> Session<'a> {
                 }
             };
             self.send(&mut stream, &reply).await?;
-            // As with varnishd, a stranger has no second try, whatever was wrong.
+            // As with varnishd, an unauthenticated client has one attempt, whatever failed.
             let is_over = self.asked.is_some() && reply.status != Status::Ok;
             if is_over || reply.status == Status::Close {
                 return stream.shutdown().await;
@@ -275,7 +275,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// The number of bytes received; `None` when the client has ended or takes too long.
+    /// The number of bytes received; `None` when the client has closed, or after a timeout.
     async fn receive(&self, stream: &mut TcpStream, chunk: &mut [u8]) -> io::Result<Option<usize>> {
         let (limit, wait_ms) = match self.asked {
             Some(_) => {
@@ -304,8 +304,8 @@ impl<'a> Session<'a> {
     }
 
     async fn answer(&mut self, words: Vec<Vec<u8>>) -> Reply {
-        // Somebody has a browser or another server send this: what follows as fields and body must
-        // not be read as commands.
+        // A browser or another server was made to send this: fields and body that follow must not
+        // be read as commands.
         if matches!(&words[..], [_, _, version] if version.starts_with(b"HTTP/")) {
             self.port.counters.inc(Counter::CliRefused);
             return Reply::new(Status::Close, "This is no HTTP server.\n");
@@ -320,8 +320,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// One try. As with varnishd, whoever is wrong, or has authenticated already, has to connect
-    /// again.
+    /// Checks the response to the challenge. As with varnishd, a client that failed or is
+    /// authenticated already has to reconnect.
     async fn authenticate(&mut self, call: &Call) -> Reply {
         let answer = call.arguments.first().map_or(&b""[..], Vec::as_slice);
         match self.asked.take() {
@@ -331,11 +331,7 @@ impl<'a> Session<'a> {
                 self.port.counters.inc(Counter::CliRefused);
                 if self.asked.is_some() {
                     self.slow_down().await;
-                    base::tell!(
-                        Warn,
-                        "larder: Varnish CLI: {}: a wrong answer to the secret",
-                        self.peer
-                    );
+                    base::tell!(Warn, "larder: Varnish CLI: {}: authentication failed", self.peer);
                 }
                 Reply::new(Status::Close, "")
             }
@@ -344,7 +340,7 @@ impl<'a> Session<'a> {
 }
 
 impl Session<'_> {
-    /// The greeting of who may give commands, if there is a place for one more of those.
+    /// The greeting of an authenticated client, if the limit permits one more.
     fn welcome(&self) -> Reply {
         if self.place.mark_authenticated(self.limits.varnish_cli_connections) {
             return answers::banner();
@@ -353,7 +349,7 @@ impl Session<'_> {
         Reply::new(Status::Close, "Too many connections\n")
     }
 
-    /// Holds back the reply to a wrong answer: however many guess, there are few guesses a second.
+    /// Delays the reply to a failed authentication: clients together get few attempts a second.
     async fn slow_down(&self) {
         let wait_ms = self.limits.varnish_cli_wrong_answer;
         if wait_ms == 0 {
@@ -367,7 +363,7 @@ impl Session<'_> {
 
 fn random() -> io::Result<[u8; 32]> {
     let mut bytes = [0; 32];
-    // So few are never cut.
+    // A request of so few bytes is never cut short.
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
     Ok(bytes)
 }

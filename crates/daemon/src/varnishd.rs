@@ -1,5 +1,5 @@
-//! Varnishd's flags: the programs, storages and parameters that they name, and the configuration
-//! that they make.
+//! varnishd's flags: the programs, storages and parameters that they name, and the configuration
+//! made from them.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use vcl::params::{Param, Params};
 use crate::config_file::render;
 use crate::guard::Guard;
 
-/// The file of a secret that is made up, beside the admin socket, as varnishd calls it.
+/// The file of the generated secret, beside the admin socket, as varnishd calls it.
 pub(crate) const SECRET: &str = "_.secret";
 
 /// The values of varnishd's flags.
@@ -20,7 +20,7 @@ pub struct Flags {
     pub certificates: Vec<(PathBuf, PathBuf)>,
     /// Programs to load: name, and file or text.
     pub programs: Vec<(String, ProgramFlag)>,
-    /// Storages by name, each with what it is called.
+    /// Storages, in the flags' order.
     pub storages: Vec<Storage>,
     /// Parameters as the flags set them.
     pub params: Params,
@@ -36,7 +36,7 @@ pub struct Flags {
     pub endpoints: Vec<String>,
     /// `-T`, each.
     pub cli: Vec<String>,
-    /// `-S`, or the secret that was made up.
+    /// `-S`, or the generated secret.
     pub secret: Option<PathBuf>,
 }
 
@@ -56,12 +56,12 @@ pub struct Storage {
     pub name: String,
     /// Bytes; `None` without a bound of its own.
     pub bytes: Option<u64>,
-    /// The directory of one that is on disk; `None` for memory.
+    /// The directory of a disk storage; `None` for memory.
     pub disk: Option<PathBuf>,
 }
 
 impl Storage {
-    /// The volume of one that is on disk.
+    /// The volume of a disk storage.
     fn volume(&self) -> Option<VolumeFlag> {
         let (name, path) = (self.name.clone(), self.disk.clone()?);
         Some(VolumeFlag { name, path, bytes: self.bytes.unwrap_or_default() })
@@ -72,7 +72,7 @@ impl Flags {
     /// The guard of a CLI that `-M` connects.
     ///
     /// # Errors
-    /// When the secret cannot be read.
+    /// The secret cannot be read.
     pub(crate) fn guard(&self) -> std::io::Result<Guard> {
         match &self.secret {
             None => Ok(Guard::Open),
@@ -80,7 +80,7 @@ impl Flags {
         }
     }
 
-    /// The configuration they make.
+    /// The configuration made from the flags.
     ///
     /// # Errors
     /// The flags that cannot be used, rendered.
@@ -113,24 +113,24 @@ impl Flags {
     }
 }
 
-/// Has parameters rule the limits that mean the same; of those that nobody has set only with `all`.
+/// Applies parameters to the corresponding limits; defaults too with `all`.
 pub(crate) fn apply_parameters(params: &Params, limits: &mut Limits, all: bool) {
     let counts = |param: Param| {
         let spec = vcl::params::TABLE.iter().find(|spec| spec.param == param);
         all || spec.is_some_and(|spec| !params.is_default(spec))
     };
     let ms = |param: Param| (params.seconds(param) * 1000.0).round() as u64;
-    // What SO_SNDTIMEO makes of it (socket(7)).
+    // As SO_SNDTIMEO takes a zero (socket(7)).
     let for_ever = |ms: u64| if ms == 0 { u64::MAX >> 1 } else { ms };
     let rules: [(Param, &mut u64, u64); 14] = [
         (Param::TimeoutIdle, &mut limits.idle_timeout, ms(Param::TimeoutIdle)),
-        // A connection is idle until a whole head has come.
+        // A connection is idle until a whole head has arrived.
         (Param::TimeoutIdle, &mut limits.header_timeout, ms(Param::TimeoutIdle)),
         (Param::IdleSendTimeout, &mut limits.send_timeout, for_ever(ms(Param::IdleSendTimeout))),
         (Param::SendTimeout, &mut limits.response_time, ms(Param::SendTimeout)),
         (Param::PipeTimeout, &mut limits.tunnel_idle_timeout, ms(Param::PipeTimeout)),
         (Param::HttpReqSize, &mut limits.header_bytes, params.number(Param::HttpReqSize)),
-        // The request line may be all of it.
+        // The request line may take all of it.
         (Param::HttpReqSize, &mut limits.target_bytes, params.number(Param::HttpReqSize)),
         (Param::HttpReqHdrLen, &mut limits.header_field_bytes, params.number(Param::HttpReqHdrLen)),
         (
@@ -174,24 +174,24 @@ pub(crate) fn apply_parameters(params: &Params, limits: &mut Limits, all: bool) 
         limits.tunnels = pipes;
     }
     if all {
-        // Storage bounds what is stored, and a fetch takes as long as its bytes keep coming.
+        // Storage bounds what is stored, and a fetch has no overall deadline.
         limits.object_bytes = u64::MAX >> 1;
         limits.total_timeout = u64::MAX >> 1;
         limits.body_buffer_bytes = limits.body_buffer_bytes.min(limits.header_bytes);
     }
 }
 
-/// Fields of a head of so many lines: varnishd counts the parts of its first line as five.
+/// Fields of a head of so many lines: varnishd counts the first line as five.
 fn fields(lines: u64) -> u64 {
     const FIRST_LINE: u64 = 5;
     lines.saturating_sub(FIRST_LINE)
 }
 
-/// The secret that is made up where -S names none: in a file only its owner can read, beside the
-/// admin socket.
+/// The generated secret, for want of `-S`: in a file that only its owner can read, beside the admin
+/// socket.
 ///
 /// # Errors
-/// Why it cannot be written.
+/// The reason why it cannot be written.
 pub fn own_secret(admin_socket: &Path) -> Result<PathBuf, String> {
     use std::io::Write as _;
     use std::os::unix::fs::OpenOptionsExt as _;
@@ -203,7 +203,7 @@ pub fn own_secret(admin_socket: &Path) -> Result<PathBuf, String> {
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
         .map_err(|error| failed(error.into()))?;
     let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    // One that an earlier daemon has left belongs to nobody now.
+    // The secret of an earlier daemon is out of use.
     _ = std::fs::remove_file(&path);
     let mut options = std::fs::OpenOptions::new();
     let mut file = options.write(true).create_new(true).mode(0o600).open(&path).map_err(failed)?;

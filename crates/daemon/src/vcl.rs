@@ -1,7 +1,8 @@
-//! Programs in VCL: compiled, brought to life, put in force, ended with their last request; and
-//! Varnish's parameters, which rule them.
+//! VCL programs: compiled, started, put in force, and ended with their last request; and Varnish's
+//! parameters, which govern them.
 //!
-//! A program that a compile or a `vcl_init` refuses changes nothing: the program in force goes on.
+//! A program that fails to compile or in `vcl_init` must change nothing: the program in force
+//! stays.
 
 mod link;
 mod loader;
@@ -37,13 +38,13 @@ const INCLUDE_DEPTH: u32 = 32;
 /// The source of a program.
 #[derive(Clone, Copy, Debug)]
 pub enum Code<'a> {
-    /// A file by its name, looked for in `vcl_path`.
+    /// A file by its name, searched in `vcl_path`.
     File(&'a str),
-    /// This text, called so.
+    /// A name, and this text.
     Text(&'a str, &'a [u8]),
 }
 
-/// Facts that programs know of the daemon, whatever is loaded.
+/// Facts about the daemon that programs see.
 #[derive(Clone, Debug)]
 pub(crate) struct DaemonIdentity {
     pub(crate) identity: Arc<str>,
@@ -52,9 +53,9 @@ pub(crate) struct DaemonIdentity {
     pub(crate) endpoints: Arc<[flow::Endpoint]>,
     /// Names of storages.
     pub(crate) storages: Vec<Storage>,
-    /// Parameters that nobody may change.
+    /// Parameters that cannot be changed.
     pub(crate) read_only: Vec<String>,
-    /// True if varnishd's flags rule. Parameters then rule limits even where nobody has set them.
+    /// True with varnishd's flags. Parameters then override limits even at their defaults.
     pub(crate) as_varnishd: bool,
 }
 
@@ -63,38 +64,38 @@ pub(crate) struct Vcls {
     about: DaemonIdentity,
     params: Mutex<Arc<Params>>,
     registry: Mutex<Registry>,
-    /// Those that were discarded, and may still have requests.
+    /// Discarded programs, which may still have requests.
     going: Mutex<Vec<Arc<Instance>>>,
-    /// One change at a time.
+    /// The lock for changes.
     changing: Mutex<()>,
     place: OnceLock<ProgramHost>,
 }
 
-/// Where programs run.
+/// The host of programs: what they run on.
 struct ProgramHost {
     shared: Weak<SharedState>,
     reserved: Arc<ReservedAddresses>,
     runtime: Handle,
-    /// The instance that runs in the place of a program while none is in force.
+    /// The instance that stands in while no program is in force.
     nothing: Arc<Instance>,
 }
 
 /// A program that the configuration names.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConfiguredProgram<'a> {
-    /// The program's name the first time that it is loaded.
+    /// The program's name at its first load.
     pub(crate) name: &'a str,
     pub(crate) from: Code<'a>,
-    /// The file by which sites name it.
+    /// The file that sites name.
     pub(crate) file: Option<&'a std::path::Path>,
-    /// It is for all sites that name no other.
+    /// The default program of sites.
     pub(crate) active: bool,
 }
 
-/// Programs and parameters that the configuration in force takes.
+/// Programs and parameters that the configuration in force uses.
 pub(crate) struct ActivePrograms {
     pub(crate) vcl: VclSettings,
-    /// The program in force, or what stands in for it.
+    /// The program in force, or its stand-in.
     pub(crate) active: Option<Arc<Instance>>,
     /// Programs by the file that sites name.
     pub(crate) files: HashMap<PathBuf, Arc<Instance>>,
@@ -102,7 +103,7 @@ pub(crate) struct ActivePrograms {
 }
 
 impl ActivePrograms {
-    /// The limits, where parameters rule some.
+    /// The limits, where parameters override some.
     pub(crate) fn limits(&self, limits: &base::Limits) -> base::Limits {
         let mut limits = limits.clone();
         varnishd::apply_parameters(&self.vcl.params, &mut limits, self.as_varnishd);
@@ -111,7 +112,7 @@ impl ActivePrograms {
 }
 
 impl Vcls {
-    /// None loaded.
+    /// A registry without programs.
     pub(crate) fn new(about: DaemonIdentity, params: Params) -> Self {
         Self {
             about,
@@ -123,10 +124,10 @@ impl Vcls {
         }
     }
 
-    /// Has programs run over `shared`. Call within the helper runtime, once, before any is loaded.
+    /// Sets the host of programs. Call within the helper runtime, once, before any is loaded.
     ///
     /// # Errors
-    /// When the program that stands in for none does not compile, which is a bug.
+    /// The stand-in program does not compile, which is a bug.
     pub(crate) fn set_program_host(
         &self,
         shared: &Arc<SharedState>,
@@ -152,7 +153,7 @@ impl Vcls {
         Ok(())
     }
 
-    /// The programs and parameters that the configuration takes.
+    /// The programs and parameters for the configuration.
     pub(crate) fn view(&self) -> ActivePrograms {
         let registry = self.registry.lock();
         let label =
@@ -184,22 +185,22 @@ impl Vcls {
         Arc::clone(&self.params.lock())
     }
 
-    /// Storages, as the flags name them.
+    /// Storages, in the flags' order.
     pub(crate) fn storages(&self) -> &[Storage] {
         &self.about.storages
     }
 
-    /// Tells whether varnishd's flags rule.
+    /// Returns true with varnishd's flags.
     pub(crate) fn is_varnishd(&self) -> bool {
         self.about.as_varnishd
     }
 
-    /// Tells whether no program is loaded.
+    /// Returns true if no program is loaded.
     pub(crate) fn is_empty(&self) -> bool {
         self.registry.lock().is_empty()
     }
 
-    /// The programs that are loaded, each with its name.
+    /// The loaded programs, each with its name.
     pub(crate) fn loaded(&self) -> Vec<(String, Arc<Instance>)> {
         let registry = self.registry.lock();
         let one = |(name, loaded): (&str, &LoadedProgram)| {
@@ -208,7 +209,7 @@ impl Vcls {
         registry.loaded().map(one).collect()
     }
 
-    /// Tells whether the program of this name is warm.
+    /// Returns true if the program of this name is warm.
     pub(crate) fn is_warm(&self, name: &str) -> bool {
         let registry = self.registry.lock();
         registry.loaded().any(|(own, loaded)| own == name && loaded.warm)
@@ -225,10 +226,10 @@ impl Vcls {
         registry.active().map(|(name, loaded)| (name.to_owned(), Arc::clone(&loaded.instance)))
     }
 
-    /// Compiles, brings to life and takes up a program.
+    /// Compiles, starts and loads a program.
     ///
     /// # Errors
-    /// The refusal, in varnishd's frame; nothing has changed then.
+    /// The refusal, in varnishd's form; nothing has changed then.
     pub(crate) fn load(&self, name: &str, from: Code<'_>, state: State) -> Result<Reply, Reply> {
         let _one = self.changing.lock();
         let (instance, said) = self.make(&self.files_of_cli(), name, from, 0)?;
@@ -240,8 +241,8 @@ impl Vcls {
         Ok(Reply::ok(said))
     }
 
-    /// The files that programs may be made from which the CLI loads. Under varnishd's flags those
-    /// are all, as with varnishd; elsewhere those beside what the configuration names.
+    /// The files that the CLI may load programs from. With varnishd's flags those are all, as with
+    /// varnishd; otherwise those beside the configured ones.
     fn files_of_cli(&self) -> ProgramLoader {
         let files = ProgramLoader::new(&self.params());
         if self.about.as_varnishd {
@@ -256,8 +257,8 @@ impl Vcls {
         files.within(named.filter_map(|file| Some(file.parent()?.to_owned())).collect())
     }
 
-    /// Compiles a program and brings it to life, beside `made` others that are not taken up yet.
-    /// The second value is what is to be said of it.
+    /// Compiles and starts a program, beside `made` others that are not loaded yet. The second
+    /// value is its warnings.
     fn make(
         &self,
         files: &ProgramLoader,
@@ -269,7 +270,7 @@ impl Vcls {
         let crowd = self.crowd(made)?;
         let CompilationResult { program, warnings, usual } = self.compile(from, files)?;
         let instance = self.start(name, &program)?;
-        // Scripts take any text for a fault. What varnishd does not say is in the log.
+        // Scripts take any text for a fault. What varnishd does not print goes to the log.
         if warnings != usual {
             base::tell!(Notice, "larder: VCL {name}:\n{warnings}");
         }
@@ -280,7 +281,7 @@ impl Vcls {
         Ok((instance, format!("{said}{}", crowd.unwrap_or_default())))
     }
 
-    /// Checks one more program against `max_vcl`, beside `made` programs that are not taken up yet.
+    /// Checks one more program against `max_vcl`, beside `made` programs that are not loaded yet.
     /// The result is a warning, if there is one.
     fn crowd(&self, made: usize) -> Result<Option<String>, Reply> {
         let params = self.params();
@@ -306,7 +307,7 @@ impl Vcls {
     /// Compiles a program.
     ///
     /// # Errors
-    /// The faults, in varnishd's frame.
+    /// The faults, in varnishd's form.
     fn compile(&self, from: Code<'_>, files: &ProgramLoader) -> Result<CompilationResult, Reply> {
         let params = self.params();
         let registry = self.registry.lock();
@@ -323,7 +324,7 @@ impl Vcls {
         })
     }
 
-    /// Brings a program to life.
+    /// Starts a program: runs its `vcl_init`.
     fn start(&self, name: &str, program: &Arc<Program>) -> Result<Arc<Instance>, Reply> {
         let failed = |why: &str| {
             let text = format!("VCL \"{name}\" Failed initialization\nMessage:\n\t{why}\n");
@@ -358,7 +359,7 @@ impl Vcls {
         Some((place, place.shared.upgrade()?))
     }
 
-    /// Puts a program, or that of a label, in force. The caller has the configuration take it up.
+    /// Puts a program, or a label's, in force. The caller refreshes the configuration.
     ///
     /// # Errors
     /// The refusal.
@@ -369,7 +370,7 @@ impl Vcls {
         used
     }
 
-    /// Labels a program. The caller has the configuration take it up.
+    /// Labels a program. The caller refreshes the configuration.
     ///
     /// # Errors
     /// The refusal.
@@ -391,7 +392,7 @@ impl Vcls {
         set
     }
 
-    /// Discards what patterns mean. Each program ends when its last request has.
+    /// Discards the programs that patterns match. Each ends with its last request.
     ///
     /// # Errors
     /// The refusal.
@@ -402,7 +403,7 @@ impl Vcls {
         Ok(Reply::ok(""))
     }
 
-    /// Has programs end with their last requests.
+    /// Ends programs with their last requests.
     fn let_go(&self, gone: impl Iterator<Item = Arc<Instance>>) {
         let mut going = self.going.lock();
         for instance in gone {
@@ -411,13 +412,13 @@ impl Vcls {
         }
     }
 
-    /// The answer to `vcl.list`.
+    /// The reply to `vcl.list`.
     pub(crate) fn list(&self, json: bool) -> String {
         let registry = self.registry.lock();
         let active = registry.active().map(|(_, loaded)| Arc::clone(&loaded.instance));
         let labels: Vec<_> = registry.labels().map(|(_, own)| Arc::clone(&own.instance)).collect();
-        // What is no request: this list's own, the registry's, and the configuration's, once for a
-        // site and once for each label.
+        // References other than requests: this list's, the registry's, and the configuration's, one
+        // for a site and one for each label.
         let busy = |loaded: &LoadedProgram| {
             let is_it = |own: &&Arc<Instance>| Arc::ptr_eq(own, &loaded.instance);
             let named = active.iter().chain(&labels).filter(is_it).count();
@@ -429,12 +430,12 @@ impl Vcls {
         }
     }
 
-    /// The answer to `vcl.deps`.
+    /// The reply to `vcl.deps`.
     pub(crate) fn deps(&self, call: &Call) -> String {
         self.registry.lock().deps(call, rt::now().unix_ms)
     }
 
-    /// The source of a program, or of that in force: of its file, or of `all` that belong to it.
+    /// The source of a program, or of the one in force: its own file, or `all` of its files.
     ///
     /// # Errors
     /// The refusal.
@@ -467,13 +468,12 @@ impl Vcls {
         Ok(Reply::ok(shown))
     }
 
-    /// Tells whether a parameter cannot be changed (`-r`).
+    /// Returns true if a parameter cannot be changed (`-r`).
     pub(crate) fn is_protected(&self, name: &str) -> bool {
         self.about.read_only.iter().any(|own| own == name)
     }
 
-    /// Sets a parameter, or sets it back without a `value`. The caller has the configuration take
-    /// it up.
+    /// Sets a parameter, or resets it without a `value`. The caller refreshes the configuration.
     ///
     /// # Errors
     /// The refusal.
@@ -495,7 +495,7 @@ impl Vcls {
         Ok(())
     }
 
-    /// Warms and cools programs as their states want it.
+    /// Warms and cools programs by their states.
     fn settle(&self) {
         let cooldown_s = self.params().seconds(Param::VclCooldown);
         let changed = self.registry.lock().settle(Instant::now(), cooldown_s);
@@ -510,7 +510,7 @@ impl Vcls {
         }
     }
 
-    /// Chores of now and then: cools what has not been used, ends what has no request any more.
+    /// Periodic work: cools unused programs, ends those without requests.
     pub(crate) fn sweep(&self) {
         self.settle();
         let mut going = self.going.lock();
@@ -523,7 +523,7 @@ impl Vcls {
         }
     }
 
-    /// Ends every program, as the daemon does.
+    /// Ends every program, with the daemon.
     pub(crate) fn end(&self) {
         let registry = std::mem::take(&mut *self.registry.lock());
         for (_, loaded) in registry.loaded() {
@@ -544,11 +544,11 @@ impl Vcls {
         tell(instance.program().name(), &log.borrow());
     }
 
-    /// Compiles and brings to life what the configuration names. Nothing of it is taken up yet.
+    /// Compiles and starts the configured programs, without loading them.
     ///
     /// # Errors
-    /// Why one of them cannot be had; nothing has changed then. A program whose file is among
-    /// `carried` is made from these alone.
+    /// The reason why one fails; nothing has changed then. A program whose file is among `carried`
+    /// is made from these alone.
     pub(crate) fn prepare(
         &self,
         wanted: &[ConfiguredProgram<'_>],
@@ -591,26 +591,26 @@ impl Vcls {
     }
 }
 
-/// Programs that a configuration names, alive. They end again unless they are taken up.
+/// Started programs of a configuration. They end again unless they are taken up.
 pub(crate) struct PreparedPrograms<'a> {
     vcls: &'a Vcls,
     made: Vec<PreparedProgram>,
-    /// Nobody changes programs meanwhile.
+    /// The lock for changes.
     _one: MutexGuard<'a, ()>,
 }
 
-/// One of them.
+/// One of the prepared programs.
 struct PreparedProgram {
     name: String,
     instance: Arc<Instance>,
-    /// The file by which sites name it.
+    /// The file that sites name.
     file: Option<PathBuf>,
     active: bool,
 }
 
 impl PreparedPrograms<'_> {
-    /// Takes them up, puts what is to be in force there, and discards what the configuration has
-    /// named before. The caller has the configuration take them up.
+    /// Loads them, puts the configured one in force, and discards the previous configuration's. The
+    /// caller refreshes the configuration.
     pub(crate) fn take_up(mut self) {
         let mut registry = self.vcls.registry.lock();
         let old: Vec<_> = registry.loaded().filter(|(_, loaded)| loaded.configured).collect();
@@ -623,7 +623,7 @@ impl PreparedPrograms<'_> {
                 debug_assert!(used.is_ok(), "a new program is refused: {name}");
             }
         }
-        // One that has a label, or was put in force by hand, stays.
+        // A program with a label, or put in force by hand, stays.
         let gone: Vec<_> = old.iter().filter_map(|name| registry.discard(&[name]).ok()).collect();
         drop(registry);
         self.vcls.settle();
@@ -651,7 +651,7 @@ pub fn compile(
     Ok((compiled.program, compiled.warnings))
 }
 
-/// The same with these files.
+/// Compiles a program with these files.
 fn compile_with(
     files: &ProgramLoader,
     from: Code<'_>,
@@ -676,12 +676,12 @@ fn compile_with(
     Program::compile(&Input { name, text, loader: files, rules })
 }
 
-/// A time as programs have it.
+/// A time in the form of programs.
 fn seconds(now: base::Now) -> f64 {
     now.unix_ms as f64 / 1000.0
 }
 
-/// Tells what a program has logged without a request.
+/// Logs what a program has logged without a request.
 fn tell(name: &str, lines: &[(Tag, Box<[u8]>)]) {
     for (_, text) in lines {
         base::tell!(Info, "larder: VCL {name}: {}", String::from_utf8_lossy(text).escape_debug());

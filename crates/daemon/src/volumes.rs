@@ -1,17 +1,17 @@
-//! The disk cache as operators see it, volume by volume.
+//! Volumes of the disk cache, as operators see them.
 
 use disk::{Reason, Stats, VolumeCondition};
 use serde_json::json;
 
 use crate::state::Daemon;
 
-/// A volume in use, as operators see it.
+/// A volume, as operators see it.
 #[derive(Clone, Debug)]
 pub(crate) struct Volume {
     pub(crate) path: String,
     pub(crate) condition: VolumeCondition,
     pub(crate) stats: Stats,
-    /// The reason for which it could not be opened, if it could not.
+    /// The reason why it could not be opened.
     pub(crate) absence: Option<String>,
 }
 
@@ -20,7 +20,7 @@ impl Volume {
         self.condition == VolumeCondition::In
     }
 
-    /// Its state, in words.
+    /// The state, as text.
     pub(crate) fn state(&self) -> String {
         match self.condition {
             VolumeCondition::In => "in use".to_owned(),
@@ -31,7 +31,7 @@ impl Volume {
         }
     }
 
-    /// Its state and its figures, as JSON.
+    /// State and figures, as JSON.
     pub(crate) fn json(&self) -> serde_json::Value {
         let mut map = serde_json::Map::new();
         map.insert("state".to_owned(), self.state().into());
@@ -41,7 +41,7 @@ impl Volume {
         map.into()
     }
 
-    /// The row that a dashboard shows. `rate` gives the growth per second of one of the counters.
+    /// The row for a dashboard. `rate` gives the growth per second of one of the counters.
     pub(crate) fn row(&self, rate: impl Fn(fn(&Stats) -> u64) -> f64) -> serde_json::Value {
         let stats = &self.stats;
         json!({
@@ -70,7 +70,7 @@ pub(crate) fn all(daemon: &Daemon) -> Vec<Volume> {
     let paths = daemon.volumes();
     let volume = |(number, path)| {
         let known = disk.volume_stats(number);
-        // Without any it could not be opened.
+        // No volume could be opened.
         let none = || (VolumeCondition::Out(Reason::Start), Stats::default());
         let (condition, stats) = known.unwrap_or_else(none);
         Volume { path, condition, stats, absence: disk.absence(number) }

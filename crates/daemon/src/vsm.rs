@@ -1,7 +1,7 @@
-//! The part of varnishd's shared memory by which `varnishadm -n DIR` finds the CLI, and with it
-//! `varnishreload`: its address and the file of its secret, in the working directory.
+//! varnishd's shared memory, the part by which `varnishadm -n DIR` and `varnishreload` find the
+//! CLI: its address and the file of its secret, in the working directory.
 //!
-//! Counters and logs are not there: `larder stat` and `larder log` have them.
+//! Counters and logs are not in it: use `larder stat` and `larder log`.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
@@ -9,17 +9,17 @@ use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-/// The folder of the manager's segments, and the list of them, as varnishd calls both.
+/// The folder of the manager's segments, and its index, by varnishd's names.
 pub(crate) const FOLDER: &str = "_.vsm_mgt";
 const INDEX: &str = "_.index";
-/// Bytes that the length of a segment is a multiple of.
+/// The unit of a segment's length, in bytes.
 const ALIGNMENT: usize = 8;
 
-/// Says in `workdir` that the CLI is at `address`, and which file has its secret. A varnishd that
-/// runs there keeps what it has said.
+/// Publishes in `workdir` the CLI's address and the file of its secret. A varnishd running there
+/// keeps its own.
 ///
 /// # Errors
-/// Why it cannot be said.
+/// The reason why it cannot be published.
 pub(crate) fn tell(workdir: &Path, address: SocketAddr, secret: Option<&Path>) -> io::Result<()> {
     let folder = workdir.join(FOLDER);
     if is_anothers(&folder) {
@@ -40,28 +40,28 @@ pub(crate) fn tell(workdir: &Path, address: SocketAddr, secret: Option<&Path>) -
     let mut index = format!("# {} {}\n", std::process::id(), now.unwrap_or_default().as_secs());
     for (name, text) in [("-T", Some(at.as_bytes())), ("-S", secret)] {
         let Some(text) = text else { continue };
-        // Readers want the zero byte at its end.
+        // Readers want a final zero byte.
         let mut segment = text.to_vec();
         segment.resize((text.len() + 1).next_multiple_of(ALIGNMENT), 0);
         let file = format!("_.Arg{name}");
         write(&file, &segment)?;
         index.push_str(&format!("+ {file} 0 {} Arg {name}\n", segment.len()));
     }
-    // Who reads it finds all that it names.
+    // A reader of the index finds every file that it names.
     write("_.new", index.as_bytes())?;
     fs::rename(folder.join("_.new"), folder.join(INDEX))
 }
 
-/// Takes away what [`tell`] has said.
+/// Removes what [`tell`] published.
 pub(crate) fn withdraw(workdir: &Path) {
     let folder = workdir.join(FOLDER);
     if !is_anothers(&folder) {
-        // It names a process that is gone soon: readers see that.
+        // It names a process that is about to end, which readers detect.
         _ = fs::remove_dir_all(folder);
     }
 }
 
-/// Returns true if the process that has written the list is another one and still there.
+/// Returns true if another process wrote the index and is still running.
 fn is_anothers(folder: &Path) -> bool {
     let index = fs::read_to_string(folder.join(INDEX)).unwrap_or_default();
     let pid = index.split_whitespace().nth(1).and_then(|pid| pid.parse::<u32>().ok());
@@ -86,7 +86,7 @@ mod tests {
         assert_eq!(rest, "+ _.Arg-T 0 16 Arg -T\n+ _.Arg-S 0 24 Arg -S\n");
         assert_eq!(read("_.Arg-T"), "127.0.0.1 6082\n\0");
         assert_eq!(read("_.Arg-S"), "/etc/varnish/secret\0\0\0\0\0");
-        // The first process is always there.
+        // Process 1 always runs.
         fs::write(folder.join(FOLDER).join(INDEX), "# 1 1700000000\n").expect("written");
         assert!(tell(&folder, address, None).is_err());
         withdraw(&folder);

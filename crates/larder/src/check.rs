@@ -7,7 +7,7 @@ use vcl::params::Params;
 
 use crate::preset;
 
-/// Checks a configuration, or a program by itself.
+/// Checks a configuration, or a program without a configuration.
 pub(crate) fn check(path: &Path, show: bool) -> Result<(), String> {
     if is_program(path) {
         return check_program(path);
@@ -31,15 +31,15 @@ pub(crate) fn check(path: &Path, show: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// Tells whether the file is a program: by its first word, or by its ending if the first word
-/// decides nothing.
+/// Returns true if the file is a program: by its first keyword, or by its suffix if that decides
+/// nothing.
 fn is_program(path: &Path) -> bool {
     let text = std::fs::read(path).unwrap_or_default();
     config::is_program(&String::from_utf8_lossy(&text))
         .unwrap_or_else(|| path.extension().is_some_and(|ending| ending == "vcl"))
 }
 
-/// Looks whether a log of changes is whole.
+/// Checks that an audit log is complete.
 pub(crate) fn check_audit(path: &Path) -> Result<(), String> {
     let failed = |why: String| format!("larder: {}: {why}", path.display());
     let file = std::fs::File::open(path).map_err(|error| failed(error.to_string()))?;
@@ -52,13 +52,12 @@ fn plural(n: usize) -> &'static str {
     if n == 1 { "" } else { "s" }
 }
 
-/// Checks a program by itself, as `larder check FILE.vcl` does: the labels it names are taken for
-/// there.
+/// Checks a program, as `larder check FILE.vcl` does; labels that it names are assumed to exist.
 ///
 /// # Errors
 /// The faults, rendered.
 fn check_program(path: &Path) -> Result<(), String> {
-    // As seen from here, not from `vcl_path`.
+    // Relative to the working directory, not to `vcl_path`.
     let full = std::path::absolute(path).map_err(|error| format!("larder: {error}"))?;
     let name = full.to_string_lossy();
     let params = Params::default();

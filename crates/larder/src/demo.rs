@@ -1,9 +1,8 @@
 //! `larder demo`: the daemon in front of a slow built-in origin, with live figures.
 //!
-//! The origin is a site as people have them: its front page takes 180 ms of work and weighs 58 KB,
-//! and `/gen/<KB>?as=<n>` gives pages of a size that are cacheable exactly when `as` is there.
-//! `/cart` begins a session, whose cookie keeps it out of the cache. Visitors of the demo's own ask
-//! for all of these for two minutes, so that there is something to see.
+//! The origin imitates a site: its front page takes 180 ms and has 58 KB, `/gen/<KB>?as=<n>` is a
+//! page of that size, cacheable if `as` is present, and `/cart` begins a session, whose cookie
+//! passes the cache. The demo's own visitors request all of these for two minutes.
 
 use std::fs::DirBuilder;
 use std::io::{Read, Write};
@@ -35,7 +34,7 @@ pub(crate) struct DemoArgs {
     /// Address of the site.
     #[arg(long, default_value = "127.0.0.1:8780")]
     listen: String,
-    /// Visitors of its own, for two minutes; 0 for none.
+    /// Simulated visitors, for two minutes; 0 for none.
     #[arg(long, default_value_t = 8, value_name = "N", value_parser = few())]
     visitors: u16,
     /// End after this many seconds; by default it runs until interrupted.
@@ -43,26 +42,26 @@ pub(crate) struct DemoArgs {
     seconds: Option<u64>,
 }
 
-/// Time that the origin takes to make its front page.
+/// Time that the origin needs for its front page.
 const WORK: Duration = Duration::from_millis(180);
 /// Size of the front page, in bytes.
 const PAGE_BYTES: usize = 58_000;
 
-/// Time for which the visitors stay.
+/// Duration of the visitors' stay.
 const VISIT: Duration = Duration::from_secs(120);
 /// Pause of a visitor between two pages.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Pages that visitors ask for without a pause for thought, the usual ones more often.
+/// Pages that visitors request, in proportion to their frequency.
 const ROUND: [&str; 8] =
     ["/", "/gen/20?as=1", "/", "/gen/20", "/gen/20?as=2", "/", "/cart", "/gen/5?as=3"];
-/// URLs that are worth an explanation, and what becomes of them.
+/// URLs to explain, each with its outcome.
 const TOLD: [(&str, &str); 3] = [
     ("/", "names no lifetime, and gets one second here"),
     ("/gen/20", "says `no-store`"),
     ("/cart", "begins a session"),
 ];
 
-/// Words of its pages.
+/// Vocabulary of the pages.
 const WORDS: [&str; 32] = [
     "apples", "at", "barley", "beside", "bread", "butter", "by", "cellar", "cheese", "close",
     "cool", "fresh", "from", "fruit", "hand", "honey", "in", "jars", "keeps", "larder", "of", "on",
@@ -135,7 +134,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), String> {
     Ok(())
 }
 
-/// Shows what the first three requests take.
+/// Prints the times of the first three requests.
 fn first_requests(address: SocketAddr) {
     for (label, url) in [("first request ", "/"), ("second request", "/"), ("third request ", "/")]
     {
@@ -146,7 +145,7 @@ fn first_requests(address: SocketAddr) {
     }
 }
 
-/// Shows commands that explain how requests are answered.
+/// Prints commands that explain requests.
 fn questions(program: &str, socket: &Path, address: SocketAddr) {
     println!("\n  why, and why not?");
     for (target, what) in TOLD {
@@ -156,7 +155,7 @@ fn questions(program: &str, socket: &Path, address: SocketAddr) {
 }
 
 /// Files that the demo would leave behind. Dropping this value removes them. If the demo is killed,
-/// the process that is started for it removes them.
+/// its keeper removes them.
 struct Leftovers {
     folder: PathBuf,
     ring: PathBuf,
@@ -172,7 +171,7 @@ impl Leftovers {
                 .create(folder)
                 .map_err(|error| format!("larder: {}: {error}", folder.display()))?;
         }
-        // Without it a demo that is killed leaves some files, nothing worse.
+        // Without a keeper, a killed demo leaves some files, nothing worse.
         _ = KeeperArgs::new(None, Vec::new(), vec![ring.clone(), folder.clone()]).start();
         Ok(Self { folder, ring })
     }
@@ -181,7 +180,7 @@ impl Leftovers {
 impl Drop for Leftovers {
     fn drop(&mut self) {
         for folder in [&self.ring, &self.folder] {
-            // The ring may lie in the folder.
+            // The ring may be inside the folder.
             _ = std::fs::remove_dir_all(folder);
         }
     }
@@ -196,8 +195,8 @@ fn console_settings(config: &mut Config, tokens: &Path) {
     config.admin.tokens = Some(tokens.to_owned());
 }
 
-/// The page says nothing about caching, as most do: it gets a second, and a fetch behind it when
-/// that is over.
+/// The page has no caching fields, as most have none: it is fresh for a second, with a background
+/// fetch afterwards.
 fn demo_settings(config: &mut Config) {
     for site in &mut config.sites {
         let ok = message::store::StatusMatch::Exact(Status::OK);
@@ -205,7 +204,7 @@ fn demo_settings(config: &mut Config) {
     }
 }
 
-/// One visit as a browser would make it: how long it took, and what the cache says.
+/// One request as a browser would make it: its duration, and the Cache-Status.
 fn visit(address: SocketAddr, target: &str) -> std::io::Result<(Duration, String)> {
     let start = Instant::now();
     let mut stream = TcpStream::connect(address)?;
@@ -220,21 +219,21 @@ fn visit(address: SocketAddr, target: &str) -> std::io::Result<(Duration, String
     Ok((took, verdict.unwrap_or_default().to_owned()))
 }
 
-/// The demo's own visitors.
+/// The simulated visitors.
 struct Visitors {
     count: u16,
     until: Instant,
 }
 
 impl Visitors {
-    /// Has them ask for pages until their time is over.
+    /// Starts the visitors, who request pages until their time is over.
     fn come(&self, runtime: &tokio::runtime::Runtime, address: SocketAddr) {
         for number in 0..usize::from(self.count) {
             runtime.spawn(stroll(address, number, self.until));
         }
     }
 
-    /// The visitors, in words.
+    /// The visitors, as text.
     fn words(&self) -> String {
         let left = self.until.saturating_duration_since(Instant::now()).as_secs();
         match self.count {
@@ -245,13 +244,13 @@ impl Visitors {
     }
 }
 
-/// One visitor, who asks for a page after the other.
+/// One visitor, who requests page after page.
 async fn stroll(address: SocketAddr, number: usize, until: Instant) {
     for target in ROUND.iter().cycle().skip(number) {
         if Instant::now() >= until {
             return;
         }
-        // A page that does not come is no reason to leave.
+        // A failed page does not end the visit.
         _ = read_page(address, target).await;
         tokio::time::sleep(PAUSE).await;
     }
@@ -267,13 +266,13 @@ async fn read_page(address: SocketAddr, target: &str) -> std::io::Result<u64> {
     tokio::io::copy(&mut stream, &mut tokio::io::sink()).await
 }
 
-/// A number of visitors that a demo has room for.
+/// The permitted number of visitors.
 fn few() -> clap::builder::RangedI64ValueParser<u16> {
     clap::value_parser!(u16).range(..=100)
 }
 
-/// A line of figures a second, until interrupted or for `seconds`. A terminal has one line, which
-/// is written anew.
+/// Prints a line of figures a second, until interrupted or for `seconds`. A terminal shows one
+/// line, which is rewritten.
 fn show(
     runtime: &tokio::runtime::Runtime,
     shared: &SharedState,
@@ -322,7 +321,7 @@ fn show(
     });
 }
 
-/// Waits for a signal; for ever where it cannot be heeded.
+/// Waits for a signal; for ever if it cannot be handled.
 async fn told(signal: &mut Option<Signal>) {
     match signal {
         Some(signal) => _ = signal.recv().await,
@@ -375,7 +374,7 @@ struct DemoPage {
     bytes: usize,
     work: Duration,
     cache_control: Option<&'static str>,
-    /// It begins a session.
+    /// The page begins a session.
     session: bool,
 }
 
@@ -421,8 +420,8 @@ impl DemoPage {
     }
 }
 
-/// Words without end, always the same ones, in an order that hardly repeats: so a page is about as
-/// compressible as one that somebody has written.
+/// Endless words, always the same ones, in an order that hardly repeats: a page is about as
+/// compressible as real text.
 fn words() -> impl Iterator<Item = u8> {
     let mut state = 1_u32;
     let word = move || {

@@ -1,7 +1,7 @@
-//! `larder disk`: the volumes of the cache on disk, checked, told of, emptied and brought out while
-//! no daemon has them.
+//! `larder disk`: checks, reports, empties and exports volumes of the disk cache while no daemon
+//! uses them.
 //!
-//! A directory that is no volume is left exactly as it is.
+//! A directory that is no volume must stay unchanged.
 
 mod export;
 mod inspection;
@@ -19,17 +19,17 @@ use inspection::{VolumeInspection, is_sound, open};
 /// Actions on volumes.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum DiskVerb {
-    /// Read every block of every record, and name what is damaged; then the exit status is 1.
-    /// Nothing is changed: what is damaged is never served, and its room is used again in time.
+    /// Read every block of every record, and report damage; the exit status is 1 then. Nothing is
+    /// changed: damaged records are never served, and their space is reused in time.
     Check(VolumeReportArgs),
-    /// Tell what is on each volume: records, bytes, segments, age, and if a daemon has it.
+    /// Report what is on each volume: records, bytes, segments, age, and whether a daemon uses it.
     Stat(VolumeReportArgs),
-    /// Remove all that is on the volumes, also those of another format, and let those be used again
-    /// that were taken out. The next start makes them anew.
+    /// Remove everything on the volumes, also of another format, and release volumes that were
+    /// taken out of use. The next start creates them anew.
     Empty {
         #[command(flatten)]
         volumes: Volumes,
-        /// Do it.
+        /// Confirm the removal.
         #[arg(long)]
         yes: bool,
     },
@@ -37,26 +37,26 @@ pub(crate) enum DiskVerb {
     Export {
         #[command(flatten)]
         volumes: Volumes,
-        /// Directory to write to: a new one, or one that is empty.
+        /// Directory to write to: a new one, or an empty one.
         #[arg(long, value_name = "DIR")]
         to: PathBuf,
     },
 }
 
-/// Volumes, and the way to tell of them.
+/// Volumes, and the format of the report.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct VolumeReportArgs {
     #[command(flatten)]
     volumes: Volumes,
-    /// As one JSON object whose names stay the same from version to version.
+    /// Print one JSON object with stable names.
     #[arg(long)]
     json: bool,
 }
 
-/// The volumes to look after.
+/// The volumes to work on.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Volumes {
-    /// Configuration file with the volumes.
+    /// Configuration file that names the volumes.
     #[arg(short = 'c', long, value_name = "FILE", default_value = "/etc/larder/larder.toml")]
     config: PathBuf,
     /// Directory of a volume, instead of those of a configuration; repeatable.
@@ -78,7 +78,7 @@ impl Volumes {
 }
 
 impl Volumes {
-    /// Bytes that knowing what is there may take, if a configuration says so.
+    /// The limit of the index's memory, from the configuration.
     fn index_most(&self) -> Option<u64> {
         let (config, _) = self.path.is_empty().then(|| daemon::load(&self.config).ok())??;
         Some(config::sizing::Machine::read().disk_index_bytes(config.limits.disk_index_bytes))
@@ -133,7 +133,7 @@ fn check(paths: &[PathBuf], as_json: bool) -> Result<(), String> {
                 base::show!("{}", volume_report::check(checked))
             }
             (VolumeInspection::InUse, _) => {
-                base::say!("larder: {}: a daemon has it: stop that first", path.display());
+                base::say!("larder: {}: a daemon uses it: stop that first", path.display());
             }
             (VolumeInspection::Failed(why), _) => base::say!("{why}"),
         }
@@ -141,7 +141,7 @@ fn check(paths: &[PathBuf], as_json: bool) -> Result<(), String> {
     finish(as_json, values, failed, "not every volume is sound")
 }
 
-/// Ends a report that is one JSON object, or has been told already.
+/// Ends a report: prints its JSON object, or returns the failure.
 fn finish(as_json: bool, values: Vec<Value>, failed: bool, why: &str) -> Result<(), String> {
     if as_json {
         base::show!("{}", json!({ "volumes": values }));
@@ -154,14 +154,14 @@ fn empty(paths: &[PathBuf], yes: bool) -> Result<(), String> {
     let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
     if !yes {
         return Err(format!(
-            "larder: this removes all that is stored in {}: say --yes if that is meant",
+            "larder: this removes everything stored in {}: confirm with --yes",
             names.join(", ")
         ));
     }
     for (vfs, name) in volumes.iter().zip(names) {
         tools::empty(vfs).map_err(|error| match error {
             disk::Error::Locked { .. } => {
-                format!("larder: {name}: a daemon has it: stop that first")
+                format!("larder: {name}: a daemon uses it: stop that first")
             }
             error => format!("larder: {error}"),
         })?;

@@ -1,24 +1,24 @@
-//! Files of hitch (hitch.conf(5)), as `-A` of Varnish 9 takes them: certificates, and addresses
-//! where TLS is spoken.
+//! hitch's configuration files (hitch.conf(5)), for `-A` of Varnish 9: certificates, and TLS
+//! listeners.
 
 use std::path::{Path, PathBuf};
 
-/// The parts of such a file that are used.
+/// The used settings of such a file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Hitch {
-    /// Files with certificates, each with that of its key.
+    /// Certificate files, each with that of its key.
     pub(crate) pairs: Vec<(PathBuf, PathBuf)>,
-    /// Addresses, as `-a` has them.
+    /// Addresses, in the form of `-a`.
     pub(crate) endpoints: Vec<String>,
     /// Settings without effect here.
     pub(crate) idle: Vec<String>,
     /// The folder with more certificates, until it is read.
     folder: Option<String>,
-    /// The ending of the files in it that are meant.
+    /// The suffix of the files in it that are read.
     suffix: String,
 }
 
-/// Settings that say how hitch runs, or what is as it is here.
+/// Settings about running hitch, or with no choice here.
 const IDLE: &[&str] = &[
     "alpn-protos",
     "backlog",
@@ -93,7 +93,7 @@ pub(crate) fn read(text: &str) -> Result<Hitch, String> {
         };
         hitch.set(&key, value).map_err(|why| wrong(&format!("`{key}`: {why}")))?;
     }
-    // Which of a folder's files are meant may stand behind it.
+    // The suffix may follow the folder in the file.
     hitch.read_folder()?;
     Ok(hitch)
 }
@@ -159,7 +159,7 @@ impl Hitch {
     }
 
     fn pair(&mut self, cert: &str, key: Option<&str>) {
-        // Such a file has the key behind the certificates.
+        // Such a file has certificates followed by the key.
         self.pairs.push((PathBuf::from(cert), PathBuf::from(key.unwrap_or(cert))));
     }
 
@@ -176,7 +176,7 @@ impl Hitch {
         Ok(())
     }
 
-    /// An address in hitch's form: `[HOST]:PORT`, `*` for all.
+    /// Adds an address in hitch's form: `[HOST]:PORT`, `*` for all.
     fn frontend(&mut self, at: &str) {
         let (host, port) = at.rsplit_once(':').unwrap_or((at, "443"));
         let bare = host.trim_start_matches('[').trim_end_matches(']');
@@ -189,7 +189,7 @@ impl Hitch {
     }
 }
 
-/// The file cut into tokens, each with its line.
+/// Splits the file into tokens, each with its line.
 fn tokens(text: &str) -> Result<Vec<(usize, Token)>, String> {
     let mut tokens = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
@@ -220,13 +220,13 @@ fn tokens(text: &str) -> Result<Vec<(usize, Token)>, String> {
     Ok(several_as_one(tokens))
 }
 
-/// Joins words that stand behind a value in its line: `tls-protos = TLSv1.2 TLSv1.3`.
+/// Joins several values in one line: `tls-protos = TLSv1.2 TLSv1.3`.
 fn several_as_one(tokens: Vec<(usize, Token)>) -> Vec<(usize, Token)> {
     let mut joined: Vec<(usize, Token)> = Vec::new();
     let mut tokens = tokens.into_iter().peekable();
     while let Some((line, token)) = tokens.next() {
         let is_value = matches!(&joined[..], [.., (_, Token::Sign('=')), (_, Token::Text(_))]);
-        // The name of the next setting.
+        // The name of the next setting is no value.
         let is_value = is_value && tokens.peek().is_none_or(|(_, next)| *next != Token::Sign('='));
         match (joined.last_mut(), token) {
             (Some((last, Token::Text(value))), Token::Text(more)) if is_value && *last == line => {
@@ -242,7 +242,7 @@ fn several_as_one(tokens: Vec<(usize, Token)>) -> Vec<(usize, Token)> {
 /// Reads the file `path`.
 ///
 /// # Errors
-/// Why it cannot be read, in words.
+/// The reason why it cannot be read.
 pub(crate) fn read_file(path: &Path) -> Result<Hitch, String> {
     let failed = |why: String| format!("larder: -A {}: {why}", path.display());
     let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;

@@ -1,4 +1,7 @@
-//! The `larder` program: verbs over the libraries.
+//! The `larder` program: its verbs, over the libraries.
+//!
+//! Begin reading at [`LarderVerb`], which lists the verbs, and at [`serve_verb`], which starts the
+//! daemon.
 
 mod check;
 mod demo;
@@ -20,15 +23,15 @@ use serve_verb::USUAL_CONFIG;
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// The program with the screens, and the one that puts load on servers.
+/// The program with the screens, and the load tool.
 const TOP: &str = "larder-top";
 const BENCH: &str = "larder-bench";
 
-/// The ways to stop a daemon.
+/// The message about stopping a daemon.
 const STOP: &str = "larder: a daemon is stopped by `systemctl stop larder`, one that was started by \
                     hand by Ctrl-C or `kill -TERM PID`: it finishes its requests first";
 
-/// HTTP accelerator: page cache, policy and origin client in one daemon.
+/// HTTP accelerator: page cache, TLS, FastCGI and VCL in one daemon.
 #[derive(Debug, Parser)]
 #[command(name = "larder", version, max_term_width = 100)]
 struct Cli {
@@ -41,9 +44,9 @@ enum LarderVerb {
     /// Run the daemon, in the foreground.
     #[command(aliases = ["run", "start"])]
     Serve(Box<serve_verb::ServeArgs>),
-    /// Run it in front of a slow built-in origin, and show what happens.
+    /// Run the daemon in front of a slow built-in origin, and show what happens.
     Demo(demo::DemoArgs),
-    /// Check a configuration file and say what is wrong, and where.
+    /// Check a configuration file and report what is wrong, and where.
     #[command(aliases = ["validate", "test"])]
     Check {
         /// The file.
@@ -56,41 +59,42 @@ enum LarderVerb {
     /// Presets: rules for a kind of site, such as wordpress.
     #[command(subcommand)]
     Preset(preset::PresetVerb),
-    /// Have the running daemon read its configuration again; the cache and all connections stay.
+    /// Make the running daemon read its configuration again; the cache and all connections stay.
     Reload(AdminArgs),
     Dashboard(tools::DashboardArgs),
     Explain(tools::ExplainArgs),
     Purge(tools::PurgeArgs),
-    /// Nodes that tell each other what they invalidate, and share a configuration (`[cluster]`).
+    /// Show and control a cluster (`[cluster]`): nodes that share invalidations and a
+    /// configuration.
     #[command(subcommand)]
     Cluster(tools::ClusterVerb),
-    /// Look whether a log of changes (`[admin] audit`) is whole.
+    /// Check that an audit log (`[admin] audit`) is complete.
     CheckAudit {
         /// The file.
         file: PathBuf,
     },
     Log(tools::LogArgs),
-    /// Show what is asked for most: URLs, clients, user agents, statuses and more, as it changes.
+    /// Show the most frequent URLs, clients, user agents, statuses and more, live.
     Top(PartArgs),
-    /// Show how long requests take, as it changes: hits as `|`, all others as `#`.
+    /// Show response times, live: hits as `|`, all others as `#`.
     Hist(PartArgs),
     Stat(tools::StatArgs),
     Status(tools::StatusArgs),
     Logstat(tools::LogstatArgs),
-    /// Ask a server as often as wanted, and say what came of it.
+    /// Put load on a server, and measure it.
     Bench(PartArgs),
-    /// Look after the cache on disk (`[disk]`) while no daemon uses it.
+    /// Check, report, empty or export the disk cache (`[disk]`) while no daemon uses it.
     #[command(subcommand)]
     Disk(disk_verb::DiskVerb),
-    /// Print what a shell needs to complete verbs and options.
+    /// Print the completions of verbs and options for a shell.
     Completions(PartArgs),
-    /// Say how a daemon is stopped.
+    /// Explain how to stop a daemon.
     #[command(hide = true)]
     Stop,
     /// Print the version.
     #[command(hide = true)]
     Version,
-    /// Write the man pages and the shells' completions below a folder, as packages have them.
+    /// Write the man pages and the shells' completions below a folder, as for a package.
     #[command(hide = true)]
     Manual(PartArgs),
     /// Helper process that a daemon starts beside itself.
@@ -101,13 +105,13 @@ enum LarderVerb {
 /// Arguments that the keeper gets at its start.
 #[derive(Debug, Args)]
 struct KeeperArgs {
-    /// Configuration file whose files may be opened, and which may be itself.
+    /// Configuration file whose files may be opened, and which may be opened itself.
     #[arg(long)]
     config: Option<PathBuf>,
     /// Further file that may be read; repeatable.
     #[arg(long)]
     file: Vec<PathBuf>,
-    /// File or folder that is taken away when the daemon has ended; repeatable.
+    /// File or folder to remove when the daemon has ended; repeatable.
     #[arg(long)]
     clear: Vec<PathBuf>,
 }
@@ -155,16 +159,16 @@ fn main() -> ExitCode {
     }
 }
 
-/// Shows the figures: moving ones if there is a terminal and the program that draws on it.
+/// Shows the figures: live on a terminal, if the program for it is installed.
 fn stat(args: &tools::StatArgs) -> Result<(), String> {
     if args.moves() {
-        // It returns only where there is none.
+        // It returns only if that is missing.
         _ = tools::exec_program(TOP, std::env::args_os().skip(1));
     }
     tools::stat(args)
 }
 
-/// The tables of larder.toml, for its page.
+/// The tables of larder.toml, for its man page.
 fn settings() -> tools::SettingsReference {
     let key = |key: config::Key| tools::Key {
         name: key.name.to_owned(),
@@ -181,7 +185,7 @@ fn settings() -> tools::SettingsReference {
     tools::SettingsReference { introduction, sections: sections.collect() }
 }
 
-/// Reads a configuration that nodes are to share, as it is rolled out.
+/// Reads a configuration to share with all nodes, as a bundle.
 fn gather(path: &std::path::Path) -> Result<serde_json::Value, String> {
     let carried = daemon::gather(path)?;
     serde_json::to_value(carried).map_err(|error| format!("larder: {error}"))

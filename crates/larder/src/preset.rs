@@ -1,4 +1,4 @@
-//! `larder preset`: what presets there are, what they say, and their parts for the application.
+//! `larder preset`: lists presets, shows their files, and installs their plugins.
 
 mod install;
 
@@ -10,14 +10,14 @@ use config::preset::{PRESETS, Preset, find, likely_preset};
 /// Actions on presets.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum PresetVerb {
-    /// Name every preset and what it is for.
+    /// List every preset and its purpose.
     List,
     /// Print a preset's file, commented, to read or to copy from.
     Show {
         /// Its name.
         name: String,
     },
-    /// Put a preset's plugin into the application, which then purges what it changes.
+    /// Install a preset's plugin in the application, which then purges what it changes.
     Install {
         /// Its name: `wordpress` has a plugin.
         name: String,
@@ -62,7 +62,7 @@ fn named(name: &str) -> Result<&'static Preset, String> {
     })
 }
 
-/// Prints `text`; a reader that has seen enough (`| head`) is no failure.
+/// Prints `text`; a closed pipe (`| head`) is no failure.
 pub(crate) fn print(text: &str) -> Result<(), String> {
     tools::print(text.as_bytes()).map(drop)
 }

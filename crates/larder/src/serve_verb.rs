@@ -1,5 +1,5 @@
-//! `larder serve`: its flags, what they come to, and what it does instead of serving (`-C`, `-x`,
-//! `-V`).
+//! `larder serve`: its flags, the configuration made from them, and the actions without serving
+//! (`-C`, `-x`, `-V`).
 
 use std::path::{Path, PathBuf};
 
@@ -12,13 +12,13 @@ use vcl::params::TABLE;
 
 use crate::varnishd;
 
-/// The configuration file, where none is named.
+/// The default configuration file.
 pub(crate) const USUAL_CONFIG: &str = "/etc/larder/larder.toml";
 
 /// Arguments of `serve`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// Configuration file; /etc/larder/larder.toml if nothing else says what to serve.
+    /// Configuration file; /etc/larder/larder.toml if no other flag says what to serve.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Configuration file, without the flag.
@@ -28,50 +28,51 @@ pub(crate) struct ServeArgs {
     /// fastcgi+unix:/run/php/php-fpm.sock.
     #[arg(long, value_name = "URL")]
     origin: Option<String>,
-    /// Where the scripts of a FastCGI origin are, such as /var/www/html.
+    /// Folder of a FastCGI origin's scripts, such as /var/www/html.
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
     /// Preset of the site, such as wordpress; repeatable. `larder preset list` names them.
     #[arg(long, value_name = "NAME")]
     preset: Vec<String>,
-    /// Host of the site, such as example.com; repeatable. Without it every host is the site's.
+    /// Host of the site, such as example.com; repeatable. Without it the site answers for every
+    /// host.
     #[arg(long, value_name = "NAME")]
     host: Vec<String>,
-    /// Have a certificate for every --host from Let's Encrypt, whose terms of service you agree to
-    /// by this; it may write to this address. Visitors over plain HTTP are sent to HTTPS once it
-    /// is there.
+    /// Order a certificate for every --host from Let's Encrypt, whose terms of service you agree to
+    /// by this; it may write to this address. Plain HTTP is redirected to HTTPS once the
+    /// certificate is there.
     #[arg(long, value_name = "EMAIL", requires = "host")]
     acme: Option<String>,
     /// Address to listen on, such as 127.0.0.1:6081 or :80; repeatable.
     #[arg(long, value_name = "ADDRESS")]
     listen: Vec<String>,
-    /// Memory for the cache, such as 512MiB or 40%; by default half of what there is.
+    /// Memory for the cache, such as 512MiB or 40%; by default half of the machine's.
     #[arg(long, value_name = "SIZE")]
     memory: Option<String>,
     /// Cache on disk below memory: its directory and size, such as /var/cache/larder,20GiB.
     #[arg(long, value_name = "DIR,SIZE")]
     disk: Option<String>,
-    /// Core threads; by default one per core this process may use.
+    /// Core threads; by default one per core that this process may use.
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
-    /// Defaults of the site; `safe` if not given.
+    /// Profile of the site; `safe` if not given.
     #[arg(long, value_enum)]
     profile: Option<ProfileArg>,
     #[command(flatten)]
     admin: AdminArgs,
-    /// Started as root, become this user once ports are open; `root` stays. By default `[run]
+    /// Started as root, switch to this user once ports are open; `root` stays. By default `[run]
     /// user`, or `larder`.
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
-    /// Not started as root: socket of the process that opens files which only root may read, as the
-    /// service's unit has it.
+    /// Not started as root: socket of the keeper, which opens files that only root may read, as the
+    /// service's unit names it.
     #[arg(long, value_name = "PATH")]
     keeper: Option<PathBuf>,
-    /// Folder of the log ring, in memory; by default it goes with the admin socket.
+    /// Folder of the log ring, in memory; by default beside the admin socket.
     #[arg(long, value_name = "DIR")]
     log_ring: Option<PathBuf>,
-    /// Listen also where another daemon of the same user does, so that this one can take its place
-    /// without a gap. Give it an --admin-socket of its own, and then end the other.
+    /// Share the listening addresses with another daemon of the same user, so that this one can
+    /// take its place without a gap. Give it an --admin-socket of its own, and then end the other.
     #[arg(long)]
     share_port: bool,
     #[command(flatten)]
@@ -119,12 +120,12 @@ impl PidFile {
 
 impl Drop for PidFile {
     fn drop(&mut self) {
-        // It may have been taken away.
+        // It may have been removed already.
         _ = std::fs::remove_file(&self.0);
     }
 }
 
-/// `-x`: prints what there is.
+/// `-x`: prints a document.
 fn document(what: &str) -> Result<(), String> {
     match what {
         "parameter" => {
@@ -149,7 +150,7 @@ fn document(what: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// `-C`: compiles what the flags name, and says so.
+/// `-C`: compiles the programs of the flags, and reports the result.
 fn check_all(source: &DaemonOptions) -> Result<(), String> {
     let ConfigSource::Varnishd(flags) = &source.settings else {
         return Err("larder: -C goes with -f or -b".to_owned());
@@ -167,9 +168,9 @@ fn check_all(source: &DaemonOptions) -> Result<(), String> {
     Ok(())
 }
 
-/// The file that is served where nothing is named, if it is there.
+/// The default configuration file, if it exists.
 fn usual_config(file: &Path) -> Result<PathBuf, String> {
-    // One that only others may read is there.
+    // A file that only other users may read exists.
     if file.try_exists().is_ok_and(|there| !there) {
         return Err(format!(
             "larder: nothing to serve: there is no {}; write it, or give --config FILE, or \
@@ -180,7 +181,7 @@ fn usual_config(file: &Path) -> Result<PathBuf, String> {
     Ok(file.to_owned())
 }
 
-/// Flags of a site that cannot stand beside a file, each with the setting that says the same there.
+/// A site's flag that cannot be combined with a file, and the setting that replaces it.
 fn beside_file(args: &ServeArgs) -> Option<(&'static str, &'static str)> {
     let several = |list: &[String]| !list.is_empty();
     [
@@ -199,7 +200,7 @@ fn beside_file(args: &ServeArgs) -> Option<(&'static str, &'static str)> {
     .find_map(|(is_given, flag, setting)| is_given.then_some((flag, setting)))
 }
 
-/// Says which line of `file` has `setting`, or that none has.
+/// The message with the line of `file` that has `setting`, or that none has.
 fn place_in(file: &Path, setting: &str) -> String {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     let (table, key) = match setting.split_once(' ') {
@@ -223,12 +224,12 @@ fn place_in(file: &Path, setting: &str) -> String {
     format!("{} does not have it yet", file.display())
 }
 
-/// Returns the source of the configuration that the arguments of `serve` name.
+/// Returns the options of the daemon that the arguments describe.
 fn source_of(args: ServeArgs) -> Result<DaemonOptions, String> {
     if let (Some(file), Some((flag, setting))) = (&args.config, beside_file(&args)) {
         return Err(format!(
             "larder: {flag} does not go with --config: the file decides, also at each reload\n  \
-             = help: `{setting}` says it there: {}",
+             = help: use `{setting}` there: {}",
             place_in(file, setting)
         ));
     }
@@ -264,7 +265,7 @@ fn source_of(args: ServeArgs) -> Result<DaemonOptions, String> {
         }),
         (None, None) if args.varnishd.is_given() => {
             let folder = args.varnishd.work_dir.as_ref().filter(|_| {
-                // One that was named is named for a reason.
+                // An explicit socket must be usable.
                 admin_socket == default_socket()
             });
             if let Some(folder) = folder {
@@ -313,13 +314,10 @@ mod tests {
         std::fs::write(&path, text).expect("written");
         let file = path.display().to_string();
         for (flags, told) in [
-            (
-                &["--memory", "512MiB"][..],
-                format!("`[memory] size` says it there: {file}:5: `size"),
-            ),
+            (&["--memory", "512MiB"][..], format!("use `[memory] size` there: {file}:5: `size")),
             (&["--workers", "3"], format!("{file}:1: `workers = 2`")),
             (&["--host", "b"], format!("{file}:7: `host = \"a\"`")),
-            (&["--listen", ":81"], format!("`listen` says it there: {file} does not have it yet")),
+            (&["--listen", ":81"], format!("use `listen` there: {file} does not have it yet")),
             (&["--origin", "app"], "--origin does not go with --config".to_owned()),
         ] {
             let all = [&["--config", file.as_str()], flags].concat();

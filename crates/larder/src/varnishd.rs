@@ -1,7 +1,7 @@
-//! varnishd's own flags, beside ours: `larder serve -a :6081 -T localhost:6082 -f default.vcl`.
+//! varnishd's flags, beside larder's: `larder serve -a :6081 -T localhost:6082 -f default.vcl`.
 //!
-//! A flag of varnishd that means nothing here is accepted and told, so that a service file goes on
-//! as it is. An unknown flag is an error.
+//! A flag without effect here is accepted and reported, so that a service file works unchanged. An
+//! unknown flag is an error.
 
 use std::path::{Path, PathBuf};
 
@@ -11,42 +11,42 @@ use vcl::params::Params;
 
 use crate::hitch;
 
-/// The storage of what is not kept for long (varnishd(1)).
+/// The storage of short-lived objects (varnishd(1)).
 const TRANSIENT: &str = "Transient";
 
 /// varnishd's flags (varnishd(1)).
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "varnishd's flags")]
 pub(crate) struct VarnishdArgs {
-    /// Where clients connect; repeatable. By default :80.
+    /// Address to listen on; repeatable. By default :80.
     #[arg(short = 'a', value_name = "[NAME=]ADDRESS[:PORT[-PORT]][,PROTO]")]
     pub(crate) endpoints: Vec<String>,
-    /// Certificates for `-a ...,https`, and addresses of that kind, as in hitch's configuration;
+    /// Certificates for `-a ...,https`, and such addresses, as in hitch's configuration;
     /// repeatable.
     #[arg(short = 'A', value_name = "FILE")]
     pub(crate) hitch: Vec<PathBuf>,
-    /// The backend of a VCL that has nothing else; not together with -f.
+    /// Backend, in place of a VCL; not together with -f.
     #[arg(short = 'b', value_name = "HOST[:PORT]|PATH|none")]
     pub(crate) backend: Option<String>,
-    /// VCL file; repeatable. The last one is in force; an empty name stands for none yet.
+    /// VCL file; repeatable. The last one is in force; an empty name starts without one.
     #[arg(short = 'f', value_name = "FILE")]
     pub(crate) vcl: Vec<String>,
-    /// Working directory: the admin socket and the secret of the CLI are there.
+    /// Working directory: it has the admin socket and the CLI's secret.
     #[arg(short = 'n', value_name = "DIR")]
     pub(crate) work_dir: Option<PathBuf>,
-    /// Where Varnish's CLI is spoken; repeatable, or `none`.
+    /// Address of Varnish's CLI; repeatable, or `none`.
     #[arg(short = 'T', value_name = "ADDRESS:PORT")]
     pub(crate) cli: Vec<String>,
-    /// Connect to this address and speak the CLI there.
+    /// Connect to this address and serve the CLI there.
     #[arg(short = 'M', value_name = "ADDRESS:PORT")]
     pub(crate) reverse_cli: Option<String>,
-    /// The secret that clients of the CLI must know, or `none`.
+    /// File with the secret of CLI clients, or `none`.
     #[arg(short = 'S', value_name = "FILE")]
     pub(crate) secret: Option<String>,
     /// Storage; repeatable. `malloc,SIZE` is memory, `file,DIR,SIZE` a cache on disk below it.
     #[arg(short = 's', value_name = "[NAME=]KIND[,...]")]
     pub(crate) storage: Vec<String>,
-    /// Sets a parameter; repeatable.
+    /// Set a parameter; repeatable.
     #[arg(short = 'p', value_name = "PARAM=VALUE")]
     pub(crate) params: Vec<String>,
     /// Parameters that the CLI must not change; repeatable.
@@ -58,16 +58,16 @@ pub(crate) struct VarnishdArgs {
     /// `server.identity`; by default the host's name.
     #[arg(short = 'i', value_name = "IDENTITY")]
     pub(crate) identity: Option<String>,
-    /// Commands of the CLI that are carried out at the start.
+    /// File with CLI commands that run at the start.
     #[arg(short = 'I', value_name = "FILE")]
     pub(crate) commands: Option<PathBuf>,
-    /// File that the process id is written to.
+    /// File for the process id.
     #[arg(short = 'P', value_name = "FILE")]
     pub(crate) pid_file: Option<PathBuf>,
-    /// Compile the VCL, say what is wrong, and end.
+    /// Compile the VCL, report what is wrong, and end.
     #[arg(short = 'C')]
     pub(crate) compile: bool,
-    /// Print what there is of: parameter, cli, vsl, builtin, optstring.
+    /// Print a reference: parameter, cli, vsl, builtin, optstring.
     #[arg(short = 'x', value_name = "WHAT")]
     pub(crate) document: Option<String>,
     /// Print the version.
@@ -79,20 +79,20 @@ pub(crate) struct VarnishdArgs {
     /// Accepted: larder stays in the foreground; there is no CLI on standard input.
     #[arg(short = 'd')]
     pub(crate) debug: bool,
-    /// User to become when root has started larder: `unix[,user=NAME]`, by default `vcache`; `none`
-    /// stays root. Other words have no effect.
+    /// User to switch to when root has started larder: `unix[,user=NAME]`, by default `vcache`;
+    /// `none` stays root. Other words have no effect.
     #[arg(short = 'j', value_name = "JAIL[,WORD]")]
     pub(crate) jail: Option<String>,
     /// Short for -p vsl_space=SIZE.
     #[arg(short = 'l', value_name = "SIZE")]
     pub(crate) log_space: Option<String>,
-    /// Accepted, and without effect: there is one way to wait.
+    /// Accepted, without effect: there is only one waiter.
     #[arg(short = 'W', value_name = "WAITER")]
     pub(crate) waiter: Option<String>,
 }
 
 impl VarnishdArgs {
-    /// Tells whether any of these flags was given.
+    /// Returns true if any of these flags was given.
     pub(crate) fn is_given(&self) -> bool {
         let lists = [&self.endpoints, &self.vcl, &self.cli, &self.storage, &self.params];
         let lists = lists.iter().any(|list| !list.is_empty());
@@ -108,7 +108,7 @@ impl VarnishdArgs {
             || switches.iter().any(|switch| *switch)
     }
 
-    /// Evaluates the flags. Those without effect are told on standard error.
+    /// Evaluates the flags. Those without effect are reported on standard error.
     ///
     /// # Errors
     /// A message that says what is wrong with a flag.
@@ -123,9 +123,11 @@ impl VarnishdArgs {
         }
         let programs = self.programs()?;
         if programs.is_empty() && self.vcl.is_empty() && self.commands.is_none() {
-            return Err("larder: neither -b nor -f says what to serve (use -f '' to have the CLI \
-                        say it later)"
-                .to_owned());
+            return Err(
+                "larder: one of -b and -f is required (use -f '' to load a VCL by the CLI \
+                 later)"
+                    .to_owned(),
+            );
         }
         let cli: Vec<_> = self.cli.iter().filter(|at| *at != "none").cloned().collect();
         let secret = match self.secret.as_deref() {
@@ -158,10 +160,10 @@ impl VarnishdArgs {
         })
     }
 
-    /// As whom `-j` has it run.
+    /// The user of `-j`.
     ///
     /// # Errors
-    /// A jail that there is not.
+    /// An unknown jail.
     pub(crate) fn user(&self) -> Result<RunAs, String> {
         let Some(jail) = &self.jail else { return Ok(RunAs::Configured) };
         let mut words = jail.split(',');
@@ -175,7 +177,7 @@ impl VarnishdArgs {
         for word in words {
             match word.split_once('=') {
                 Some(("user", name)) => user = name,
-                // Compilers have nothing to do here, and programs no other process.
+                // There is no compiler, and no process for programs.
                 Some(("ccgroup" | "workuser", _)) => {}
                 _ => return Err(format!("larder: -j {jail}: `{word}` is unknown")),
             }
@@ -183,7 +185,7 @@ impl VarnishdArgs {
         Ok(RunAs::Named(user.to_owned()))
     }
 
-    /// Says what has no effect.
+    /// Reports flags without effect.
     fn tell(&self) {
         let note = |text: String| base::say!("larder: note: {text}");
         if self.debug {
@@ -229,14 +231,14 @@ impl VarnishdArgs {
         Ok(files.iter().enumerate().map(named).collect())
     }
 
-    /// The storages, `Transient` last, as varnishd has it.
+    /// The storages, `Transient` last, as in varnishd.
     fn storages(&self) -> Result<Vec<Storage>, String> {
         let mut storages = Vec::<Storage>::new();
         let mut nameless = 0..;
         for text in &self.storage {
             let (name, spec) = match text.split_once('=') {
                 Some((name, spec)) if !name.contains(',') => (name.to_owned(), spec),
-                // Only those without a name of their own are counted.
+                // Only those without a name are numbered.
                 _ => (format!("s{}", nameless.next().unwrap_or(0)), text.as_str()),
             };
             if storages.iter().any(|storage| storage.name == name) {
@@ -259,7 +261,7 @@ impl VarnishdArgs {
     }
 }
 
-/// The VCL that `-b` stands for.
+/// The VCL for `-b`.
 fn backend_vcl(backend: &str) -> String {
     if backend == "none" {
         return "vcl 4.1;\n\nbackend default none;\n".to_owned();
@@ -289,7 +291,7 @@ fn storage(spec: &str) -> Result<(Option<u64>, Option<PathBuf>), String> {
             _ => Err("too many arguments".to_owned()),
         },
         "file" => file_storage(spec, options),
-        // Its size had to be said.
+        // The size is required.
         "persistent" | "deprecated_persistent" => match options {
             [path, size] => volume(path, size),
             _ => Err("takes a path and a size".to_owned()),
@@ -419,7 +421,7 @@ mod tests {
             ("pipe_sess_max=0", usual, 60_000),
             ("pipe_sess_max=7", 7, 60_000),
             ("idle_send_timeout=2.5", usual, 2_500),
-            // For ever, as for a socket.
+            // Unlimited, as for a socket.
             ("idle_send_timeout=0", usual, u64::MAX >> 1),
         ] {
             let limits = flags(&["-b", "none", "-p", param]).expect(param).config();
@@ -489,7 +491,7 @@ mod tests {
     #[test]
     fn what_cannot_be_done_is_told() {
         for (words, why) in [
-            (&["-a", ":80"][..], "larder: neither -b nor -f says what to serve"),
+            (&["-a", ":80"][..], "larder: one of -b and -f is required"),
             (&["-b", "x", "-f", "y"], "larder: only one of -b and -f"),
             (&["-b", "x", "-p", "nothing=1"], "larder: -p nothing=1: Unknown parameter"),
             (&["-b", "x", "-p", "default_ttl"], "larder: -p default_ttl: expected"),

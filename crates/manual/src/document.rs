@@ -1,4 +1,4 @@
-//! A page or the completions for a shell, and what all pages say.
+//! The document: a man page or the completions for a shell, and what all pages share.
 
 /// The book that all pages belong to, in the middle of their first line.
 pub(crate) const BOOK: &str = "Larder";
@@ -6,7 +6,7 @@ pub(crate) const BOOK: &str = "Larder";
 /// One file: a page or the completions for a shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
-    /// Place below the folder, such as `man1/larder-serve.1`.
+    /// The path below the folder, such as `man1/larder-serve.1`.
     pub path: String,
     /// Its bytes.
     pub bytes: Vec<u8>,

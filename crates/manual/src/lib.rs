@@ -1,8 +1,9 @@
-//! Man pages and shell completions, made from the tables that the programs themselves use: the
-//! verbs as clap knows them, and the keys of `larder.toml`, both as the programs describe them.
+//! The manual: man pages and shell completions, made from the programs' own tables: the verbs as
+//! clap defines them, and the keys of `larder.toml`.
 //!
-//! Nothing here knows a verb or a key of its own. The same tables give the same bytes: no page has
-//! the folder, the user or the time that it was made by.
+//! Begin reading at [`documents`], which makes all files from a [`ProgramDescription`]. Nothing
+//! here may name a verb or a key itself. Equal tables give equal bytes: no page may depend on a
+//! folder, user or time.
 
 mod document;
 mod settings;

@@ -1,4 +1,4 @@
-//! Other caches: the nodes of a cluster, and neighbours.
+//! The cluster in the configuration: its nodes, and neighbours.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -12,16 +12,16 @@ use super::PlacedPath;
 /// One `[[neighbour]]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NeighbourConfig {
-    /// The way to it.
+    /// The transport to it.
     pub way: NeighbourTransport,
-    /// The index in `origins` of the way to what it has stored, if it is asked for that: an origin
-    /// with one server. Then it has one address for datagrams, of its own.
+    /// If it is asked for stored responses: the index in `origins` of the origin to fetch them
+    /// from, which has one server. The neighbour then has one address for datagrams.
     pub ask: Option<usize>,
-    /// The manner in which it is told.
+    /// The dialect and scope of its purges.
     pub manner: NeighbourProfile,
 }
 
-/// The way to a neighbour.
+/// The transport to a neighbour.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NeighbourTransport {
     /// Requests to each server of the origin of this index in `origins`.
@@ -35,65 +35,65 @@ pub enum NeighbourTransport {
 pub struct ClusterConfig {
     /// URLs of NATS servers, one at least.
     pub servers: Vec<String>,
-    /// The node's name; made of the host's where it is absent.
+    /// The node's name; made from the host's if absent.
     pub name: Option<String>,
-    /// The word that subjects and streams begin with; `larder` where it is absent.
+    /// The prefix of subjects and streams; `larder` if absent.
     pub prefix: Option<String>,
-    /// Where the node answers the others about what it stores; `None` if it shares nothing.
+    /// The address at which the node serves peers; `None` if it shares nothing.
     pub peer: Option<SocketAddr>,
-    /// It asks the origins for the nodes that share and do not.
+    /// The node fetches from origins for peers that do not shield.
     pub shields: bool,
-    /// The word that a purge's answer waits for.
+    /// The consistency level of a purge's response.
     pub acknowledge: Level,
-    /// Milliseconds out of touch after which what is stored is validated before it is used.
+    /// Milliseconds without contact after which stored responses are revalidated.
     pub max_isolation_ms: u64,
-    /// The conduct then.
+    /// The behaviour in isolation.
     pub isolation: Isolation,
     /// Copies of the streams.
     pub replicas: usize,
     /// Milliseconds that the stream keeps invalidations.
     pub keep_ms: u64,
-    /// The node's identity towards the servers.
+    /// The node's authentication to the servers.
     pub credentials: ClusterCredentials,
-    /// File with the authorities that are believed.
+    /// The file of trusted authorities.
     pub ca: Option<PathBuf>,
     /// Files of the node's own certificate and its key.
     pub certificate: Option<(PathBuf, PathBuf)>,
-    /// Files with the secrets by which nodes share keys and certificates: the one that seals, and
-    /// the one before it. Without any none are shared; `None` if nothing was said about it.
+    /// The files of the secrets that seal shared keys and certificates: the current one, and the
+    /// previous one. If empty, nothing is shared; `None` if not configured.
     pub secret_files: Option<Vec<PlacedPath>>,
-    /// It has the configuration that all nodes share, besides its own file.
+    /// The node uses the shared configuration, besides its own file.
     pub shares_configuration: bool,
-    /// Folder for what it has to know when it starts again.
+    /// The folder for state between two starts.
     pub storage: Option<PathBuf>,
 }
 
-/// The conduct of a node that is out of touch for too long.
+/// The behaviour of a node in isolation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isolation {
-    /// It has everything validated.
+    /// It revalidates everything.
     Revalidate,
-    /// It does that, and its health checks fail.
+    /// It revalidates everything, and its health checks fail.
     NotReady,
 }
 
-/// The way in which a node shows NATS who it is.
+/// The authentication of a node to NATS.
 #[derive(Clone, PartialEq, Eq)]
 pub enum ClusterCredentials {
-    /// In no way.
+    /// None.
     None,
     /// By user and password.
     Password(String, String),
     /// By a token.
     Token(String),
-    /// By the seed of an nkey in this file.
+    /// By an nkey, whose seed is in this file.
     Nkey(PlacedPath),
     /// By a JWT and a seed in this file.
     File(PlacedPath),
 }
 
 impl fmt::Debug for ClusterCredentials {
-    /// Without secrets.
+    /// Omits secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::None => "None",

@@ -11,11 +11,11 @@ use crate::model::{
 use crate::reader::{Reader, SettingValue, TextRange, TomlTable};
 use crate::rows::{self, section};
 
-/// Let's Encrypt, and its twin for trials.
+/// The directories of Let's Encrypt, and of its staging environment.
 const PRODUCTION: &str = "https://acme-v02.api.letsencrypt.org/directory";
 const STAGING: &str = "https://acme-staging-v02.api.letsencrypt.org/directory";
 
-/// Where certificates are kept unless something else is said.
+/// The default folder of certificates.
 const STORAGE: &str = "/var/lib/larder/acme";
 
 section! {
@@ -58,7 +58,7 @@ pub(super) fn acme(
     Some(acme)
 }
 
-/// Let's Encrypt, and the challenges that `listen` makes possible.
+/// The defaults: Let's Encrypt, and the challenges that `listen` permits.
 fn usual(listen: &[ListenSpec]) -> AcmeConfig {
     AcmeConfig {
         email: None,
@@ -71,8 +71,7 @@ fn usual(listen: &[ListenSpec]) -> AcmeConfig {
     }
 }
 
-/// The settings that `--acme` stands for: Let's Encrypt, and the challenges that `listen` makes
-/// possible.
+/// The settings of `--acme`: Let's Encrypt, and the challenges that `listen` permits.
 pub(crate) fn plain(email: &str, listen: &[ListenSpec]) -> Result<AcmeConfig, &'static str> {
     if !is_address(email) {
         return Err(NO_ADDRESS);
@@ -115,7 +114,7 @@ fn directory(r: &mut Reader, item: &SettingValue<'_>) -> String {
     }
 }
 
-/// Those that are wanted of the challenges that are possible, the preferred first.
+/// Reads the selected challenges, the preferred one first; they must be possible.
 fn challenges(r: &mut Reader, item: &SettingValue<'_>, possible: &mut Vec<AcmeChallenge>) {
     let words = [("http-01", AcmeChallenge::Http01), ("tls-alpn-01", AcmeChallenge::TlsAlpn01)];
     let mut wanted = Vec::new();
@@ -138,7 +137,8 @@ fn challenges(r: &mut Reader, item: &SettingValue<'_>, possible: &mut Vec<AcmeCh
     *possible = wanted;
 }
 
-/// A question in the handshake stays on the port that certificates are for: it comes first.
+/// The possible challenges. The one in the handshake uses the certificates' own port, so it comes
+/// first.
 fn possible(listen: &[ListenSpec]) -> Vec<AcmeChallenge> {
     let has = |tls| listen.iter().any(|spec| spec.tls == tls);
     let mut possible = Vec::new();
@@ -154,7 +154,7 @@ fn binding(r: &mut Reader, item: &SettingValue<'_>) -> Option<AcmeBinding> {
 
 fn hmac(r: &mut Reader, item: &SettingValue<'_>) -> Vec<u8> {
     let Some(text) = r.text(item) else { return Vec::new() };
-    // Authorities hand it out in either alphabet.
+    // Authorities use either alphabet.
     let bare = text.trim_end_matches('=');
     let plain = |_| BASE64.decode(text.as_bytes());
     let decoded = BASE64URL_NOPAD.decode(bare.as_bytes()).or_else(plain).unwrap_or_default();
@@ -164,7 +164,7 @@ fn hmac(r: &mut Reader, item: &SettingValue<'_>) -> Vec<u8> {
     decoded
 }
 
-/// Says where names and listeners do not fit what is to be ordered.
+/// Reports names and listeners that do not fit the orders.
 pub(super) fn check(
     r: &mut Reader,
     top: &TomlTable<'_>,
@@ -184,8 +184,8 @@ pub(super) fn check(
                 any = true;
                 continue;
             };
-            // For every host there is nothing to ask for, which is no surprise; and what a
-            // certificate from files may cover is none either.
+            // Nothing can be ordered for `*`, which is expected; certificates from files may cover
+            // the host.
             if host == "*" || !default.is_empty() {
                 continue;
             }
@@ -209,6 +209,6 @@ fn span_of(places: &[SettingValue<'_>], host: &str, site: &SettingValue<'_>) -> 
 
 fn warn(r: &mut Reader, span: TextRange, host: &str, why: &str) {
     r.warning(span, format!("no certificate is ordered for `{host}`: {why}")).help = Some(
-        "name its certificate in `tls`, or say `tls = { acme = false }` in the site".to_owned(),
+        "name its certificate in `tls`, or write `tls = { acme = false }` in the site".to_owned(),
     );
 }

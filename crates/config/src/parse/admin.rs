@@ -12,8 +12,8 @@ use crate::model::{AdminConfig, Config, ListenSpec};
 use crate::reader::{Reader, SettingValue, TomlTable};
 use crate::rows::{put, section};
 
-/// Minutes that charts may reach back. A shorter time is shown anyway; a longer one is the task of
-/// a monitoring system.
+/// The range of minutes for charts: a shorter time is kept anyway, a longer one is for a monitoring
+/// system.
 const HISTORY_MINUTES: RangeInclusive<usize> = 10..=7 * 24 * 60;
 
 section! {
@@ -46,14 +46,14 @@ fn socket_mode(r: &mut Reader, item: &SettingValue<'_>) -> Option<u32> {
     Some(mode)
 }
 
-/// Minutes of the dashboard's charts.
+/// Reads the minutes of the dashboard's charts.
 fn history(r: &mut Reader, item: &SettingValue<'_>) -> Option<usize> {
     let minutes = r.duration(item)? / 60_000;
     let minutes = usize::try_from(minutes).ok().filter(|minutes| HISTORY_MINUTES.contains(minutes));
     r.check(item, minutes.ok_or("takes a time from \"10m\" to \"7d\""))
 }
 
-/// An origin that is the admin listener would hand it to clients.
+/// Rejects an origin that is the admin listener: it would expose that to clients.
 pub(super) fn check_origins(r: &mut Reader, top: &TomlTable<'_>, config: &Config) {
     let Some(listen) = &config.admin.listen else { return };
     let origins = &config.origins;
@@ -67,7 +67,7 @@ pub(super) fn check_origins(r: &mut Reader, top: &TomlTable<'_>, config: &Config
     }
 }
 
-/// An origin that is a listener for clients may send requests round and round.
+/// Warns of an origin that is a listener for clients: requests may loop.
 pub(super) fn warn_of_loops(r: &mut Reader, top: &TomlTable<'_>, config: &Config) {
     let Some(item) = top.item("listen") else { return };
     for origin in &config.origins {
@@ -116,19 +116,19 @@ fn listen(r: &mut Reader, item: &SettingValue<'_>) -> Option<ListenSpec> {
     }
     if let Some(public) = spec.addresses.iter().find(|address| !address.ip().is_loopback()) {
         let message = format!(
-            "`{}`: others than this machine could reach the admin listener at {}",
+            "`{}`: other machines could reach the admin listener at {}",
             item.name,
             public.ip()
         );
         r.error(item.span.clone(), message).help = Some(format!(
-            "without TLS others could read its tokens: write \"127.0.0.1:{}\" and use `ssh -L`",
+            "without TLS its tokens could be read: write \"127.0.0.1:{}\" and use `ssh -L`",
             public.port()
         ));
     }
     Some(spec)
 }
 
-/// Names without ports, as they are compared with Host fields.
+/// Reads hosts without ports, as they are compared with Host fields.
 fn hosts(r: &mut Reader, item: &SettingValue<'_>) -> Vec<String> {
     let mut hosts = Vec::new();
     for (text, item) in r.texts(item) {

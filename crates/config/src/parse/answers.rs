@@ -1,4 +1,4 @@
-//! `[site.redirect]` and `[site.respond]`.
+//! `[site.redirect]` and `[site.respond]`: responses without an origin.
 
 use message::Status;
 use message::header::HeaderId;
@@ -36,7 +36,7 @@ section! {
         |r, item, to| put(&mut to.body, r.text(item).map(str::as_bytes));
 }
 
-/// A redirect as it is written.
+/// A redirect while it is read.
 struct RedirectDraft {
     status: Status,
     to: Option<String>,
@@ -59,7 +59,7 @@ fn status(r: &mut Reader, item: &SettingValue<'_>, least: u64, most: u64) -> Opt
     r.count(item, least, most).and_then(|code| Status::new(code.try_into().ok()?))
 }
 
-/// The answer that is given without asking anybody.
+/// Shows the response that is made here.
 pub(super) fn show(page: &mut SettingsPage<'_>, settings: &Settings) {
     match &settings.answer {
         Some(ConfiguredResponse::Fixed(fixed)) => {

@@ -1,4 +1,4 @@
-//! `basic_auth` and `forward_auth` of sites and routes.
+//! Authentication: `basic_auth` and `forward_auth` of sites and routes.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ section! {
         |r, item, to| to.by = field_names(r, item);
 }
 
-/// Says what a program would store for all although it is one user's.
+/// Warns where a program may store one user's response for all.
 pub(super) fn check_beside_vcl(r: &mut Reader, table: &TomlTable<'_>, settings: &Settings) {
     let basic = settings.basic_auth.as_ref();
     let tells = basic.is_some_and(|basic| basic.forward || basic.user_field.is_some());
@@ -60,13 +60,13 @@ pub(super) fn check_beside_vcl(r: &mut Reader, table: &TomlTable<'_>, settings: 
         [("basic_auth", tells, "`forward` and `user_field`"), ("forward_auth", copies, "`copy`")]
     {
         if let (Some(item), true) = (table.item(name), is_told) {
-            r.error(item.span, format!("`{name}` tells the origin who asks, beside a VCL")).help =
-                Some(format!("without {keys}: a program may store for all what is one user's"));
+            r.error(item.span, format!("`{name}` forwards the user, beside a VCL")).help =
+                Some(format!("leave out {keys}: a program may store one user's response for all"));
         }
     }
 }
 
-/// Users with passwords; `None` for `false`.
+/// Reads users with passwords; `None` for `false`.
 pub(super) fn basic(r: &mut Reader, item: &SettingValue<'_>) -> Option<Arc<BasicAuth>> {
     if item.is_off() {
         return None;
@@ -83,7 +83,7 @@ fn users(r: &mut Reader, item: &SettingValue<'_>) -> Option<PathBuf> {
     Some(file.path)
 }
 
-/// Reads what stands in a quoted string of a field.
+/// Reads the realm, for a quoted string of a field.
 fn realm<'a>(r: &mut Reader, item: &SettingValue<'a>) -> Option<&'a str> {
     let text = r.text(item)?;
     if text.chars().any(|c| c.is_control() || matches!(c, '"' | '\\')) {
@@ -93,7 +93,7 @@ fn realm<'a>(r: &mut Reader, item: &SettingValue<'a>) -> Option<&'a str> {
     Some(text)
 }
 
-/// Another server that is asked; `None` for `false`.
+/// Reads the server to ask; `None` for `false`.
 pub(super) fn forward(r: &mut Reader, item: &SettingValue<'_>) -> Option<Arc<ForwardAuth>> {
     if item.is_off() {
         return None;
@@ -113,10 +113,10 @@ pub(super) fn forward(r: &mut Reader, item: &SettingValue<'_>) -> Option<Arc<For
 pub(super) fn show_forward(page: &mut SettingsPage<'_>, settings: &Settings) {
     let Some(forward) = &settings.forward_auth else { return };
     let origin = page.config.origins.get(forward.origin).map_or("", |origin| &*origin.name);
-    page.line("asks who enters", format!("{origin}{}", forward.shown_path()));
+    page.line("authentication", format!("{origin}{}", forward.shown_path()));
 }
 
-/// The index among all origins of one that is asked; it need not answer for the site.
+/// The index among all origins of the server to ask; the site need not use it otherwise.
 fn find_server(r: &mut Reader, item: &SettingValue<'_>) -> Option<usize> {
     let index = find(r, item)?;
     if r.origins.known.get(index).is_some_and(|known| known.config.scripts.is_some()) {

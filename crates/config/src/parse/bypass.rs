@@ -1,4 +1,4 @@
-//! `[site.bypass]`.
+//! `[site.bypass]`: rules for requests that pass the cache.
 
 use policy::headers::{FieldName, FieldValue};
 use policy::pattern::{NamePattern, PathPattern, PatternError};
@@ -31,7 +31,7 @@ section! {
         |r, item, to| to.unless.extend(field_names(r, item));
 }
 
-/// Changes `settings` as `bypass` says.
+/// Applies `bypass` to `settings`.
 pub(super) fn bypass(r: &mut Reader, item: &SettingValue<'_>, settings: &mut Settings) {
     if matches!(item.value, DeValue::Boolean(false)) {
         settings.bypass.clear();
@@ -43,7 +43,7 @@ pub(super) fn bypass(r: &mut Reader, item: &SettingValue<'_>, settings: &mut Set
     if passing.forgets_query {
         settings.bypass.retain(|b| !matches!(b, Bypass::AnyQuery | Bypass::Query(..)));
     }
-    // Presets that are used together have some rules in common.
+    // Presets that are used together share some rules.
     let known: Vec<String> = settings.bypass.iter().map(ToString::to_string).collect();
     passing.reasons.retain(|reason| !known.contains(&reason.bypass.to_string()));
     for Reason { bypass, span } in passing.reasons {
@@ -52,7 +52,7 @@ pub(super) fn bypass(r: &mut Reader, item: &SettingValue<'_>, settings: &mut Set
     }
 }
 
-/// Paths are looked at first, then cookies, header fields, and the query.
+/// Shows the rules in their order: paths, cookies, header fields, query.
 pub(super) fn show_bypass(page: &mut SettingsPage<'_>, settings: &Settings) {
     let discreet = page.discreet;
     let kinds = ["path", "cookie", "header", "query"];
@@ -70,7 +70,7 @@ pub(super) fn show_bypass(page: &mut SettingsPage<'_>, settings: &Settings) {
     }
 }
 
-/// A reason, and where it is written.
+/// A reason, and its location.
 struct Reason {
     bypass: Bypass,
     span: TextRange,
@@ -80,7 +80,7 @@ struct Reason {
 #[derive(Default)]
 struct BypassReasons {
     reasons: Vec<Reason>,
-    /// Reasons to do with the query that were there before are forgotten.
+    /// Earlier reasons about the query are dropped.
     forgets_query: bool,
     unless: Vec<FieldName>,
 }

@@ -1,4 +1,4 @@
-//! `[site.cache]`.
+//! `[site.cache]`: storing and lifetimes.
 
 use base::units::DurationMs;
 use codec::dictionary::MatchPattern;
@@ -89,14 +89,14 @@ section! {
         };
 }
 
-/// The shortest lifetime but none: below it a cache only costs.
+/// Shortest lifetime above zero: below it a cache only costs.
 const TTL_MIN_MS: u64 = 100;
 
-/// The words of `browsers`.
+/// The keywords of `browsers`.
 const BROWSERS: [(&str, BrowserCaching); 2] =
     [("as_said", BrowserCaching::AsSaid), ("never", BrowserCaching::NeverStore)];
 
-/// Changes `settings` as `cache` says.
+/// Applies `cache` to `settings`.
 pub(super) fn cache(r: &mut Reader, item: &SettingValue<'_>, settings: &mut Settings) {
     if let DeValue::Boolean(on) = item.value {
         settings.cache = *on;
@@ -130,7 +130,7 @@ fn show_stale(
     page.line(&format!("stale: {why}"), DurationMs(own.unwrap_or(usual)));
 }
 
-/// Where responses are kept, where there is a choice.
+/// Shows the storage, if there is a choice.
 fn show_kept(page: &mut SettingsPage<'_>, s: &Settings) {
     let admission = page.config.disk.as_ref().map(|disk| disk.admission);
     if admission.is_none() && s.store == StorageChoice::Both {
@@ -158,7 +158,7 @@ fn words(of: StatusMatch) -> String {
     }
 }
 
-/// Statuses and classes of them.
+/// Reads statuses and classes of statuses.
 fn statuses(r: &mut Reader, item: &SettingValue<'_>) -> Vec<StatusMatch> {
     let mut found = Vec::new();
     for (text, item) in r.texts(item) {
@@ -173,7 +173,7 @@ fn statuses(r: &mut Reader, item: &SettingValue<'_>) -> Vec<StatusMatch> {
     found
 }
 
-/// Where responses are kept.
+/// Reads the storage of responses.
 fn store(r: &mut Reader, item: &SettingValue<'_>) -> Option<StorageChoice> {
     let words = [
         ("memory", StorageChoice::Memory),
@@ -187,7 +187,7 @@ fn store(r: &mut Reader, item: &SettingValue<'_>) -> Option<StorageChoice> {
     Some(store)
 }
 
-/// Statuses that a lifetime without any is for: those of nginx's `proxy_cache_valid`.
+/// Statuses of a lifetime that names none: those of nginx's `proxy_cache_valid`.
 const TTL_STATUSES: [u16; 3] = [200, 301, 302];
 
 fn ttl(r: &mut Reader, item: &SettingValue<'_>, settings: &mut Settings) {
@@ -210,7 +210,7 @@ fn ttl(r: &mut Reader, item: &SettingValue<'_>, settings: &mut Settings) {
             settings.set_ttl(status, ms);
         }
     }
-    // The first match counts: what speaks of fewer statuses comes first.
+    // The first match counts: entries for fewer statuses come first.
     settings.ttl.sort_by_key(|(status, _)| match status {
         StatusMatch::Exact(_) => 0,
         StatusMatch::Class(_) => 1,
@@ -235,13 +235,13 @@ fn status_match(text: &str) -> Option<StatusMatch> {
     if let Some(class) = text.strip_suffix("xx") {
         return class.parse().ok().filter(|c| (2..=5).contains(c)).map(StatusMatch::Class);
     }
-    // `parse` would take a sign too.
+    // `parse` would accept a sign, too.
     let digits = text.len() == 3 && text.bytes().all(|b| b.is_ascii_digit());
     let code = text.parse().ok().filter(|code| digits && (200..=599).contains(code))?;
     Status::new(code).map(StatusMatch::Exact)
 }
 
-/// The pattern of requests that a response may be a dictionary for.
+/// Reads the pattern of requests that a response may serve as a dictionary for.
 fn dictionary(r: &mut Reader, item: &SettingValue<'_>) -> Option<Box<str>> {
     let text = r.text(item)?;
     let is_printable = text.bytes().all(|b| matches!(b, b' '..=b'~'));

@@ -1,9 +1,9 @@
-//! Listeners, certificates and sites that do not fit each other.
+//! Certificates: checks that listeners, certificates and sites fit each other.
 
 use crate::model::Config;
 use crate::reader::{Reader, TomlTable};
 
-/// Says where listeners, certificates and sites do not fit each other.
+/// Reports listeners, certificates and sites that do not fit each other.
 pub(super) fn check(r: &mut Reader, top: &TomlTable<'_>, config: &Config) {
     let Config { listen, certificates: default, acme, sites, .. } = config;
     let acme = acme.as_ref();
@@ -48,7 +48,7 @@ pub(super) fn check(r: &mut Reader, top: &TomlTable<'_>, config: &Config) {
     }
 }
 
-/// A site that wants certificates ordered, and nothing says by whom.
+/// Warns of a site that wants certificates ordered without an authority.
 fn warn_of_unordered(r: &mut Reader, top: &TomlTable<'_>) {
     let sites = top.item("site").map(|item| item.each()).unwrap_or_default();
     for item in sites.iter().filter_map(|site| site.key("tls")?.key("acme")) {

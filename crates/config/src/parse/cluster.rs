@@ -11,9 +11,9 @@ use crate::rows::{self, put, section};
 
 /// Most bytes of a name or a prefix.
 const NAME_BYTES: usize = 64;
-/// Shortest `max_isolation`: ten questions to the stream have to fit in it.
+/// Shortest `max_isolation`: it must cover ten requests to the stream.
 const ISOLATION_MIN_MS: u64 = 200;
-/// Most files with secrets: one that seals, and the one before it.
+/// Most secret files: the current one, and the previous one.
 const SECRETS_MAX: usize = 2;
 /// Shortest `keep`.
 const KEEP_MIN_MS: u64 = 60_000;
@@ -86,7 +86,7 @@ section! {
         |r, item, _| together(r, item, ["certificate", "key"]);
 }
 
-/// The cluster.
+/// Reads the cluster.
 pub(super) fn cluster(r: &mut Reader, item: &SettingValue<'_>) -> Option<ClusterConfig> {
     let mut config = ClusterConfig {
         servers: Vec::new(),
@@ -117,7 +117,7 @@ pub(super) fn cluster(r: &mut Reader, item: &SettingValue<'_>) -> Option<Cluster
     (!config.servers.is_empty()).then_some(config)
 }
 
-/// The part of a node in what all share.
+/// The part of a node in the shared store.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Invalidate,
@@ -125,7 +125,7 @@ enum Mode {
     Shield,
 }
 
-/// The words of `mode`.
+/// The keywords of `mode`.
 const MODES: [(&str, Mode); 3] =
     [("invalidate", Mode::Invalidate), ("share", Mode::Share), ("shield", Mode::Shield)];
 
@@ -143,14 +143,14 @@ fn acknowledge(r: &mut Reader, item: &SettingValue<'_>) -> Option<Level> {
     r.word(item, &Level::ALL.map(|level| (level.word(), level)))
 }
 
-/// The words of `isolation`.
+/// The keywords of `isolation`.
 const ISOLATIONS: [(&str, Isolation); 2] =
     [("revalidate", Isolation::Revalidate), ("not-ready", Isolation::NotReady)];
 
-/// The words of `configuration`.
+/// The keywords of `configuration`.
 const CONFIGURATIONS: [(&str, bool); 2] = [("local", false), ("shared", true)];
 
-/// Tells whether the node has the configuration that all share, for which it needs their secret.
+/// Returns true if the node uses the shared configuration, which needs the nodes' secret.
 fn shares(r: &mut Reader, item: &SettingValue<'_>) -> bool {
     let is_shared = r.word(item, &CONFIGURATIONS).unwrap_or_default();
     let has_secret = item.table.item("secret_file").is_some_and(|item| !item.each().is_empty());
@@ -164,13 +164,13 @@ fn shares(r: &mut Reader, item: &SettingValue<'_>) -> bool {
     is_shared
 }
 
-/// Returns true if the file says that sites come with what all nodes share.
+/// Returns true if the file takes sites from the shared configuration.
 pub(super) fn shares_configuration(top: &TomlTable<'_>) -> bool {
     let said = top.item("cluster").and_then(|item| item.key("configuration"));
     said.is_some_and(|item| item.value.as_str() == Some("shared"))
 }
 
-/// Says what nodes do not share for want of a secret. An empty list is meant so.
+/// Warns of what nodes do not share for want of a secret. An empty list is deliberate.
 pub(super) fn check(r: &mut Reader, top: &TomlTable<'_>, config: &Config) {
     let (Some(item), Some(cluster)) = (top.item("cluster"), &config.cluster) else { return };
     let missing = match (&cluster.secret_files, &config.acme) {
@@ -191,7 +191,7 @@ pub(super) fn check(r: &mut Reader, top: &TomlTable<'_>, config: &Config) {
     );
 }
 
-/// Files with secrets: the one that seals, and the one before it.
+/// Reads secret files: the current one, and the previous one.
 fn secret_files(r: &mut Reader, item: &SettingValue<'_>) -> Vec<PlacedPath> {
     let files: Vec<_> = item.each().iter().filter_map(|each| r.path(each)).collect();
     if files.len() > SECRETS_MAX {
@@ -201,7 +201,7 @@ fn secret_files(r: &mut Reader, item: &SettingValue<'_>) -> Vec<PlacedPath> {
     files
 }
 
-/// Where the node answers the others: they are told this very address.
+/// Reads the address at which the node serves peers: they get this very address.
 fn peer(r: &mut Reader, item: &SettingValue<'_>) -> Option<SocketAddr> {
     let text = r.text(item)?;
     let peer = text.parse::<SocketAddr>().ok();
@@ -214,7 +214,7 @@ fn peer(r: &mut Reader, item: &SettingValue<'_>) -> Option<SocketAddr> {
     }
     let mode = item.table.item("mode");
     if mode.is_none_or(|mode| mode.value.as_str() == Some("invalidate")) {
-        let message = "`peer` is of no use without mode = \"share\" or \"shield\"";
+        let message = "`peer` has no effect without mode = \"share\" or \"shield\"";
         r.warning(item.span.clone(), message);
         return None;
     }
@@ -238,14 +238,14 @@ fn servers(r: &mut Reader, item: &SettingValue<'_>) -> Vec<String> {
             servers.push(text.to_owned());
         } else {
             r.error(place.span, format!("`{text}` is no NATS server")).help = Some(
-                "such as \"nats://127.0.0.1:4222\"; who you are stands in keys of its own".into(),
+                "such as \"nats://127.0.0.1:4222\"; credentials have keys of their own".into(),
             );
         }
     }
     servers
 }
 
-/// A word of a subject.
+/// Reads a token of a subject.
 fn name(r: &mut Reader, item: &SettingValue<'_>) -> Option<String> {
     let text = r.text(item)?;
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
@@ -276,7 +276,7 @@ fn replicas(r: &mut Reader, item: &SettingValue<'_>) -> Option<usize> {
     }
 }
 
-/// Notes how the node shows who it is.
+/// Reads the node's authentication.
 fn identify(
     r: &mut Reader,
     item: &SettingValue<'_>,
@@ -284,13 +284,13 @@ fn identify(
     credentials: Option<ClusterCredentials>,
 ) {
     if credentials.is_some() && to.credentials != ClusterCredentials::None {
-        let text = "one of `password`, `token`, `nkey` and `credentials` says who the node is";
+        let text = "only one of `password`, `token`, `nkey` and `credentials` can be given";
         r.error(item.table.span.clone(), text);
     }
     put(&mut to.credentials, credentials);
 }
 
-/// Says that one of a pair of keys is alone.
+/// Reports a key whose partner is missing.
 fn together(r: &mut Reader, item: &SettingValue<'_>, pair: [&'static str; 2]) {
     if pair.iter().any(|name| item.table.item(name).is_none()) {
         let [one, other] = pair;

@@ -31,7 +31,7 @@ section! {
     "dictionaries", boolean dictionaries, "true", "Whether stored responses with `Use-As-Dictionary` serve as dictionaries (RFC 9842). Clients that have the dictionary get newer responses as differences from it, in `dcz` or `dcb`. Also applies to sites with VCL.";
 }
 
-/// Reads `[compression]`; what is not set there has its default.
+/// Reads `[compression]`; missing keys keep their defaults.
 pub(super) fn compression(r: &mut Reader, item: &SettingValue<'_>) -> Compression {
     let mut compression = Compression::default();
     rows::read_table(r, item, &COMPRESSION, COMPRESSION_ROWS, &mut compression);
@@ -67,7 +67,7 @@ fn codings(r: &mut Reader, item: &SettingValue<'_>) -> Vec<Coding> {
     item.each().iter().filter_map(|item| r.word(item, &CODINGS)).collect()
 }
 
-/// The bodies of a site that are coded.
+/// Reads which bodies of a site are coded.
 pub(super) fn of_site(r: &mut Reader, item: &SettingValue<'_>) -> Option<CompressionScope> {
     let words = [
         ("off", CompressionScope::Off),

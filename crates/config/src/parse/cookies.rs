@@ -1,4 +1,4 @@
-//! `[site.cookies]` and `[site.query]`: what is removed from requests, and what is in the key.
+//! `[site.cookies]` and `[site.query]`: what is removed from requests, and what is part of the key.
 
 use message::header::is_token;
 use policy::pattern::{NamePattern, PatternError};
@@ -46,7 +46,7 @@ section! {
         => |page, query| page.list("query removed", query.ignore.then_some("all of it"));
 }
 
-/// Names of scripts that are known are removed in the safe profile, unless something else is said.
+/// Shows removed names. The safe profile removes known tracking names by default.
 fn show_removed(
     page: &mut SettingsPage<'_>,
     names: &str,

@@ -1,4 +1,4 @@
-//! `[disk]`.
+//! `[disk]`: the volumes of the disk cache.
 
 use std::path::{Path, PathBuf};
 
@@ -7,10 +7,10 @@ use crate::model::{Admission, DiskConfig, DiskVolume};
 use crate::reader::{Reader, SettingValue, TomlTable};
 use crate::rows::{self, Row, put, rows};
 
-/// Where the cache is if nothing says so, as with systemd's `CacheDirectory=larder`.
+/// The default directory, as with systemd's `CacheDirectory=larder`.
 const PATH: &str = "/var/cache/larder";
 
-/// Volumes of one store: the places in it have six bits for them.
+/// Most volumes: a place in the store has six bits for its volume.
 pub(crate) const VOLUMES_MAX: usize = 64;
 
 pub(crate) const DISK: Section = Section {
@@ -62,12 +62,12 @@ const VOLUME_ROWS: &[Row<DiskVolume>] = rows! {
         |r, item, to| put(&mut to.bytes, size(r, item));
 };
 
-/// Those of one of several.
+/// Additional keys of one of several volumes.
 const WEIGHT_ROWS: &[Row<DiskVolume>] = rows! {
     "weight", count32(1, DiskVolume::WEIGHT_MAX) weight, "1", "Share of the disk cache per byte of the volume's size, relative to other volumes: 1 to 100.";
 };
 
-/// The cache on disk.
+/// Reads the disk cache.
 pub(super) fn disk(r: &mut Reader, item: &SettingValue<'_>) -> Option<DiskConfig> {
     let table = r.table(item, &DISK)?;
     let (admission, volumes) = (Admission::default(), Vec::new());
@@ -82,13 +82,13 @@ pub(super) fn disk(r: &mut Reader, item: &SettingValue<'_>) -> Option<DiskConfig
     (!disk.volumes.is_empty()).then_some(disk)
 }
 
-/// A volume that nothing is said of.
+/// A volume with defaults.
 fn volume(r: &Reader, table: &TomlTable<'_>) -> DiskVolume {
     let place = r.location(&table.span);
     DiskVolume { path: PathBuf::new(), bytes: 0, weight: 1, name: None, place }
 }
 
-/// Says which settings ask for a disk where there is no `[disk]`.
+/// Reports settings that need a disk if there is no `[disk]`.
 pub(super) fn check_uses(r: &mut Reader) {
     for span in std::mem::take(&mut r.disk_uses) {
         r.error(span, "`store` names a disk, and there is no [disk]").help =
@@ -139,13 +139,13 @@ fn several(r: &mut Reader, list: &SettingValue<'_>) -> Vec<DiskVolume> {
             r.error(item.span, message).related = related;
             continue;
         }
-        // One that lacks something is known, so that its path is not taken twice.
+        // An incomplete volume is kept, so that its path is not taken twice.
         volumes.push(volume);
     }
     volumes
 }
 
-/// Returns true if one of the directories is the other, or in it.
+/// Returns true if the directories are equal, or one contains the other.
 pub(crate) fn directories_overlap(a: &Path, b: &Path) -> bool {
     a.starts_with(b) || b.starts_with(a)
 }
@@ -156,12 +156,12 @@ fn path(r: &mut Reader, item: &SettingValue<'_>) -> Option<PathBuf> {
     r.check(item, path)
 }
 
-/// The directory of a volume.
+/// Parses the directory of a volume.
 ///
 /// # Errors
-/// Why it cannot be one.
+/// The reason why it cannot be one.
 pub(crate) fn volume_path(text: &str) -> Result<PathBuf, &'static str> {
-    // A relative path would depend on where the daemon was started from.
+    // A relative path would depend on the daemon's working directory.
     if !text.starts_with('/') || text.contains('\0') {
         return Err("takes an absolute path");
     }
@@ -176,10 +176,10 @@ fn size(r: &mut Reader, item: &SettingValue<'_>) -> Option<u64> {
     r.check(item, volume_size(bytes))
 }
 
-/// Bytes of a volume.
+/// Checks the size of a volume.
 ///
 /// # Errors
-/// Why there cannot be so many or so few.
+/// The reason why it is too large or too small.
 pub(crate) fn volume_size(bytes: u64) -> Result<u64, &'static str> {
     match bytes {
         DiskVolume::BYTES_MIN..=DiskVolume::BYTES_MAX => Ok(bytes),

@@ -1,6 +1,6 @@
-//! `error_pages`: files in the place of the pages that errors made here have.
+//! `error_pages`: files that replace the built-in error pages.
 //!
-//! Their content is read by whoever loads the configuration, not here.
+//! Their content is not read here.
 
 use message::Status;
 

@@ -1,4 +1,4 @@
-//! `files` of a site, a route and a FastCGI origin: which directory, and how its files are served.
+//! `files` of a site, a route and a FastCGI origin: the directory, and how its files are served.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ use crate::page::SettingsPage;
 use crate::reader::{Reader, SettingValue};
 use crate::rows::{self, Row, put, rows, section};
 
-/// The word in `hide` that stands for the built-in list.
+/// The keyword in `hide` for the built-in list.
 const DEFAULT: &str = "default";
 
 section! {
@@ -42,7 +42,7 @@ pub(crate) const ORIGIN_FILES: Section = Section {
     ..Section::EMPTY
 };
 
-/// Keys about the serving of files, wherever the files are.
+/// Keys about serving files, for all kinds of roots.
 const MANNER_ROWS: &[Row<Config>] = rows! {
     "hide", TEXTS, "\"default\"", "Names of files and directories that are never served. `*` stands for any characters, `?` for one; case does not matter. `default` stands for the list in the guide on files. Names that begin with a dot are always hidden, except `/.well-known/`.",
         |r, item, to| hide(r, item, &mut to.hide);
@@ -123,7 +123,7 @@ fn paths_beside(files: &SettingValue<'_>) -> Vec<PathPattern> {
     texts.filter_map(|text| PathPattern::parse(text).ok()).collect()
 }
 
-/// A root, and what of a path is looked for in it.
+/// Shows a root, and the stripped part of a path.
 pub(super) fn show(page: &mut SettingsPage<'_>, settings: &Settings) {
     let at = settings.files.and_then(|at| usize::try_from(at).ok());
     let Some(files) = at.and_then(|at| page.site.files.get(at)) else { return };
@@ -137,8 +137,8 @@ pub(super) fn show(page: &mut SettingsPage<'_>, settings: &Settings) {
     );
 }
 
-/// The part of a prefix pattern that can be taken off: all but the slash at its end. Without that
-/// slash, `/static*` would also stand for `/static../`, nginx's `alias` trap.
+/// The strippable part of a prefix pattern: all but the final slash. Without that slash, `/static*`
+/// would also match `/static../`, nginx's `alias` trap.
 fn strippable(path: &PathPattern) -> Option<&str> {
     path.prefix()?.strip_suffix('/')
 }
@@ -169,7 +169,7 @@ pub(super) fn beside_scripts(
     Some(config)
 }
 
-/// Regular files only: what a directory means is said by `try_files` and `index`.
+/// The defaults: regular files only, since `try_files` and `index` decide on directories.
 pub(crate) fn defaults_beside_scripts(root: &Path, linked: &[PathBuf]) -> Config {
     Config {
         directories: false,
@@ -180,7 +180,7 @@ pub(crate) fn defaults_beside_scripts(root: &Path, linked: &[PathBuf]) -> Config
     }
 }
 
-/// Names that are never shown. The word `default` stands for what `hidden` has.
+/// Reads names that are never served. The keyword `default` stands for the content of `hidden`.
 fn hide(r: &mut Reader, item: &SettingValue<'_>, hidden: &mut HiddenNames) {
     let texts = r.texts(item);
     if !texts.iter().any(|(text, _)| *text == DEFAULT) {
@@ -209,14 +209,14 @@ fn cache_control(r: &mut Reader, item: &SettingValue<'_>, rules: &mut Vec<CacheR
     }
 }
 
-/// The value of a field.
+/// Reads the value of a field.
 fn value(r: &mut Reader, item: &SettingValue<'_>) -> Option<String> {
     let text = r.text(item)?;
     let value = policy::headers::FieldValue::parse(text);
     r.check(item, value).map(|_| text.to_owned())
 }
 
-/// Orders by X-Accel fields that an origin's responses may give.
+/// Reads which X-Accel fields of an origin's responses are followed.
 pub(super) fn accel(r: &mut Reader, item: &SettingValue<'_>, to: &mut Option<AccelConfig>) {
     let mut accel = AccelConfig { expires: !item.is_off(), ..AccelConfig::default() };
     let pairs = match item.value {
@@ -235,7 +235,7 @@ pub(super) fn accel(r: &mut Reader, item: &SettingValue<'_>, to: &mut Option<Acc
     *to = accel.expires.then_some(accel);
 }
 
-/// Files that X-Sendfile of an origin's responses may name.
+/// Reads which files X-Sendfile of an origin's responses may name.
 pub(super) fn sendfile(r: &mut Reader, item: &SettingValue<'_>, to: &mut Option<AccelConfig>) {
     for item in item.each() {
         let Some(root) = directory(r, &item) else { continue };
@@ -251,8 +251,7 @@ fn is_prefix(strip: &str) -> bool {
     strip.strip_prefix('/').is_some_and(|rest| !rest.split('/').any(odd))
 }
 
-/// A directory whose files an origin names: nothing of it is hidden from who may name it, but names
-/// that begin with a dot.
+/// A directory whose files an origin names: only names with a leading dot are hidden.
 fn named(root: PathBuf, strip: &str) -> Config {
     Config {
         strip: strip.to_owned(),
@@ -263,7 +262,7 @@ fn named(root: PathBuf, strip: &str) -> Config {
     }
 }
 
-/// An absolute path.
+/// Reads an absolute path.
 pub(super) fn directory(r: &mut Reader, item: &SettingValue<'_>) -> Option<PathBuf> {
     let text = r.text(item)?;
     if text.starts_with('/') && !text.chars().any(char::is_control) {

@@ -1,4 +1,4 @@
-//! `[site.request_headers]` and `[site.response_headers]`.
+//! `[site.request_headers]` and `[site.response_headers]`: changes of fields.
 
 use policy::headers::{FieldName, FieldValue, HeaderOps};
 
@@ -29,7 +29,7 @@ pub(super) const HEADER_ROWS: &[Row<HeaderOps>] = rows! {
         |r, item, to| fields(r, item).into_iter().for_each(|(name, value)| to.set(name, value));
 };
 
-/// Names and values of a table of fields.
+/// Reads names and values of a table of fields.
 pub(super) fn fields(r: &mut Reader, item: &SettingValue<'_>) -> Vec<(FieldName, FieldValue)> {
     let read = |r: &mut Reader, (name, span, item): (&str, _, SettingValue<'_>)| {
         let name = field_name(r, name, span);
@@ -39,7 +39,7 @@ pub(super) fn fields(r: &mut Reader, item: &SettingValue<'_>) -> Vec<(FieldName,
     r.pairs(item).into_iter().filter_map(|pair| read(r, pair)).collect()
 }
 
-/// Changes to fields, whose values may be secrets of the operator's towards others.
+/// Shows changes of fields, whose values may be secrets.
 pub(super) fn show(page: &mut SettingsPage<'_>, name: &str, ops: &HeaderOps) {
     let discreet = page.discreet;
     page.list(

@@ -1,4 +1,4 @@
-//! `[health]` and `[metrics]`: what those ask who watch over the daemon from elsewhere.
+//! `[health]` and `[metrics]`: listeners for monitoring.
 
 use std::net::SocketAddr;
 
@@ -43,7 +43,7 @@ section! {
         |r, item, _| tls::lone_key(r, item);
 }
 
-/// The listener for Prometheus. `default` are the certificates of `[tls]`.
+/// Reads the listener for Prometheus. `default` are the certificates of `[tls]`.
 pub(super) fn metrics(
     r: &mut Reader,
     whole: &SettingValue<'_>,
@@ -53,7 +53,7 @@ pub(super) fn metrics(
     let mut metrics = MetricsConfig::default();
     let is_good = rows::read(r, &table, METRICS_ROWS, &mut metrics);
     if table.item("token_file").is_none() && table.item("client_ca").is_none() {
-        r.error(whole.span.clone(), "everybody could read the figures").help =
+        r.error(whole.span.clone(), "every client could read the metrics").help =
             Some("name a `token_file`, a `client_ca`, or both".to_owned());
     }
     let item = table.item("listen").filter(|_| is_good)?;
@@ -64,7 +64,7 @@ pub(super) fn metrics(
                 Some("name `cert` and `key` here, or in `[tls]`".to_owned());
         }
         (false, Some(cert)) => {
-            r.error(cert.span, "a certificate, and `listen` does not say `tls`").help =
+            r.error(cert.span, "a certificate, and `listen` lacks `tls`").help =
                 Some(format!("listen = \"{} tls\"", listen.text));
         }
         _ => {}
@@ -75,7 +75,7 @@ pub(super) fn metrics(
     Some(metrics)
 }
 
-/// A listener without TLS checks no certificate, and shows tokens to everyone on the way.
+/// Rejects client certificates without TLS, and warns of tokens in clear text.
 fn check_plain(
     r: &mut Reader,
     item: &SettingValue<'_>,
@@ -83,12 +83,13 @@ fn check_plain(
     listen: &ListenSpec,
 ) {
     if let Some(client) = table.item("client_ca") {
-        r.error(client.span, "`client_ca`, and `listen` does not say `tls`").help =
+        r.error(client.span, "`client_ca`, and `listen` lacks `tls`").help =
             Some(format!("listen = \"{} tls\"", listen.text));
     }
     let is_elsewhere = |address: &&SocketAddr| !address.ip().is_loopback();
     if let Some(public) = listen.addresses.iter().find(is_elsewhere) {
-        let message = format!("`listen`: without TLS others could read the token at {public}");
+        let message =
+            format!("`listen`: without TLS the token is readable on the network at {public}");
         r.error(item.span.clone(), message).help = Some(format!(
             "write \"{} tls\" and name a certificate, or \"127.0.0.1:{}\"",
             listen.text,
@@ -97,7 +98,7 @@ fn check_plain(
     }
 }
 
-/// Addresses, with or without TLS.
+/// Reads addresses, with or without TLS.
 fn listen(r: &mut Reader, item: &SettingValue<'_>) -> Option<ListenSpec> {
     let spec = r.text(item).and_then(|text| super::listen::one_listen(r, text, item))?;
     if spec.addresses.is_empty() || spec.proxy || spec.h2c {

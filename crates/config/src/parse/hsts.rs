@@ -1,4 +1,4 @@
-//! `[site.hsts]`.
+//! `[site.hsts]`: Strict-Transport-Security.
 
 use toml::de::DeValue;
 
@@ -20,7 +20,7 @@ struct Hsts {
     preload: bool,
 }
 
-/// `hsts`: the field's value.
+/// Reads `hsts`: the field's value.
 pub(super) fn hsts(r: &mut Reader, item: &SettingValue<'_>) -> Option<String> {
     const TWO_YEARS_MS: u64 = 2 * 365 * 24 * 3_600_000;
     let mut hsts = Hsts { max_age_ms: TWO_YEARS_MS, subdomains: false, preload: false };

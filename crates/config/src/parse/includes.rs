@@ -1,4 +1,4 @@
-//! `[site.includes]`.
+//! `[site.includes]`: pages with instructions.
 
 use policy::{EsiPages, Includes};
 use toml::de::DeValue;

@@ -1,4 +1,4 @@
-//! `[limits]`.
+//! `[limits]`: the limits of `base::limits`.
 
 use base::limits::{self, LimitSpec, Limits, Unit};
 
@@ -34,7 +34,7 @@ pub(crate) const LIMITS: Section = Section {
     ..Section::EMPTY
 };
 
-/// Reads `[limits]`; what is not set there has its default.
+/// Reads `[limits]`; missing keys keep their defaults.
 pub(super) fn limits(r: &mut Reader, item: &SettingValue<'_>) -> Limits {
     let mut limits = Limits::default();
     let Some(table) = r.table(item, &LIMITS) else { return limits };

@@ -1,10 +1,10 @@
-//! `listen`, and addresses elsewhere that are written as it is.
+//! `listen`, and addresses of the same form elsewhere.
 
 use crate::listen::{self, ListenError, parse_listen};
 use crate::model::ListenSpec;
 use crate::reader::{Reader, SettingValue, TomlTable};
 
-/// Listeners where nothing is said.
+/// The default listeners.
 pub(super) fn usual(top: &TomlTable<'_>) -> Vec<ListenSpec> {
     listen::default_listen(top.item("tls").is_some_and(|tls| tls.key("acme").is_some()))
 }
@@ -38,7 +38,7 @@ pub(super) fn listen_list(r: &mut Reader, item: &SettingValue<'_>) -> Vec<Listen
     specs
 }
 
-/// A listener that lets only trusted proxies through needs some.
+/// Reports a listener for trusted proxies if none are configured.
 pub(super) fn check_proxy_listeners(r: &mut Reader, top: &TomlTable<'_>, listen: &[ListenSpec]) {
     let trusts = top.item("trusted_proxies").is_some_and(|item| !item.each().is_empty());
     if !trusts
@@ -46,7 +46,7 @@ pub(super) fn check_proxy_listeners(r: &mut Reader, top: &TomlTable<'_>, listen:
         && let Some(spec) = listen.iter().find(|spec| spec.proxy)
         && let Some(item) = top.item("listen")
     {
-        let message = format!("`{}`: no proxy is trusted, so nobody gets through", spec.text);
+        let message = format!("`{}`: no proxy is trusted, so all clients are refused", spec.text);
         r.error(item.span, message).help = Some(
             "name the balancers in front: trusted_proxies = [\"192.0.2.7\", \"10.0.0.0/8\"]"
                 .to_owned(),

@@ -1,4 +1,4 @@
-//! `log_ring`.
+//! `log_ring`: the ring of records.
 
 use observe::record::VALUES_MAX;
 use observe::ring::NAME_MAX;
@@ -10,10 +10,10 @@ use crate::model::LogRing;
 use crate::reader::{Reader, SettingValue};
 use crate::rows::{self, put, section};
 
-/// Those of access logs and traces have room besides.
+/// The fields of access logs and traces need room, too.
 const HEADERS_MAX: usize = VALUES_MAX - 4;
 
-/// Beyond it a size is a mistake: it is memory.
+/// Largest size: the ring is in memory, so that a larger one is a mistake.
 const SIZE_MAX: u64 = 64 << 30;
 
 section! {
@@ -27,7 +27,7 @@ section! {
         |r, item, to| to.headers = headers(r, item);
 }
 
-/// The log ring; `None` if it is off.
+/// Reads the log ring; `None` if it is off.
 pub(super) fn log_ring(r: &mut Reader, item: &SettingValue<'_>) -> Option<LogRing> {
     let mut ring = LogRing::default();
     match item.value {

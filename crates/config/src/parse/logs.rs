@@ -1,4 +1,4 @@
-//! The access log, and the log of what the daemon says of itself.
+//! Logs: the access log, and the error log of the daemon.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -23,10 +23,10 @@ section! {
     "secrets", boolean secrets, "false", "Whether a format of your own logs credentials in clear text; otherwise they are masked. These are Authorization, Proxy-Authorization, Cookie, Set-Cookie, X-Api-Key, X-Auth-Token, X-CSRF-Token, X-XSRF-Token and X-Amz-Security-Token.";
 }
 
-/// The words of `escape`: values are escaped for JSON, or not.
+/// The keywords of `escape`.
 const ESCAPES: [(&str, bool); 2] = [("default", false), ("json", true)];
 
-/// Reads where requests are logged; `None` if nowhere.
+/// Reads the access log; `None` if it is off.
 pub(super) fn access_log(r: &mut Reader, item: &SettingValue<'_>) -> Option<AccessLog> {
     let (target, format) = (LogTarget::Stdout, LogFormat::default());
     let mut log = AccessLog { target, format, secrets: false };
@@ -72,12 +72,12 @@ fn log_target(r: &mut Reader, item: &SettingValue<'_>) -> Option<LogTarget> {
     }
 }
 
-/// Reads a place that every log can go to; `words` are further ones that the key takes.
+/// Reads a log's destination; `words` are further keywords that the key takes.
 fn file_or_syslog(r: &mut Reader, item: &SettingValue<'_>, words: [&str; 2]) -> Option<LogTarget> {
     match r.text(item)? {
         "syslog" => Some(LogTarget::SyslogPath(PathBuf::from("/dev/log"))),
         other if other.starts_with("syslog:") => syslog(r, item, &other["syslog:".len()..]),
-        // A relative path would depend on where the daemon was started from, and is mostly a slip.
+        // A relative path would depend on the daemon's working directory, and is mostly a slip.
         path if path.starts_with('/') && !path.contains('\0') => {
             Some(LogTarget::File(PathBuf::from(path)))
         }
@@ -119,7 +119,7 @@ section! {
         |r, item, to| put(&mut to.level, level(r, item));
 }
 
-/// Reads where the daemon says what happens to it.
+/// Reads the error log.
 pub(super) fn error_log(r: &mut Reader, item: &SettingValue<'_>) -> Option<ErrorLog> {
     if !item.value.is_table() {
         return Some(ErrorLog { target: error_target(r, item)?, ..ErrorLog::default() });
@@ -135,7 +135,7 @@ fn level(r: &mut Reader, item: &SettingValue<'_>) -> Option<Priority> {
     r.word(item, &words)
 }
 
-/// Reads where it goes; the inner `None` is standard error.
+/// Reads its destination; the inner `None` is standard error.
 fn error_target(r: &mut Reader, item: &SettingValue<'_>) -> Option<Option<LogTarget>> {
     match r.text(item)? {
         "stderr" => Some(None),

@@ -1,4 +1,4 @@
-//! `[[neighbour]]`.
+//! `[[neighbour]]`: other caches that invalidations are sent to.
 
 use std::net::SocketAddr;
 
@@ -33,7 +33,7 @@ section! {
         |r, item, _| _ = r.texts(item);
 }
 
-/// A `[[neighbour]]` as it is written.
+/// A `[[neighbour]]` while it is read.
 #[derive(Default)]
 struct NeighbourDraft {
     origin: Option<usize>,
@@ -44,7 +44,7 @@ struct NeighbourDraft {
     token: Option<String>,
 }
 
-/// Every `[[neighbour]]`.
+/// Reads every `[[neighbour]]`.
 pub(super) fn neighbours(
     r: &mut Reader,
     item: &SettingValue<'_>,
@@ -59,20 +59,20 @@ fn neighbour(
     table: &TomlTable<'_>,
     sites: &[SiteConfig],
 ) -> Option<NeighbourConfig> {
-    // All is read before anything is missed, so that every fault is said.
+    // All keys are read before any is missed, so that every fault is reported.
     let mut draft = NeighbourDraft::default();
     rows::read(r, table, NEIGHBOUR_ROWS, &mut draft);
     let NeighbourDraft { origin, htcp, ask, dialect, path, token } = draft;
     let sites = table.item("sites").map(|item| names(r, &item, sites)).unwrap_or_default();
     let way = match (table.item("origin"), table.item("htcp")) {
         (Some(_), Some(item)) => {
-            r.error(item.span, "a neighbour is told over HTTP or by HTCP: `origin` or `htcp`");
+            r.error(item.span, "a neighbour has either `origin`, for HTTP, or `htcp`");
             return None;
         }
         (Some(_), None) => NeighbourTransport::Origin(origin?),
         (None, Some(_)) => NeighbourTransport::Htcp(htcp),
         (None, None) => {
-            r.error(table.span.clone(), "a neighbour that is nowhere").help =
+            r.error(table.span.clone(), "a neighbour without an address").help =
                 Some("add `origin = \"http://10.0.0.5:6081\"`, or `htcp`".to_owned());
             return None;
         }
@@ -101,7 +101,7 @@ fn dialect(r: &mut Reader, item: &SettingValue<'_>) -> Option<NeighbourDialect> 
     r.word(item, &words)
 }
 
-/// The origin of index `at`, if it can be the way to what the neighbour has stored.
+/// The origin of index `at`, if stored responses of the neighbour can be fetched from it.
 fn may_ask(
     r: &mut Reader,
     item: &SettingValue<'_>,
@@ -113,7 +113,7 @@ fn may_ask(
         return None;
     };
     if !matches!(&addresses[..], [one] if !one.ip().is_multicast()) && !r.is_partial {
-        r.error(item.span.clone(), "a neighbour that is asked has one `htcp` address of its own")
+        r.error(item.span.clone(), "a neighbour with `ask` has one `htcp` address of its own")
             .help = Some("write a [[neighbour]] for each".to_owned());
         return None;
     }
@@ -121,18 +121,18 @@ fn may_ask(
     let (is_one, is_http) =
         (servers.len() <= 1, servers.iter().all(|server| server.protocol == Protocol::Http));
     if !is_one {
-        r.error(item.span.clone(), "a neighbour that is asked is one server").help =
+        r.error(item.span.clone(), "a neighbour with `ask` is one server").help =
             Some("write a [[neighbour]] for each".to_owned());
         return None;
     }
     if !is_http {
-        r.error(item.span.clone(), "a neighbour is asked over HTTP");
+        r.error(item.span.clone(), "`ask` takes an origin that speaks HTTP");
         return None;
     }
     Some(at)
 }
 
-/// Sites by their names.
+/// Reads sites by their names.
 fn names(r: &mut Reader, item: &SettingValue<'_>, sites: &[SiteConfig]) -> Vec<String> {
     let mut names = Vec::new();
     for place in item.each() {
@@ -163,7 +163,7 @@ fn addresses(r: &mut Reader, item: &SettingValue<'_>) -> Vec<SocketAddr> {
     addresses
 }
 
-/// The path of the neighbour's API, `path` being what is written.
+/// The path of the neighbour's API; `path` as written.
 fn base(
     r: &mut Reader,
     table: &TomlTable<'_>,

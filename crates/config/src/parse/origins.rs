@@ -84,7 +84,7 @@ pub(super) fn origins(r: &mut Reader, item: &SettingValue<'_>) {
     for table in r.tables(item, &ORIGIN) {
         let config = OriginConfig::with_limits("", Vec::new(), &r.origins.limits);
         let mut known = OriginEntry::new(config);
-        // Read even without a name: its other problems are reported too.
+        // Read even without a name: its other problems are reported, too.
         rows::read(r, &table, ORIGIN_ROWS, &mut known);
         scripts::scripts(r, &table, &mut known.config);
         known.runs_everywhere = table.item("no_scripts").is_some_and(|item| item.is_off());
@@ -107,7 +107,7 @@ pub(super) fn find(r: &mut Reader, item: &SettingValue<'_>) -> Option<usize> {
         origins.known[at].used = true;
         return Some(at);
     }
-    // Names have no colon, so this is no name.
+    // A name has no colon, so this is a URL.
     if text.contains(':') {
         let server = server_url(r, item)?;
         if server.protocol == Protocol::FastCgi {
@@ -145,7 +145,7 @@ pub(super) fn find_of_site(r: &mut Reader, item: &SettingValue<'_>) -> Option<u3
     u32::try_from(at).ok()
 }
 
-/// The origin that answers, and what it never runs.
+/// Shows the origin, and what it never runs.
 pub(super) fn show(page: &mut SettingsPage<'_>, settings: &Settings) {
     let at = usize::try_from(settings.origin).ok().and_then(|at| page.site.origins.get(at));
     let Some(origin) = at.and_then(|at| page.config.origins.get(*at)) else { return };
@@ -155,8 +155,7 @@ pub(super) fn show(page: &mut SettingsPage<'_>, settings: &Settings) {
     }
 }
 
-/// Warns of origins that no site uses, and of those that run whatever script a visitor may have
-/// uploaded.
+/// Warns of unused origins, and of origins that run any uploaded script.
 pub(super) fn warn(r: &mut Reader) {
     let mut found = Vec::new();
     for OriginEntry { config, name, used, runs_everywhere, .. } in &r.origins.known {
@@ -191,7 +190,7 @@ fn name(r: &mut Reader, item: &SettingValue<'_>, known: &mut OriginEntry) {
     (known.config.name, known.name) = (name.to_owned(), Some(item.span.clone()));
 }
 
-/// The words of `balance`.
+/// The keywords of `balance`.
 const BALANCES: [(&str, Balance); 3] = [
     ("round-robin", Balance::RoundRobin),
     ("least-requests", Balance::LeastRequests),
@@ -210,7 +209,7 @@ fn time(r: &mut Reader, item: &SettingValue<'_>, least: u64, to: &mut u64) {
     }
 }
 
-/// Makes what holds for these servers where nothing else is said.
+/// Applies the defaults that depend on the servers.
 fn servers(r: &mut Reader, item: &SettingValue<'_>, known: &mut OriginEntry) {
     let each = item.each();
     if each.is_empty() {

@@ -1,4 +1,4 @@
-//! `[varnish_cli]` and `[htcp]`: ports on which others' tools purge.
+//! `[varnish_cli]` and `[htcp]`: ports for purges by other tools.
 
 use std::net::SocketAddr;
 
@@ -10,7 +10,7 @@ use crate::model::{CliSecret, Config, Htcp, ListenSpec, VarnishCli};
 use crate::reader::{Reader, SettingValue};
 use crate::rows::{self, put, section};
 
-/// Whose datagrams count where nothing is said.
+/// The default of `allow`.
 const HERE: [&str; 2] = ["127.0.0.0/8", "::1"];
 
 section! {
@@ -20,7 +20,7 @@ section! {
      the table is gone.";
     @needed("[varnish_cli] needs `listen`", "")
     @restart("[varnish_cli] listen", |own, next| {
-        // A port that a reload closes, since its table is left out, may come back by another.
+        // A reload that removes the table closes the port; a later one may open it again.
         let listen = |config: &Config| config.varnish_cli.as_ref().map(|cli| cli.listen.clone());
         listen(next).is_some() && listen(own) != listen(next)
     })
@@ -44,7 +44,7 @@ section! {
     "interface", string interface, "as the routes say", "Network interface, such as `eth1`, on which Larder joins the multicast group of `listen`.";
 }
 
-/// The port that speaks Varnish's CLI.
+/// Reads the Varnish CLI port.
 pub(super) fn varnish_cli(r: &mut Reader, whole: &SettingValue<'_>) -> Option<VarnishCli> {
     let mut cli = VarnishCli { listen: ListenSpec::default(), secret: CliSecret::Own };
     if !rows::read_table(r, whole, &VARNISH_CLI, VARNISH_CLI_ROWS, &mut cli) {
@@ -71,7 +71,7 @@ fn secret(r: &mut Reader, item: &SettingValue<'_>) -> Option<CliSecret> {
     }
 }
 
-/// The port that takes HTCP.
+/// Reads the HTCP port.
 pub(super) fn htcp(r: &mut Reader, whole: &SettingValue<'_>) -> Option<Htcp> {
     let here: Vec<_> = HERE.iter().filter_map(|text| parse_net(text).ok()).collect();
     let (listen, allow) = (ListenSpec::default(), CidrSet::new(&here));
@@ -79,7 +79,7 @@ pub(super) fn htcp(r: &mut Reader, whole: &SettingValue<'_>) -> Option<Htcp> {
     rows::read_table(r, whole, &HTCP, HTCP_ROWS, &mut htcp).then_some(htcp)
 }
 
-/// An address, or what stands for several. `example` is one.
+/// Reads an address, or a form that stands for several. `example` is one.
 pub(super) fn address(
     r: &mut Reader,
     item: &SettingValue<'_>,

@@ -1,4 +1,4 @@
-//! `preset` of a `[[site]]`: the files of presets read into a site's settings and routes.
+//! `preset` of a `[[site]]`: reads presets' files into a site's settings and routes.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::preset::{PRESETS, Preset, find};
 use crate::reader::{Reader, SettingValue, TextRange, TomlTable};
 use crate::rows::{self, Row, rows};
 
-/// A preset's file: a site without what only a site can know.
+/// A preset's file: a site without hosts, origins and other facts of a single site.
 pub(crate) const PRESET: Section = Section {
     title: "a preset",
     keys: || [rows::keys(PRESET_ROWS), rows::keys(ROUTES_ROWS), settings_keys()].concat(),
@@ -47,44 +47,44 @@ pub(crate) const PRESET_ROUTE: Section = Section {
     ..Section::EMPTY
 };
 
-/// Settings, but for where answers come from and what visitors there are: only a site knows that.
+/// The settings that a preset may have: not those about origins and visitors of a single site.
 fn settings_keys() -> Vec<Key> {
     let mut keys = rows::keys(SETTINGS_ROWS);
     keys.retain(|key| !key.is(Mark::SiteOnly));
     keys
 }
 
-/// The presets of one site, in its order.
+/// The presets of one site, in their order.
 #[derive(Debug, Default)]
 pub(crate) struct Presets {
     chosen: Vec<PresetDocument>,
-    /// The dialects in which their applications purge.
+    /// The purge dialects of their applications.
     pub(crate) dialects: Dialects,
-    /// The pages of their applications that are put together of others.
+    /// The includes of their applications' pages.
     pub(crate) includes: Includes,
-    /// Directories of their applications below which no script runs.
+    /// Directories without scripts of their applications.
     pub(crate) no_scripts: Vec<String>,
 }
 
-/// The routes of a preset, which have their site's settings and change what they name.
+/// The routes of a preset, which start from the site's settings.
 struct Routes {
     preset: &'static str,
     settings: Settings,
     found: Vec<RouteRules>,
 }
 
-/// One of them.
+/// A preset with its parsed document.
 #[derive(Debug)]
 struct PresetDocument {
     preset: &'static Preset,
     source: Arc<SourceText>,
     document: Spanned<DeTable<'static>>,
-    /// Where the site names it.
+    /// The span of its name in the site.
     span: TextRange,
 }
 
 impl Presets {
-    /// Reads which presets a site names.
+    /// Reads the names of a site's presets.
     pub(super) fn read(r: &mut Reader, item: &SettingValue<'_>, profile: Profile) -> Self {
         let mut presets = Self::default();
         for (name, item) in r.texts(item) {
@@ -112,7 +112,7 @@ impl Presets {
         presets
     }
 
-    /// The presets called `names`, for a site that no file speaks of.
+    /// The presets called `names`, for a site without a file.
     pub(crate) fn named(r: &mut Reader, names: &[String]) -> Self {
         let mut presets = Self::default();
         for name in names {
@@ -133,19 +133,19 @@ impl Presets {
         self.chosen.push(chosen);
     }
 
-    /// The rules of a site that says nothing itself.
+    /// The rules of a site without settings of its own.
     pub(crate) fn rules(&self, r: &mut Reader, profile: Profile) -> SiteRules {
         let settings = self.settings(r);
         let routes = self.routes(r, &settings);
         SiteRules { profile, routes, settings, ..SiteRules::default() }
     }
 
-    /// Their names.
+    /// The names of the presets.
     pub(crate) fn names(&self) -> Vec<&'static str> {
         self.chosen.iter().map(|chosen| chosen.preset.name).collect()
     }
 
-    /// The settings that a site starts from. Of single values the last preset's counts; lists add.
+    /// The settings that a site starts from. The last preset's single values count; lists add up.
     pub(super) fn settings(&self, r: &mut Reader) -> Settings {
         let mut settings = Settings::default();
         for chosen in &self.chosen {
@@ -154,7 +154,7 @@ impl Presets {
         settings
     }
 
-    /// Their routes, which have the site's `settings` and change what they name.
+    /// The presets' routes, which start from the site's `settings`.
     pub(super) fn routes(&self, r: &mut Reader, settings: &Settings) -> Vec<RouteRules> {
         let mut to = Routes { preset: "", settings: settings.clone(), found: Vec::new() };
         for chosen in &self.chosen {
@@ -164,7 +164,8 @@ impl Presets {
         to.found
     }
 
-    /// Adds their routes to those of a site, which `has_time` for its heads, or has not.
+    /// Adds the presets' routes to those of a site; `has_time` is true if its origin sets its own
+    /// timeout for heads.
     pub(super) fn add_routes(&self, r: &mut Reader, rules: &mut SiteRules, has_time: bool) {
         let mut routes = self.routes(r, &rules.settings);
         if !has_time {
@@ -173,7 +174,7 @@ impl Presets {
         rules.routes.append(&mut routes);
     }
 
-    /// Says where what `site` itself says undoes what its presets do. `settings` are the site's.
+    /// Reports settings of `site` that undo its presets' rules. `settings` are the site's.
     pub(super) fn check_against(
         &self,
         r: &mut Reader,
@@ -197,7 +198,7 @@ impl Presets {
         self.check_query(r, site, settings);
     }
 
-    /// A cookie that is removed cannot send its request past the cache any more.
+    /// Warns of a removed cookie that a bypass rule tests.
     fn check_cookies(&self, r: &mut Reader, site: &TomlTable<'_>, settings: &Settings) {
         let Some(cookies) = site.item("cookies").and_then(|item| item.key("strip")) else { return };
         for item in cookies.each() {
@@ -213,7 +214,7 @@ impl Presets {
         }
     }
 
-    /// So is a parameter.
+    /// Warns of a removed parameter that a bypass rule tests.
     fn check_query(&self, r: &mut Reader, site: &TomlTable<'_>, settings: &Settings) {
         let Some(query) = site.item("query") else { return };
         if let Some(item) = query.key("ignore").filter(|i| i.value.as_bool() == Some(true)) {
@@ -265,13 +266,13 @@ fn routes(r: &mut Reader, item: &SettingValue<'_>, to: &mut Routes) {
 }
 
 impl PresetDocument {
-    /// Parses the preset's file; `None` when it is no TOML.
+    /// Parses the preset's file; `None` after a syntax error.
     fn read(r: &mut Reader, preset: &'static Preset, span: TextRange) -> Option<Self> {
         let source = Arc::new(SourceText { name: preset.file(), text: preset.text.to_owned() });
         let (document, errors) = DeTable::parse_recoverable(preset.text);
         let chosen = Self { preset, source, document, span };
         if errors.is_empty() {
-            // Once, and not each time that a part of it is read.
+            // Once, rather than each time that a part of it is read.
             chosen.with_reader(r, |r| r.check_keys(&TomlTable::whole(&chosen.document, &PRESET)));
             return Some(chosen);
         }
@@ -279,7 +280,7 @@ impl PresetDocument {
         None
     }
 
-    /// Reads in the preset's file: what is found wrong there is shown there.
+    /// Reads in the preset's file: faults are located there.
     fn with(&self, r: &mut Reader, read: impl FnOnce(&mut Reader, &TomlTable<'_>)) {
         self.with_reader(r, |r| {
             read(r, &TomlTable::whole(&self.document, &PRESET));
@@ -292,7 +293,7 @@ impl PresetDocument {
         r.found.append(&mut own.found);
     }
 
-    /// The line, from 1, on which the rule `[bypass] what` names `lost`, in its file.
+    /// The line, from 1, in its file on which the rule `[bypass] what` names `lost`.
     fn place(&self, what: &str, lost: &str) -> Option<(&'static Preset, usize)> {
         let bypass = self.document.get_ref().get("bypass")?.get_ref().as_table()?;
         let value = bypass.get(what)?;
@@ -308,7 +309,7 @@ impl PresetDocument {
     }
 }
 
-/// Everything said about a preset's file with this `text`.
+/// All diagnostics of a preset's file with this `text`.
 #[cfg(test)]
 pub(crate) fn preset_diagnostics(name: &'static str, text: &'static str) -> String {
     let source = SourceText { name: String::new(), text: String::new() };
@@ -320,7 +321,7 @@ pub(crate) fn preset_diagnostics(name: &'static str, text: &'static str) -> Stri
     crate::render(&r.found, false)
 }
 
-/// The preset called `name`, or what is wrong and what may be meant.
+/// The preset called `name`, or the error and a suggestion.
 fn known(name: &str) -> Result<&'static Preset, (String, String)> {
     find(name).ok_or_else(|| {
         let names = PRESETS.iter().map(|preset| preset.name);

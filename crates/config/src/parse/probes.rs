@@ -1,4 +1,4 @@
-//! `[origin.probe]` and `[origin.eject]`: how the health of servers is found out.
+//! `[origin.probe]` and `[origin.eject]`: health of servers.
 
 use origin::{EjectConfig, ProbeConfig};
 
@@ -55,7 +55,7 @@ fn from_100ms(r: &mut Reader, item: &SettingValue<'_>) -> Option<u64> {
     Some(ms)
 }
 
-/// Of fewer probes fewer have to be good.
+/// Reads the probe window. A smaller window needs fewer good probes.
 fn window(r: &mut Reader, item: &SettingValue<'_>, probe: &mut ProbeConfig) {
     if let Some(window) = r.count32(item, 1, 64) {
         probe.window = window;
@@ -76,7 +76,7 @@ fn probe_path(r: &mut Reader, item: &SettingValue<'_>) -> Option<String> {
     None
 }
 
-/// A host, perhaps with a port, as servers are told it.
+/// Reads a host, optionally with a port, for the Host field.
 pub(super) fn host(r: &mut Reader, item: &SettingValue<'_>) -> Option<String> {
     let text = r.text(item)?;
     let (name, port) = match text.rsplit_once(':') {

@@ -1,4 +1,4 @@
-//! `[site.purge]`, and `[purge]` of presets.
+//! `[site.purge]`, and `[purge]` of presets: who may purge, and in which dialects.
 
 use policy::acl::{CidrSet, Net, parse_net};
 use policy::{Dialect, Dialects, Purge};
@@ -10,7 +10,7 @@ use crate::reader::{Reader, SettingValue};
 use crate::rows::{self, section};
 use crate::suggestions;
 
-/// Whoever is on this machine.
+/// This machine.
 const HERE: [&str; 3] = ["127.0.0.0/8", "::1", "unix:"];
 
 section! {
@@ -44,7 +44,7 @@ pub(crate) const PRESET_PURGE: Section = Section {
     ..Section::EMPTY
 };
 
-/// Reads who may purge a site whose presets bring `dialects` along.
+/// Reads who may purge a site, with the presets' `dialects`.
 pub(super) fn site(r: &mut Reader, item: &SettingValue<'_>, preset: Dialects) -> Option<Purge> {
     if let DeValue::Boolean(on) = item.value {
         if *on {
@@ -57,26 +57,26 @@ pub(super) fn site(r: &mut Reader, item: &SettingValue<'_>, preset: Dialects) ->
         true => Dialects::default().with(Dialect::Purge),
         false => preset,
     };
-    // With a token from anywhere.
+    // With a token, from any address.
     let allow = if table.item("token").is_some() { Vec::new() } else { here() };
     let mut purge = Purge { allow: CidrSet::new(&allow), token: None, dialects, group: None };
     rows::read(r, &table, PURGE_ROWS, &mut purge);
     Some(purge)
 }
 
-/// Returns true if HTCP purges a site: not with `purge = false`, nor if a token is required, which
-/// HTCP cannot bring along.
+/// Returns true if HTCP may purge a site: not with `purge = false`, nor if a token is required,
+/// which HTCP cannot carry.
 pub(super) fn by_htcp(item: &SettingValue<'_>, purge: Option<&Purge>) -> bool {
     !item.is_off() && purge.is_none_or(|purge| purge.token.is_none())
 }
 
-/// The purge rules that presets alone give a site: its applications may purge from this machine.
+/// The purge rules of a site that has only presets: its applications may purge from this machine.
 pub(crate) fn of_presets(dialects: Dialects) -> Option<Purge> {
     let allow = CidrSet::new(&here());
     (!dialects.is_empty()).then_some(Purge { allow, token: None, dialects, group: None })
 }
 
-/// Reads a preset's `[purge]`, into `dialects`.
+/// Adds a preset's `[purge]` to `dialects`.
 pub(super) fn dialects(r: &mut Reader, item: &SettingValue<'_>, dialects: Dialects) -> Dialects {
     let item = r.table(item, &PRESET_PURGE).and_then(|table| table.item("dialects"));
     item.map_or(dialects, |item| named(r, &item, dialects))
@@ -113,7 +113,8 @@ fn named(r: &mut Reader, item: &SettingValue<'_>, mut dialects: Dialects) -> Dia
     dialects
 }
 
-/// Few bytes could be guessed; others than these cannot be sent.
+/// Reads a token: a short one could be guessed, and it must consist of bytes that a field can
+/// carry.
 fn token(r: &mut Reader, item: &SettingValue<'_>) -> Option<Box<str>> {
     const LEAST: usize = 16;
     let text = r.text(item)?;

@@ -1,5 +1,4 @@
-//! Values of a file that messages about it must not show, whatever else of their line they show:
-//! those of keys that are marked as secret.
+//! Redaction: hides the values of secret keys in the lines that messages quote.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -8,8 +7,8 @@ use super::TOP;
 use crate::keys::{Mark, Section};
 use crate::reader::TextRange;
 
-/// The text with such values masked, byte for byte, so that every place in it stays where it is;
-/// `None` if `top`, which was read of it, has none.
+/// The text with masked secrets of the same length, so that spans stay valid; `None` if `top`,
+/// which was parsed from it, has no secrets.
 pub(super) fn masked(text: &str, top: &DeTable<'_>) -> Option<String> {
     let mut secrets = Vec::new();
     find(&TOP, top, &mut secrets);
@@ -18,14 +17,14 @@ pub(super) fn masked(text: &str, top: &DeTable<'_>) -> Option<String> {
     }
     let mut bytes = text.as_bytes().to_vec();
     for span in secrets {
-        // Quotes and line ends: what was TOML stays TOML.
+        // All but quotes and line ends: TOML stays TOML.
         let hidden = bytes.get_mut(span).into_iter().flatten();
         hidden.filter(|b| !b"\"'\r\n".contains(b)).for_each(|b| *b = b'*');
     }
     String::from_utf8(bytes).ok()
 }
 
-/// Notes where `table`, which is one of `section`, has secrets.
+/// Collects the spans of secrets in `table`, a table of `section`.
 fn find(section: &'static Section, table: &DeTable<'_>, found: &mut Vec<TextRange>) {
     let keys = (section.keys)();
     for (name, value) in table {
@@ -47,7 +46,7 @@ fn find(section: &'static Section, table: &DeTable<'_>, found: &mut Vec<TextRang
     }
 }
 
-/// Notes where `value` has texts, but for names of files.
+/// Collects the spans of strings in `value`, except file names.
 fn collect(value: &Spanned<DeValue<'_>>, found: &mut Vec<TextRange>) {
     match value.get_ref() {
         DeValue::String(_) => found.push(value.span()),

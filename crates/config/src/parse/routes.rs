@@ -26,7 +26,7 @@ section! {
     "name", string name, "its path", "Name of the route in logs and in `larder explain`.";
 }
 
-/// The route of `table`, and the place of its `path` or `method`.
+/// Reads the route of `table`, and the location of its `path` or `method`.
 pub(super) fn route(
     r: &mut Reader,
     table: &TomlTable<'_>,

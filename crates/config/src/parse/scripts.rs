@@ -1,4 +1,4 @@
-//! Scripts of a FastCGI `[[origin]]`: `root` and the keys that belong to it.
+//! Scripts of a FastCGI `[[origin]]`: `root` and related keys.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::keys::TEXTS;
 use crate::reader::{Reader, SettingValue, TomlTable};
 use crate::rows::{self, Row, put, rows};
 
-/// Keys that say nothing to HTTP servers.
+/// Keys without meaning for HTTP servers.
 pub(super) const SCRIPTS_ROWS: &[Row<ScriptsConfig>] = rows! {
     "root", "a path", "required for FastCGI", "Document root of a FastCGI origin: directory of its scripts, and their DOCUMENT_ROOT.",
         |r, item, to| put(&mut to.root, directory(r, item));
@@ -31,7 +31,7 @@ pub(super) const SCRIPTS_ROWS: &[Row<ScriptsConfig>] = rows! {
         };
     "no_scripts", "a string, a list of strings, or false", "those of its sites' presets", "Directories below which no script runs, such as `/wp-content/uploads`. `*` stands for one segment, `**` for any number of segments. Presets add their own. With `false`, scripts run everywhere.",
         |r, item, to| {
-            // Off, they run everywhere, whatever presets say.
+            // With `false`, scripts run everywhere, whatever presets contain.
             to.rules.barred = if item.is_off() { Vec::new() } else { barred(r, item) };
         };
     "linked", TEXTS, "none", "Directories outside `root` into which symbolic links may lead.",
@@ -58,7 +58,7 @@ pub(super) fn scripts(r: &mut Reader, table: &TomlTable<'_>, config: &mut Origin
         }
         return;
     }
-    // Without any server nothing is known yet, and that is reported already.
+    // Without servers the kind is unknown, and that is reported already.
     if table.item("root").is_none() && fastcgi > 0 {
         r.error(table.span.clone(), "a FastCGI origin without `root`").help =
             Some("add `root = \"/var/www/html\"`, where the application's scripts are".into());
@@ -86,13 +86,13 @@ fn attempts(r: &mut Reader, item: &SettingValue<'_>) -> Vec<TryFilesEntry> {
     tries
 }
 
-/// Directories below which no script runs.
+/// Reads directories without scripts.
 pub(super) fn barred(r: &mut Reader, item: &SettingValue<'_>) -> Vec<String> {
     let good = |name: &str| name.starts_with('/') && is_plain(name);
     names(r, item, good, "a directory's path below `root`, from `/` on")
 }
 
-/// One word of `try_files`, as nginx has them.
+/// Reads one item of `try_files`, in nginx's form.
 fn attempt(r: &mut Reader, text: &str, item: &SettingValue<'_>) -> Option<TryFilesEntry> {
     match text {
         "$uri" => return Some(TryFilesEntry::Path),
@@ -107,7 +107,7 @@ fn attempt(r: &mut Reader, text: &str, item: &SettingValue<'_>) -> Option<TryFil
         r.error(item.span.clone(), format!("`{text}` is not a status from =400 to =599"));
         return None;
     }
-    // The query goes along by itself; these are nginx's ways to say so.
+    // The query is always passed on; these are nginx's ways to ask for it.
     let known = ["?$args", "?$query_string", "$is_args$args", "?"];
     let name = known.iter().find_map(|end| text.strip_suffix(end)).unwrap_or(text);
     if name.starts_with('/') && name.len() > 1 && is_plain(name) && !name.contains(['?', '$']) {

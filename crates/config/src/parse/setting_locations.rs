@@ -1,12 +1,11 @@
-//! The places of a site's settings, for what is told of a decision.
+//! Setting locations of a site: explanations of decisions name them.
 
 use policy::rules::Settings;
 
 use crate::reader::{Reader, TomlTable};
 use crate::rows::Row;
 
-/// Notes where the keys of a table are written, and those of the tables in it, for what is told of
-/// a decision.
+/// Notes the locations of a table's keys, and those of the tables in it.
 pub(super) fn note_places<T>(
     r: &Reader,
     table: &TomlTable<'_>,

@@ -1,4 +1,4 @@
-//! Settings that a site and a route have in common.
+//! Settings that sites and routes share.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::page::word;
 use crate::reader::{Reader, SettingValue, TomlTable};
 use crate::rows::{self, Row, rows};
 
-/// Keys that a site has and a route may change.
+/// Keys of a site that a route may change.
 pub(crate) const SETTINGS_ROWS: &[Row<Settings>] = rows! {
     "deny", TEXTS, "no one", "Addresses or networks that get 403, even if `allow` contains them.",
         |r, item, to| to.deny = nets(r, item)
@@ -62,7 +62,7 @@ pub(crate) const SETTINGS_ROWS: &[Row<Settings>] = rows! {
         => |page, s| if s.answer.is_none() { files::show(page, s) };
     #SiteOnly "origin", "the name of an [[origin]], or a URL", "required; of a route, the site's", "Origin that gets the requests. Not required with `files`, `redirect` or `respond`.",
         |r, item, to| {
-            // One that is not found was reported: none has its index.
+            // An unknown origin was reported: no origin has this index.
             to.origin = find_of_site(r, item).unwrap_or(u32::MAX);
             to.files = None;
         }
@@ -113,17 +113,17 @@ pub(crate) const SETTINGS_ROWS: &[Row<Settings>] = rows! {
         };
 };
 
-/// An origin is asked for what is not here.
+/// Returns true if missing responses are fetched from an origin.
 fn fetches(s: &Settings) -> bool {
     s.answer.is_none() && s.files.is_none()
 }
 
-/// The cache is looked into.
+/// Returns true if the cache is looked up.
 fn looks_up(s: &Settings) -> bool {
     fetches(s) && s.cache
 }
 
-/// Changes `settings` as `table` says.
+/// Applies `table` to `settings`.
 pub(super) fn read(r: &mut Reader, table: &TomlTable<'_>, settings: &mut Settings) {
     for [first, second, what, message] in [
         ["origin", "files", "the origin", "`files` and `origin` cannot both answer"],
@@ -137,7 +137,7 @@ pub(super) fn read(r: &mut Reader, table: &TomlTable<'_>, settings: &mut Setting
     rows::read(r, table, SETTINGS_ROWS, settings);
 }
 
-/// The words of `page_cache`.
+/// The keywords of `page_cache`.
 const PLUGINS: [(&str, PageCache); 3] = [
     ("wp-super-cache", PageCache::WpSuperCache),
     ("wp-rocket", PageCache::WpRocket),
@@ -165,7 +165,7 @@ fn first_byte_timeout(r: &mut Reader, item: &SettingValue<'_>, settings: &mut Se
     }
 }
 
-/// Clients that are let in.
+/// Reads the clients that are admitted.
 fn allow(r: &mut Reader, item: &SettingValue<'_>) -> Vec<Net> {
     let allow = nets(r, item);
     if item.each().is_empty() {
@@ -175,7 +175,7 @@ fn allow(r: &mut Reader, item: &SettingValue<'_>) -> Vec<Net> {
     allow
 }
 
-/// Protocols a connection may change to.
+/// Reads the protocols that a connection may switch to.
 fn protocols(r: &mut Reader, item: &SettingValue<'_>) -> Vec<Protocol> {
     let texts = r.texts(item);
     if texts.len() > PROTOCOLS_MAX {

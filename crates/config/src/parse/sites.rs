@@ -34,7 +34,7 @@ section! {
     #BesideVcl "vcl", path site.vcl, "the top's", "VCL file of the site. The VCL replaces all settings of the site except `host`, `tls`, `rate`, `concurrent`, `basic_auth` and `forward_auth`.";
     #BesideVcl @table(tls::SITE_TLS) "tls", TABLE, "none", "Certificates of the site, and client certificates: see `[site.tls]`.",
         |r, item, to| to.site.tls = tls::site(r, item);
-    @table(purge::PURGE) "purge", "a table or false", "none", "Who may purge the site, and how: see `[site.purge]`. With `false`, nobody may, whatever the site's presets say.",
+    @table(purge::PURGE) "purge", "a table or false", "none", "Who may purge the site, and how: see `[site.purge]`. With `false`, no client may, whatever its presets contain.",
         |r, item, to| {
             to.site.purge = purge::site(r, item, to.presets.dialects);
             to.site.by_htcp = purge::by_htcp(item, to.site.purge.as_ref());
@@ -56,7 +56,7 @@ section! {
         |r, item, to| to.site.hsts = hsts::hsts(r, item);
 }
 
-/// The last that is read, as routes begin with their site's settings.
+/// Read last, as routes start from their site's settings.
 const ROUTES_ROWS: &[Row<Draft>] = rows! {
     @table(ROUTE) "route", "a list of tables", "none", "Settings for some requests of the site: see `[[site.route]]`.",
         routes;
@@ -67,11 +67,11 @@ struct Draft {
     site: SiteConfig,
     presets: Presets,
     https_port: Option<u16>,
-    /// A program decides where it fetches.
+    /// A program decides on its fetches.
     decided: bool,
 }
 
-/// The time that an origin may take for a head.
+/// The timeout for an origin's head.
 const HEAD_TIME: &str = "first_byte_timeout";
 
 /// Reads every `[[site]]`.
@@ -85,7 +85,7 @@ pub(super) fn sites(r: &mut Reader, item: &SettingValue<'_>, config: &mut Config
     config.sites = tables.iter().map(|table| site(r, table, config, whole)).collect();
 }
 
-/// Reads one; a program decides for all that have none if there is a `whole`.
+/// Reads one site; with `whole`, a program decides for sites without one.
 fn site(r: &mut Reader, table: &TomlTable<'_>, config: &Config, whole: bool) -> SiteConfig {
     let rules = SiteRules {
         profile: config.profile,
@@ -119,7 +119,7 @@ fn site(r: &mut Reader, table: &TomlTable<'_>, config: &Config, whole: bool) -> 
     site
 }
 
-/// Says what a VCL leaves no room for.
+/// Reports settings that a VCL replaces.
 fn only_beside_vcl(r: &mut Reader, table: &TomlTable<'_>) {
     let keys = (SITE.keys)();
     for (name, span) in table.names() {
@@ -151,7 +151,7 @@ fn hosts(r: &mut Reader, item: &SettingValue<'_>) -> Vec<String> {
     hosts
 }
 
-/// Says which hosts are named twice.
+/// Reports hosts that occur twice.
 fn check_hosts(r: &mut Reader, sites: &[TomlTable<'_>]) {
     let mut taken: BTreeMap<String, TextRange> = BTreeMap::new();
     let items = sites.iter().filter_map(|table| table.item("host"));
@@ -178,7 +178,7 @@ fn host_help(text: &str) -> String {
     }
 }
 
-/// Says what does not go together in the settings of a site.
+/// Reports settings of a site that contradict each other.
 fn check(r: &mut Reader, table: &TomlTable<'_>, draft: &mut Draft) {
     let settings = &mut draft.site.rules.settings;
     if table.item(HEAD_TIME).is_none() {
@@ -215,7 +215,7 @@ fn routes(r: &mut Reader, item: &SettingValue<'_>, draft: &mut Draft) {
         if answers && !answered && !has_origin && table.item("origin").is_none() {
             r.error(table.span.clone(), "a route without origin, in a site that has none");
         }
-        // Without a pattern that could not be read it would seem to match everything.
+        // A route without its unreadable pattern would match everything.
         if sound {
             warn_of_shadowed(r, &earlier, &route, &span);
             earlier.push((route, span));
@@ -239,5 +239,5 @@ fn warn_of_shadowed(
     warning.help = Some("the first route that matches counts: put it further up".to_owned());
 }
 
-/// The words of `profile`.
+/// The keywords of `profile`.
 pub(crate) const PROFILES: [(&str, Profile); 2] = [("safe", Profile::Safe), ("rfc", Profile::Rfc)];

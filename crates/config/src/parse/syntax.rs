@@ -1,4 +1,4 @@
-//! Lines that are no TOML.
+//! Syntax errors: lines that are no TOML.
 
 use toml::de::DeTable;
 
@@ -22,8 +22,8 @@ pub(super) fn syntax_errors(
     }
 }
 
-/// Makes a line with a key and its value one of spaces. Others are left: what a table's header is
-/// for, or a name that others use, nobody knows without them.
+/// Blanks a line with a key and its value. Other lines stay: a header or a name decides on the
+/// meaning of further lines.
 pub(super) fn blank(text: &mut String, number: usize) -> bool {
     let start = match number {
         0 => 0,
@@ -37,7 +37,7 @@ pub(super) fn blank(text: &mut String, number: usize) -> bool {
         let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
         !key.is_empty() && key != "name" && key.bytes().all(plain)
     };
-    // What a bracket or quote before it leaves open is no line of its own.
+    // A line inside an open bracket or quote is no line of its own.
     let begins = || DeTable::parse_recoverable(&text[..start]).1.is_empty();
     if !text[start..end].split_once('=').is_some_and(|(key, _)| is_key(key.trim())) || !begins() {
         return false;

@@ -1,4 +1,4 @@
-//! `rate` and `concurrent` of sites and routes.
+//! Throttles: `rate` and `concurrent` of sites and routes.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::page::{SettingsPage, texts};
 use crate::reader::{Reader, SettingValue};
 use crate::rows::{self, Row, put, rows, section};
 
-/// Most of what may come at once or wait.
+/// Largest burst or queue.
 const BEYOND_MAX: u32 = 100_000;
 
-/// Most requests that may be under way.
+/// Most concurrent requests.
 const UNDER_WAY_MAX: u32 = 1_000_000;
 
 section! {
@@ -43,7 +43,7 @@ section! {
     "requests", count32(1, UNDER_WAY_MAX) requests, "required", "Maximum number of concurrent requests, at least 1. A WebSocket connection counts as one request as long as it lasts.";
 }
 
-/// The keys of a limit of either kind.
+/// The keys common to both kinds of limits.
 const TERMS_ROWS: &[Row<Terms>] = rows! {
     "per", "\"address\", \"site\" or { field = \"X-Api-Key\" }", "\"address\"", "What counts as one client. `address`: an IPv4 address or an IPv6 /64, determined with `trusted_proxies`. `site`: all clients together. `field`: requests with the same value of this field; requests without the field count by address.",
         |r, item, to| put(&mut to.per, per(r, item));
@@ -57,7 +57,7 @@ const TERMS_ROWS: &[Row<Terms>] = rows! {
         |r, item, to| put(&mut to.dry_run, r.boolean(item));
 };
 
-/// Limits on how often a client may ask; `None` for `false`.
+/// Reads limits on the rate of requests; `None` for `false`.
 pub(super) fn rates(r: &mut Reader, item: &SettingValue<'_>) -> Option<Arc<[RateRule]>> {
     each(r, item, |r, item| {
         let requests = RateQuota { count: 1, per_ms: 1 };
@@ -68,7 +68,7 @@ pub(super) fn rates(r: &mut Reader, item: &SettingValue<'_>) -> Option<Arc<[Rate
     })
 }
 
-/// Limits on how many requests of a client may be under way; `None` for `false`.
+/// Reads limits on concurrent requests; `None` for `false`.
 pub(super) fn concurrency_limits(
     r: &mut Reader,
     item: &SettingValue<'_>,
@@ -81,7 +81,7 @@ pub(super) fn concurrency_limits(
     })
 }
 
-/// The limits of a list, or the one that stands alone; `None` for `false`.
+/// Reads the limits of a list, or a single one; `None` for `false`.
 fn each<T>(
     r: &mut Reader,
     item: &SettingValue<'_>,
@@ -158,7 +158,7 @@ fn per(r: &mut Reader, item: &SettingValue<'_>) -> Option<LimitKey> {
     }
 }
 
-/// Those who count as one that `per` has a word for.
+/// The clients that share a count, as `per` names them.
 #[derive(Clone, Copy)]
 enum LimitScope {
     Address,

@@ -1,4 +1,4 @@
-//! `[tls]` and `[site.tls]`.
+//! `[tls]` and `[site.tls]`: certificates and checks of clients.
 
 use std::net::SocketAddr;
 
@@ -16,9 +16,9 @@ use crate::model::{
 use crate::reader::{Reader, SettingValue};
 use crate::rows::{self, put, section};
 
-/// Words about a certificate, wherever one is named.
+/// The description of certificates, for all tables.
 pub(super) const CERT: &str = "PEM files, each with a certificate followed by its chain. With several, a client gets the first that it supports, elliptic curves before RSA.";
-/// Those about its key.
+/// The description of their keys.
 pub(super) const KEY: &str = "PEM files with the private keys, in the order of `cert`.";
 
 section! {
@@ -69,7 +69,7 @@ section! {
     "client_auth", "\"require\" or \"optional\"", "\"require\"", "Whether clients must present a certificate. `require`: a valid certificate is required, and requests over plain connections are refused. `optional`: a certificate must be valid if the client presents one.",
         |r, item, to| {
             let required = r.word(item, &[("require", true), ("optional", false)]);
-            // Not checking clients that were to be checked would be the worst of answers.
+            // Without the check every client would be admitted, against the setting.
             let help = "name the file with the authorities that sign the clients' certificates";
             if let Some(client) = client_beside(r, item, &mut to.client, help) {
                 put(&mut client.required, required);
@@ -114,14 +114,14 @@ pub(super) fn site(r: &mut Reader, item: &SettingValue<'_>) -> SiteTls {
     tls
 }
 
-/// A key that has no certificate beside it.
+/// Reports a key without a certificate.
 pub(super) fn lone_key(r: &mut Reader, keys: &SettingValue<'_>) {
     if keys.table.item("cert").is_none() {
         r.error(keys.span.clone(), "`key` without `cert`");
     }
 }
 
-/// As many certificates as there are keys beside them, paired in their order.
+/// Reads pairs of certificates and keys, in their order.
 pub(super) fn pairs(r: &mut Reader, certs: &SettingValue<'_>) -> Certificates {
     let Some(keys) = certs.table.item("key") else {
         r.error(certs.span.clone(), "`cert` without `key`").help =
@@ -168,7 +168,7 @@ pub(super) fn uses_tls(config: &OriginConfig) -> bool {
     config.servers.iter().any(|server| server.tls)
 }
 
-/// Verified by the system's authorities, nothing shown.
+/// The default: verified by the system's authorities, without a client certificate.
 pub(crate) fn plain_origin(place: ConfigLocation) -> OriginTls {
     OriginTls { ca: None, pair: None, sni: None, verify: true, place }
 }
@@ -182,13 +182,13 @@ fn sni(r: &mut Reader, item: &SettingValue<'_>) -> Option<String> {
     name
 }
 
-/// The port of the first TLS listener, if it is known before it listens.
+/// The port of the first TLS listener, if it is fixed.
 pub(super) fn https_port(listen: &[ListenSpec]) -> Option<u16> {
     let https = listen.iter().find(|spec| spec.tls).and_then(|spec| spec.addresses.first());
     https.map(SocketAddr::port).filter(|port| *port != 0)
 }
 
-/// The redirect to HTTPS of a site without a file: there where a listener of ours speaks TLS.
+/// The redirect to HTTPS of a site without a file: with a TLS listener only.
 pub(crate) fn usual_redirect(listen: &[ListenSpec]) -> Option<Redirect> {
     listen.iter().any(|spec| spec.tls).then(|| to_https(308, https_port(listen))).flatten()
 }
@@ -218,17 +218,18 @@ pub(super) fn redirect(
             return None;
         }
     };
-    // Without a TLS listener of ours a proxy in front ends TLS, and says so in X-Forwarded-Proto.
+    // Without a TLS listener, a proxy in front ends TLS and reports it in X-Forwarded-Proto.
     to_https(u16::try_from(code).ok()?, port)
 }
 
-/// The authorities of clients, which need a certificate. Origins are told nothing.
+/// Reads the authorities of clients, which must present a certificate. Nothing is forwarded to
+/// origins.
 pub(super) fn client(r: &mut Reader, item: &SettingValue<'_>) -> Option<ClientFiles> {
     let PlacedPath { path: ca, place } = r.path(item)?;
     Some(ClientFiles { ca, place, required: true, tells_x_ssl: false, tells_client_cert: false })
 }
 
-/// The check that `item` speaks of.
+/// The check that `item` refers to.
 fn client_beside<'c>(
     r: &mut Reader,
     item: &SettingValue<'_>,
@@ -242,7 +243,7 @@ fn client_beside<'c>(
     client.as_mut()
 }
 
-/// A way to tell origins of a client's certificate.
+/// A way to forward a client's certificate to origins.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CertificateForwarding {
     XSsl,

@@ -1,4 +1,4 @@
-//! The top of the file.
+//! The top of the file: keys outside of tables.
 
 use base::units;
 use policy::forwarded::ClientField;
@@ -20,10 +20,10 @@ use crate::page::word;
 use crate::reader::{Reader, SettingValue};
 use crate::rows::{self, put, section};
 
-/// Least memory that a cache is of use with.
+/// Smallest useful memory of a cache.
 const MEMORY_MIN: u64 = 8 << 20;
 
-/// Threads beyond which a number is a mistake.
+/// Largest plausible number of threads.
 pub(crate) const WORKERS_MAX: u64 = 1024;
 
 section! {
@@ -88,7 +88,7 @@ section! {
     #Own @restart("[cluster]", |own, next| own.cluster != next.cluster)
     @table(cluster::CLUSTER) "cluster", TABLE, "none", "Invalidations and stored responses shared with other nodes: see `[cluster]`.",
         |r, item, to| to.cluster = cluster::cluster(r, item);
-    // Records in the ring have what traces are made of, or have it not.
+    // Records in the ring either have the traces' fields or do not.
     #Own @restart("[tracing]", |own, next| own.tracing.is_none() && next.tracing.is_some())
     @table(tracing::TRACING) "tracing", TABLE, "none", "Traces for a collector: see `[tracing]`.",
         |r, item, to| to.tracing = tracing::tracing(r, item);
@@ -148,7 +148,7 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Config 
         );
     }
     listen::check_proxy_listeners(r, &top, &config.listen);
-    // With an error about, the origin may be unused only because its use could not be read.
+    // With another error, the origin may only seem unused.
     if !r.is_partial && r.errors() == 0 {
         origins::warn(r);
     }
@@ -173,13 +173,13 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Config 
 fn client_field(r: &mut Reader, item: &SettingValue<'_>) -> Option<ClientField> {
     if item.table.item("trusted_proxies").is_none() && !r.is_partial {
         r.warning(item.span.clone(), "`client_field` without `trusted_proxies`").help =
-            Some("what nobody trusted says is never believed".to_owned());
+            Some("fields from peers that are not trusted are ignored".to_owned());
     }
     let text = r.text(item)?;
     r.check(item, FieldName::parse(text)).map(ClientField::of)
 }
 
-/// The program that decides for all sites that name none themselves.
+/// Reads the program for all sites that name none.
 fn program(r: &mut Reader, item: &SettingValue<'_>) -> Option<Programs> {
     r.path(item).map(Programs::File)
 }
@@ -200,18 +200,18 @@ fn run(r: &mut Reader, item: &SettingValue<'_>) -> Option<ServiceAccount> {
     Some(run)
 }
 
-/// The name of a user or a group.
+/// Reads the name of a user or a group.
 fn account(r: &mut Reader, item: &SettingValue<'_>) -> Option<String> {
     let text = r.text(item)?;
     let good = !text.is_empty() && !text.contains(['\0', ':', '/']);
     r.check(item, good.then(|| text.to_owned()).ok_or("takes the name of one"))
 }
 
-/// `auto`, a percentage or a size.
+/// Parses `auto`, a percentage or a size.
 fn memory_size(r: &mut Reader, item: &SettingValue<'_>, memory: &mut MemoryConfig) {
     let size = match item.value {
         DeValue::String(text) => r.check(item, parse_memory(text)),
-        // A number of bytes, or of the wrong type altogether.
+        // A number of bytes, or a wrong type.
         _ => r.size(item).and_then(|bytes| r.check(item, enough(bytes))),
     };
     *memory = MemoryConfig { size: size.unwrap_or_default(), place: r.location(&item.span) };
@@ -254,7 +254,7 @@ fn health_check(r: &mut Reader, item: &SettingValue<'_>) -> Option<String> {
     r.check(item, good.then(|| text.to_owned()).ok_or("takes a path such as \"/health\""))
 }
 
-/// The words of `cache_status`.
+/// The keywords of `cache_status`.
 const STATUSES: [(&str, CacheStatus); 3] =
     [("on", CacheStatus::On), ("off", CacheStatus::Off), ("detail", CacheStatus::Detail)];
 

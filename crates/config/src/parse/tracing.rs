@@ -1,4 +1,4 @@
-//! `[tracing]`.
+//! `[tracing]`: the export of traces.
 
 use std::net::IpAddr;
 
@@ -10,10 +10,10 @@ use crate::model::{FieldSource, OriginTls, PlacedPath, Tracing};
 use crate::reader::{Reader, SettingValue};
 use crate::rows::{self, put, section};
 
-/// OTLP's port over HTTP; over HTTPS collectors have that of HTTPS.
+/// OTLP's port over HTTP; over HTTPS collectors use that of HTTPS.
 const PORT: u16 = 4318;
 
-/// Fields that say what the body is.
+/// Fields that describe the body.
 const OF_BODY: [&[u8]; 2] = [b"Content-Type", b"Content-Encoding"];
 
 section! {
@@ -42,7 +42,7 @@ section! {
         |r, item, to| *to = r.path(item);
 }
 
-/// A `[tracing]` as it is written.
+/// A `[tracing]` while it is read.
 struct Traces {
     /// The server, and the path in front of [`Tracing::END`].
     collector: Option<(ServerConfig, String)>,
@@ -60,7 +60,7 @@ pub(super) fn tracing(r: &mut Reader, item: &SettingValue<'_>) -> Option<Tracing
     let Traces { collector, ca, headers, gzip, sample } = draft;
     let (server, path) = collector?;
     if let (false, Some(item)) = (server.tls, table.item("ca")) {
-        r.warning(item.span, "`ca`, and `endpoint` does not say `https://`");
+        r.warning(item.span, "`ca`, and `endpoint` lacks `https://`");
     }
     if let (false, Some(item)) = (server.tls || is_here(&server), table.item("headers")) {
         r.warning(item.span, "`headers` cross the network as they are").help =
@@ -85,9 +85,8 @@ fn collector(r: &mut Reader, item: &SettingValue<'_>) -> Option<(ServerConfig, S
     split.ok()
 }
 
-/// The server, and the path in front of [`Tracing::END`] without a slash at its end. An error may
-/// say
-/// what is wrong with the server.
+/// Splits a URL into the server, and the path in front of [`Tracing::END`] without its final slash.
+/// The error names a fault of the server, if that is one.
 fn split(url: &str) -> Result<(ServerConfig, &str), Option<ServerUrlError>> {
     let (scheme, rest) = url.split_once("://").ok_or(None)?;
     let is_plain = rest.bytes().all(|b| b.is_ascii_graphic() && !b"?#@".contains(&b));
@@ -111,7 +110,7 @@ fn is_here(server: &ServerConfig) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
-/// Fields that every request has. A fault is shown at the name: the value may be a secret.
+/// Reads fields of every request. A fault is located at the name: the value may be a secret.
 fn headers(r: &mut Reader, item: &SettingValue<'_>) -> Vec<(FieldName, FieldSource)> {
     let mut fields: Vec<(FieldName, FieldSource)> = Vec::new();
     for (name, span, value) in r.pairs(item) {
@@ -124,10 +123,10 @@ fn headers(r: &mut Reader, item: &SettingValue<'_>) -> Vec<(FieldName, FieldSour
         };
         let same = |other: &[u8]| other.eq_ignore_ascii_case(name.as_bytes());
         if OF_BODY.iter().any(|own| same(own)) {
-            r.error(span.clone(), format!("`{name}` says what is sent, which only Larder knows"));
+            r.error(span.clone(), format!("`{name}` describes the body, and Larder sets it"));
         }
         if fields.iter().any(|(earlier, _)| same(earlier.as_bytes())) {
-            r.error(span.clone(), format!("`{name}` stands here twice"));
+            r.error(span.clone(), format!("`{name}` occurs twice"));
         }
         let source = match value.value {
             DeValue::String(text) => match FieldValue::parse(text) {
@@ -148,14 +147,14 @@ fn headers(r: &mut Reader, item: &SettingValue<'_>) -> Vec<(FieldName, FieldSour
     fields
 }
 
-/// `{ file = "..." }`.
+/// Reads `{ file = "..." }`.
 fn from_file(r: &mut Reader, value: &SettingValue<'_>) -> Option<FieldSource> {
     let mut file = None;
     rows::read_table(r, value, &FIELD_FILE, FIELD_FILE_ROWS, &mut file);
     file.map(FieldSource::File)
 }
 
-/// A share.
+/// Reads a share.
 fn sample(r: &mut Reader, item: &SettingValue<'_>) -> Option<f64> {
     let text = match item.value {
         DeValue::Float(number) => number.as_str(),

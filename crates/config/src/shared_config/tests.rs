@@ -1,4 +1,4 @@
-//! A node's own file and what all share: which key stands where, and what is said of both.
+//! Tests of the shared configuration: which key is allowed in which file, and the messages.
 
 use super::*;
 use crate::{Severity, load_str, render};
@@ -25,7 +25,7 @@ fn checked(shared: &str) -> Result<Vec<PathBuf>, String> {
 
 #[test]
 fn every_key_of_the_file_is_shared_or_a_nodes_own() {
-    // Whoever adds a key decides. These are a node's own.
+    // The author of a new key decides. These are a node's own.
     let own = [
         "access_log",
         "admin",
@@ -113,7 +113,7 @@ fn both_make_one_configuration() {
     assert!(warnings.is_empty(), "{warnings:?}");
     assert_eq!((config.via.as_str(), config.http2, config.sites.len()), ("own", false, 1));
     assert_eq!((config.limits.retries, config.limits.header_count), (3, 50));
-    // Which of the two has a key makes no difference.
+    // The result does not depend on which file has the key.
     let (other, _) = both(&format!("http2 = false\n{OWN}"), SITE).expect("a configuration");
     assert!(config.fixed_changes(&other).is_empty());
     let (alone, _) = load_str(OWN, "own.toml").expect("a node starts without what all share");

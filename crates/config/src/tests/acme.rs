@@ -1,4 +1,4 @@
-//! `[tls.acme]`: what it stands for, and what is said about it.
+//! Tests of `[tls.acme]`: values and messages.
 
 use insta::assert_snapshot;
 
@@ -58,7 +58,7 @@ fn hosts_that_cannot_be_proved_are_named() {
     5 | host = ["example.com", "*.example.com", "192.0.2.1", "intranet", "a.local"]
       |                        ^^^^^^^^^^^^^^^
       |
-      = help: name its certificate in `tls`, or say `tls = { acme = false }` in the site
+      = help: name its certificate in `tls`, or write `tls = { acme = false }` in the site
 
     warning: no certificate is ordered for `192.0.2.1`: it is an address, not a name
      --> larder.toml:5:41
@@ -66,7 +66,7 @@ fn hosts_that_cannot_be_proved_are_named() {
     5 | host = ["example.com", "*.example.com", "192.0.2.1", "intranet", "a.local"]
       |                                         ^^^^^^^^^^^
       |
-      = help: name its certificate in `tls`, or say `tls = { acme = false }` in the site
+      = help: name its certificate in `tls`, or write `tls = { acme = false }` in the site
 
     warning: no certificate is ordered for `intranet`: it is not a public name
      --> larder.toml:5:54
@@ -74,7 +74,7 @@ fn hosts_that_cannot_be_proved_are_named() {
     5 | host = ["example.com", "*.example.com", "192.0.2.1", "intranet", "a.local"]
       |                                                      ^^^^^^^^^^
       |
-      = help: name its certificate in `tls`, or say `tls = { acme = false }` in the site
+      = help: name its certificate in `tls`, or write `tls = { acme = false }` in the site
 
     warning: no certificate is ordered for `a.local`: it is not a public name
      --> larder.toml:5:66
@@ -82,7 +82,7 @@ fn hosts_that_cannot_be_proved_are_named() {
     5 | host = ["example.com", "*.example.com", "192.0.2.1", "intranet", "a.local"]
       |                                                                  ^^^^^^^^^
       |
-      = help: name its certificate in `tls`, or say `tls = { acme = false }` in the site
+      = help: name its certificate in `tls`, or write `tls = { acme = false }` in the site
     "#);
 }
 

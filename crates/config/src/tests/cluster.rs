@@ -1,4 +1,4 @@
-//! `[cluster]`: what it stands for, and what is said about it.
+//! Tests of `[cluster]`: values and messages.
 
 use insta::assert_snapshot;
 use purge::Level;
@@ -69,7 +69,7 @@ fn what_cannot_be_is_said() {
         (&format!("{SERVERS}\nmode = \"shield\""), "a node that shares needs `peer`"),
         (&format!("{SERVERS}\nmode = \"share\"\npeer = \":7800\""), "`:7800` is no address"),
         (&format!("{SERVERS}\nmode = \"share\"\npeer = \"0.0.0.0:1\""), "is no address that"),
-        (&format!("{SERVERS}\npeer = \"10.0.0.1:7800\""), "`peer` is of no use without"),
+        (&format!("{SERVERS}\npeer = \"10.0.0.1:7800\""), "`peer` has no effect without"),
     ] {
         assert!(said(&file(lines)).contains(text), "{lines}: {}", said(&file(lines)));
     }

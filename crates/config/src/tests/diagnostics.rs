@@ -1,4 +1,4 @@
-//! Messages about files that cannot be used, word for word.
+//! Tests of messages about unusable files, verbatim.
 
 mod files;
 mod scripts;
@@ -8,7 +8,7 @@ use insta::assert_snapshot;
 
 use crate::{load_str, render};
 
-/// Everything said about `text`, warnings of a usable file included.
+/// All diagnostics of `text`, including warnings of a usable file.
 pub(super) fn said(text: &str) -> String {
     let found = match load_str(text, "larder.toml") {
         Ok((_, warnings)) => warnings,
@@ -634,7 +634,7 @@ host = "*"
 origin = "http://127.0.0.1:8080"
 "#;
     assert_snapshot!(said(text), @r#"
-    error: `:80 proxy`: no proxy is trusted, so nobody gets through
+    error: `:80 proxy`: no proxy is trusted, so all clients are refused
      --> larder.toml:1:10
       |
     1 | listen = [":80 proxy", ":81 proxy_protocol"]
@@ -671,13 +671,13 @@ host = "*"
 origin = "http://127.0.0.1:8080"
 "#;
     assert_snapshot!(said(text), @r#"
-    error: `listen`: others than this machine could reach the admin listener at 0.0.0.0
+    error: `listen`: other machines could reach the admin listener at 0.0.0.0
      --> larder.toml:2:10
       |
     2 | listen = ":6080"
       |          ^^^^^^^
       |
-      = help: without TLS others could read its tokens: write "127.0.0.1:6080" and use `ssh -L`
+      = help: without TLS its tokens could be read: write "127.0.0.1:6080" and use `ssh -L`
 
     error: `socket_mode`: everyone on this machine could do everything
      --> larder.toml:3:15

@@ -1,4 +1,4 @@
-//! `[disk]` and `store`: what they stand for, and what is said about them.
+//! Tests of `[disk]` and `store`: values and messages.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ fn disk(text: &str) -> DiskConfig {
     with(text).disk.expect("a disk cache")
 }
 
-/// Everything that is said of a file with this `[disk]`.
+/// All diagnostics of a file with this `[disk]`.
 fn wrong(disk: &str) -> String {
     said(&format!("{disk}\n{SITE}"))
 }
@@ -263,7 +263,7 @@ fn a_store_on_disk_needs_a_disk() {
     "#);
     assert!(site("both").contains("there is no [disk]"));
     assert_eq!(site("memory"), "");
-    // That it cannot be read is told once.
+    // The parse failure is reported once.
     let text = format!("[disk]\nsize = \"1MiB\"\n{SITE}cache = {{ store = \"disk\" }}\n");
     assert!(!said(&text).contains("there is no [disk]"));
 }

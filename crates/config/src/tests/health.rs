@@ -1,4 +1,4 @@
-//! `[health]` and `[metrics]`: what they stand for, and what is said about them.
+//! Tests of `[health]` and `[metrics]`: values and messages.
 
 use insta::assert_snapshot;
 
@@ -20,7 +20,7 @@ fn health_is_told_on_any_interface() {
     let health = load(&file("[health]\nlisten = \":6090\"\norigins_down = \"not-ready\"")).health;
     assert_eq!(health.listen.expect("addresses").addresses.len(), 2);
     assert!(health.tells_of_origins);
-    // The admin listener tells it as well.
+    // The admin listener reports it as well.
     assert!(load(&file("[health]\norigins_down = \"not-ready\"")).health.tells_of_origins);
     for (table, told) in [
         ("listen = \":6090 tls\"", "an address and nothing else belongs here"),
@@ -43,7 +43,7 @@ fn figures_are_for_those_with_a_token_a_certificate_or_both() {
     let both = metrics(&both);
     assert!(both.token.is_some() && both.client.is_some_and(|client| client.required));
     assert_eq!((both.pairs.len(), both.listen.tls), (1, true));
-    // The certificate of every site is that of the figures, too.
+    // The certificate of every site also serves metrics.
     let shared = format!("[tls]\n{pair}\n[metrics]\nlisten = \":9145 tls\"\nclient_ca = \"/ca\"");
     let shared = load(&file(&format!("listen = \":443 tls\"\n{shared}"))).metrics.expect("one");
     assert!(shared.pairs.is_empty() && shared.token.is_none());
@@ -52,7 +52,7 @@ fn figures_are_for_those_with_a_token_a_certificate_or_both() {
 #[test]
 fn figures_and_tokens_for_everybody_are_refused() {
     assert_snapshot!(said(&file("[metrics]\nlisten = \":9145\"\ntoken_file = \"/t\"")), @r#"
-    error: `listen`: without TLS others could read the token at 0.0.0.0:9145
+    error: `listen`: without TLS the token is readable on the network at 0.0.0.0:9145
      --> larder.toml:2:10
       |
     2 | listen = ":9145"
@@ -61,7 +61,7 @@ fn figures_and_tokens_for_everybody_are_refused() {
       = help: write ":9145 tls" and name a certificate, or "127.0.0.1:9145"
     "#);
     assert_snapshot!(said(&file("[metrics]\nlisten = \"127.0.0.1:9145\"")), @r#"
-    error: everybody could read the figures
+    error: every client could read the metrics
      --> larder.toml:1:1
       |
     1 | [metrics]
@@ -74,10 +74,10 @@ fn figures_and_tokens_for_everybody_are_refused() {
         ("listen = \"127.0.0.1:1 proxy\"\ntoken_file = \"/t\"", "an address belongs here"),
         ("listen = \"unix:/run/metrics\"\ntoken_file = \"/t\"", "an address belongs here"),
         ("listen = \":1 tls\"\ntoken_file = \"/t\"", "there is no certificate for it"),
-        ("listen = \"127.0.0.1:1\"\nclient_ca = \"/a\"", "`listen` does not say `tls`"),
+        ("listen = \"127.0.0.1:1\"\nclient_ca = \"/a\"", "`listen` lacks `tls`"),
         (
             "listen = \"[::1]:1\"\ntoken_file = \"/t\"\ncert = \"/c\"\nkey = \"/k\"",
-            "a certificate, and `listen` does not say `tls`",
+            "a certificate, and `listen` lacks `tls`",
         ),
         ("listen = \"127.0.0.1:1\"\ntoken_file = \"t\"", "`token_file` takes an absolute path"),
     ] {

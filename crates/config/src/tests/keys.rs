@@ -1,4 +1,4 @@
-//! The table of keys and the parser know the same keys.
+//! Tests that the tables of keys and the parser have the same keys.
 
 use crate::keys::Section;
 use crate::load_str;
@@ -18,7 +18,7 @@ fn opening(section: &Section) -> String {
     }
 }
 
-/// A date is of the right type for no key: where it goes unnoticed, nobody reads the key.
+/// A date is of the wrong type for every key: if it goes unnoticed, the key is not read.
 #[test]
 fn every_key_of_the_table_is_read() {
     for section in TOP.all() {

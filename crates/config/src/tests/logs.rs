@@ -1,4 +1,4 @@
-//! `access_log` and `error_log`.
+//! Tests of `access_log` and `error_log`.
 
 use base::logging::Priority;
 use insta::assert_snapshot;
@@ -37,7 +37,7 @@ fn a_mistake_in_a_format_is_named_at_its_place() {
       |
       = help: did you mean `$host`?
     "#);
-    // What is written with escapes has its place where it is found as it stands.
+    // A part written with escapes is located if its text occurs unchanged.
     assert_snapshot!(of("[access_log]\nformat = \"%h \\\"%{Varnish:hitmis}x\\\" %s\""), @r#"
     error: `%{Varnish:hitmis}x` is not known
      --> larder.toml:2:16

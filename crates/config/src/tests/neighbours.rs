@@ -1,4 +1,4 @@
-//! `[[neighbour]]`: what it stands for, and what is said about it.
+//! Tests of `[[neighbour]]`: values and messages.
 
 use purge::neighbour::NeighbourDialect;
 
@@ -65,7 +65,7 @@ fn every_dialect_is_in_the_table_of_keys() {
 #[test]
 fn what_is_wrong_is_said_where_it_stands() {
     for (lines, text) in [
-        ("dialect = \"purge\"", "a neighbour that is nowhere"),
+        ("dialect = \"purge\"", "a neighbour without an address"),
         ("origin = \"http://a\"\nhtcp = \"10.0.0.6:4827\"", "over HTTP or by HTCP"),
         ("htcp = \"10.0.0.6\"", "`10.0.0.6` is no address of a neighbour"),
         ("htcp = \"10.0.0.6:4827\"\ntoken = \"x\"", "`token` is for neighbours with an `origin`"),

@@ -1,4 +1,4 @@
-//! `[varnish_cli]` and `[htcp]`: what they stand for, and what is said about them.
+//! Tests of `[varnish_cli]` and `[htcp]`: values and messages.
 
 use insta::assert_snapshot;
 

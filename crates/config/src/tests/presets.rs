@@ -1,4 +1,4 @@
-//! Presets: their files, how they join a site's own rules, and what is said where they clash.
+//! Tests of presets: their files, how they join a site's own rules, and messages about conflicts.
 
 use insta::assert_snapshot;
 use policy::rules::{Bypass, Settings};
@@ -66,7 +66,7 @@ fn what_the_site_says_wins_and_its_routes_come_first() {
     let config = load(&site("[\"wordpress\", \"microcache\"]", own));
     let rules = &config.sites[0].rules;
     assert_eq!(ttl(&rules.settings, 200), Some(5000));
-    // The later of two presets wins over the earlier, also where the site says nothing.
+    // The later of two presets wins, also if the site sets nothing.
     assert_eq!((ttl(&rules.settings, 404), rules.settings.heuristic_ms), (Some(1000), Some(0)));
     let all = reasons(&rules.settings);
     for one in ["cookie wordpress_*", "cookie JSESSIONID*", "cookie vip", "header Authorization"] {

@@ -1,4 +1,4 @@
-//! `[site.purge]`: what it stands for, and what is said about it.
+//! Tests of `[site.purge]`: values and messages.
 
 use insta::assert_snapshot;
 use policy::{Asker, ConnectionPeer, Dialect, Dialects, Purge};

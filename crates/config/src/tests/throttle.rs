@@ -1,4 +1,4 @@
-//! Limits on what clients may ask: `rate` and `concurrent`.
+//! Tests of `rate` and `concurrent`, limits on clients' requests.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ fn limits_are_read_and_a_route_shares_its_site_s() {
     let status = terms.status.map(Status::code);
     assert_eq!((crowd[0].requests, status, terms.dry_run), (8, Some(503), true));
     let [a, b] = [&rules.routes[0].settings, &rules.routes[1].settings];
-    // The same ones, not equal ones: they count together.
+    // Identical limits, not equal ones: they count together.
     assert!(Arc::ptr_eq(site, a.rate.as_ref().expect("its site's")));
     assert!(Arc::ptr_eq(crowd, a.concurrent.as_ref().expect("its site's")));
     let pace = RateQuota { count: 5, per_ms: 60_000 };

@@ -1,4 +1,4 @@
-//! `[tracing]`: what it stands for, and what is said about it.
+//! Tests of `[tracing]`: values and messages.
 
 use insta::assert_snapshot;
 
@@ -59,7 +59,7 @@ fn what_is_no_collector_is_told() {
         ("endpoint = \"http://a\"\nsample = -1", "`sample` is a share from 0 to 1"),
         ("endpoint = \"http://a\"\nsample = nan", "`sample` is a share from 0 to 1"),
         ("endpoint = \"http://a\"\ncompression = \"br\"", "takes \"gzip\" or \"none\""),
-        ("endpoint = \"http://a\"\nca = \"/c\"", "`endpoint` does not say `https://`"),
+        ("endpoint = \"http://a\"\nca = \"/c\"", "`endpoint` lacks `https://`"),
         ("endpoint = \"https://a\"\nca = \"c\"", "`ca` takes an absolute path"),
     ] {
         let said = said(&file(table));
@@ -89,7 +89,7 @@ fn a_wrong_field_is_shown_where_it_is_and_its_value_never() {
     for (headers, told) in [
         ("{ \"a b\" = \"hush\" }", "`a b`: a field name has only letters"),
         ("{ Host = \"hush\" }", "the field belongs to the connection or to the message's framing"),
-        ("{ content-type = \"hush\" }", "`content-type` says what is sent"),
+        ("{ content-type = \"hush\" }", "`content-type` describes the body"),
         ("{ a = \"hush\", A = \"hush\" }", "`A` stands here twice"),
         ("{ a = \"hush\\n\" }", "`a`: a field value has no control characters"),
         ("{ a = \"\", b = \"hush\" }", "`a` is empty"),

@@ -1,23 +1,23 @@
-//! The settings of jemalloc's arenas.
+//! jemalloc: reads and writes the settings of its arenas.
 
 use tikv_jemalloc_ctl::{Access, AsName, Mib, arenas};
 
 /// `arena.N.dirty_decay_ms`.
 pub(super) type Keep = Mib<[usize; 3]>;
 
-/// The setting; `None` if the allocator is another.
+/// The setting; `None` with another allocator.
 pub(super) fn open() -> Option<Keep> {
     b"arena.0.dirty_decay_ms\0"[..].name().mib().ok()
 }
 
-/// Has all arenas keep freed memory for `ms` milliseconds.
+/// Sets the time for which all arenas keep freed memory to `ms` milliseconds.
 pub(super) fn say(keep: &mut Keep, ms: isize) {
-    // For arenas to come. What cannot be said is left as it is: it costs memory, nothing else.
+    // For arenas to come. A setting that cannot be written costs memory, nothing else.
     _ = b"arenas.dirty_decay_ms\0"[..].name().write(ms);
     let count = arenas::narenas::read().unwrap_or(0);
     for arena in 0..count as usize {
         keep[1] = arena;
-        // Those that nobody has used yet refuse.
+        // Arenas that were not used yet refuse.
         _ = keep.write(ms);
     }
 }

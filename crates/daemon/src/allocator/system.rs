@@ -1,13 +1,13 @@
-//! The demo build in place of jemalloc's arenas, which there never are.
+//! The system's allocator, in the demo build: it stands in for jemalloc's arenas, and has none.
 
 pub(super) type Keep = std::convert::Infallible;
 
-/// None: the allocator is another.
+/// Always `None`: the allocator has no arenas.
 pub(super) fn open() -> Option<Keep> {
     None
 }
 
-/// Cannot be called.
+/// Never called, as [`open`] returns `None`.
 pub(super) fn say(keep: &mut Keep, _ms: isize) {
     match *keep {}
 }

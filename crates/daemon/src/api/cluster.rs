@@ -1,4 +1,5 @@
-//! The cluster as the node knows it, and an operator's word about the node's part in it.
+//! The API of the cluster: the cluster as this node sees it, and the operator's orders for the
+//! node.
 
 use admin::{AdminPeer, AdminRequest, AdminResponse};
 use cluster::MembershipOrder;
@@ -11,14 +12,14 @@ use crate::node;
 use crate::rollout::{self, NotBegun};
 use crate::state::Daemon;
 
-/// An operator's word about the node's part.
+/// The request body of an operator's order for this node.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct NodeOrderBody {
     order: String,
 }
 
-/// The version that all nodes are to go back to.
+/// The request body that names the version to roll back to.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RollBack {
@@ -41,12 +42,12 @@ impl Daemon {
         AdminResponse::json(&all)
     }
 
-    /// The configuration that all nodes share.
+    /// Describes the configuration that all nodes share.
     pub(super) fn shared_configuration(&self) -> AdminResponse {
         AdminResponse::json(&rollout::json(self))
     }
 
-    /// Rolls a configuration out.
+    /// Begins a roll-out of a configuration.
     pub(super) async fn roll_out(&self, asked: AdminRequest) -> Result<AdminResponse, ApiRefusal> {
         if let AdminPeer::Address(_) = asked.caller.peer {
             let why = "a configuration is rolled out over the admin socket alone: it may have \
@@ -58,7 +59,7 @@ impl Daemon {
         Ok(self.shared_configuration())
     }
 
-    /// Has all nodes go back.
+    /// Rolls all nodes back.
     pub(super) async fn roll_back(&self, asked: AdminRequest) -> Result<AdminResponse, ApiRefusal> {
         let RollBack { version } = match asked.body.is_null() {
             true => RollBack { version: None },
@@ -68,7 +69,7 @@ impl Daemon {
         Ok(self.shared_configuration())
     }
 
-    /// Has an operator's word count.
+    /// Applies an operator's order to this node.
     pub(super) async fn apply_node_order(
         &self,
         asked: AdminRequest,

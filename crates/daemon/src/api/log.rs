@@ -1,4 +1,4 @@
-//! Requests of the log ring's readers to the daemon.
+//! The API of the log: requests of the log ring's readers to the daemon.
 
 use admin::{AdminRequest, AdminResponse, Role};
 use base::Limit;
@@ -12,12 +12,12 @@ use super::store::ApiRefusal;
 use super::{body, said};
 use crate::state::Daemon;
 
-/// Seconds that the cores keep fields for a reader that does not ask again.
+/// Seconds for which the cores keep fields for a reader that does not renew its request.
 const LEASE_S: u64 = 10;
-/// Names of fields of one reader.
+/// Field names of one reader.
 const NAMES_MAX: usize = 100;
 
-/// Header fields that records are to keep.
+/// The request body: header fields that records are to keep.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Watch {
@@ -30,7 +30,7 @@ struct Watch {
 }
 
 impl Daemon {
-    /// Has records keep header fields for some seconds.
+    /// Makes records keep header fields for some seconds.
     pub(super) fn watch(&self, asked: AdminRequest) -> Result<AdminResponse, ApiRefusal> {
         let Watch { names, filter, secrets } = body(asked.body)?;
         if secrets && asked.caller.role < Some(Role::Config) {
@@ -68,7 +68,7 @@ impl Daemon {
         let now_ms = rt::now().mono_ms;
         if !self.shared.in_force.want(want, now_ms, now_ms + LEASE_S * 1000) {
             self.admin_counts.lock().limit(Limit::LogReaders);
-            let why = "as many readers ask for header fields as may (limit: log_readers)";
+            let why = "no more readers may ask for header fields (limit: log_readers)";
             return Err((StatusCode::SERVICE_UNAVAILABLE, why.to_owned()));
         }
         Ok(AdminResponse::json(&json!({ "seconds": LEASE_S })))

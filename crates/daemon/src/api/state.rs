@@ -1,4 +1,4 @@
-//! The daemon's state; an operator's word about servers; the configuration.
+//! The API of the daemon's state: origins, operator's orders for servers, and the configuration.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use super::store::ApiRefusal;
 use crate::servers::server;
 use crate::state::Daemon;
 
-/// An operator's word about servers.
+/// The request body of an operator's order for servers.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ServerOrderBody {
@@ -25,7 +25,7 @@ struct ServerOrderBody {
     order: String,
 }
 
-/// A configuration to be checked.
+/// The request body: a configuration to check.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ConfigCheckBody {
@@ -97,7 +97,7 @@ impl Daemon {
         AdminResponse::json(&json!({ "sites": sites }))
     }
 
-    /// The origins and their servers; of one name when there is one.
+    /// Lists the origins and their servers, or only the origin `only`.
     pub(super) fn origins(&self, only: Option<&str>) -> AdminResponse {
         let mut origins: BTreeMap<String, Vec<ServerStatus>> = BTreeMap::new();
         for (name, status) in self.servers() {
@@ -117,7 +117,7 @@ impl Daemon {
         AdminResponse::json(&json!({ "origins": origins }))
     }
 
-    /// Has an operator's word count.
+    /// Applies an operator's order to servers.
     pub(super) fn order(&self, asked: AdminRequest) -> Result<AdminResponse, ApiRefusal> {
         let ServerOrderBody { origin, server, order } = super::body(asked.body)?;
         let Some((_, order)) = HealthOverride::WORDS.into_iter().find(|(word, _)| *word == order)
@@ -166,14 +166,14 @@ impl Daemon {
         AdminResponse::json(&json!({ "file": self.config_file(), "sites": sites }))
     }
 
-    /// Says what is wrong with a configuration, which nothing is done with.
+    /// Reports what is wrong with a configuration. Nothing is put in force.
     pub(super) fn check(&self, asked: AdminRequest) -> Result<AdminResponse, ApiRefusal> {
         let read = if asked.body.is_null() {
             let plain = |said: String| super::plain(&said);
             self.check_own().map(|(config, said)| (config, plain(said))).map_err(plain)
         } else {
             let ConfigCheckBody { toml } = super::body(asked.body)?;
-            // Its files are not looked at: what is wrong with one would tell what is in it.
+            // The files it names are not read: a message about one would reveal its content.
             match config::load_str(&toml, "larder.toml") {
                 Ok((config, warnings)) => Ok((config, config::render(&warnings, false))),
                 Err(problems) => Err(config::render(&problems, false)),

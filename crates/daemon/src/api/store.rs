@@ -1,4 +1,4 @@
-//! Stored objects, and their invalidation.
+//! The API of the store: listing stored objects and invalidating them.
 
 use std::sync::Arc;
 
@@ -19,28 +19,27 @@ use serde_json::{Value, json};
 use super::said;
 use crate::state::Daemon;
 
-/// Milliseconds that an answer waits until it is known what was hit, unless the request says more
-/// or less, and the most that it may say.
+/// Milliseconds that a response waits for the count of hit objects, by default and at most.
 const COUNT_MS: u64 = 5_000;
 const COUNT_MS_MAX: u64 = 60_000;
-/// Objects of an answer that does not say how many it wants.
+/// Objects listed by default.
 const OBJECTS: usize = 100;
 /// URLs of one request.
 const URLS_MAX: usize = 1_000;
 
-/// Why something is not done.
+/// Status and reason of a refused request.
 pub(super) type ApiRefusal = (StatusCode, String);
 
 fn unprocessable(why: impl Into<String>) -> ApiRefusal {
     (StatusCode::UNPROCESSABLE_ENTITY, why.into())
 }
 
-/// The journal refuses.
+/// The refusal for an invalidation that the journal rejected.
 fn refused(why: InvalidationError) -> ApiRefusal {
     (StatusCode::SERVICE_UNAVAILABLE, why.to_string())
 }
 
-/// One, or a list.
+/// One value, or a list.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum OneOrMore {
@@ -86,7 +85,7 @@ enum ObjectSelection {
 }
 
 impl PurgeBody {
-    /// Milliseconds that the answer may wait for its count.
+    /// Milliseconds that the response may wait for its count.
     fn wait_ms(&self) -> Result<u64, ApiRefusal> {
         match self.wait_ms.unwrap_or(COUNT_MS) {
             ms @ 0..=COUNT_MS_MAX => Ok(ms),
@@ -94,7 +93,7 @@ impl PurgeBody {
         }
     }
 
-    /// The word of other nodes that the answer waits for.
+    /// The consistency level that the response waits for.
     fn level(&self) -> Result<Option<Level>, ApiRefusal> {
         let Some(word) = &self.wait else { return Ok(None) };
         let bad = || unprocessable("`wait` is `local`, `quorum` or `all`");
@@ -141,7 +140,7 @@ fn tagged(what: ResponseSelector, tags: Vec<String>) -> Result<ResponseSelector,
     Ok(what.tagged(tags.into_iter().map(String::into_bytes).collect()))
 }
 
-/// Those that a ban expression describes.
+/// The objects that a ban expression matches.
 fn described(text: &str) -> Result<ResponseSelector, ApiRefusal> {
     let expression = Expression::parse(text).map_err(|error| {
         unprocessable(format!(
@@ -151,7 +150,7 @@ fn described(text: &str) -> Result<ResponseSelector, ApiRefusal> {
     ResponseSelector::of_expression(expression).map_err(unprocessable)
 }
 
-/// Those of a host whose URL begins so; all, when nothing is said.
+/// The objects of a host whose URL has this prefix; all objects without either.
 fn under(host: Option<&str>, prefix: Option<&str>) -> Result<ResponseSelector, ApiRefusal> {
     let named = host.map(|host| of_url(&format!("http://{host}/"))).transpose()?;
     let request = match prefix {
@@ -168,7 +167,7 @@ fn under(host: Option<&str>, prefix: Option<&str>) -> Result<ResponseSelector, A
     ResponseSelector::beginning(Some(&request.host), Some(&request.target)).map_err(unprocessable)
 }
 
-/// The request of a reader for a URL, as a reader's would be read.
+/// The request of a client for a URL, parsed as a client's would be.
 pub(crate) fn of_url(url: &str) -> Result<Request, ApiRefusal> {
     let bad = || {
         let short: String = url.chars().take(100).collect();
@@ -192,7 +191,7 @@ pub(crate) fn of_url(url: &str) -> Result<Request, ApiRefusal> {
     let mut path = String::new();
     for byte in target.bytes() {
         match byte {
-            // As browsers send them.
+            // Encoded as browsers do.
             0x80.. => path.push_str(&format!("%{byte:02X}")),
             b'!'..=b'~' => path.push(char::from(byte)),
             _ => return Err(bad()),
@@ -209,7 +208,7 @@ pub(crate) fn of_url(url: &str) -> Result<Request, ApiRefusal> {
 }
 
 impl Daemon {
-    /// Invalidates what the body says.
+    /// Invalidates the objects that the body selects.
     pub(super) async fn purge(&self, asked: AdminRequest) -> Result<AdminResponse, ApiRefusal> {
         let wanted: PurgeBody = super::body(asked.body)?;
         let patience = InvalidationWait { count_ms: wanted.wait_ms()?, level: wanted.level()? };
@@ -221,7 +220,7 @@ impl Daemon {
             }
             ObjectSelection::Urls(urls) => {
                 let live = self.shared.live();
-                // All are read before any is purged.
+                // All URLs are parsed before any is purged.
                 let mut pages = Vec::with_capacity(urls.len());
                 for url in &urls {
                     let request = of_url(url)?;
@@ -299,7 +298,7 @@ impl Daemon {
         Ok(AdminResponse::json(&json!({ "objects": objects, "more": listing.more })))
     }
 
-    /// The bans in force.
+    /// Lists the bans in force.
     pub(super) fn bans(&self) -> AdminResponse {
         let now_ms = rt::now().mono_ms;
         let bans: Vec<Value> = self

@@ -1,4 +1,4 @@
-//! Certificates that are staged, put in force and taken away.
+//! Tests of the CLI's certificates: staged, activated and discarded.
 
 use std::fs;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,7 +18,7 @@ impl Folder {
         Self(path)
     }
 
-    /// Writes a certificate that signs itself, and its key behind it.
+    /// Writes a self-signed certificate, followed by its key.
     fn write(&self, file: &str, name: &str, is_late: bool) -> PathBuf {
         let mut params = rcgen::CertificateParams::new(vec![name.to_owned()]).expect("a name");
         if is_late {
@@ -59,7 +59,7 @@ impl CliCertificates {
         self.all().iter().map(|own| (own.order.id.as_str(), own.stage.word())).collect()
     }
 
-    /// The name of the certificate that a client is shown.
+    /// The name of the certificate that a client gets.
     fn shows(&self, name: &str) -> Option<String> {
         let choice = self.choice(true);
         let domain = match (choice.find)(name.as_bytes()) {

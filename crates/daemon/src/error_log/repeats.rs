@@ -1,5 +1,5 @@
-//! The rate of the log's lines: equal ones, and those of one kind. What is left out is counted, and
-//! told of when its second is over. Pure: time comes from whoever asks.
+//! Repeats: limits the rate of equal lines and of lines of one kind. Suppressed lines are counted,
+//! and reported when their second is over. Pure: the caller passes the time.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -7,44 +7,44 @@ use std::hash::Hash;
 use base::logging::Priority;
 use base::{HashSeed, Limit};
 
-/// The time in which lines are counted together.
+/// The interval of counting.
 const SECOND_MS: u64 = 1000;
 
-/// Different lines that are told apart; beyond it only their kinds are counted.
+/// Different lines that are counted apart; beyond it only kinds are counted.
 const LINES_MAX: usize = 1000;
 
-/// Characters that are shown of a line that was left out.
+/// Characters that are shown of a suppressed line.
 const SHOWN: usize = 200;
 
-/// Most lines in a second; 0 is no limit.
+/// Most lines in a second; 0 means no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rates {
-    /// Of equal ones.
+    /// Most equal lines.
     pub(super) equal: u64,
-    /// Of one kind.
+    /// Most lines of one kind.
     pub(super) kind: u64,
 }
 
-/// The fate of a line.
+/// The verdict on a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LineVerdict {
-    /// It is written.
+    /// The line is written.
     Written,
-    /// It is left out for this limit; true for the first one of its second.
+    /// The line is suppressed by this limit; true for the first one of its second.
     LeftOut(Limit, bool),
 }
 
-/// The place in the program that tells a line: file and line.
+/// The place in the source that logs a line: file and line.
 pub(super) type LineKind = (&'static str, u32);
 
-/// Lines of the running second.
+/// Lines of the current second.
 #[derive(Debug)]
 pub(super) struct Repeats {
     seed: HashSeed,
-    /// By the hashes of their texts.
+    /// Counts by the hashes of the texts.
     equal: HashMap<u64, Second>,
     kinds: HashMap<LineKind, Second>,
-    /// When it was last looked for seconds that are over.
+    /// The time of the last check for seconds that are over.
     looked_ms: u64,
     /// Notes about seconds that are over.
     notes: Vec<(Priority, String)>,
@@ -55,7 +55,7 @@ struct Second {
     since_ms: u64,
     written: u64,
     left_out: u64,
-    /// The first that was left out.
+    /// The first suppressed line.
     line: Option<(Priority, String)>,
 }
 
@@ -75,15 +75,15 @@ impl Second {
         self.left_out == 1
     }
 
-    /// The note about what was left out, if anything was.
+    /// The note about suppressed lines, if there are any.
     fn note(self, limit: Limit) -> Option<(Priority, String)> {
         let (priority, line) = self.line?;
         let (count, name) = (self.left_out, limit.name());
         let text = match limit {
             Limit::ErrorLogRepeats => {
-                format!("larder: left out {count} times more (limit: {name}): {line}")
+                format!("larder: suppressed {count} times (limit: {name}): {line}")
             }
-            _ => format!("larder: left out {count} lines more such as (limit: {name}): {line}"),
+            _ => format!("larder: suppressed {count} lines such as (limit: {name}): {line}"),
         };
         Some((priority, text))
     }
@@ -135,7 +135,7 @@ impl Repeats {
         LineVerdict::Written
     }
 
-    /// Returns true if there is something to be told of later.
+    /// Returns true if there is something to report later.
     pub(super) fn is_waiting(&self) -> bool {
         let waits = |second: &Second| second.left_out > 0;
         !self.notes.is_empty() || self.equal.values().chain(self.kinds.values()).any(waits)
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(hear(&mut repeats, 5, 1, "another"), LineVerdict::Written);
         assert!(repeats.is_waiting());
         assert_eq!(repeats.notes(999), []);
-        let note = "larder: left out 2 times more (limit: error_log_repeats): gone".to_owned();
+        let note = "larder: suppressed 2 times (limit: error_log_repeats): gone".to_owned();
         assert_eq!(repeats.notes(1000), [(Priority::Warn, note)]);
         assert!(!repeats.is_waiting());
         assert_eq!(hear(&mut repeats, 1001, 1, "gone"), LineVerdict::Written);
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(hear(&mut repeats, 0, 2, "z"), LineVerdict::Written);
         // The next line of its kind ends the second, too.
         assert_eq!(hear(&mut repeats, 1000, 1, "e"), LineVerdict::Written);
-        let note = "larder: left out 1 lines more such as (limit: error_log_lines): d".to_owned();
+        let note = "larder: suppressed 1 lines such as (limit: error_log_lines): d".to_owned();
         assert_eq!(repeats.notes(1000), [(Priority::Warn, note)]);
     }
 
@@ -241,7 +241,7 @@ mod tests {
                     written += 1;
                     let times = second.entry(*text).or_default();
                     times.push(now_ms);
-                    // Two seconds that touch may have twice the rate between them.
+                    // Two adjacent seconds may have twice the rate between them.
                     let near = times.iter().filter(|at| now_ms - **at < SECOND_MS).count();
                     proptest::prop_assert!(near as u64 <= 2 * RATES.equal);
                 }

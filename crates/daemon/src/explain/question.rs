@@ -1,4 +1,4 @@
-//! A request that somebody asks about, from what he types.
+//! The question: a request that an operator describes, to be explained.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use message::{Request, Scheme};
 /// A request as the operator types it.
 #[derive(Clone, Debug)]
 pub(crate) struct ExplainQuestion<'a> {
-    /// An absolute URL, `http` or `https`. Its fragment is left out, as a client leaves it out.
+    /// An absolute URL, `http` or `https`. The fragment is dropped, as clients do.
     pub(crate) url: &'a str,
     /// Method.
     pub(crate) method: &'a str,
@@ -16,16 +16,16 @@ pub(crate) struct ExplainQuestion<'a> {
     pub(crate) fields: &'a [String],
 }
 
-/// Why it is no request.
+/// The reason why it is no request.
 #[derive(Debug)]
 pub(crate) enum QuestionError {
-    /// The URL is not an absolute one of `http` or `https`.
+    /// The URL is no absolute one of `http` or `https`.
     Url,
     /// A line that is no `Name: value`.
     Field(String),
     /// A method, URL or field that no client could send.
     Byte,
-    /// The listener would refuse it.
+    /// The listener would reject it.
     Request(RequestError),
 }
 
@@ -45,10 +45,10 @@ impl fmt::Display for QuestionError {
 impl std::error::Error for QuestionError {}
 
 impl ExplainQuestion<'_> {
-    /// The request as a listener would read it: by the same parser.
+    /// Parses the request with a listener's parser.
     ///
     /// # Errors
-    /// If it is not one.
+    /// It is no valid request.
     pub(crate) fn request(&self, limits: &HeadLimits) -> Result<Request, QuestionError> {
         let (scheme, rest) = if let Some(rest) = after(self.url, "http://") {
             (Scheme::Http, rest)
@@ -84,14 +84,14 @@ impl ExplainQuestion<'_> {
         let read = RequestReader::new().read(head.as_bytes(), limits, scheme, &mut request);
         match read.map_err(QuestionError::Request)? {
             ReadProgress::Complete(_) => Ok(request),
-            // All of it is there: what is missing is a character that ends a line.
+            // The head is complete: what is missing is a byte that ends a line.
             ReadProgress::Partial => Err(QuestionError::Byte),
         }
     }
 }
 
-/// `url`, or what it most likely means where it has no scheme, as lists of URLs show them: HTTPS
-/// if that is spoken here, since plain requests are often only sent there.
+/// `url`, or its most likely meaning if it has no scheme, as in lists of URLs: HTTPS where it is
+/// spoken here, since plain requests are often only redirected there.
 pub(super) fn with_scheme(url: &str, is_tls_here: bool) -> String {
     let scheme = if is_tls_here { "https" } else { "http" };
     let host = url.split(['/', '?', '#']).next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The last requests for a URL, out of the log ring: equal ones in one row.
+//! The request history: the last requests for a URL, read from the log ring, equal ones in one row.
 
 use std::collections::HashMap;
 use std::io;
@@ -13,30 +13,29 @@ use serde_json::{Value, json};
 
 use super::step::fact;
 
-/// Looks at the ring, each of a megabyte per core at most: more than there is in any but the very
-/// largest, so that a daemon which writes as fast as it is read comes to an end.
+/// Polls of the ring, each of at most a megabyte per core. It exceeds all but the very largest
+/// rings, and ends the read of a ring that is written as fast as it is read.
 const POLLS_MAX: usize = 1024;
-/// Rows that are kept while the ring is read; the oldest give way. Only strange requests make so
-/// many.
+/// Rows kept while the ring is read; the oldest are dropped. Only unusual traffic produces so many.
 const ROWS_MAX: usize = 1000;
 
 /// Requests that were served alike, for the same reasons.
 pub(super) struct Row {
-    /// The newest of them, as a step.
+    /// The newest request, as a step.
     pub(super) told: Value,
-    /// The token of why the answer was not stored, and the field that says so.
+    /// The token of the reason why the response was not stored, and the field behind it.
     pub(super) not_stored: (String, String),
-    /// The answer was stored then, or already.
+    /// The response was stored then, or already.
     pub(super) stored: bool,
-    /// Where it stands among others: by the end of the newest.
+    /// The sort key: the end of the newest request.
     end: (u64, u64),
     times: u64,
-    /// When the oldest began, in seconds since 1970 UTC.
+    /// The start of the oldest request, in seconds since 1970 UTC.
     since: u64,
 }
 
-/// The last `count` rows of requests in the ring for one of `targets` at the host of what is
-/// explained, those with the newest requests first.
+/// The last `count` rows of requests in the ring for one of `targets` at the explained host, the
+/// newest first.
 pub(super) fn past(
     folder: &Path,
     told: &Explanation,
@@ -65,8 +64,8 @@ pub(super) fn past(
     Ok(rows)
 }
 
-/// Adds a request to the row of those that are equal to it; `place` is where the rule that decided
-/// is written now.
+/// Adds a request to the row of its equals; `place` is the current location of the rule that
+/// decided.
 fn add(rows: &mut HashMap<Vec<String>, Row>, record: &Record<'_>, place: Option<&str>) {
     let (end, since) = ((record.end_us(), record.id), record.start_unix_ms / 1000);
     let new = || Row {
@@ -91,7 +90,7 @@ fn add(rows: &mut HashMap<Vec<String>, Row>, record: &Record<'_>, place: Option<
 }
 
 impl Row {
-    /// Says how many requests it stands for, if it is not one alone.
+    /// Adds the number of requests to the step, if there are several.
     fn count(&mut self) {
         self.told["times"] = self.times.into();
         if self.times > 1
@@ -103,14 +102,13 @@ impl Row {
     }
 }
 
-/// Everything that equal requests have in common. They may be from several clients, at several
-/// times, and have taken longer or less.
+/// Everything that equal requests share. Clients, times and durations may differ.
 fn alike(record: &Record<'_>) -> Vec<String> {
     let all = facts(record).into_iter().filter(|(name, _)| !OWN.contains(name));
     std::iter::once(what_happened(record)).chain(all.map(|(_, value)| value)).collect()
 }
 
-/// Facts of one request alone.
+/// Facts of a single request.
 const OWN: [&str; 4] = ["client", "age", "xid", "took"];
 
 fn facts(record: &Record<'_>) -> [(&'static str, String); 14] {
@@ -147,7 +145,7 @@ fn transaction(record: &Record<'_>, place: Option<&str>) -> Value {
     })
 }
 
-/// Tells in a sentence or two how a request was served and what became of the answer.
+/// Describes how a request was served and what became of the response.
 fn what_happened(record: &Record<'_>) -> String {
     use observe::Served::{Collapsed, HitForMiss, Miss, Pass};
     let served = format!("{} {}", record.served.word(), record.status);

@@ -1,4 +1,4 @@
-//! The form of an answer's steps.
+//! A step of an explanation, and its JSON form.
 
 use policy::DecisionStep;
 use serde_json::{Value, json};

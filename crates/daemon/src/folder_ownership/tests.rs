@@ -1,4 +1,4 @@
-//! Tests of giving: what is made and given, and what is refused.
+//! Tests of folder ownership: what is created and given away, and what is refused.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
@@ -9,11 +9,11 @@ use config::ServiceAccount;
 use super::*;
 use crate::account::RunAs;
 
-/// A folder of root's below the one for temporary files, where everybody may make some.
+/// A folder of root's below the one for temporary files, which every user may write to.
 struct Folder(PathBuf);
 
 impl Folder {
-    /// `None` for others than root, who can give nothing away.
+    /// `None` unless run by root: other users cannot give files away.
     fn new() -> Option<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         if !rustix::process::geteuid().is_root() {
@@ -49,7 +49,7 @@ impl Drop for Folder {
     }
 }
 
-/// Another user than root, the one to become, and that of a machine without one.
+/// The user to switch to, and the fallback user of a machine without one.
 const OTHER: u32 = 12_345;
 
 fn account(name: &str) -> Account {
@@ -57,7 +57,8 @@ fn account(name: &str) -> Account {
     Account::of(&run, &RunAs::Configured).expect("a user").expect("another than root")
 }
 
-/// The way is closed where only root has been: the folder for temporary files is open to all.
+/// The way is closed where only root has been: every user may write to the folder for temporary
+/// files.
 fn volume_of(folder: &Folder, files: &[(&str, &[u8])]) -> PathBuf {
     folder.file("disk/superblock", b"LARDERVS, or most of one");
     files.iter().for_each(|(name, bytes)| folder.file(&format!("disk/{name}"), bytes));
@@ -174,7 +175,7 @@ fn what_a_daemon_without_a_user_of_its_own_has_left_is_given_to_the_one_that_is_
     account.give_folder(&closed);
     let names = ["", "acme", "acme/certificates", "acme/account.json", "theirs"];
     let owners = names.map(|name| fs::metadata(closed.join(name)).expect("it is there").uid());
-    // Not where others could have made it.
+    // Not at a place where other users could have created it.
     least.give_folder(&folder.at("open"));
     account.give_folder(&folder.at("open"));
     let open = folder.owner("open");

@@ -1,5 +1,5 @@
-//! The files that the keeper opens: those that the configuration names, on ways that are root's
-//! alone.
+//! The allowlist: the files that the keeper opens. It lists the files that the configuration names,
+//! on paths that only root can change.
 
 use std::collections::HashSet;
 use std::fs::Metadata;
@@ -11,23 +11,23 @@ use config::{CliSecret, Config, FieldSource, LogTarget, PairFiles, Programs};
 
 use super::open_purpose::OpenPurpose;
 
-/// Links on the way to a file (as the kernel has it, path_resolution(7)).
+/// Links on the way to a file, as many as the kernel follows (path_resolution(7)).
 const LINKS_MAX: u32 = 40;
 
-/// A folder where everybody may make files, and only their owners remove them.
+/// The sticky bit: every user may create files in the folder, only owners remove them.
 const STICKY: u32 = 0o1000;
-/// Others than the owner may write.
+/// Users other than the owner may write.
 const OTHERS_WRITE: u32 = 0o022;
 
 /// Files that may be opened.
 #[derive(Debug, Default)]
 pub(super) struct FileAllowlist {
     config: Option<PathBuf>,
-    /// Whatever the configuration says.
+    /// Files that are allowed whatever the configuration names.
     always: Vec<PathBuf>,
     read: HashSet<PathBuf>,
     append: HashSet<PathBuf>,
-    /// The configuration file when it was last read.
+    /// Identity and times of the configuration file when it was last read.
     seen: Option<(u64, u64, i64, i64)>,
 }
 
@@ -38,7 +38,7 @@ impl FileAllowlist {
         allowed
     }
 
-    /// Tells whether `path`, as the configuration writes it, may be opened for the purpose `how`.
+    /// Returns true if `path`, as the configuration writes it, may be opened for the purpose `how`.
     pub(super) fn may(&mut self, path: &Path, how: OpenPurpose) -> bool {
         self.renew();
         let is_named = match how {
@@ -51,8 +51,8 @@ impl FileAllowlist {
         is_named && is_roots(path, how)
     }
 
-    /// Reads the configuration again when it was changed. One that others than root can write says
-    /// nothing, and of one that is wrong nothing is used: what was allowed stays.
+    /// Reads the configuration again if it was changed. A file that users other than root can write
+    /// is ignored, and so is a faulty one: the list stays.
     fn renew(&mut self) {
         let Some(file) = &self.config else { return };
         let Ok(found) = std::fs::metadata(file) else { return };
@@ -76,7 +76,7 @@ impl FileAllowlist {
     }
 }
 
-/// The files that are read for a configuration.
+/// The files that a configuration has the daemon read.
 fn named(config: &Config) -> HashSet<PathBuf> {
     let mut all = HashSet::new();
     let mut pair = |files: &PairFiles| all.extend([files.cert.clone(), files.key.clone()]);
@@ -119,7 +119,7 @@ fn named(config: &Config) -> HashSet<PathBuf> {
     all
 }
 
-/// Tells whether nobody but root can make `path` lead elsewhere.
+/// Returns true if only root can make `path` lead elsewhere.
 fn is_roots(path: &Path, how: OpenPurpose) -> bool {
     std::path::absolute(path).and_then(|path| leads(&path, how, LINKS_MAX)).unwrap_or(false)
 }
@@ -139,7 +139,7 @@ fn leads(path: &Path, how: OpenPurpose, links: u32) -> io::Result<bool> {
             _ => continue,
         }
         let found = match std::fs::symlink_metadata(&at) {
-            // It is made, in a folder of root's.
+            // The file will be created, in a folder of root's.
             Err(error)
                 if error.kind() == io::ErrorKind::NotFound
                     && rest.as_path().as_os_str().is_empty() =>
@@ -163,7 +163,8 @@ fn leads(path: &Path, how: OpenPurpose, links: u32) -> io::Result<bool> {
             folder = found;
             continue;
         }
-        // Where everybody may make files, one may be a second name of somebody else's.
+        // In a folder that every user may write to, the file may be a second name of another
+        // user's.
         let open = folder.mode() & OTHERS_WRITE != 0;
         let is_last = rest.as_path().as_os_str().is_empty();
         return Ok(is_last
@@ -173,7 +174,7 @@ fn leads(path: &Path, how: OpenPurpose, links: u32) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Tells whether a folder is root's, and nobody else can replace what root has in it.
+/// Returns true if a folder is root's, and no other user can replace root's files in it.
 fn is_closed(folder: &Metadata) -> bool {
     folder.uid() == 0 && (folder.mode() & OTHERS_WRITE == 0 || folder.mode() & STICKY != 0)
 }
@@ -186,11 +187,11 @@ mod tests {
 
     use super::*;
 
-    /// A folder of root's, with one of nobody's in it.
+    /// A folder of root's, with a folder of another user in it.
     struct Scene(PathBuf);
 
     impl Scene {
-        /// None where the tests are not run by root.
+        /// `None` unless the tests are run by root.
         fn new() -> Option<Self> {
             if !rustix::process::geteuid().is_root() {
                 base::say!("skipped: only root can give files away");

@@ -1,19 +1,19 @@
-//! The purposes for which files are opened.
+//! The open purpose: what the keeper opens a file for.
 
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Permissions of a log that is made: it tells of people.
+/// Permissions of a log that is created: it has data about people.
 const LOG_MODE: u32 = 0o640;
 
 /// The purpose for which a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OpenPurpose {
-    /// Reading it.
+    /// To read it.
     Read,
-    /// Writing to its end; it is made when it is not there.
+    /// To append to it; it is created if missing.
     Append,
 }
 

@@ -1,4 +1,4 @@
-//! The daemon's figures at a moment, and the rates between two moments.
+//! The figures of a moment, and the rates between two moments.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,15 +13,15 @@ use crate::servers;
 use crate::state::Daemon;
 use crate::volumes::{self, Volume};
 
-/// Sites whose rates are kept, and which stand in the table: those with most requests.
+/// Sites with rates of their own and a row in the table: those with most requests.
 pub(super) const SITES: usize = 12;
-/// Certificates that are shown, those that expire first.
+/// Certificates that are shown, the first to expire first.
 const CERTIFICATES: usize = 20;
-/// Nodes of a cluster that are shown, those that are not ready before the others.
+/// Nodes of a cluster that are shown, those that are not ready first.
 const NODES: usize = 50;
 
-/// Sums of counters, each under the name of its rate. One of the first nine counts each reply:
-/// they are in the order of [`Outcome::ALL`].
+/// Sums of counters, each under the name of its rate. Exactly one of the first nine counts each
+/// reply, in the order of [`Outcome::ALL`].
 const COUNTED: &[(&str, &[Counter])] = &[
     ("hits", Outcome::Hit.counters()),
     ("stale", Outcome::Stale.counters()),
@@ -52,7 +52,7 @@ const COUNTED: &[(&str, &[Counter])] = &[
 /// Rates by status, in the order of [`SiteSums::statuses`].
 const STATUSES: [&str; 4] = ["successes", "redirects", "client_errors", "errors"];
 
-/// Quantiles of times, in microseconds, each of the answers of one kind.
+/// Quantiles of times, in microseconds, each of one kind of response.
 const QUANTILES: [(&str, Speed, f64); 6] = [
     ("hits_p50_us", Speed::Hits, 0.5),
     ("hits_p90_us", Speed::Hits, 0.9),
@@ -62,8 +62,7 @@ const QUANTILES: [(&str, Speed, f64); 6] = [
     ("others_p99_us", Speed::Others, 0.99),
 ];
 
-/// Figures of a moment by their names: rates per second, and quantiles, which are no number where
-/// nothing was asked.
+/// Figures of a moment by name: rates per second, and quantiles, which are NaN without requests.
 pub(super) type Rates = BTreeMap<&'static str, f64>;
 
 /// The figures of one moment.
@@ -81,10 +80,11 @@ pub(super) struct FigureReading {
     origins: BTreeMap<String, Vec<String>>,
     sites: BTreeMap<String, SiteSums>,
     servers: Vec<(String, ServerStatus)>,
-    /// The number of answers of each origin's servers, and the microseconds until they began.
+    /// The number of responses of each origin's servers, and the sum of microseconds until they
+    /// began.
     answers: BTreeMap<String, (u64, u64)>,
     volumes: Vec<Volume>,
-    /// Each certificate's site, its name, and the seconds until it expires.
+    /// Site, name, and seconds until expiry of each certificate.
     certificates: Vec<(String, String, i64)>,
     cluster: Option<cluster::Status>,
     /// The configuration that all nodes share, in short.
@@ -92,7 +92,7 @@ pub(super) struct FigureReading {
 }
 
 impl FigureReading {
-    /// Reads them.
+    /// Takes a reading.
     pub(super) fn take(daemon: &Daemon) -> Self {
         let (registry, cache) = (&daemon.shared.counters, &daemon.shared.cache);
         let store = cache.stats();
@@ -136,7 +136,7 @@ impl FigureReading {
         }
     }
 
-    /// The part of a reading that the rates of `site` are made of, or of all together.
+    /// The part of a reading from which the rates of `site`, or of all together, are made.
     pub(super) fn counts(&self, site: Option<&str>) -> Self {
         let of_one =
             |name| self.sites.get_key_value(name).map(|(name, sums)| (name.clone(), *sums));
@@ -157,24 +157,24 @@ impl FigureReading {
         self.unix_ms
     }
 
-    /// Seconds since an earlier one.
+    /// Seconds since an earlier reading.
     pub(super) fn since(&self, before: &Self) -> f64 {
         (self.us.saturating_sub(before.us) as f64 / 1e6).max(1e-3)
     }
 
-    /// The growth per second of a number that only grows, from `was` to `is`.
+    /// The growth per second of a counter, from `was` to `is`.
     fn rate(&self, before: &Self, was: u64, is: u64) -> f64 {
         let rate = is.saturating_sub(was) as f64 / self.since(before);
         (rate * 1e3).round() / 1e3
     }
 
-    /// Every rate by its name, of all together or of one site.
+    /// Every rate by its name, of all sites together or of one.
     pub(super) fn rates(&self, before: &Self, site: Option<&str>) -> Rates {
         let mut rates = match site {
             None => self.rates_of_all(before),
             Some(site) => self.rates_of_site(before, site),
         };
-        // Both parts of the hit ratio, so that whoever shows a mean of it needs no formula.
+        // Both parts of the hit ratio, so that a mean over several of them needs no formula.
         let judged =
             [("from_store", Outcome::is_hit as fn(_) -> _), ("judged", Outcome::is_judged)];
         for (name, such) in judged {
@@ -200,7 +200,7 @@ impl FigureReading {
         rates
     }
 
-    /// Rates of one site have the names that those of all have.
+    /// The rates of one site, under the names of the overall rates.
     fn rates_of_site(&self, before: &Self, site: &str) -> Rates {
         let sums = |reading: &Self| reading.sites.get(site).copied().unwrap_or_default();
         let (is, was) = (sums(self), sums(before));
@@ -215,7 +215,7 @@ impl FigureReading {
         }
         rates.insert("requests", rate(was.all(), is.all()));
         rates.insert("bytes_out", rate(was.bytes, is.bytes));
-        // An origin's servers may be those of other sites, too: what waited for one is this site's.
+        // An origin may serve other sites, too; the time waited for it here is this site's.
         let waited = ["revalidated", "misses", "passes"].iter().map(|name| rates[name]).sum();
         rates.insert("origin_requests", waited);
         let spared = rate(self.spared_us(before, site), self.spared_us(self, site)) / 1e6;
@@ -228,16 +228,15 @@ impl FigureReading {
         site.map_or(self.times, of)
     }
 
-    /// Microseconds that the answers from the store which `counted` has for `site` would have
-    /// waited for an origin: each as long as the site's origins take until they answer, in the
-    /// mean since the start.
+    /// Microseconds of origin time that the hits of `counted` have saved `site`: each as long as
+    /// the mean response time of the site's origins since the start.
     fn spared_us(&self, counted: &Self, site: &str) -> u64 {
         let from_store = counted.sites.get(site).map_or(0, from_store);
         (from_store as f64 * self.mean_us(site)) as u64
     }
 
-    /// The mean time until a site's origins answer, in microseconds; of all origins where the
-    /// site's are not known, as those of a program.
+    /// The mean response time of a site's origins, in microseconds; of all origins if the site's
+    /// are unknown, as with a program.
     fn mean_us(&self, site: &str) -> f64 {
         let own = self.origins.get(site).filter(|own| !own.is_empty());
         let theirs =
@@ -246,8 +245,7 @@ impl FigureReading {
         if answers == 0 { 0.0 } else { us as f64 / answers as f64 }
     }
 
-    /// The figures that viewers are sent, of all together or of one site; rates are those since
-    /// `before`.
+    /// The figures for viewers, of all sites together or of one; rates are those since `before`.
     pub(super) fn json(&self, before: &Self, site: Option<&str>) -> Value {
         let mut now: Map<_, _> =
             self.gauges.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
@@ -273,7 +271,7 @@ impl FigureReading {
         })
     }
 
-    /// The names of the sites with most requests, the first the one with most.
+    /// The names of the sites with most requests, the busiest first.
     pub(super) fn busiest(&self) -> Vec<&String> {
         let mut rows: Vec<_> = self.sites.iter().collect();
         rows.sort_by_key(|(_, sums)| std::cmp::Reverse(sums.all()));
@@ -366,13 +364,13 @@ impl FigureReading {
     }
 }
 
-/// The number of answers from the store, which origins were spared.
+/// The number of responses from the store, which origins were spared.
 fn from_store(sums: &SiteSums) -> u64 {
     let parts = Outcome::ALL.into_iter().filter(|outcome| outcome.is_hit());
     parts.map(|part| sums.requests[part as usize]).sum()
 }
 
-/// The origins of each site, those of its routes too.
+/// The origins of each site, with those of its routes.
 fn origins(config: &config::Config) -> BTreeMap<String, Vec<String>> {
     let row = |site: &config::SiteConfig| {
         let names: BTreeSet<_> =
@@ -382,10 +380,10 @@ fn origins(config: &config::Config) -> BTreeMap<String, Vec<String>> {
     config.sites.iter().filter_map(row).collect()
 }
 
-/// A node's view of its cluster, with as many nodes as are shown, and the number of all.
+/// A node's view of its cluster, cut to the nodes that are shown, with the number of all.
 fn nodes(mut status: cluster::Status, configuration: &Value) -> Value {
     let all = status.members.len();
-    // The sort keeps the order of names.
+    // The sort is stable: nodes stay in the order of their names.
     status.members.sort_by_key(|own| (own.state == "ready", own.state == "left"));
     status.members.truncate(NODES);
     let mut told = serde_json::to_value(status).unwrap_or_default();
@@ -399,7 +397,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// A reading at this second in which everything that is counted has this value.
+    /// A reading at this second in which every counter has this value.
     pub(in crate::live) fn reading(second: u64, value: u64) -> FigureReading {
         FigureReading {
             unix_ms: second * 1000,
@@ -410,12 +408,12 @@ pub(super) mod tests {
         }
     }
 
-    /// The same, taken at this microsecond.
+    /// A reading moved to this microsecond.
     pub(in crate::live) fn at(us: u64, reading: FigureReading) -> FigureReading {
         FigureReading { us, ..reading }
     }
 
-    /// The same with a site that has answered so many requests from the store.
+    /// A reading with a site that has served so many requests from the store.
     pub(in crate::live) fn site(
         mut reading: FigureReading,
         name: &str,
@@ -443,7 +441,7 @@ pub(super) mod tests {
             assert_eq!(told["rates"][name], 5.0, "{name}");
         }
         assert_eq!(told["rates"]["errors"], 0.0);
-        // 0.2 s for each of twenty, and for each of five a second.
+        // 0.2 s for each of twenty hits, five a second.
         assert_eq!(
             (&told["now"]["spared_requests"], &told["now"]["spared_s"]),
             (&json!(20), &json!(4))
@@ -459,7 +457,7 @@ pub(super) mod tests {
         let told = reading(12, 500).json(&reading(2, 100), None);
         assert_eq!(told["rates"]["requests"], 40.0);
         assert_eq!(told["rates"]["evictions"], 0.0);
-        // Two looks at the same moment divide by nothing.
+        // Two readings of the same moment divide by nothing.
         assert!(reading(2, 5).json(&reading(2, 5), None)["rates"]["hits"].is_f64());
     }
 

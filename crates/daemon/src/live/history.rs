@@ -1,4 +1,4 @@
-//! The time before: rates of moments past, of all sites together and of each of the busiest ones.
+//! The history: rates of past moments, of all sites together and of each of the busiest ones.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 
 use super::figures::FigureReading;
 
-/// Readings that are kept as they were taken: ten minutes of seconds.
+/// Readings that are kept unchanged: ten minutes of seconds.
 const RECENT: usize = 600;
-/// Readings closer than this are of one look: the second has no row.
+/// The shortest interval between readings that gives a row.
 const LEAST_S: f64 = 0.5;
-/// Milliseconds that an older row is the mean of.
+/// Milliseconds of the interval that an older row is the mean of.
 const MINUTE_MS: u64 = 60_000;
 
-/// Rates of one moment of the past, in this order behind its time.
+/// The columns of a row, behind its time.
 const KEPT: [&str; 21] = [
     "hits",
     "stale",
@@ -38,11 +38,10 @@ const KEPT: [&str; 21] = [
     "others_p99_us",
 ];
 
-/// A moment's time in milliseconds since 1970, and its rates: single precision is more than a
-/// picture shows.
+/// A time in milliseconds since 1970, and the rates then: single precision suffices for a chart.
 type RateSample = (u64, [f32; KEPT.len()]);
 
-/// The last rows of rates. The memory for all of them is taken at once.
+/// The last rows of rates. Their memory is allocated at once.
 #[derive(Debug)]
 struct Rows {
     most: usize,
@@ -54,8 +53,7 @@ impl Rows {
         Self { most, rows: VecDeque::with_capacity(most) }
     }
 
-    /// Adds what happened to `site` between two readings, in place of the oldest row when all are
-    /// taken.
+    /// Adds the rates of `site` between two readings, in place of the oldest row of a full table.
     fn note(&mut self, before: &FigureReading, now: &FigureReading, site: Option<&str>) {
         let rates = now.rates(before, site);
         if self.rows.len() >= self.most {
@@ -65,7 +63,7 @@ impl Rows {
         self.rows.push_back((now.unix_ms(), KEPT.map(of)));
     }
 
-    /// A row is the time, then numbers, or `null` where nothing was counted.
+    /// A row is the time, then numbers, or `null` without a count.
     fn json(&self) -> Vec<Vec<Value>> {
         let number = |rate: &f32| json!((f64::from(*rate) * 1e3).round() / 1e3);
         let row = |(unix_ms, rates): &RateSample| {
@@ -75,23 +73,23 @@ impl Rows {
     }
 }
 
-/// The time before of one site, or of all together: the last readings as they were taken, and means
-/// of whole minutes behind them.
+/// The history of one site, or of all together: the last readings unchanged, and means of whole
+/// minutes before them.
 #[derive(Debug)]
 struct Track {
     recent: Rows,
     minutes: Rows,
-    /// Where the minute that is not over began.
+    /// The start of the current minute.
     minute: Option<FigureReading>,
 }
 
 impl Track {
-    /// Reaches back so many minutes, once it is as old.
+    /// An empty history that reaches back so many minutes.
     fn new(minutes: usize) -> Self {
         Self { recent: Rows::new(RECENT), minutes: Rows::new(minutes), minute: None }
     }
 
-    /// Adds what happened between two readings.
+    /// Adds the rates between two readings.
     fn note(&mut self, before: &FigureReading, now: &FigureReading, site: Option<&str>) {
         self.recent.note(before, now, site);
         let start = self.minute.get_or_insert_with(|| before.counts(site));
@@ -102,8 +100,8 @@ impl Track {
     }
 }
 
-/// The time before of all sites together, and of each of the busiest ones. The memory of a site is
-/// taken when it becomes one of them, and given back when it no longer is.
+/// The history of all sites together, and of each of the busiest ones. A site has memory only while
+/// it is one of these.
 #[derive(Debug)]
 pub(super) struct History {
     minutes: usize,
@@ -114,13 +112,13 @@ pub(super) struct History {
 }
 
 impl History {
-    /// Reaches back so many minutes, once it is as old.
+    /// An empty history that reaches back so many minutes.
     pub(super) fn new(minutes: usize) -> Self {
         Self { minutes, last: None, whole: Track::new(minutes), sites: BTreeMap::new() }
     }
 
-    /// Adds what happened since the last reading that has a row. What a reading too close to that
-    /// one tells is in the next row.
+    /// Adds the rates since the last reading with a row. A reading too close to that one counts in
+    /// the next row.
     pub(super) fn note(&mut self, now: &FigureReading) {
         if self.last.as_ref().is_some_and(|last| now.since(last) < LEAST_S) {
             return;
@@ -143,7 +141,7 @@ impl History {
         }
     }
 
-    /// The time before of one site, or of all together: the names of the columns, and both kinds of
+    /// The history of one site, or of all together: the names of the columns, and both kinds of
     /// rows, the oldest first. Only the busiest sites have rows.
     pub(super) fn json(&self, site: Option<&str>) -> Value {
         let track = site.map_or(Some(&self.whole), |name| self.sites.get(name));
@@ -236,7 +234,7 @@ mod tests {
         assert_eq!(told["reach_s"], 86_400);
         assert_eq!(minutes[0][..2], [Some((2.0 * 86_400.0 + 60.0) * 1e3), Some(1.0)]);
         assert_eq!(minutes.last().map(|row| row[0]), Some(Some(3.0 * 86_400.0 * 1e3)));
-        // As the reference tells it: a time, and single precision.
+        // As the reference describes it: a time, and single precision.
         assert!(size_of::<RateSample>() <= 96, "{}", size_of::<RateSample>());
     }
 
@@ -255,7 +253,7 @@ mod tests {
         }
         let none = history.json(Some("unheard-of"));
         assert_eq!((rows(&none, "rows").len(), &none["reach_s"]), (0, &json!(600)));
-        // Busier ones come, and take its place.
+        // Busier sites come, and replace it.
         let many = 0..super::super::figures::SITES;
         let later = many
             .fold(site(now.counts(None), "small", 61), |all, n| site(all, &format!("{n}"), 900));

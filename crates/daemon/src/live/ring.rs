@@ -1,5 +1,5 @@
-//! A dashboard's view of the log ring: times that requests take, URLs, clients, and requests that
-//! went wrong.
+//! The ring view: what dashboards show of the log ring: times of requests, URLs, clients, and
+//! failed requests.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,38 +14,39 @@ use observe::text::Printable;
 use observe::{Flags, Record};
 use serde_json::{Value, json};
 
-/// After so many seconds a request weighs a third, as in `larder top` and `larder hist`.
+/// The time after which a request weighs a third, as in `larder top` and `larder hist`.
 const PERIOD_S: f64 = 30.0;
 /// Columns of the histogram for each power of ten.
 const STEPS: usize = 10;
 /// Rows of a table.
 const ROWS: usize = 10;
-/// Reasons for which answers are not stored.
+/// Reasons for which responses are not stored.
 const REASONS: usize = 32;
-/// Requests that went wrong.
+/// Failed requests that are kept.
 const TROUBLES: usize = 50;
-/// Reads in one look, each of a megabyte per core at most.
+/// Polls in one look, each of at most a megabyte per core.
 const POLLS: usize = 64;
 
-/// A reader of the ring, and what it has counted.
+/// A reader of the ring, and its counts.
 pub(super) struct RingView {
     follower: RingFollower,
     fields: FieldPositions,
-    /// The moment of opening, in microseconds. Requests that ended before are no part of rates: the
-    /// ring may reach back for hours.
+    /// The moment of opening, in microseconds. Requests that ended before do not count in rates:
+    /// the ring may reach back for hours.
     opened_us: u64,
     whole: RequestCounts,
-    /// Of the sites that somebody looks at.
+    /// The counts of selected sites.
     sites: BTreeMap<String, RequestCounts>,
     lost: u64,
 }
 
-/// Requests of all sites, or of one.
+/// The requests of all sites, or of one.
 struct RequestCounts {
     times: HitHistograms,
     urls: FrequencyTable,
     clients: FrequencyTable,
-    /// The URLs whose answers are not stored, by the token of the reason, or by `pass` and a rule.
+    /// The URLs whose responses are not stored, by the token of the reason, or by `pass` and a
+    /// rule.
     reasons: BTreeMap<Vec<u8>, FrequencyTable>,
     troubles: FailedRequests,
 }
@@ -64,7 +65,7 @@ impl RingView {
         })
     }
 
-    /// Takes in what was written since the last look, also for each of `sites`; false when the ring
+    /// Counts what was written since the last look, also for each of `sites`; false when the ring
     /// is gone.
     pub(super) fn look(&mut self, sites: &[Option<String>]) -> bool {
         self.choose(sites);
@@ -91,7 +92,7 @@ impl RingView {
         true
     }
 
-    /// Counts for these sites alone. One that is new begins with what is known to have gone wrong.
+    /// Counts for these sites alone. A new one begins with its known failed requests.
     fn choose(&mut self, sites: &[Option<String>]) {
         self.sites.retain(|name, _| sites.iter().any(|own| own.as_ref() == Some(name)));
         for name in sites.iter().flatten() {
@@ -102,13 +103,13 @@ impl RingView {
         }
     }
 
-    /// So many seconds have passed.
+    /// Ages the counts by so many seconds.
     pub(super) fn pass(&mut self, seconds: f64) {
         self.whole.pass(seconds);
         self.sites.values_mut().for_each(|site| site.pass(seconds));
     }
 
-    /// The figures that viewers of `site` are shown, or of all together.
+    /// The figures for viewers of `site`, or of all together.
     pub(super) fn json(&self, site: Option<&str>) -> Value {
         let counted = site.map_or(Some(&self.whole), |name| self.sites.get(name));
         let mut told = counted.map(RequestCounts::json).unwrap_or_default();
@@ -135,7 +136,7 @@ impl RequestCounts {
         if !record.is_client() || record.end_us() < opened_us {
             return;
         }
-        // What could not be read was answered at once, and would hide the rest.
+        // Requests that could not be parsed end at once, and would distort the times.
         if !record.flags.has(Flags::REFUSED) {
             self.times.add(record, record.phases.end);
         }
@@ -173,7 +174,7 @@ impl RequestCounts {
         })
     }
 
-    /// The reasons for which answers are not stored, each with the URLs that it is most often for.
+    /// The reasons for which responses are not stored, each with its most frequent URLs.
     fn not_cached(&self, per_second: f64) -> Vec<Value> {
         let all: f64 = self.reasons.values().map(|urls| urls.all().requests).sum();
         let mut reasons: Vec<_> = self.reasons.iter().collect();
@@ -198,7 +199,7 @@ impl RequestCounts {
     }
 }
 
-/// Counts a request whose answer was not stored under its reason.
+/// Counts a request whose response was not stored under the reason.
 fn note_reason(
     reasons: &mut BTreeMap<Vec<u8>, FrequencyTable>,
     record: &Record<'_>,
@@ -219,7 +220,7 @@ fn note_reason(
     }
 }
 
-/// Requests a second in each column, to three places.
+/// Requests per second in each column, to three places.
 fn columns(histogram: &Histogram, per_second: f64) -> Vec<f64> {
     let rate = |count: f64| (count * per_second * 1e3).round() / 1e3;
     histogram.columns(DECADES * STEPS).into_iter().map(rate).collect()
@@ -317,7 +318,7 @@ mod tests {
             assert_eq!(columns.len(), DECADES * STEPS);
             columns.iter().filter_map(Value::as_f64).sum()
         };
-        // Somebody chooses a site: what went wrong before is known, and counts begin.
+        // A viewer selects a site: earlier failures are known, and counts begin.
         let chosen = [Some("shop".to_owned())];
         let of_shop = |target| Record { site: b"shop", ..record(target, Served::Miss, 9, now) };
         write(&mut writer, &[hit, of_shop(b"/cart"), Record { status: 499, ..of_shop(b"/left") }]);

@@ -1,5 +1,5 @@
-//! The workers that tell neighbours: requests over the pool of connections that origins have, and
-//! datagrams.
+//! The notifier: workers that send invalidations to neighbours, as requests over pooled connections
+//! or as datagrams.
 
 use std::io;
 use std::net::SocketAddr;
@@ -20,23 +20,23 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::queue::{InvalidationQueue, NeighbourChannel, QueuedInvalidation, own_address};
 
-/// Exchanges with one neighbour at the same time.
+/// Concurrent exchanges with one neighbour.
 const WORKERS: usize = 4;
-/// The pause after the first failure, which doubles up to [`PAUSE_MAX`].
+/// The pause after the first failure; it doubles up to [`PAUSE_MAX`].
 const PAUSE: Duration = Duration::from_millis(250);
 const PAUSE_MAX: Duration = Duration::from_secs(15);
-/// Times that a datagram is sent within the time of an exchange.
+/// Transmissions of a datagram within the time of an exchange.
 const DATAGRAMS: u32 = 5;
 
-/// The reason why a neighbour has not taken something.
+/// The reason why a delivery failed.
 enum DeliveryFailure {
-    /// It may take it later.
+    /// The neighbour may accept it later.
     Now(String),
-    /// It never will.
+    /// The neighbour never accepts it.
     Refused(String),
 }
 
-/// Starts the thread that tells them.
+/// Starts the thread of the workers.
 pub(super) fn start(
     mut lines: UnboundedReceiver<Arc<InvalidationQueue>>,
     shared: Arc<SharedState>,
@@ -80,7 +80,7 @@ async fn work(line: Arc<InvalidationQueue>, pool: Rc<CorePool>) {
     }
 }
 
-/// Tells a parcel until it is taken or nothing more can be done.
+/// Sends an invalidation until the neighbour accepts it, rejects it, or the deadline passes.
 async fn tell(line: &InvalidationQueue, pool: &CorePool, parcel: &QueuedInvalidation) -> Counter {
     let (mut told, mut pause) = (0, PAUSE);
     loop {
@@ -94,7 +94,7 @@ async fn tell(line: &InvalidationQueue, pool: &CorePool, parcel: &QueuedInvalida
         match sent.await {
             Ok(()) => told += 1,
             Err(DeliveryFailure::Refused(why)) => {
-                line.is_in_trouble(&format!("it refuses: {why}"));
+                line.is_in_trouble(&format!("it rejects the purge: {why}"));
                 return Counter::NeighboursLost;
             }
             Err(DeliveryFailure::Now(why)) => {
@@ -134,7 +134,7 @@ async fn send(
                 None => Err(late()),
             }
         }
-        _ => Err(DeliveryFailure::Refused("it is told in another way".to_owned())),
+        _ => Err(DeliveryFailure::Refused("its dialect has no such message".to_owned())),
     }
 }
 
@@ -150,7 +150,7 @@ async fn ask(
     let sent = pool.send(origin, request, body, 0, &caller, &mut ()).await;
     let mut exchange = sent.map_err(|error| DeliveryFailure::Now(error.to_string()))?;
     let status = exchange.response.status.code();
-    // Read to its end, the connection serves again.
+    // Read to its end, the connection can be used again.
     while let Ok(true) = exchange.next(&mut |_| {}).await {}
     let was_not_there = matches!(
         line.manner.dialect,
@@ -167,12 +167,12 @@ async fn ask(
     }
 }
 
-/// Sends a datagram until it is answered. Returns whether the neighbour has purged; `None` if no
-/// answer came.
+/// Sends a datagram until it is answered. Returns true if the neighbour has purged; `None` without
+/// an answer.
 async fn clear(address: SocketAddr, url: &[u8], pause: Duration) -> io::Result<Option<bool>> {
     let socket = UdpSocket::bind(own_address(address)).await?;
     let transaction = fastrand::u32(..);
-    // An URL that fits in no datagram is nobody's.
+    // A URL too long for a datagram is stored nowhere by HTCP.
     let Some(datagram) = htcp::clear(url, transaction) else { return Ok(Some(true)) };
     if address.ip().is_multicast() {
         socket.send_to(&datagram, address).await?;
@@ -202,13 +202,13 @@ async fn clear(address: SocketAddr, url: &[u8], pause: Duration) -> io::Result<O
 impl InvalidationQueue {
     fn is_in_trouble(&self, why: &str) {
         if !self.is_troubled.swap(true, Ordering::AcqRel) {
-            base::tell!(Warn, "larder: neighbour {self} does not take what it is told: {why}");
+            base::tell!(Warn, "larder: neighbour {self} does not accept invalidations: {why}");
         }
     }
 
     fn is_well(&self) {
         if self.is_troubled.swap(false, Ordering::AcqRel) {
-            base::tell!(Notice, "larder: neighbour {self} takes what it is told again");
+            base::tell!(Notice, "larder: neighbour {self} accepts invalidations again");
         }
     }
 }

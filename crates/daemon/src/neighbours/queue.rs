@@ -1,4 +1,4 @@
-//! The line to one server of a neighbour: what it is still to be told.
+//! The queue of invalidations for one server of a neighbour.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -14,38 +14,38 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::managed_origin::ManagedOrigin;
 
-/// One server of a neighbour.
+/// The queue to one server, and the state of that server.
 pub(super) struct InvalidationQueue {
     pub(super) way: NeighbourChannel,
     pub(super) manner: NeighbourProfile,
     pub(super) counters: Arc<Counters>,
     pub(super) shared: Arc<SharedState>,
     pub(super) queue: Mutex<VecDeque<QueuedInvalidation>>,
-    /// Parcels that wait, or are under way, or are about to take effect.
+    /// Invalidations that wait, are being sent, or are about to take effect.
     pub(super) left: AtomicUsize,
-    /// The last moment at which something was invalidated that it does not know of, in milliseconds
-    /// of the monotonic clock; 0 for never.
+    /// The last moment of an invalidation that the neighbour has missed, in milliseconds of the
+    /// monotonic clock; 0 for never.
     pub(super) untold_ms: AtomicU64,
     pub(super) bell: Notify,
-    /// A configuration without it is in force.
+    /// The configuration in force no longer has the neighbour.
     pub(super) is_over: AtomicBool,
-    /// It has not taken the last one that it was told.
+    /// The last delivery failed.
     pub(super) is_troubled: AtomicBool,
-    /// Things for which its dialect has no word, as far as that was said.
+    /// Kinds of purges that its dialect cannot express, as far as they were logged.
     pub(super) unsaid: Mutex<Vec<UnsupportedPurge>>,
 }
 
-/// The way to a server that is told.
+/// The way to the server.
 pub(super) enum NeighbourChannel {
     Http(ManagedOrigin),
     Htcp(SocketAddr),
 }
 
-/// One invalidation, as one neighbour is told.
+/// One invalidation, as messages for one neighbour.
 pub(super) struct QueuedInvalidation {
     pub(super) messages: Vec<Message>,
     pub(super) made_ms: u64,
-    /// Somebody waits for its fate.
+    /// A purge waits for the delivery.
     pub(super) fate: Option<oneshot::Sender<()>>,
 }
 
@@ -59,7 +59,7 @@ impl fmt::Display for InvalidationQueue {
 }
 
 impl InvalidationQueue {
-    /// Puts a parcel into the place that was pledged to it.
+    /// Queues an invalidation in its reserved place; drops and counts it if the queue is full.
     pub(super) fn add(&self, parcel: QueuedInvalidation) {
         let most = usize::try_from(self.shared.live().limits.neighbour_queue).unwrap_or(usize::MAX);
         let mut queue = self.queue.lock();
@@ -74,16 +74,16 @@ impl InvalidationQueue {
         self.bell.notify_one();
     }
 
-    /// Says what the neighbour is not told, each kind of thing once.
+    /// Logs what the neighbour is not sent, each kind once.
     pub(super) fn log_unsupported(&self, unsaid: UnsupportedPurge) {
         let mut known = self.unsaid.lock();
         if !known.contains(&unsaid) {
             known.push(unsaid);
-            base::tell!(Warn, "larder: neighbour {self} is not told: {unsaid}");
+            base::tell!(Warn, "larder: neighbour {self} is not sent a purge: {unsaid}");
         }
     }
 
-    /// The next one to tell; `None` when it is over.
+    /// The next invalidation to send; `None` when the neighbour is no longer configured.
     pub(super) async fn next(&self) -> Option<QueuedInvalidation> {
         loop {
             let bell = self.bell.notified();
@@ -98,29 +98,29 @@ impl InvalidationQueue {
         }
     }
 
-    /// Notes that something is invalidated that the neighbour does not know of, or may not.
+    /// Notes that the neighbour missed an invalidation, or may have.
     pub(super) fn mark_incomplete(&self) {
         self.untold_ms.fetch_max(rt::now().mono_ms.max(1), Ordering::AcqRel);
     }
 
-    /// Notes the fate of a parcel.
+    /// Notes the outcome of a delivery.
     pub(super) fn done(&self, parcel: QueuedInvalidation, counter: Counter) {
         if counter != Counter::NeighboursTold {
             self.mark_incomplete();
         }
-        // Whoever is told of it, or sees it counted, may count on it.
+        // A caller that sees the outcome, or the counter, may rely on `left`.
         self.left.fetch_sub(1, Ordering::AcqRel);
         self.counters.inc(counter);
         if counter == Counter::NeighboursTold
             && let Some(fate) = parcel.fate
         {
-            // Whoever waited may have gone.
+            // The receiver may be gone.
             _ = fate.send(());
         }
     }
 }
 
-/// The own end of a socket to `address`: any.
+/// The local end of a socket to `address`: any.
 pub(super) fn own_address(address: SocketAddr) -> (IpAddr, u16) {
     match address {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED.into(), 0),

@@ -1,7 +1,7 @@
-//! Neighbours that are asked whether they have what is missing here: one socket for each, over
-//! which questions (HTCP's TST) and answers pass, and the way to what they have.
+//! Siblings: neighbours that are asked whether they have what is missing here: one socket for each,
+//! over which questions (HTCP's TST) and answers pass, and the origin for the fetch.
 //!
-//! A neighbour is asked only while it has confirmed all that it was told.
+//! A neighbour is asked only while it has confirmed every invalidation.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -23,18 +23,18 @@ use tokio::task::JoinHandle;
 use super::queue::{InvalidationQueue, own_address};
 use crate::managed_origin::{ManagedOrigin, keep_running, tend};
 
-/// Questions in a row without an answer after which a neighbour is left alone.
+/// Unanswered questions in a row after which a neighbour is not asked for a while.
 const SILENT: u32 = 5;
-/// The time for which it is, in milliseconds.
+/// That while, in milliseconds.
 const LEFT_ALONE_MS: u64 = 10_000;
-/// The time after which a socket that could not be had is tried again.
+/// The pause before the next attempt to open a socket.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// A neighbour that is asked.
 pub(super) struct SiblingNeighbour {
     port: Arc<AskPort>,
     way: ManagedOrigin,
-    /// The settings that the way was made of.
+    /// The settings that the origin was made from.
     config: OriginConfig,
     work: JoinHandle<()>,
 }
@@ -46,14 +46,13 @@ impl Drop for SiblingNeighbour {
 }
 
 impl SiblingNeighbour {
-    /// The neighbour of `line`, whose datagrams go to `address`; `config` is the origin that names
-    /// the way to what it has.
+    /// The neighbour of `line`, which answers at `address`; `config` is the origin to fetch from.
     pub(super) fn begin(
         line: &Arc<InvalidationQueue>,
         address: SocketAddr,
         config: &OriginConfig,
     ) -> Arc<Self> {
-        // Who fails is left alone for a while, and the origin is asked.
+        // A failing sibling is left alone for a while; the origin is asked instead.
         let own = OriginConfig {
             name: format!("sibling {}", config.name),
             retries: 0,
@@ -67,12 +66,12 @@ impl SiblingNeighbour {
         Arc::new(Self { port, way, config: config.clone(), work })
     }
 
-    /// Returns true if it is the neighbour that [`AskedNeighbour::begin`] would begin.
+    /// Returns true if [`SiblingNeighbour::begin`] would begin an equal one.
     pub(super) fn is(&self, line: &Arc<InvalidationQueue>, config: &OriginConfig) -> bool {
         Arc::ptr_eq(&self.port.line, line) && self.config == *config
     }
 
-    /// The sibling that it is to whoever misses something.
+    /// The sibling, as requests ask it.
     pub(super) fn sibling(&self) -> Sibling {
         Sibling {
             way: Arc::clone(&self.way.origin),
@@ -86,11 +85,11 @@ impl SiblingNeighbour {
 struct AskPort {
     line: Arc<InvalidationQueue>,
     address: SocketAddr,
-    /// Its socket, which takes datagrams of that address alone; `None` while it cannot be had.
+    /// The socket, connected to that address; `None` while it cannot be opened.
     socket: ArcSwapOption<UdpSocket>,
-    /// The socket is of no more use.
+    /// The socket has failed.
     is_broken: Notify,
-    /// Questions that wait, by the numbers of their transactions.
+    /// Pending questions, by transaction number.
     pending: Mutex<HashMap<u32, oneshot::Sender<bool>>>,
     silence: AskSilence,
 }
@@ -113,7 +112,7 @@ impl AskPort {
         }
     }
 
-    /// Takes answers as long as it is wanted.
+    /// Receives answers until the neighbour is dropped.
     async fn serve(self: Arc<Self>) {
         let mut is_said = false;
         loop {
@@ -131,7 +130,7 @@ impl AskPort {
                 }
                 Err(error) if !is_said => {
                     is_said = true;
-                    base::tell!(Warn, "larder: neighbour {} cannot be asked: {error}", self.line);
+                    base::tell!(Warn, "larder: neighbour {} cannot be queried: {error}", self.line);
                 }
                 Err(_) => {}
             }
@@ -139,7 +138,7 @@ impl AskPort {
         }
     }
 
-    /// Takes what comes until the socket is of no more use.
+    /// Receives answers until the socket fails.
     async fn take(&self, socket: &UdpSocket) {
         let mut buffer = vec![0; DATAGRAM_BYTES];
         loop {
@@ -148,10 +147,10 @@ impl AskPort {
                     let Some((of, has)) = htcp::tested(&buffer[..len]) else { continue };
                     let Some(answer) = self.pending.lock().remove(&of) else { continue };
                     self.silence.was_heard();
-                    // Whoever asked may have gone.
+                    // The receiver may be gone.
                     _ = answer.send(has);
                 }
-                // Nobody listens there: whoever waits need not.
+                // No process listens there: waiting would be in vain.
                 Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
                     self.pending.lock().clear();
                     self.was_silent();
@@ -171,13 +170,13 @@ impl SiblingPort for AskPort {
 
     fn ask(&self, question: &SiblingQuestion<'_>, answer: oneshot::Sender<bool>) -> Option<u32> {
         let socket = self.socket.load_full()?;
-        // Who does not see it cannot guess it.
+        // An attacker that does not see the number cannot guess it.
         let number = fastrand::u32(..);
         let datagram = htcp::test(b"GET", question.url, question.fields, number)?;
         self.pending.lock().insert(number, answer);
         let mut sent = socket.try_send(&datagram);
         if matches!(&sent, Err(error) if error.kind() == ErrorKind::ConnectionRefused) {
-            // It tells of an earlier one.
+            // The error belongs to an earlier datagram.
             sent = socket.try_send(&datagram);
         }
         let Err(error) = sent else { return Some(number) };
@@ -197,7 +196,7 @@ impl SiblingPort for AskPort {
     }
 }
 
-/// A socket for datagrams to and from `address`.
+/// Opens a socket for datagrams to and from `address`.
 async fn open(address: SocketAddr) -> io::Result<UdpSocket> {
     let socket = UdpSocket::bind(own_address(address)).await?;
     socket.connect(address).await?;
@@ -205,11 +204,11 @@ async fn open(address: SocketAddr) -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
-/// Silence where answers should be.
+/// Unanswered questions in a row.
 #[derive(Debug, Default)]
 struct AskSilence {
     missed: AtomicU32,
-    /// Monotonic milliseconds until which nobody is asked.
+    /// Monotonic milliseconds until which the neighbour is not asked.
     until_ms: AtomicU64,
 }
 

@@ -1,5 +1,5 @@
-//! Requests to the collector, over a connection that is kept, and what its answers mean (OTLP,
-//! "OTLP/HTTP Response").
+//! Delivery: requests to the collector over a kept connection, and the meaning of its responses
+//! (OTLP, "OTLP/HTTP Response").
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -17,19 +17,19 @@ use super::spans::SpanBatch;
 use crate::collector::{Collector, PROTOBUF};
 use crate::managed_origin::{ManagedOrigin, tend};
 
-/// Bytes of an answer's body that are read, at most: the rest is left with its connection.
+/// Bytes of a response body that are read; a longer one ends its connection.
 const ANSWER_BYTES: usize = 64 << 10;
-/// Characters of a collector's own words that are told.
+/// Characters of a collector's text that are logged.
 const WORDS: usize = 200;
 
 /// The fate of a delivery.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum DeliveryOutcome {
-    /// The collector has it, but for so many spans, with its words about that.
+    /// The collector accepted it, but for `rejected` spans, with a message.
     Taken { rejected: u64, words: String },
-    /// It may take it later; after so many milliseconds, if it says.
+    /// It may accept it later; after so many milliseconds, if it says.
     Later { why: String, wait_ms: Option<u64> },
-    /// It never takes it.
+    /// It never accepts it.
     Refused { why: String },
 }
 
@@ -37,12 +37,12 @@ pub(super) enum DeliveryOutcome {
 pub(super) struct Deliveries {
     shared: Arc<SharedState>,
     pool: Rc<CorePool>,
-    /// The way to the collector that was delivered to last.
+    /// The origin of the last collector.
     way: Option<ManagedOrigin>,
 }
 
 impl Deliveries {
-    /// No deliveries so far. They are not counted among requests to origins.
+    /// Deliveries without a connection. They do not count as requests to origins.
     pub(super) fn new(shared: &Arc<SharedState>, limits: &Limits) -> Self {
         let pool = CorePool::new(Registry::default().register(), limits);
         Self { shared: Arc::clone(shared), pool: Rc::new(pool), way: None }
@@ -76,7 +76,7 @@ impl Deliveries {
         }
     }
 
-    /// The collector as an origin; another one only where something about it is new.
+    /// The collector as an origin; a new one only if its settings changed.
     fn origin(&mut self, collector: &Collector) -> Arc<Origin> {
         let known = self.way.take_if(|way| *way.origin.config() == collector.origin);
         let way =
@@ -85,7 +85,7 @@ impl Deliveries {
     }
 }
 
-/// The beginning of an answer's body. One that breaks off says as much.
+/// The start of a response's body, with a note if it is truncated.
 async fn body_of(exchange: &mut Exchange) -> Vec<u8> {
     let mut body = Vec::new();
     while body.len() < ANSWER_BYTES
@@ -104,7 +104,7 @@ impl DeliveryOutcome {
     }
 }
 
-/// The fate that an answer tells.
+/// The outcome that a response means.
 fn judged(response: &Response, body: &[u8], now_secs: u64) -> DeliveryOutcome {
     let status = response.status.code();
     let media_type = response.headers.value(HeaderId::ContentType).unwrap_or_default();
@@ -135,7 +135,7 @@ fn judged(response: &Response, body: &[u8], now_secs: u64) -> DeliveryOutcome {
     }
 }
 
-/// Somebody else's words as they may stand in a line.
+/// Foreign text, made safe for a line of the log.
 fn shown(text: &str) -> String {
     let cut: String = text.chars().take(WORDS).collect();
     cut.escape_debug().to_string()
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(fate(b"", &[TYPE]), taken(0, ""));
         assert_eq!(fate(&partial(3, "old"), &[TYPE]), taken(3, "old"));
         assert_eq!(fate(&partial(-3, ""), &[TYPE]), taken(0, ""));
-        // Neither is ours.
+        // Neither is a response of OTLP.
         assert_eq!(fate(b"{}", &[("Content-Type", "application/json")]), taken(0, ""));
         assert_eq!(fate(&partial(3, "old"), &[]), taken(0, ""));
         assert_eq!(judged(&answer(202, &[TYPE]), b"\xff", 0), taken(0, ""));

@@ -1,10 +1,10 @@
-//! The messages that the collector is sent and answers with: as much as is used of OpenTelemetry's
-//! `trace.proto`, `resource.proto`, `common.proto` and `trace_service.proto`. Numbers are those of
-//! the fields there.
+//! The messages to and from the collector: the used part of OpenTelemetry's `trace.proto`,
+//! `resource.proto`, `common.proto` and `trace_service.proto`, with the field numbers of these
+//! files.
 
 use prost::{Enumeration, Message, Oneof};
 
-/// Request of the service that takes traces.
+/// Request of the trace service.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct ExportTraceServiceRequest {
     #[prost(message, repeated, tag = "1")]
@@ -113,7 +113,7 @@ pub(super) enum AnyValueKind {
     Number(i64),
 }
 
-/// Answer with 200.
+/// Response with status 200.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct ExportTraceServiceResponse {
     #[prost(message, optional, tag = "1")]
@@ -128,7 +128,7 @@ pub(super) struct ExportTracePartialSuccess {
     pub(super) error_message: String,
 }
 
-/// Answer with another status than 200: `google.rpc.Status`.
+/// Response with another status: `google.rpc.Status`.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct RpcStatus {
     #[prost(string, tag = "2")]

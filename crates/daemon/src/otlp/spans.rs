@@ -1,4 +1,4 @@
-//! Spans made of records, and spans as they are sent.
+//! Spans: made from records of the log ring, and encoded in batches.
 
 use std::io;
 use std::net::IpAddr;
@@ -17,13 +17,13 @@ use super::messages::{
     Resource, ResourceSpans, ScopeSpans, SpanKind, SpanStatus, StatusCode,
 };
 
-/// Spans of one request, as many as OpenTelemetry's own exporters send
+/// Spans of one request: the default of OpenTelemetry's exporters
 /// (`OTEL_BSP_MAX_EXPORT_BATCH_SIZE`).
 const BATCH: usize = 512;
-/// Level of gzip: names repeat, and more effort hardly makes them shorter.
+/// Level of gzip: names repeat, and a higher level saves little.
 const LEVEL: u8 = 4;
 
-/// The result of one look at the ring.
+/// The result of one poll of the ring.
 #[derive(Default)]
 pub(super) struct RingSpans {
     pub(super) spans: Vec<OtlpSpan>,
@@ -33,10 +33,10 @@ pub(super) struct RingSpans {
 /// Spans of one request, encoded.
 pub(super) struct SpanBatch {
     pub(super) body: Bytes,
-    /// The body is coded by gzip.
+    /// The body is gzip-coded.
     pub(super) is_gzip: bool,
     pub(super) spans: u64,
-    /// When they were found, in milliseconds of the monotonic clock.
+    /// The time of the poll, in milliseconds of the monotonic clock.
     pub(super) since_ms: u64,
 }
 
@@ -56,7 +56,7 @@ pub(super) fn batches(mut spans: Vec<OtlpSpan>, gzip: bool, since_ms: u64) -> Ve
     batches
 }
 
-/// The same by gzip; `None` if there is no memory for that.
+/// `plain` gzip-coded; `None` without memory for that.
 fn coded(plain: &[u8]) -> Option<Vec<u8>> {
     let settings = EncodeSettings::new(Coding::Gzip, LEVEL)?.for_length(plain.len() as u64);
     let mut encoder = Encoder::new(&settings).ok()?;
@@ -86,7 +86,7 @@ fn export(spans: Vec<OtlpSpan>) -> ExportTraceServiceRequest {
     }
 }
 
-/// Reads what was written since the last look, `most` spans of it.
+/// Reads what was written since the last poll, at most `most` spans.
 pub(super) fn found(
     follower: &mut RingFollower,
     tracing: &Tracing,
@@ -96,7 +96,7 @@ pub(super) fn found(
     let at = |name: &str| follower.names().iter().position(|own| own.eq_ignore_ascii_case(name));
     let (brought, state, sent) = (at("traceparent"), at("tracestate"), at(SENT));
     let polled = follower.poll(&mut |record| {
-        // What nobody waited for is in no client's trace.
+        // A background fetch is in no client's trace.
         if !record.is_client() {
             return;
         }
@@ -106,7 +106,7 @@ pub(super) fn found(
         let Some((mut server, mut client)) = of_record(record, brought, sent, tracing) else {
             return;
         };
-        // It belongs to the trace that it came with.
+        // It belongs to the trace of its request's header.
         if brought.is_some()
             && let Some(state) = value(state)
         {
@@ -125,15 +125,15 @@ pub(super) fn found(
     Ok(found)
 }
 
-/// The spans of a transaction that is sampled: of answering it, and of asking the origin.
+/// The spans of a sampled transaction: of the response, and of the request to the origin.
 fn of_record(
     record: &Record<'_>,
     brought: Option<TraceContext>,
     sent: Option<TraceContext>,
     tracing: &Tracing,
 ) -> Option<(OtlpSpan, Option<OtlpSpan>)> {
-    // What was fetched for the client alone decides where it was fetched; of the rest nothing has
-    // been sent on, and it is decided here.
+    // A collapsed request was sampled at its fetch; for a response from the store no header was
+    // sent on, and it is decided here.
     let asked = record.phases.fetch.is_some();
     let context = match (brought, sent) {
         (Some(context), _) => context,
@@ -223,7 +223,7 @@ fn attributes(record: &Record<'_>) -> Vec<KeyValue> {
     texts.chain(numbers.map(|(key, number)| number_attribute(key, number))).collect()
 }
 
-/// The same of asking the origin.
+/// The attributes of the request to the origin.
 fn client_attributes(record: &Record<'_>) -> Vec<KeyValue> {
     let scheme = scheme(record);
     let full = format!("{scheme}://{}{}", text(record.host), text(record.target));
@@ -231,7 +231,7 @@ fn client_attributes(record: &Record<'_>) -> Vec<KeyValue> {
     let (address, port) = address_and_port(&server);
     let texts = [
         ("http.request.method", text(record.method)),
-        // As the origin is told it, in Host and X-Forwarded-Proto.
+        // As in the request's Host and X-Forwarded-Proto.
         ("url.full", full),
         ("server.address", address.to_owned()),
         ("larder.origin", text(record.origin)),
@@ -247,7 +247,7 @@ fn client_attributes(record: &Record<'_>) -> Vec<KeyValue> {
     texts.chain(numbers.map(|(key, number)| number_attribute(key, number))).collect()
 }
 
-/// An error of the origin's, or its silence, is one of the span's in which it was asked.
+/// The status of the client span: an error or a missing response of the origin.
 fn client_status(record: &Record<'_>) -> Option<SpanStatus> {
     matches!(record.origin_status, 0 | 500..).then(|| failed(record))
 }
@@ -256,7 +256,7 @@ fn scheme(record: &Record<'_>) -> &'static str {
     if record.flags.has(Flags::TLS) { "https" } else { "http" }
 }
 
-/// A host and its port, 0 where it says none; IPv6 without its brackets. A socket's path has none.
+/// A host and its port, 0 without one; IPv6 without brackets. A socket's path has no port.
 fn address_and_port(text: &str) -> (&str, u16) {
     let split = text.rsplit_once(':').filter(|_| !text.starts_with("unix:"));
     let found = split.and_then(|(host, port)| Some((host, port.parse().ok()?)));
@@ -264,7 +264,7 @@ fn address_and_port(text: &str) -> (&str, u16) {
     (host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host), port)
 }
 
-/// An error of this server's is one of its span's (OpenTelemetry's conventions for HTTP).
+/// The status of the server span: errors of this server (OpenTelemetry's conventions for HTTP).
 fn status(record: &Record<'_>) -> Option<SpanStatus> {
     (record.status >= 500).then(|| failed(record))
 }

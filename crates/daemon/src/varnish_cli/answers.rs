@@ -1,5 +1,5 @@
-//! Commands of Varnish's CLI and their answers. Words, columns and JSON are varnishd's, so that
-//! programs that read varnishd's answers can read these.
+//! Answers to the commands of Varnish's CLI, in varnishd's words, columns and JSON, so that
+//! programs that parse varnishd's replies can parse these.
 
 use std::net::SocketAddr;
 
@@ -12,14 +12,14 @@ use super::reply::{NAME, json, unknown_parameter};
 use super::{backends, certificates, params};
 use crate::state::Daemon;
 
-/// Milliseconds that the answer to a ban waits until it is known what was hit. Plugins make many
-/// bans, one after the other.
+/// Milliseconds that the reply to a ban waits for the count of objects. Plugins send many bans, one
+/// after the other.
 const COUNT_MS: u64 = 50;
 
-/// The Varnish whose CLI this is, in the words by which clients know its version.
+/// The Varnish release that the CLI follows, in the form by which clients detect it.
 const LIKE: &str = "varnish-7.1.1 revision 7cee1c581bead20e88d101ab3d72afb29f14d87a";
 
-/// Says who is there.
+/// The banner of the CLI.
 pub(super) fn banner() -> Reply {
     const RULE: &str = "-----------------------------";
     let (system, machine) = (std::env::consts::OS, std::env::consts::ARCH);
@@ -30,7 +30,7 @@ pub(super) fn banner() -> Reply {
     ))
 }
 
-/// Carries a command out. The reply is no longer than the parameter `cli_limit` allows.
+/// Runs a command. The reply is cut to the parameter `cli_limit`.
 pub(super) async fn answer(
     daemon: &Daemon,
     counters: &Counters,
@@ -39,7 +39,7 @@ pub(super) async fn answer(
 ) -> Reply {
     let reply = carry_out(daemon, counters, peer, call).await;
     match params::reply_limit(daemon) {
-        // What reads these wants all of them or none.
+        // A parser needs these replies complete.
         Some(limit) if call.verb != CliCommand::Stats => reply.cut(limit),
         _ => reply,
     }
@@ -47,7 +47,7 @@ pub(super) async fn answer(
 
 async fn carry_out(daemon: &Daemon, counters: &Counters, peer: SocketAddr, call: &Call) -> Reply {
     match call.verb {
-        // Sessions see to it.
+        // Sessions handle authentication.
         CliCommand::Auth => Reply::new(Status::Close, ""),
         CliCommand::Banner => banner(),
         CliCommand::Help if call.json => varnishcli::help_json(call, rt::now().unix_ms),
@@ -65,7 +65,7 @@ async fn carry_out(daemon: &Daemon, counters: &Counters, peer: SocketAddr, call:
         }
         CliCommand::PanicClear => panic_clear(call),
         CliCommand::StorageList => storage_list(daemon, call),
-        // What the settings are is in the place of a program, where there is none.
+        // Without programs, the configuration takes a program's place.
         CliCommand::VclList if daemon.vcls.is_empty() && !daemon.vcls.is_varnishd() => {
             settings(call)
         }
@@ -81,7 +81,7 @@ async fn carry_out(daemon: &Daemon, counters: &Counters, peer: SocketAddr, call:
         | CliCommand::ParamSet
         | CliCommand::ParamReset
         | CliCommand::DebugXid => {
-            // It may compile: milliseconds during which nobody else must wait.
+            // It may compile for milliseconds, which must not block others.
             tokio::task::block_in_place(|| super::vcl::answer(daemon, call))
         }
         CliCommand::TlsCertCommit
@@ -110,7 +110,7 @@ async fn carry_out(daemon: &Daemon, counters: &Counters, peer: SocketAddr, call:
     }
 }
 
-/// The configuration, as if it were a program.
+/// The configuration, listed as a program.
 fn settings(call: &Call) -> Reply {
     match call.json {
         true => json(
@@ -161,7 +161,7 @@ fn panic_clear(call: &Call) -> Reply {
     }
 }
 
-/// The words of an expression. One with blanks in it is cut again, as varnishd's child does.
+/// The words of an expression. A word with blanks is split again, as varnishd's child does.
 fn words(call: &Call) -> Result<Vec<&str>, Reply> {
     let words: Result<Vec<_>, _> =
         call.arguments.iter().map(|word| std::str::from_utf8(word)).collect();
@@ -175,7 +175,7 @@ fn words(call: &Call) -> Result<Vec<&str>, Reply> {
     }
 }
 
-/// Bans what the expression describes, of all sites.
+/// Bans the objects that the expression matches, of all sites.
 async fn ban(daemon: &Daemon, counters: &Counters, peer: SocketAddr, words: &[&str]) -> Reply {
     if words.len() < 3 || words.iter().any(|word| word.is_empty()) {
         return Reply::new(Status::TooFew, "Too few parameters\n");
@@ -208,9 +208,9 @@ async fn ban(daemon: &Daemon, counters: &Counters, peer: SocketAddr, words: &[&s
     Reply::ok(hit)
 }
 
-/// The responses that an expression means. Where programs decide it means what it means in them:
-/// what they have stored has all its fields. Where a policy decides, surrogate keys are kept as
-/// hashes, and an expression on them must name them whole.
+/// The responses that an expression matches. For programs it has Varnish's meaning: their objects
+/// keep all fields. For policies, surrogate keys are kept as hashes, and an expression on them must
+/// name whole keys.
 fn meant(daemon: &Daemon, expression: Expression) -> Result<Vec<ResponseSelector>, String> {
     let live = daemon.shared.live();
     let programs = live.sites.listed.iter().any(|site| site.vcl.is_some());
@@ -219,14 +219,13 @@ fn meant(daemon: &Daemon, expression: Expression) -> Result<Vec<ResponseSelector
     if !programs {
         return Ok(Vec::from_iter(by_keys.transpose()?));
     }
-    // The same text means more than its fields only where it is about keys.
+    // The two readings differ only if the expression tests keys.
     let by_keys = by_keys.and_then(Result::ok);
     let by_keys = by_keys.filter(|what| !matches!(what, ResponseSelector::Ban { tags: None, .. }));
     Ok([Some(ResponseSelector::by_fields(expression)), by_keys].into_iter().flatten().collect())
 }
 
-/// The bans kept, the newest first. Where Varnish has how many objects refer to one, this is how
-/// many it has hit.
+/// The bans, the newest first. Varnish's column of referring objects has the number of objects hit.
 fn ban_list(daemon: &Daemon, call: &Call) -> Reply {
     let now = rt::now();
     let bans = daemon.shared.cache.bans();

@@ -1,5 +1,5 @@
-//! `backend.list` and `backend.set_health`: servers of origins and backends of VCLs, in varnishd's
-//! columns and its JSON.
+//! Backends: `backend.list` and `backend.set_health` for servers of origins and backends of VCLs,
+//! in varnishd's columns and JSON.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,33 +14,33 @@ use super::reply::{NAME, json};
 use crate::glob::matches_glob;
 use crate::state::Daemon;
 
-/// One that is listed.
+/// A row of the list.
 struct BackendRow {
-    /// The VCL it is of, or what is in the place of one.
+    /// The VCL of the backend, or its stand-in.
     vcl: String,
     name: String,
     /// `backend`, or the kind of director.
     kind: &'static str,
-    /// The word for what decides about the backend: probes, or a fixed state.
+    /// The word for what decides on the health: probes, or a fixed state.
     admin: &'static str,
     good: GoodCount,
     healthy: bool,
-    /// When that changed, in seconds since 1970.
+    /// The time of the last change, in seconds since 1970.
     changed: f64,
     details: Details,
     whose: OverrideTarget,
 }
 
-/// Good ones of how many: probes, or members.
+/// The good ones among probes or members.
 #[derive(Clone, Copy, Default)]
 struct GoodCount {
     count: u32,
     of: u32,
 }
 
-/// Details that `-p` tells besides.
+/// The details that `-p` adds.
 enum Details {
-    /// Nothing that could be told.
+    /// No details.
     Hidden,
     /// It is not probed.
     Unprobed,
@@ -54,13 +54,13 @@ enum Details {
     },
 }
 
-/// The receiver of an operator's word.
+/// The target of an operator's override.
 enum OverrideTarget {
     Server { origin: String, server: Arc<str> },
     Backend(Backend),
 }
 
-/// Lists those of the program in force, or those that a pattern means.
+/// Lists the backends of the program in force, or those that a pattern matches.
 pub(super) fn list(daemon: &Daemon, call: &Call) -> Reply {
     let (mut pattern, mut details) = (None, false);
     for word in &call.arguments {
@@ -81,7 +81,7 @@ pub(super) fn list(daemon: &Daemon, call: &Call) -> Reply {
     }
 }
 
-/// Has an operator's word count.
+/// Applies an operator's override.
 pub(super) fn set_health(daemon: &Daemon, peer: SocketAddr, call: &Call) -> Reply {
     let [pattern, state] = &call.arguments[..] else {
         return Reply::new(Status::TooFew, "Too few parameters\n");
@@ -101,7 +101,7 @@ pub(super) fn set_health(daemon: &Daemon, peer: SocketAddr, call: &Call) -> Repl
     }
     for BackendRow { vcl, name, whose, .. } in &rows {
         match whose {
-            // One that a reload has just taken away needs no health.
+            // A server that a reload has just removed is skipped.
             OverrideTarget::Server { origin, server } => {
                 _ = daemon.order_servers(origin, Some(server), order);
             }
@@ -127,8 +127,8 @@ pub(super) fn set_health(daemon: &Daemon, peer: SocketAddr, call: &Call) -> Repl
     Reply::ok("")
 }
 
-/// Those that `pattern` means. Without a dot it is for the program in force alone, and what the
-/// configuration declares.
+/// The backends that `pattern` matches. A pattern without a dot covers the program in force and the
+/// configuration's servers.
 fn meant(daemon: &Daemon, pattern: &[u8]) -> Vec<BackendRow> {
     let mut rows = declared(daemon);
     let active = daemon.vcls.active().map(|(name, _)| name);
@@ -136,7 +136,7 @@ fn meant(daemon: &Daemon, pattern: &[u8]) -> Vec<BackendRow> {
         let own = instance.backends().into_iter().filter_map(|backend| row(&vcl, backend));
         rows.extend(own);
     }
-    // A server's name has dots of its own, the VCL's has none: what is before the first is whose.
+    // A server's name may have dots, a VCL's has none: the text before the first dot is the VCL.
     let is_current = |row: &BackendRow| row.vcl == NAME || Some(&row.vcl) == active.as_ref();
     let is_whole =
         |row: &BackendRow| matches_glob(pattern, format!("{}.{}", row.vcl, row.name).as_bytes());
@@ -178,7 +178,7 @@ fn declared(daemon: &Daemon) -> Vec<BackendRow> {
     daemon.servers().into_iter().map(of).collect()
 }
 
-/// A backend of a program; `None` for every other name.
+/// A backend of a program; `None` for a name of something else.
 fn row(vcl: &str, backend: Backend) -> Option<BackendRow> {
     let (name, vcl) = (backend.name().to_owned(), vcl.to_owned());
     match &backend {
@@ -236,7 +236,7 @@ fn of_leaf(vcl: String, name: String, leaf: &Arc<Leaf>) -> BackendRow {
     }
 }
 
-/// The word for what decides about a backend: probes, or a fixed state.
+/// The word for what decides on a backend's health: probes, or a fixed state.
 fn admin(order: HealthOverride, probed: bool) -> &'static str {
     match order {
         HealthOverride::Auto if probed => "probe",
@@ -286,8 +286,7 @@ fn as_text(rows: &[BackendRow], details: bool) -> String {
     laid_out(&lines)
 }
 
-/// Puts cells into columns as wide as they need, with as much between them as a terminal has room
-/// for.
+/// Aligns cells in columns, with varnishd's spacing for a terminal.
 fn laid_out(lines: &[Line]) -> String {
     const TERMINAL: usize = 80;
     const COLUMNS: usize = 5;
@@ -321,7 +320,7 @@ fn laid_out(lines: &[Line]) -> String {
     out
 }
 
-/// Letters, names and bits of what is kept of probes.
+/// Letters, names and bits of a probe's history.
 fn bits(history: &ProbeHistory) -> [(char, &'static str, u64); 8] {
     [
         ('4', "Good IPv4", history.ipv4),
@@ -387,7 +386,7 @@ fn members_lines(listing: &Listing, members: &[Backend]) -> Vec<Line> {
     lines
 }
 
-/// A member's weight; nothing of one that gets no requests.
+/// A member's weight; zero for one that gets no requests.
 fn weight(listing: &Listing, at: usize, healthy: bool) -> f64 {
     match listing {
         Listing::Random(weights) if healthy => weights.get(at).copied().unwrap_or_default(),
@@ -395,7 +394,7 @@ fn weight(listing: &Listing, at: usize, healthy: bool) -> f64 {
     }
 }
 
-/// All of them together, never nothing.
+/// The sum of the weights, never zero.
 fn total(listing: &Listing, members: &[Backend]) -> f64 {
     let all = members.iter().enumerate();
     let sum: f64 = all.map(|(at, member)| weight(listing, at, member.health().is_healthy)).sum();
@@ -520,7 +519,7 @@ mod tests {
         row(name, "probe", [all, all], Details::Director { listing, members })
     }
 
-    // What varnishd 7.1.1 said, but for the values of times.
+    // The output of varnishd 7.1.1, but for the values of times.
 
     #[test]
     fn columns_are_varnishds() {
@@ -541,7 +540,7 @@ boot.v2        sick       0/5      sick       Sun, 22 Nov 2026 15:31:10 GMT
 
     #[test]
     fn columns_move_together_where_names_are_long() {
-        // Length of the VCL's name, a dot and the backend's: what stands between the columns.
+        // The length of VCL name, dot and backend name; and of the space between the columns.
         for (long, between) in [(14, 3), (15, 3), (16, 2), (20, 2), (21, 1), (49, 1)] {
             let name = "x".repeat(long - "boot.".len());
             let text = as_text(&[row(&name, "healthy", [0, 0], Details::Unprobed)], false);

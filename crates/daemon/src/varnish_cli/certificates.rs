@@ -1,4 +1,4 @@
-//! Answers to `tls.cert.*`, the commands of Varnish 9 about certificates.
+//! Certificates: the commands `tls.cert.*` of Varnish 9.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use crate::state::Daemon;
 /// The frontend of a certificate for all listeners.
 const ALL: &str = "default";
 
-/// Carries one of these commands out. It may read files: call it on a thread that may wait.
+/// Runs one of these commands. It may read files: call it on a thread that may block.
 pub(super) fn answer(daemon: &Daemon, counters: &Counters, call: &Call) -> Reply {
     if !daemon.with_config(speaks_tls) {
         return Reply::new(Status::Cannot, "No listener speaks TLS (-a ADDRESS,https)\n");
@@ -26,7 +26,7 @@ pub(super) fn answer(daemon: &Daemon, counters: &Counters, call: &Call) -> Reply
     done.unwrap_or_else(|refused| refused)
 }
 
-/// Says that handshakes fail because no certificate is there, if so.
+/// Logs that handshakes fail for want of a certificate, if so.
 pub(crate) fn tell_of_none(daemon: &Daemon) {
     let is_open = daemon.with_config(speaks_tls) && daemon.certificates().is_empty();
     if is_open {
@@ -77,7 +77,7 @@ fn carry_out(daemon: &Daemon, counters: &Counters, call: &Call) -> Result<Reply,
             let limits = daemon.shared.live().limits.clone();
             daemon.change_shelf(|shelf| shelf.read_again(&limits))
         }
-        // Its numbers of arguments do not fit otherwise: the table has seen to that already.
+        // The table has checked the numbers of arguments.
         _ => daemon.change_shelf(|shelf| {
             shelf.commit();
             Ok(())
@@ -96,8 +96,8 @@ fn without_effect(flag: &str) -> String {
     format!("{flag} is without effect: versions and suites of TLS are Larder's own\n")
 }
 
-/// The certificates, all or those that a commit changes: in lines of four words parted by tabs, or
-/// as JSON without the head that other commands have, as Varnish 9 lists them.
+/// The certificates, all or those that a commit changes: in lines of four columns separated by
+/// tabs, or as JSON without the head that other commands have, as Varnish 9 lists them.
 fn list(daemon: &Daemon, json: bool, only_staged: bool) -> Reply {
     daemon.with_shelf(|shelf| {
         let all = shelf.all().iter();
@@ -118,7 +118,7 @@ fn line(own: &CliCertificate) -> String {
     format!("{frontend}\t{id}\t{}\t{subject}\n", own.stage.word())
 }
 
-/// A certificate as Varnish lists it; and its names, its end and its file.
+/// A certificate as Varnish lists it, with its names, expiry and file.
 fn object(own: &CliCertificate) -> String {
     let string = |text: &str| json_string(text.as_bytes());
     let names: Vec<_> = own.pair.names().map(string).collect();
@@ -149,7 +149,7 @@ struct Load<'a> {
     idle: Vec<&'a str>,
 }
 
-/// Reads them: an id, if it is given, and a file, with options before, between or behind.
+/// Parses an optional id and a file, with options anywhere.
 fn load<'a>(words: &[&'a str]) -> Result<Load<'a>, Reply> {
     let (mut order, mut idle, mut named) =
         (CertificateDefinition::default(), Vec::new(), Vec::new());
@@ -189,8 +189,7 @@ fn load<'a>(words: &[&'a str]) -> Result<Load<'a>, Reply> {
     Ok(Load { order, idle })
 }
 
-/// Certificates are for all listeners, so that one listener may be named only where there is no
-/// other.
+/// Certificates are for all listeners, so that one listener may be named only if there is no other.
 fn check_frontend(config: &Config, order: &CertificateDefinition) -> Result<(), Reply> {
     let Some(wanted) = &order.frontend else { return Ok(()) };
     let all: Vec<_> = config.listen.iter().filter(|spec| spec.tls).collect();

@@ -1,5 +1,5 @@
-//! `param.show`: Varnish's parameters where programs in VCL decide, and limits and the settings of
-//! the whole daemon, by their names in larder.toml.
+//! Parameters: `param.show` with Varnish's parameters where programs decide, and limits and global
+//! settings, by their names in larder.toml.
 
 use base::limits::{self, Unit};
 use config::{Config, Programs};
@@ -10,18 +10,18 @@ use vcl::params::{Row, TABLE};
 use super::reply::unknown_parameter;
 use crate::state::Daemon;
 
-/// Tells whether programs in VCL decide anything, so that Varnish's parameters count.
+/// Returns true if programs decide for any site, so that Varnish's parameters apply.
 fn has_programs(config: &Config) -> bool {
     config.vcl != Programs::None || config.sites.iter().any(|site| site.vcl.is_some())
 }
 
-/// The longest reply (`cli_limit`), where Varnish's parameters count.
+/// The longest reply (`cli_limit`), if Varnish's parameters apply.
 pub(super) fn reply_limit(daemon: &Daemon) -> Option<usize> {
     let limit = || usize::try_from(daemon.vcls.params().number(Param::CliLimit)).ok();
     daemon.with_config(has_programs).then(limit).flatten()
 }
 
-/// Every parameter, in the order of the names. Varnish's go before limits of the same name.
+/// Every parameter, sorted by name. Varnish's take precedence over limits of the same name.
 fn all(daemon: &Daemon) -> Vec<Row> {
     daemon.with_config(|config| {
         let mut all = Vec::new();
@@ -77,7 +77,7 @@ fn limit(spec: &limits::LimitSpec, config: &Config) -> Row {
     }
 }
 
-/// The answer to `param.show`.
+/// The reply to `param.show`.
 pub(super) fn show(daemon: &Daemon, call: &Call) -> Reply {
     let (long, rest) = match &call.arguments[..] {
         [flag, ..] if flag == b"-l" && call.json => {
@@ -94,7 +94,7 @@ pub(super) fn show(daemon: &Daemon, call: &Call) -> Reply {
             params.retain(|param| !param.absent && !param.is_default());
             (long, None)
         }
-        // One alone is always shown in full.
+        // A single one is always shown in full.
         [name] => (true, Some(name)),
         _ => return Reply::new(Status::TooMany, "Too many parameters"),
     };
@@ -111,11 +111,11 @@ pub(super) fn show(daemon: &Daemon, call: &Call) -> Reply {
     Reply::ok(params.iter().map(line).collect::<String>())
 }
 
-/// One parameter as JSON, as `param.set -j` answers.
+/// One parameter as JSON, as the reply to `param.set -j`.
 pub(super) fn show_one(daemon: &Daemon, call: &Call, name: &str) -> Reply {
     let mut params = all(daemon);
     params.retain(|param| param.name == name);
-    // As varnishd, without the value.
+    // As in varnishd, without the value.
     let words = call.words.iter().take(3).cloned().collect();
     as_json(&Call { words, ..call.clone() }, &params)
 }

@@ -1,4 +1,4 @@
-//! Answers to `vcl.*`, `param.set` and the other commands about programs.
+//! VCL: the commands `vcl.*`, `param.set` and others about programs.
 
 use varnishcli::{Call, CliCommand, Reply, Spec, Status, json_begin};
 
@@ -8,7 +8,7 @@ use crate::vcl::{Code, State};
 /// The name of a program's text that is given on the CLI.
 const INLINE: &str = "<vcl.inline>";
 
-/// Carries one of these commands out. It may compile: call it where that holds nobody up.
+/// Runs one of these commands. It may compile: call it where it may block.
 pub(super) fn answer(daemon: &Daemon, call: &Call) -> Reply {
     carry_out(daemon, call).unwrap_or_else(|refused| refused)
 }
@@ -67,7 +67,7 @@ fn carry_out(daemon: &Daemon, call: &Call) -> Result<Reply, Reply> {
             told(daemon, call, Ok(Reply::ok("")))
         }
         (CliCommand::DebugXid, numbers) => Ok(xid(daemon, numbers)),
-        // Its numbers of arguments do not fit: the table has seen to that already.
+        // The table has checked the numbers of arguments.
         _ => Err(Reply::new(Status::TooFew, "Too few parameters\n")),
     }
 }
@@ -83,7 +83,7 @@ pub(super) fn words(call: &Call) -> Result<Vec<&str>, Reply> {
     Ok(words)
 }
 
-/// The one argument there may be.
+/// The optional single argument.
 fn one<'a>(rest: &[&'a str]) -> Result<Option<&'a str>, Reply> {
     match rest {
         [] => Ok(None),
@@ -95,7 +95,7 @@ fn one<'a>(rest: &[&'a str]) -> Result<Option<&'a str>, Reply> {
     }
 }
 
-/// Writes what was done to the daemon's log.
+/// Logs the operation.
 pub(super) fn told(
     daemon: &Daemon,
     call: &Call,
@@ -116,7 +116,7 @@ pub(super) fn told(
     done
 }
 
-/// The number of the next transaction. As with varnishd, what is no number is 0.
+/// Sets the number of the next transaction. As with varnishd, text that is no number is 0.
 fn xid(daemon: &Daemon, numbers: &[&str]) -> Reply {
     let xids = &daemon.shared.vcl.xids;
     if let Some(first) = numbers.first() {

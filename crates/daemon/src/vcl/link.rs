@@ -1,8 +1,8 @@
-//! A program's backends as origins: each backend is an origin with one server.
+//! Links from a program's backends to origins: each backend is an origin with one server.
 //!
-//! Varnish knows no ejection, no client's share of a busy backend and no retry but that of a kept
-//! connection which turns out to be closed: neither has such an origin.
-//! Its addresses are those of the load, however long the program lives.
+//! Varnish has no ejection, no client share of a busy backend, and no retry except on a kept
+//! connection that turns out to be closed; these origins have none either. Addresses are those of
+//! the load, for the program's life.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -19,37 +19,37 @@ use tokio::runtime::Handle;
 use vcl::backend::{Backend, BackendSpec, Leaf, ProbeSpec, locate, split};
 use vcl::params::{Param, Params};
 
-/// Settings that backends are connected with.
+/// The settings to connect backends with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LinkSettings<'a> {
     /// Varnish's parameters.
     pub(crate) params: &'a Params,
     /// Limits.
     pub(crate) limits: &'a Limits,
-    /// Where none of them may lead.
+    /// Addresses that no backend may lead to.
     pub(crate) reserved: &'a Arc<ReservedAddresses>,
     /// The pace of lookups, where clients choose the names.
     pub(crate) pace: Option<&'a Arc<LookupPace>>,
 }
 
-/// Connects `leaf`, if it is not yet.
+/// Connects `leaf`, unless it is connected.
 ///
 /// # Errors
-/// The declaration cannot be used; the text says why.
+/// The declaration cannot be used; the text gives the reason.
 pub(crate) fn connect(leaf: &Leaf, settings: &LinkSettings<'_>) -> Result<(), String> {
     if leaf.link().is_none() {
         let config = origin_of(&leaf.name, &leaf.spec, settings)
             .map_err(|error| format!("backend {}: {error}", leaf.name))?;
-        // If another was faster, its link is as good.
+        // If another thread was faster, its link stays.
         leaf.set_link(Arc::new(BackendOrigin::new(config)));
     }
     Ok(())
 }
 
-/// Connects all of `backends`, and those that directors among them choose from.
+/// Connects all of `backends`, with the members of directors.
 ///
 /// # Errors
-/// The first declaration that cannot be used; the text says why.
+/// The first declaration that cannot be used; the text gives the reason.
 pub(crate) fn connect_all(backends: &[Backend], settings: &LinkSettings<'_>) -> Result<(), String> {
     let mut result = Ok(());
     each(backends, &mut |leaf| {
@@ -60,7 +60,7 @@ pub(crate) fn connect_all(backends: &[Backend], settings: &LinkSettings<'_>) -> 
     result
 }
 
-/// Begins the probes of `backends`, as when their program becomes warm.
+/// Starts the probes of `backends`, when their program becomes warm.
 pub(crate) fn warm(backends: &[Backend], runtime: &Handle, journal: Option<&Arc<dyn Journal>>) {
     each(backends, &mut |leaf| {
         if let Some(connected) = BackendOrigin::of(leaf) {
@@ -69,8 +69,8 @@ pub(crate) fn warm(backends: &[Backend], runtime: &Handle, journal: Option<&Arc<
     });
 }
 
-/// Ends the probes of `backends`, as when their program becomes cold. Those of a backend that is
-/// gone have ended with it.
+/// Stops the probes of `backends`, when their program becomes cold. Those of a dropped backend have
+/// ended with it.
 pub(crate) fn cool(backends: &[Backend]) {
     each(backends, &mut |leaf| {
         if let Some(connected) = BackendOrigin::of(leaf) {
@@ -85,7 +85,7 @@ fn each(backends: &[Backend], what: &mut dyn FnMut(&Leaf)) {
         match backend {
             Backend::None => {}
             Backend::Leaf(leaf) => what(leaf),
-            // Directors choose among what was there before them: this ends.
+            // A director's members were declared before it: this ends.
             Backend::Director(director) => each(&director.members(), what),
         }
     }
@@ -109,7 +109,7 @@ fn origin_of(
         _ => None,
     };
     let host = spec.host_header.as_deref().unwrap_or(match spec.path {
-        // What varnishd says of a socket.
+        // As varnishd shows a socket.
         Some(_) => "0.0.0.0",
         None => &spec.host,
     });
@@ -124,7 +124,7 @@ fn origin_of(
             .wait_timeout
             .unwrap_or_else(|| params.seconds(Param::BackendWaitTimeout))),
         retries: 0,
-        // As Varnish takes them.
+        // As Varnish accepts them.
         lenient: true,
         eject: EjectConfig { failures: 0, ..EjectConfig::default() },
         lookups: spec.lookups.map(lookups).unwrap_or_default(),
@@ -135,8 +135,7 @@ fn origin_of(
     })
 }
 
-/// The bytes that have a proxy (`.via`) connect to the backend, and the backend's own preamble
-/// behind them.
+/// The preamble for a proxy (`.via`), followed by the backend's own.
 fn through(spec: &BackendSpec, params: &Params) -> Result<Bytes, String> {
     let Address::Fixed { addresses, .. } = address(spec, params)? else {
         return Err("a host that is looked up again cannot be reached through a proxy".to_owned());
@@ -153,12 +152,12 @@ fn through(spec: &BackendSpec, params: &Params) -> Result<Bytes, String> {
     Ok(out.into())
 }
 
-/// A number that may be larger than there is room for.
+/// A number clamped to the type's range.
 fn clamp(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// When a backend's name is looked up again.
+/// The rule for looking up a backend's name again.
 fn lookups(own: vcl::backend::Lookups) -> Lookups {
     let from = match own.from {
         "dns" => LookupTtl::Answer,
@@ -169,7 +168,7 @@ fn lookups(own: vcl::backend::Lookups) -> Lookups {
     Lookups { from, ttl_ms: ms(own.ttl.max(0.0)), retry_ms: ms(own.retry.max(0.0)) }
 }
 
-/// Where a backend listens.
+/// The address of a backend.
 fn address(spec: &BackendSpec, params: &Params) -> Result<Address, String> {
     if let Some(path) = &spec.path {
         return Ok(Address::Unix(PathBuf::from(&**path)));
@@ -193,8 +192,8 @@ fn address(spec: &BackendSpec, params: &Params) -> Result<Address, String> {
     Ok(Address::Fixed { name, addresses })
 }
 
-/// A probe as Varnish makes it: the request's lines, and what decides until the first one has
-/// ended. A zero stands for the default, as there.
+/// A probe as in Varnish: the request's lines, and the initial state. Zero means the default, as
+/// there.
 fn probe(spec: &ProbeSpec, host: &str) -> ProbeConfig {
     let usual = ProbeSpec::default();
     let some = |value: u32, usual: u32| if value == 0 { usual } else { value };

@@ -1,4 +1,4 @@
-//! Files of programs: where a name leads, in `vcl_path` or beside the file that includes it.
+//! The loader of programs' files: resolves a name in `vcl_path`, or beside the including file.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -10,19 +10,18 @@ use vcl::source::Loader;
 /// Reads the files of one program.
 #[derive(Clone, Debug)]
 pub(crate) struct ProgramLoader {
-    /// `vcl_path`
+    /// `vcl_path`.
     folders: Vec<PathBuf>,
-    /// True if names may lead anywhere (`vcc_unsafe_path`).
+    /// Names may lead anywhere (`vcc_unsafe_path`).
     anywhere: bool,
-    /// The folders that files must be in, whatever their names say; `None` where they may be
-    /// anywhere.
+    /// The folders that files must be in; `None` without a restriction.
     within: Option<Vec<PathBuf>>,
-    /// The only files that there are, by their paths; `None` for those of the machine.
+    /// The files of a bundle, by their paths; `None` for those of the machine.
     carried: Option<BTreeMap<String, String>>,
 }
 
 impl ProgramLoader {
-    /// As the parameters say.
+    /// A loader with the parameters' paths.
     pub(crate) fn new(params: &Params) -> Self {
         let folders = params.text(Param::VclPath).split(':').filter(|path| !path.is_empty());
         Self {
@@ -33,38 +32,37 @@ impl ProgramLoader {
         }
     }
 
-    /// These, and none of the machine's.
+    /// Restricts it to these files, and none of the machine's.
     pub(crate) fn carried(mut self, files: &BTreeMap<String, String>) -> Self {
         self.carried = Some(files.clone());
         self
     }
 
-    /// Only those in `vcl_path` and in `folders`: for who may load programs and not read whatever
-    /// the daemon may read, which an error shows.
+    /// Restricts it to `vcl_path` and `folders`: for clients that may load programs, but not read
+    /// every file of the daemon, which an error message quotes.
     pub(crate) fn within(mut self, folders: Vec<PathBuf>) -> Self {
         let all = self.folders.iter().cloned().chain(folders);
-        // One that is not there has no files.
+        // A missing folder has no files.
         self.within = Some(all.filter_map(|folder| folder.canonicalize().ok()).collect());
         self
     }
 
-    /// Tells whether the file at `path` may be read. A missing file may be read, too: reading it
-    /// finds nothing.
+    /// Returns true if the file at `path` may be read, or is missing: reading that finds nothing.
     fn is_within(&self, path: &Path) -> bool {
         let Some(folders) = &self.within else { return true };
         let Ok(full) = path.canonicalize() else { return !path.exists() };
         folders.iter().any(|folder| full.starts_with(folder))
     }
 
-    /// Reads the file called `name`: an absolute one, or one below `vcl_path`.
+    /// Reads the file called `name`: an absolute path, or one below `vcl_path`.
     ///
     /// # Errors
-    /// Why it cannot be read, in varnishd's words.
+    /// The reason, in varnishd's words.
     pub(crate) fn read(&self, name: &str) -> Result<(String, Vec<u8>), String> {
         self.load(name, "")
     }
 
-    /// The paths that a name may stand for.
+    /// The candidate paths of a name.
     fn candidates(&self, name: &str, from: &str) -> Result<Vec<PathBuf>, String> {
         if !self.anywhere && name.contains('/') {
             return Err(format!("`{name}`: `vcc_unsafe_path` is off, so names have no `/`"));
@@ -131,7 +129,7 @@ impl Loader for ProgramLoader {
     }
 }
 
-/// Tells whether a pattern means `path`, as [`expand`] reads it.
+/// Returns true if a pattern matches `path`, as [`expand`] reads it.
 fn is_meant(pattern: &Path, path: &str) -> bool {
     let (parts, own) = (pattern.components(), Path::new(path).components());
     let is_like = |(part, own): (Component<'_>, Component<'_>)| {
@@ -142,7 +140,7 @@ fn is_meant(pattern: &Path, path: &str) -> bool {
     parts.clone().count() == own.clone().count() && parts.zip(own).all(is_like)
 }
 
-/// The files that a pattern means: `*` and `?` in any of its parts.
+/// The files that a pattern matches: `*` and `?` in any component.
 fn expand(pattern: &Path) -> Result<Vec<String>, String> {
     let mut found = vec![PathBuf::new()];
     for part in pattern.components() {
@@ -154,13 +152,13 @@ fn expand(pattern: &Path) -> Result<Vec<String>, String> {
         let mut next = Vec::new();
         for folder in &found {
             let here = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-            // A folder that is not there has nothing in it.
+            // A missing folder is empty.
             let Ok(entries) = std::fs::read_dir(here) else { continue };
             for entry in entries {
                 let entry = entry.map_err(|error| error.to_string())?;
                 let name = entry.file_name();
                 let name = name.to_string_lossy();
-                // As with a shell, names that begin with a dot are hidden.
+                // As in a shell, a leading dot hides a name.
                 let hidden = name.starts_with('.') && !text.starts_with('.');
                 if !hidden && crate::glob::matches_glob(text.as_bytes(), name.as_bytes()) {
                     next.push(folder.join(&*name));

@@ -1,5 +1,5 @@
-//! The programs that are loaded, their labels, and which one is in force: Varnish's rules and words
-//! for `vcl.*`. It starts and ends no program itself.
+//! The registry: loaded programs, their labels, and which one is in force, by Varnish's rules and
+//! in its words for `vcl.*`. It must never start or end a program itself.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use vcl::program::Instance;
 
 use crate::glob::matches_glob;
 
-/// The times at which a program is kept ready for requests.
+/// The state of a program: when it is kept warm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// While it is in force, has a label, or was lately.
+    /// While it is in force or labelled, and for a time afterwards.
     Auto,
     /// Never.
     Cold,
@@ -22,7 +22,7 @@ pub(crate) enum State {
 }
 
 impl State {
-    /// The state that a word means.
+    /// Parses a state.
     pub(crate) fn of(word: Option<&[u8]>) -> Result<Self, Reply> {
         match word {
             None | Some(b"auto") => Ok(Self::Auto),
@@ -41,25 +41,25 @@ impl State {
     }
 }
 
-/// A program that is loaded.
+/// A loaded program.
 #[derive(Debug)]
 pub(crate) struct LoadedProgram {
     pub(crate) instance: Arc<Instance>,
     pub(crate) state: State,
     /// Its backends are probed.
     pub(crate) warm: bool,
-    /// When it was last in force or had a label.
+    /// The last time that it was in force or labelled.
     pub(crate) used: Instant,
-    /// The configuration has loaded it, and discards it when it loads the next.
+    /// The configuration loaded it, and discards it with its next load.
     pub(crate) configured: bool,
-    /// The file by which sites name it.
+    /// The file that sites name.
     pub(crate) file: Option<std::path::PathBuf>,
 }
 
 #[derive(Debug)]
 enum Kind {
     Program(LoadedProgram),
-    /// The name of the program that it is for.
+    /// The name of the labelled program.
     Label(String),
 }
 
@@ -69,19 +69,19 @@ struct Entry {
     kind: Kind,
 }
 
-/// All of them, in the order in which they were loaded.
+/// All programs and labels, in the order of loading.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     entries: Vec<Entry>,
     active: Option<String>,
 }
 
-/// A refusal of what an argument says.
+/// A refusal of an invalid argument.
 pub(crate) fn refuse(text: impl Into<String>) -> Reply {
     Reply::new(Status::Argument, text)
 }
 
-/// A refusal of what cannot be done now.
+/// A refusal of what is not possible now.
 fn cannot(text: impl Into<String>) -> Reply {
     Reply::new(Status::Cannot, text)
 }
@@ -104,12 +104,12 @@ pub(crate) fn check_name(name: &str) -> Result<(), Reply> {
 }
 
 impl Registry {
-    /// Tells whether no program is loaded.
+    /// Returns true if no program is loaded.
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The number of programs that are loaded.
+    /// The number of loaded programs.
     pub(crate) fn programs(&self) -> usize {
         self.loaded().count()
     }
@@ -122,7 +122,7 @@ impl Registry {
         })
     }
 
-    /// The same, to be changed.
+    /// The programs, mutable, each with its name.
     pub(crate) fn loaded_mut(&mut self) -> impl Iterator<Item = (&str, &mut LoadedProgram)> {
         self.entries.iter_mut().filter_map(|entry| match &mut entry.kind {
             Kind::Program(loaded) => Some((entry.name.as_str(), loaded)),
@@ -130,7 +130,7 @@ impl Registry {
         })
     }
 
-    /// The labels, each with the program that it is for.
+    /// The labels, each with its program.
     pub(crate) fn labels(&self) -> impl Iterator<Item = (&str, &LoadedProgram)> {
         self.entries.iter().filter_map(|entry| match &entry.kind {
             Kind::Label(target) => Some((entry.name.as_str(), self.program(target)?)),
@@ -160,7 +160,7 @@ impl Registry {
         }
     }
 
-    /// Checks that a name can be given to a new program.
+    /// Checks that a new program may have this name.
     ///
     /// # Errors
     /// The refusal.
@@ -172,7 +172,7 @@ impl Registry {
         }
     }
 
-    /// Takes a program up.
+    /// Adds a program.
     pub(crate) fn add(&mut self, name: &str, loaded: LoadedProgram) {
         self.entries.push(Entry { name: name.to_owned(), kind: Kind::Program(loaded) });
     }
@@ -181,7 +181,7 @@ impl Registry {
         self.entry(name).ok_or_else(|| refuse(format!("No VCL named {name} known\n")))
     }
 
-    /// Puts a program in force, or that of a label.
+    /// Puts a program, or a label's, in force.
     ///
     /// # Errors
     /// The refusal.
@@ -204,7 +204,7 @@ impl Registry {
         }
     }
 
-    /// Gives a program a label, or a label to another program.
+    /// Labels a program, or moves a label to it.
     ///
     /// # Errors
     /// The refusal.
@@ -259,7 +259,7 @@ impl Registry {
         })
     }
 
-    /// The programs that go on in that of a label.
+    /// The programs that switch to a label's.
     fn users_of<'a>(&'a self, label: &'a str) -> impl Iterator<Item = &'a str> {
         let uses = move |loaded: &LoadedProgram| {
             loaded.instance.program().uses().labels.iter().any(|own| &**own == label)
@@ -267,7 +267,7 @@ impl Registry {
         self.loaded().filter(move |(_, loaded)| uses(loaded)).map(|(name, _)| name)
     }
 
-    /// Takes out everything that patterns mean, or nothing.
+    /// Removes everything that patterns match, or nothing.
     ///
     /// # Errors
     /// The refusal.
@@ -293,7 +293,7 @@ impl Registry {
         Ok(gone)
     }
 
-    /// Checks that nothing that stays needs what goes.
+    /// Checks that no remaining program needs a removed one.
     fn may_go(&self, going: &[String]) -> Result<(), Reply> {
         let stays = |name: &&str| !going.iter().any(|own| own == name);
         let listed = |names: Vec<&str>| {
@@ -326,9 +326,9 @@ impl Registry {
         Ok(())
     }
 
-    /// Decides which programs are to be warm now. Programs in state auto cool when they have not
-    /// been used for `cooldown_s` seconds. The result lists the programs that have changed, each
-    /// with true if it is warm now.
+    /// Decides which programs are to be warm. One in state auto cools when it was not used for
+    /// `cooldown_s` seconds. The result lists the changed programs, each with true if it is warm
+    /// now.
     pub(crate) fn settle(&mut self, now: Instant, cooldown_s: f64) -> Vec<(Arc<Instance>, bool)> {
         let active = self.active().map(|(name, _)| name.to_owned());
         let labelled: Vec<_> = self
@@ -395,7 +395,7 @@ impl Registry {
         self.entries.iter().filter_map(make).collect()
     }
 
-    /// The answer to `vcl.list`; `busy` says how many requests run in a program.
+    /// The reply to `vcl.list`; `busy` counts the requests that run in a program.
     pub(crate) fn list(&self, busy: &dyn Fn(&LoadedProgram) -> usize) -> String {
         let rows = self.rows(busy);
         let width =
@@ -422,13 +422,13 @@ impl Registry {
         rows.iter().map(line).collect()
     }
 
-    /// The same as JSON.
+    /// The reply as JSON.
     pub(crate) fn list_json(&self, busy: &dyn Fn(&LoadedProgram) -> usize) -> String {
         let rows: Vec<_> = self.rows(busy).iter().map(ProgramRow::json).collect();
         format!("\n{}", rows.join(",\n"))
     }
 
-    /// The name of each entry, with the names of the entries that it needs.
+    /// The name of each entry, with the entries that it needs.
     fn needs(&self) -> Vec<(&str, Vec<&str>)> {
         let mut all = Vec::with_capacity(self.entries.len());
         for entry in &self.entries {
@@ -444,12 +444,12 @@ impl Registry {
         all
     }
 
-    /// A label by its own name here, which lives as long as this.
+    /// A label, borrowed from this registry.
     fn own(&self, label: &str) -> &str {
         self.entry(label).map_or("", |entry| &entry.name)
     }
 
-    /// The answer to `vcl.deps`.
+    /// The reply to `vcl.deps`.
     pub(crate) fn deps(&self, call: &Call, unix_ms: u64) -> String {
         let all = self.needs();
         if call.json {
@@ -484,9 +484,9 @@ struct ProgramRow<'a> {
     state: &'static str,
     warm: bool,
     busy: usize,
-    /// Labels that it has.
+    /// The number of its labels.
     labels: usize,
-    /// The program that a label is for.
+    /// The program of a label.
     target: Option<&'a str>,
     /// Programs that name it in `return (vcl(...))`.
     users: usize,

@@ -1,5 +1,4 @@
-//! Resources that programs ask for beyond requests: files, names, the environment, the system's
-//! log.
+//! Resources of programs beyond requests: files, names, the environment, the system's log.
 
 use std::collections::HashMap;
 use std::io::{self, Read as _};
@@ -21,19 +20,19 @@ use super::link::{self, LinkSettings};
 
 /// Largest file that `std.fileread` reads.
 const FILE_BYTES: u64 = 16 << 20;
-/// Files that are kept.
+/// Files that are cached.
 const FILES: usize = 1_000;
 
-/// Answers for the daemon.
+/// The daemon's resources, as programs use them.
 pub(super) struct ProgramResources {
     pub(super) shared: std::sync::Weak<SharedState>,
     pub(super) reserved: Arc<ReservedAddresses>,
     pub(super) runtime: Handle,
     pub(super) names: AddressCache,
-    /// Of the names that `dynamic` directors look up.
+    /// The pace of lookups by `dynamic` directors.
     pub(super) pace: Arc<LookupPace>,
     pub(super) storages: Vec<String>,
-    /// Files that have been read, as Varnish keeps them until it ends.
+    /// Cached files, which Varnish also keeps until its end.
     pub(super) files: Mutex<HashMap<String, Option<Bytes>>>,
 }
 
@@ -46,7 +45,7 @@ impl HostServices for ProgramResources {
 
     fn env(&self, name: &str) -> Option<Bytes> {
         use std::os::unix::ffi::OsStringExt as _;
-        // A name with these in it is none (setenv(3)).
+        // No variable has these in its name (setenv(3)).
         if name.is_empty() || name.contains(['=', '\0']) {
             return None;
         }
@@ -72,7 +71,7 @@ impl HostServices for ProgramResources {
     }
 
     fn read(&self, path: &str, bytes_max: u64) -> io::Result<Bytes> {
-        // What is no file may never end, or not begin.
+        // Reading what is no file may never end, or not begin.
         if !std::fs::metadata(path)?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file"));
         }
@@ -104,7 +103,7 @@ impl HostServices for ProgramResources {
     fn storage(&self, name: &str) -> Option<(u64, u64)> {
         let shared = self.shared.upgrade()?;
         let stats = shared.cache.stats();
-        // One memory is behind all of them.
+        // All storages share one memory.
         let known = self.storages.iter().any(|own| own == name);
         known.then(|| (stats.budget.saturating_sub(stats.bytes), stats.bytes))
     }

@@ -1,9 +1,9 @@
-//! `larder disk export`: every record as files of its own.
+//! `larder disk export`: writes every record to files of its own.
 //!
 //! `index.jsonl` has a line for each record: its number, which names its files, `NUMBER.head` and
-//! `NUMBER.body`; its hash; when it expires; its length; `whole`, which is false where the disk did
-//! not give all of the body; and the response's URL, status, fields and times. These are null, and
-//! `NUMBER.head` is as the disk has it, where this program does not understand the head.
+//! `NUMBER.body`; its hash; when it expires; its length; `whole`, false if a part of the body could
+//! not be read; and the response's URL, status, fields and times. These are null, and `NUMBER.head`
+//! is the raw head, if this version cannot parse the head.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -18,7 +18,7 @@ use serde_json::json;
 
 use super::inspection::{clock, open};
 
-/// Brings out all records of the volumes at `paths` to files in `to`.
+/// Exports all records of the volumes at `paths` to files in `to`.
 ///
 /// # Errors
 /// A message for standard error.
@@ -53,15 +53,15 @@ pub(super) fn run(paths: &[PathBuf], to: &Path) -> Result<(), String> {
     }
 }
 
-/// The directory that is written to.
+/// The folder that is written to.
 struct ExportFolder<'a> {
     to: &'a Path,
     index: BufWriter<File>,
-    /// Records so far.
+    /// The number of records so far.
     number: u64,
-    /// Those that are not whole.
+    /// Records with a truncated body.
     cut: u64,
-    /// Others, from whose beginning on nothing can be read.
+    /// Records that could not be read at all.
     missed: u64,
 }
 
@@ -70,7 +70,7 @@ impl<'a> ExportFolder<'a> {
         match DirBuilder::new().mode(0o700).create(to) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 if std::fs::read_dir(to)?.next().is_some() {
-                    return Err(io::Error::other("there is something in it already"));
+                    return Err(io::Error::other("it is not empty"));
                 }
             }
             made => made?,
@@ -118,7 +118,7 @@ impl<'a> ExportFolder<'a> {
     }
 }
 
-/// A new file that nobody but its owner can read.
+/// Creates a file that only its owner can read.
 fn private(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }

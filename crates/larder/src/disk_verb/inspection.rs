@@ -1,4 +1,4 @@
-//! Volumes, looked at while no daemon has them.
+//! The inspection of a volume while no daemon uses it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,12 +13,13 @@ pub(super) fn clock() -> Clock {
     Arc::new(|| System.now())
 }
 
-/// Opens a volume's directory. Another one would become private by that, so it is not opened.
+/// Opens a volume's directory. Opening sets private permissions, so another directory must not be
+/// opened.
 pub(super) fn open(path: &Path) -> Result<Arc<dyn Vfs>, String> {
     let failed = |why: String| format!("larder: {}: {why}", path.display());
     let names = std::fs::read_dir(path).map_err(|error| failed(error.to_string()))?;
     let mut names = names.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    // One that was never whole has data alone.
+    // A volume that was never complete has data files only.
     if !names.any(|name| name == "superblock" || name == "data-0000") {
         return Err(failed("there is no volume here".to_owned()));
     }
@@ -27,17 +28,17 @@ pub(super) fn open(path: &Path) -> Result<Arc<dyn Vfs>, String> {
     Ok(Arc::new(real))
 }
 
-/// The result of looking at a volume.
+/// The result of inspecting a volume.
 pub(super) enum VolumeInspection<T> {
     Free(T),
-    /// A daemon has it.
+    /// A daemon uses the volume.
     InUse,
-    /// The reason why it cannot be looked at.
+    /// The reason why it cannot be inspected.
     Failed(String),
 }
 
 impl<T> VolumeInspection<T> {
-    /// Looks at the volume in `path`.
+    /// Inspects the volume in `path`.
     pub(super) fn at(
         path: &Path,
         look: fn(&Arc<dyn Vfs>, &Clock) -> Result<T, disk::Error>,
@@ -54,7 +55,7 @@ impl<T> VolumeInspection<T> {
     }
 }
 
-/// Returns true if nothing is damaged. A segment without a table is what a crash leaves.
+/// Returns true if nothing is damaged. A segment without a table is left by a crash.
 pub(super) fn is_sound(checked: &CheckReport) -> bool {
     let Summary { trusted, stats, .. } = &checked.summary;
     checked.flaws.is_empty() && *trusted && stats.damaged_snapshot == 0

@@ -1,4 +1,4 @@
-//! A volume in words and as JSON.
+//! The volume report, as text and as JSON.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,14 +9,14 @@ use serde_json::{Map, Value, json};
 
 use super::inspection::{VolumeInspection, is_sound};
 
-/// The width of the column of names.
+/// The width of the names' column.
 const NAMES: usize = 14;
 
-/// Bytes of memory that a daemon takes to know of one record, about: 32 for its row, and an entry
-/// of the index of 16 with some room.
+/// Bytes of memory for one record in a daemon's index, about: 32 for its row, and 16 for its entry,
+/// with spare room.
 const INDEX_BYTES: u64 = 52;
 
-/// A volume's figures, as a page. `index_most` is what knowing what is there may take.
+/// A volume's figures, as text. `index_most` is the limit of the index's memory.
 pub(super) fn summary(summary: &Summary, now_ms: u64, index_most: Option<u64>) -> String {
     let stats = &summary.stats;
     let segment = u64::from(summary.segment_bytes).max(1);
@@ -63,7 +63,7 @@ pub(super) fn summary(summary: &Summary, now_ms: u64, index_most: Option<u64>) -
     page
 }
 
-/// The memory that knowing of the records takes, and if it is full.
+/// The memory of the index, and a note if it is full.
 fn index(records: u64, most: Option<u64>) -> String {
     let taken = records * INDEX_BYTES;
     let Some(most) = most else { return format!("{} of memory", bytes(taken)) };
@@ -71,7 +71,7 @@ fn index(records: u64, most: Option<u64>) -> String {
     format!("{} of memory, of {}{full}", bytes(taken), bytes(most))
 }
 
-/// The result of a check: a line for each flaw, and one for the volume.
+/// The result of a check: a line for each fault, and one for the volume.
 pub(super) fn check(checked: &CheckReport) -> String {
     let CheckReport { summary, sound, flaws } = checked;
     let (name, stats) = (&summary.volume, &summary.stats);
@@ -91,7 +91,7 @@ pub(super) fn check(checked: &CheckReport) -> String {
     page + &format!("{name}: {verdict}: {sound} records are whole, {} not, {live}", flaws.len())
 }
 
-/// A volume as JSON, whether it could be looked at or not; `put` adds what was found.
+/// A volume as JSON, inspected or not; `put` adds the result.
 pub(super) fn volume<T>(
     path: &Path,
     look: &VolumeInspection<T>,
@@ -146,7 +146,7 @@ pub(super) fn put_check(checked: &CheckReport, value: &mut Map<String, Value>) {
     value.insert("damaged".to_owned(), checked.flaws.iter().map(flaw).collect());
 }
 
-/// Bytes in a unit that keeps them short.
+/// Bytes in the unit that keeps them short.
 pub(super) fn bytes(number: u64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB"];
     let (mut value, mut unit) = (number as f64, 0);
@@ -158,7 +158,7 @@ pub(super) fn bytes(number: u64) -> String {
     format!("{value:.decimals$} {}", units[unit])
 }
 
-/// A time in its largest unit that is whole: `3d`, `5h`, `20s`.
+/// A duration in its largest unit: `3d`, `5h`, `20s`.
 fn age(ms: u64) -> String {
     const UNITS_MS: [u64; 4] = [86_400_000, 3_600_000, 60_000, 1000];
     let unit = UNITS_MS.into_iter().find(|unit| ms >= *unit).unwrap_or(1000);

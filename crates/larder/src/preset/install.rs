@@ -1,5 +1,7 @@
-//! `larder preset install`: a plugin's file in its application's folder. It never overwrites what
-//! is not a version of that plugin, and no other process ever sees half of the file.
+//! `larder preset install`: writes a plugin's file to its application's folder.
+//!
+//! It must never overwrite a file that is no version of that plugin, and no other process may ever
+//! see half of the file.
 
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write as _};
@@ -8,8 +10,8 @@ use std::path::Path;
 
 use config::preset::Plugin;
 
-/// Puts `plugin` into the application at `root`; returns what was done, a line each. If `replace`,
-/// another version of the plugin gives way.
+/// Installs `plugin` in the application at `root`; returns what was done, a line each. `replace`
+/// permits to overwrite another version of the plugin.
 pub(super) fn install(plugin: &Plugin, root: &Path, replace: bool) -> Result<String, String> {
     let name = plugin.application;
     if !root.join(plugin.sign).is_file() {
@@ -45,8 +47,8 @@ pub(super) fn install(plugin: &Plugin, root: &Path, replace: bool) -> Result<Str
     Ok(format!("{shown} {done}\n{name} loads it by itself, from its next request on.\n"))
 }
 
-/// Writes the file beside `place` and then gives it that name: in the place of another, or only
-/// where nothing has it.
+/// Writes the file beside `place` and then renames it: over another version, or only if nothing is
+/// there.
 fn put(plugin: &Plugin, place: &Path, replace: bool) -> io::Result<()> {
     let folder = place.parent().ok_or(ErrorKind::InvalidInput)?;
     if !folder.is_dir() {
@@ -55,7 +57,7 @@ fn put(plugin: &Plugin, place: &Path, replace: bool) -> io::Result<()> {
     }
     let part = place.with_extension("part");
     let mut file = OpenOptions::new().write(true).create_new(true).open(&part)?;
-    // PHP reads it as another user than the one who installs it.
+    // PHP reads the file as another user.
     let readable = file.set_permissions(Permissions::from_mode(0o644));
     let written = readable.and_then(|()| file.write_all(plugin.text.as_bytes()));
     let named = written.and_then(|()| match replace {

@@ -1,5 +1,5 @@
-//! Behaviours that the declared policy and a program in VCL share: one list of behaviours, run
-//! against a site of either kind.
+//! Behaviours that the declared policy and a program in VCL share: one list, run against a site of
+//! either kind.
 //!
 //! A bug that ends a fetch (`larder_panics_total`) is not in the list: nothing that clients,
 //! origins or programs do makes a fetch panic, and `vtc.panic` fails a program without a panic.
@@ -43,7 +43,7 @@ async fn site(policy: Policy, top: &str) -> (Stage, Folder) {
     limited_site(policy, top, "").await
 }
 
-/// The same, with these keys of `[limits]`.
+/// A site of either kind, with these keys of `[limits]`.
 async fn limited_site(policy: Policy, top: &str, limits: &str) -> (Stage, Folder) {
     let folder = Folder::new();
     let keys = "bypass = { path = [\"/pass*\"] }\npurge = { dialects = [\"purge\"] }\n";
@@ -174,7 +174,7 @@ async fn log_and_explain_say_why_an_answer_is_not_stored() {
             stage.get(target).await;
         }
         let told = &records(&stage, "/own", 1).await[0];
-        // The builtin program says of it what a program can say.
+        // The builtin program reports this reason as far as a program can.
         let why = if policy == Policy::Declared { "private" } else { "uncacheable" };
         assert_eq!(told["not_stored"], why, "{policy:?}: {told}");
         assert_eq!(records(&stage, "/pass", 1).await[0]["not_stored"], "pass", "{policy:?}");
@@ -200,16 +200,16 @@ async fn what_the_store_cannot_take_is_whole_and_counted_as_refused() {
     }
 }
 
-/// The work that a stored page is stale for, as soon as it is there.
+/// The kind of renewal for a stale page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Renewal {
-    /// Its client waits for it.
+    /// The client waits for it.
     Waited,
-    /// Its client gets the old page meanwhile.
+    /// The client gets the stale page meanwhile.
     Behind,
 }
 
-/// A site of either kind whose pages are stale as soon as they are stored. A declared one has these
+/// A site of either kind whose pages are stale as soon as they are stored. The declared one gets
 /// fields from the origin for that; a program sets the times itself.
 async fn stale_site(policy: Policy, renewal: Renewal) -> (Stage, Folder, &'static str) {
     let folder = Folder::new();
@@ -242,7 +242,7 @@ async fn stale_site(policy: Policy, renewal: Renewal) -> (Stage, Folder, &'stati
 
 const RENEWALS: [Renewal; 2] = [Renewal::Waited, Renewal::Behind];
 
-/// Fields with which a response may not be stored.
+/// Fields that forbid to store a response.
 const FORBIDDING: [&str; 4] = [
     "Cache-Control: public, max-age=600\r\nSet-Cookie: session=of-alice\r\n",
     "Cache-Control: private, max-age=600\r\n",
@@ -250,18 +250,17 @@ const FORBIDDING: [&str; 4] = [
     "Cache-Control: public, max-age=600\r\nVary: *\r\n",
 ];
 
-/// Asks for `target`, whose page is stale, and returns the reply once the origin is asked to renew
-/// it.
+/// Requests the stale page `target`, and returns the reply once the origin is asked to renew it.
 async fn renew(stage: &Stage, (method, target): (&str, &str), fields: &str) -> Reply {
-    // Programs have pages fresh for a millisecond.
+    // Programs keep pages fresh for a millisecond.
     tokio::time::sleep(Duration::from_millis(5)).await;
     let reply = stage.ask(method, target, fields).await;
     eventually("it is renewed", async || stage.origin.seen(target) > 1).await;
     reply
 }
 
-/// Asks as others do until they get the new page. Nobody is shown a cookie, nor what a 304 forbids
-/// to share.
+/// Requests the page as other clients until they get the new version. No reply may show a cookie,
+/// nor fields that a 304 forbids to share.
 async fn others_get_the_new_page(stage: &Stage, target: &str, case: &str) {
     stage.origin.on(target, Script::ok("Cache-Control: private\r\n", "new"));
     eventually("the new page", async || {
@@ -337,7 +336,7 @@ async fn a_definite_answer_ends_the_old_page() {
     }
 }
 
-/// A program does about failures as it likes.
+/// A program handles failures by its own rules.
 #[tokio::test]
 async fn a_failure_leaves_the_old_page_where_it_is() {
     let (stage, _folder, fields) = stale_site(Policy::Declared, Renewal::Behind).await;
@@ -355,8 +354,8 @@ async fn a_failure_leaves_the_old_page_where_it_is() {
     }
 }
 
-/// A daemon with a site of either kind whose requests all go to `backend`, a unix socket, past the
-/// store if they are for `/pass`; it also listens on `listen`.
+/// A daemon with a site of either kind whose requests all go to `backend`, a unix socket, and pass
+/// if they are for `/pass`; it also listens on `listen`.
 fn towards(policy: Policy, backend: &str, listen: &str, folder: &Folder) -> Daemon {
     let patience = ".first_byte_timeout = 600s;";
     let own = format!("backend own {{ .path = \"{backend}\"; {patience} }}");
@@ -374,7 +373,7 @@ fn towards(policy: Policy, backend: &str, listen: &str, folder: &Folder) -> Daem
     Daemon::start(&file).expect("larder starts")
 }
 
-/// The same, with the test as the origin.
+/// A daemon whose origin is the test itself.
 fn by_hand(policy: Policy) -> (Daemon, UnixListener, Folder) {
     let folder = Folder::new();
     let socket = folder.path().join("origin.sock");
@@ -394,7 +393,7 @@ async fn a_client_that_leaves_ends_a_safe_pass() {
         let mut head = [0; 4096];
         assert!(origin.read(&mut head).await.expect("a head") > 0);
         drop(client);
-        // The body has no end: only who gives it up ends this.
+        // The body has no end: only an abandoned fetch ends this.
         let sending = async {
             let mut sent = origin.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await;
             while sent.is_ok() {
@@ -413,7 +412,7 @@ async fn a_client_that_ends_its_side_at_once_is_not_waited_for_long() {
         client.write_all(&request("GET", "/pass", "")).await.expect("sent");
         client.shutdown().await.expect("its side ends");
         let (mut origin, _) = listener.accept().await.expect("it is asked");
-        // It never answers: only who gives it up ends this.
+        // It never answers: only an abandoned fetch ends this.
         let mut seen = Vec::new();
         let read = timeout(PATIENCE, origin.read_to_end(&mut seen)).await;
         assert!(read.is_ok() && !seen.is_empty(), "{policy:?} goes on");
@@ -452,7 +451,7 @@ async fn a_request_that_comes_round_is_answered_508() {
     }
 }
 
-/// The one that is the declared policy's alone: in VCL the program decides, as in Varnish.
+/// A behaviour of the declared policy only: in VCL the program decides, as in Varnish.
 #[tokio::test]
 async fn only_if_cached_is_the_declared_policys() {
     for (policy, status) in [(Policy::Declared, 504), (Policy::Vcl, 200)] {

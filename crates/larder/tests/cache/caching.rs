@@ -1,5 +1,5 @@
-//! Storing and reuse of responses, over real sockets: what is stored, for whom, under which key,
-//! and which parts of it are answered.
+//! Tests of storing and reuse over real sockets: what is stored, for which clients, under which
+//! key, and which parts of it are sent.
 
 use crate::support;
 
@@ -63,7 +63,7 @@ async fn conditions_are_answered_from_the_store() {
         ("If-None-Match: \"v2\"\r\n".to_owned(), 200),
         (format!("If-Modified-Since: {modified}\r\n"), 304),
         (format!("If-Modified-Since: {}\r\n", http_date(2000)), 200),
-        // RFC 9110 13.1.3: If-None-Match counts where both are there.
+        // RFC 9110 13.1.3: If-None-Match takes precedence.
         (format!("If-None-Match: \"v2\"\r\nIf-Modified-Since: {modified}\r\n"), 200),
     ] {
         let reply = stage.ask("GET", "/page", &condition).await;

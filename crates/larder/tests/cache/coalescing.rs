@@ -1,5 +1,5 @@
-//! Many requests for one URL at once: one fetch for all where that is possible, none in another's
-//! way where it is not.
+//! Tests of coalescing: many concurrent requests for one URL cause one fetch where possible, and do
+//! not delay each other otherwise.
 
 use crate::support;
 
@@ -20,7 +20,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 
-/// Opens `count` connections, then asks for `target` on all of them at once.
+/// Opens `count` connections, then requests `target` on all of them at once.
 async fn at_once(stage: &Stage, count: usize, target: &str) -> Vec<Reply> {
     let mut connections = Vec::with_capacity(count);
     for _ in 0..count {
@@ -35,7 +35,7 @@ async fn at_once(stage: &Stage, count: usize, target: &str) -> Vec<Reply> {
     tasks.join_all().await
 }
 
-/// A waiter that was fetched for, not a hit.
+/// Returns true for a waiter that was served by another's fetch.
 fn is_collapsed(reply: &Reply) -> bool {
     reply.field("cache-status").is_some_and(|status| status.contains("collapsed"))
 }
@@ -44,7 +44,7 @@ fn is_collapsed(reply: &Reply) -> bool {
 async fn concurrent_misses_are_one_fetch() {
     support::raise_descriptors();
     let count = if is_full_run() { 10_000 } else { 1_000 };
-    // Nobody shall give up on the leader, however long this machine takes to send all requests.
+    // No waiter may time out, however long this machine takes to send all requests.
     let limits = "wait_timeout = \"10m\"\nfirst_byte_timeout = \"10m\"";
     let stage = Setup { limits, ..Setup::default() }.start().await;
     let body = String::from_utf8(pattern(20_000)).expect("letters");
@@ -211,7 +211,7 @@ async fn a_page_that_becomes_cacheable_again_is_stored_in_spite_of_the_marker() 
     assert!(is_hit(&stage.get("/page").await));
 }
 
-/// The `Cache-Status` of an answer.
+/// The `Cache-Status` of a response.
 async fn said(stage: &Stage, method: &str, target: &str) -> String {
     let reply = stage.exchange(method, &request(method, target, "")).await;
     reply.field("Cache-Status").unwrap_or_default()
@@ -292,7 +292,7 @@ async fn a_body_too_large_to_store_is_whole_for_everybody_who_waited() {
     }
 }
 
-/// A page that takes longer than requests wait where they have something stale.
+/// A page slower than the time that requests wait when a stale response is stored.
 fn slow_page() -> Script {
     let head = "HTTP/1.1 200 OK\r\nCache-Control: max-age=300\r\nContent-Length: 4\r\n\r\n";
     Script::default().delay_ms(1_000).send(format!("{head}page"))
@@ -325,7 +325,7 @@ async fn requests_of_a_program_wait_as_long_as_the_fetch_may_take() {
     assert_eq!(stage.origin.seen("/page"), 1);
 }
 
-/// The answer was stored, and is served although it is too old.
+/// Returns true if a stored response was served stale.
 fn is_stale(reply: &Reply) -> bool {
     reply.text() == "page" && reply.field("cache-status").is_some_and(|s| s.contains("fwd=stale"))
 }
@@ -396,7 +396,7 @@ async fn too_many_waiters_are_turned_away() {
 
 const LARGE: usize = 16 << 20;
 
-/// A connection that takes little at a time.
+/// A connection that reads slowly.
 async fn slow_client(stage: &Stage, target: &str) -> TcpStream {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.set_recv_buffer_size(8 * 1024).expect("a small buffer");
@@ -410,7 +410,7 @@ async fn a_slow_client_slows_nobody_and_still_gets_all() {
     let stage = Stage::new().await;
     let body = String::from_utf8(pattern(LARGE)).expect("letters");
     stage.origin.on("/page", Script::cacheable(&body));
-    // The first slow one leads the fetch, the second reads what is stored.
+    // The first slow client leads the fetch, the second reads the stored page.
     for _ in 0..2 {
         let mut slow = slow_client(&stage, "/page").await;
         slow.readable().await.expect("the answer has begun");

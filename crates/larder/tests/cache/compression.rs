@@ -1,5 +1,5 @@
-//! Compression over real sockets: what is stored once goes to each client as it takes it, and is
-//! coded for those alone who ask for that.
+//! Tests of compression over real sockets: each client gets a coding that it accepts of one stored
+//! response, and nothing is coded for clients that do not ask for it.
 
 use crate::support;
 
@@ -55,7 +55,7 @@ async fn site(policy: Policy, limits: &str) -> (Stage, Folder) {
     (Stage { origin, daemon: Daemon::start(&file).expect("larder starts") }, folder)
 }
 
-/// A page that is worth compressing.
+/// A page large enough to compress.
 fn page() -> String {
     let lines = (0..200).map(|n| format!("<p class=\"line\">the line with the number {n}</p>\n"));
     lines.collect()
@@ -84,7 +84,7 @@ fn gunzipped(coded: &[u8]) -> Vec<u8> {
     plain
 }
 
-/// The answer, whole or not, that a client sees that asks for `target`.
+/// The response, complete or not, that a client gets for `target`.
 async fn seen(stage: &Stage, target: &str, fields: &str) -> ReplyOutcome {
     let mut client = stage.connect().await;
     client.send(&request("GET", target, fields), WriteSplit::Whole).await.expect("sent");
@@ -102,7 +102,7 @@ fn read(reply: &Reply) -> (Option<String>, Vec<u8>) {
     (coding, plain)
 }
 
-/// Asks for `target` as a client that takes gzip until it gets that, and returns the answer.
+/// Requests `target` with gzip until the response is gzip-coded, and returns it.
 async fn folded(stage: &Stage, target: &str) -> Reply {
     let is_gzip = async || {
         let reply = stage.ask("GET", target, GZIP).await;
@@ -124,7 +124,7 @@ async fn a_page_is_coded_once_for_those_who_ask_for_that_and_never_for_others() 
         assert_eq!(reply.field("vary").as_deref(), Some("Accept-Encoding"), "{fields}");
         assert_eq!(reply.field("etag").as_deref(), Some("\"e\""), "{fields}");
     };
-    // The first gets it at once, whatever it takes.
+    // The first client gets it at once, whatever it accepts.
     plain(BROWSER).await;
     for _ in 0..5 {
         for fields in [NONE, "", "Accept-Encoding: *;q=0\r\n", "Accept-Encoding: x\r\n"] {
@@ -139,7 +139,7 @@ async fn a_page_is_coded_once_for_those_who_ask_for_that_and_never_for_others() 
     assert_eq!(zipped.field("content-length"), Some(zipped.body.len().to_string()));
     assert_eq!(zipped.field("vary").as_deref(), Some("Accept-Encoding"));
     assert_eq!(zipped.field("etag").as_deref(), Some("\"e-gzip\""));
-    // One who would rather have brotli gets what is there.
+    // A client that prefers brotli gets the existing form.
     let browser = stage.ask("GET", "/page", BROWSER).await;
     assert_eq!(browser.field("content-encoding").as_deref(), Some("gzip"));
     for fields in [NONE, "", "Accept-Encoding: *;q=0\r\n"] {
@@ -180,7 +180,7 @@ async fn a_page_is_coded_after_as_many_hits_as_settings_say() {
     folded(&stage, "/page").await;
 }
 
-/// A page whose gzip is a good half of it.
+/// A page that gzip makes about half as long.
 fn numbers() -> String {
     let mut seed = 1_u32;
     let mut draw = || {
@@ -195,7 +195,7 @@ async fn in_a_full_memory_gzip_takes_the_place_of_what_nobody_asks_for_without_a
     let top = "memory = { size = \"64MiB\" }";
     let stage = Setup { top, limits: "coding_time = 100\n", ..Setup::default() }.start().await;
     let script = |body: &str| cacheable("ETag: \"e\"\r\n", body.as_bytes());
-    // It is full of what is asked for once, and would be in any memory.
+    // The filler is larger than any memory.
     let filler = "x".repeat(512 << 10);
     for number in 0..160 {
         let target = format!("/filler/{number}");
@@ -207,7 +207,7 @@ async fn in_a_full_memory_gzip_takes_the_place_of_what_nobody_asks_for_without_a
         stage.origin.on(target, script(&page));
     }
     stage.ask("GET", "/both", GZIP).await;
-    // One who asks without a coding gets what came, and it stays.
+    // A client without codings gets the stored form, which stays.
     stage.ask("GET", "/both", NONE).await;
     for target in ["/browsers", "/both"] {
         let zipped = folded(&stage, target).await;
@@ -226,7 +226,7 @@ async fn in_a_full_memory_gzip_takes_the_place_of_what_nobody_asks_for_without_a
         let decoded = stage.metric("larder_bodies_decoded_total").await;
         assert_eq!(decoded > 0, decodes, "{target}");
     }
-    // The first who asks without a coding has a copy made for those who come after.
+    // The first client without codings makes a copy for later ones.
     let is_beside = async || {
         let decoded = stage.metric("larder_bodies_decoded_total").await;
         stage.get("/browsers").await;
@@ -238,7 +238,7 @@ async fn in_a_full_memory_gzip_takes_the_place_of_what_nobody_asks_for_without_a
     assert_eq!((stage.origin.seen("/browsers"), stage.origin.seen("/both")), (1, 1));
 }
 
-/// A program's order to code is followed when the page is stored, as Varnish does.
+/// A program's order to compress applies when the page is stored, as in Varnish.
 #[tokio::test]
 async fn a_page_that_a_program_has_coded_is_stored_in_gzip() {
     let (stage, _folder) = site(Policy::Vcl, "").await;
@@ -271,7 +271,8 @@ async fn each_form_has_its_tag_and_each_tag_its_304() {
     let page = page();
     stage.origin.on("/page", cacheable("ETag: \"e\"\r\n", page.as_bytes()));
     let plain = stage.ask("GET", "/page", NONE).await;
-    // A client that has gzip from before is right, though that is made anew only for the next one.
+    // A client's gzip tag from before is valid, though the form is made anew only for the next
+    // client.
     let had = stage.ask("GET", "/page", &format!("{GZIP}If-None-Match: \"e-gzip\"\r\n")).await;
     assert_eq!((had.status, had.field("etag").as_deref()), (304, Some("\"e-gzip\"")));
     let coded = folded(&stage, "/page").await;
@@ -346,7 +347,7 @@ async fn ranges_are_of_the_form_that_is_sent() {
     let (stage, _folder) = site(Policy::Declared, "").await;
     let page = page();
     stage.origin.on("/page", cacheable("ETag: \"e\"\r\n", page.as_bytes()));
-    // Before there is a form, and after that.
+    // Before a form exists, and after that.
     stage.get("/page").await;
     let first = "Range: bytes=10-29\r\nIf-Range: \"e-gzip\"\r\n";
     let first = stage.ask("GET", "/page", &format!("{GZIP}{first}")).await;
@@ -387,7 +388,7 @@ async fn a_304_of_the_origin_confirms_all_forms() {
     stage.origin.on("/page", Script::respond(stale));
     stage.ask("GET", "/page", GZIP).await;
     stage.origin.on("/page", Script::respond(same.replace("max-age=60", "max-age=0")));
-    // The form is made while each answer is confirmed, and stays.
+    // The form is made while each response is validated, and stays.
     folded(&stage, "/page").await;
     let made = stage.metric("larder_forms_made_total").await;
     stage.origin.on("/page", Script::respond(same));
@@ -501,12 +502,12 @@ async fn a_condition_on_what_passes_reaches_the_origin_by_the_tags_that_it_knows
     for (accept, listed, asked, told) in [
         (GZIP, "\"e-gzip\"", "\"e-gzip\", \"e\"", "\"e-gzip\""),
         (GZIP, "W/\"e-gzip\", \"x\"", "W/\"e-gzip\", \"x\", W/\"e\"", "W/\"e-gzip\""),
-        // It has what the origin names.
+        // The client has what the origin names.
         (GZIP, "\"e\", \"e-gzip\"", "\"e\", \"e-gzip\", \"e\"", "\"e\""),
-        // It could not use that form.
+        // The client could not use that form.
         (NONE, "\"e-gzip\"", "\"e-gzip\"", "\"e\""),
         (GZIP, "\"x\"", "\"x\"", "\"e\""),
-        // Nor is one with a dictionary named by a 304 that passes.
+        // Nor is a dictionary form named by a passing 304.
         (BROWSER, delta, delta, "\"e\""),
     ] {
         stage.origin.forget();
@@ -593,7 +594,7 @@ async fn what_is_hot_is_kept_in_better_forms_until_it_is_purged() {
         let head = stage.ask("HEAD", "/page", accept).await;
         assert_eq!(head.field("content-encoding").as_deref(), Some(token));
     }
-    // By a decoder that is not ours.
+    // By an independent decoder.
     for accept in ["br", "zstd", "gzip", "br, zstd, gzip"] {
         let url = format!("http://{}/page", stage.daemon.addr());
         let header = format!("Accept-Encoding: {accept}");
@@ -612,8 +613,8 @@ async fn what_is_hot_is_kept_in_better_forms_until_it_is_purged() {
     assert_eq!(stage.origin.seen("/page"), 2);
 }
 
-/// Load tools and old clients take no coding: what an origin has coded, and they often ask for, is
-/// decoded once.
+/// Load tools and old clients accept no coding: a frequently requested coded response is decoded
+/// once.
 #[tokio::test]
 async fn what_is_often_asked_for_without_a_coding_is_decoded_once() {
     let top = "[compression]\nwarm_hits = 2\n";

@@ -1,5 +1,5 @@
-//! Dictionaries (RFC 9842) over TLS: a client that has one version of a script gets the next one as
-//! what differs from it.
+//! Tests of dictionaries (RFC 9842) over TLS: a client with one version of a script gets the next
+//! one as a delta.
 
 use crate::support;
 
@@ -89,7 +89,7 @@ impl Rig {
         self.ask("GET", HOST, target, fields).await
     }
 
-    /// Has the store learn both versions, the first with `field`.
+    /// Stores both versions, the first with `field`.
     async fn publish(&self, field: &str) {
         self.served.origin.on("/js/app.v1.js", script(field, &version(1)));
         self.served.origin.on("/js/app.v2.js", script("ETag: \"two\"\r\n", &version(2)));
@@ -98,7 +98,7 @@ impl Rig {
         }
     }
 
-    /// Asks for the second version with the first as a dictionary until it comes as a delta.
+    /// Requests the second version with the first as a dictionary until it comes as a delta.
     async fn delta(&self) -> Reply {
         let fields = format!("{BROWSER}{SCRIPT}{}", available(&version(1)));
         eventually("a delta", || async {
@@ -109,7 +109,7 @@ impl Rig {
         self.get("/js/app.v2.js", &fields).await
     }
 
-    /// Asks until the answer comes in gzip, which is made behind the requests.
+    /// Requests until the response is gzip-coded, which happens in the background.
     async fn gzip(&self, target: &str, fields: &str) -> Reply {
         eventually("gzip", || async {
             let reply = self.get(target, fields).await;
@@ -119,7 +119,7 @@ impl Rig {
         self.get(target, fields).await
     }
 
-    /// Asks for `target`, a dictionary whose content is `body`, until its hash is known.
+    /// Requests `target`, a dictionary with the content `body`, until its hash is known.
     async fn note(&self, target: &str, body: &[u8]) {
         let (page, fields) = (format!("https://{HOST}/js/app.v2.js"), available(body));
         let fields = format!("{BROWSER}{SCRIPT}{fields}");
@@ -139,7 +139,7 @@ impl Rig {
         told["steps"].to_string()
     }
 
-    /// Asks so often that a form would have been made, and returns the last answer.
+    /// Requests so often that a form would have been made, and returns the last response.
     async fn often(&self, target: &str, fields: &str) -> Reply {
         for _ in 0..20 {
             self.get(target, fields).await;
@@ -149,7 +149,7 @@ impl Rig {
     }
 }
 
-/// A version of a script: long, and little of it new.
+/// A version of a script: long, and mostly unchanged.
 fn version(number: u32) -> Vec<u8> {
     let mut text = format!("const version = {number};\n");
     let mut seed = 1_u32;
@@ -175,7 +175,7 @@ fn hash(body: &[u8]) -> Vec<u8> {
     Sha256::digest(body).to_vec()
 }
 
-/// The field by which a client says that it has `body`.
+/// The field by which a client announces that it has `body`.
 fn available(body: &[u8]) -> String {
     const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();
@@ -189,7 +189,7 @@ fn available(body: &[u8]) -> String {
     format!("Available-Dictionary: :{text}=:\r\n")
 }
 
-/// The content of a body in dcz, decoded by another program.
+/// The content of a dcz body, decoded by another program.
 fn decoded(body: &[u8], dictionary: &[u8]) -> Vec<u8> {
     assert_eq!(body[..8], [0x5e, 0x2a, 0x4d, 0x18, 0x20, 0, 0, 0]);
     assert_eq!(body[8..40], hash(dictionary));
@@ -208,7 +208,7 @@ fn decoded(body: &[u8], dictionary: &[u8]) -> Vec<u8> {
     done.stdout
 }
 
-/// The content of a body in dcb.
+/// The content of a dcb body.
 fn decoded_from_brotli(body: &[u8], dictionary: &[u8]) -> Vec<u8> {
     assert_eq!(body[..4], *b"\xffDCB");
     assert_eq!(body[4..36], hash(dictionary));
@@ -249,7 +249,7 @@ async fn a_client_with_a_version_gets_the_next_one_as_what_differs() {
         // Under VCL all forms have one weak tag.
         let is_own = Some(&tag) != usual.field("etag").as_ref();
         assert_eq!(is_own, policy == Policy::Declared, "{tag}");
-        // Others get what they got, and are told that it goes by the dictionary.
+        // Other clients get the form that they got before, with the Vary on dictionaries.
         let other = rig.gzip("/js/app.v2.js", "Accept-Encoding: gzip\r\n").await;
         assert!(varies_by(&other, "available-dictionary"));
         let plain = rig.get("/js/app.v2.js", "Accept-Encoding: identity\r\n").await;
@@ -303,7 +303,7 @@ async fn what_is_kept_apart_for_some_is_no_dictionary_for_others() {
             let has = available(&version(1));
             format!("{BROWSER}{SCRIPT}X-Who: {who}\r\n{has}")
         };
-        // Only Anna has the first version, and others guess what it is.
+        // Only Anna has the first version; others guess its hash.
         rig.often("/js/app.v1.js", &of("anna")).await;
         let has_delta = async |who: &str| {
             let reply = rig.get("/js/app.v2.js", &of(who)).await;
@@ -342,7 +342,7 @@ async fn what_a_route_keeps_for_some_is_no_dictionary_for_another_route() {
     rig.often("/js/app.v1.js", &of("192.0.2.1")).await;
     assert_eq!(rig.get("/js/app.v1.js", &of("192.0.2.2")).await.status, 403);
     let target = "/js/app.v2.js";
-    // What is made for one who may have it would lie there for all.
+    // A form made for one client's dictionary would be stored for all.
     for client in ["192.0.2.1", "192.0.2.2"] {
         rig.gzip(target, &of(client)).await;
         let reply = rig.often(target, &of(client)).await;
@@ -389,7 +389,7 @@ async fn explain_and_the_log_say_why_an_answer_goes_by_a_dictionary_or_not() {
                 serde_json::from_str(line.lines().last().expect("a line")).expect("JSON");
             assert_eq!(record["dictionary"], word, "{policy:?}");
         }
-        // Each was asked for once, and explained once: a forecast sends nothing.
+        // Each was requested once, and explained once: a forecast sends nothing.
         assert_eq!(rig.served.metric("larder_deltas_sent_total").await, sent + 1);
         let none = rig.explain(&page, BROWSER).await;
         assert!(!none.contains("dictionary"), "{policy:?}: {none}");
@@ -487,7 +487,7 @@ async fn a_setting_makes_dictionaries_and_another_forbids_them() {
     assert_eq!(first.field("use-as-dictionary").as_deref(), Some("match=\"/js/app.*.js\""));
     let reply = rig.delta().await;
     assert_eq!(decoded(&reply.body, &version(1)), version(2));
-    // The origin is asked for what is for all.
+    // The origin is asked for a public response.
     rig.served.origin.on("/js/app.v3.js", script("", &version(3)));
     let fields = format!("{BROWSER}{SCRIPT}{}", available(&version(2)));
     rig.get("/js/app.v3.js", &fields).await;
@@ -551,7 +551,7 @@ async fn hostile_hashes_and_large_dictionaries_cost_nothing_that_lasts() {
         let fields = format!("{BROWSER}{SCRIPT}{}", available(&huge));
         rig.often("/js/app.v2.js", &fields).await;
         assert_eq!(rig.served.metric("larder_deltas_made_total").await, 1, "{policy:?}");
-        // Of more dictionaries than may be, the first is forgotten.
+        // Beyond the limit of dictionaries the first is dropped.
         for number in 5..9 {
             let target = format!("/js/app.v{number}.js");
             rig.served.origin.on(&target, script(PATTERN, &version(number)));

@@ -1,5 +1,5 @@
-//! A cache that survives: what was stored before a stop, a kill or an eviction is a hit again,
-//! under both kinds of policy, and what was purged before is not.
+//! Tests of a cache that survives: responses stored before a stop, a kill or an eviction are hits
+//! again, under both kinds of policy; purged ones are not.
 
 use crate::support;
 
@@ -44,7 +44,7 @@ async fn what_is_stored_is_a_hit_after_a_restart_with_its_age_and_its_variants()
     }
 }
 
-/// Rules for storing that have become stricter hold for what is on disk.
+/// Stricter rules for storing also apply to responses on disk.
 #[tokio::test]
 async fn what_the_rules_would_not_store_any_more_does_not_come_from_disk() {
     let mut stage = Disked::start(Policy::Declared, "profile = \"rfc\"\n").await;
@@ -72,7 +72,7 @@ async fn trailers_are_there_again_after_a_restart_and_behind_what_is_read_from_d
         let (length, tail) = (body.len(), "0\r\nX-Sum: 1\r\nx-last: 2\r\n\r\n");
         Script::respond(format!("{head}{length:x}\r\n{body}\r\n{tail}").into_bytes())
     };
-    // The body of the last is not brought into memory.
+    // The last body is not brought into memory.
     let bodies = ["page".to_owned(), "large ".repeat(100_000), "larger".repeat(1_000_000)];
     let mut stage = Disked::start(Policy::Declared, "").await;
     for (number, body) in bodies.iter().enumerate() {
@@ -138,7 +138,7 @@ async fn a_purge_that_was_answered_holds_over_a_kill() {
             let page = stage.get("/page").await;
             assert_eq!(page.text(), "new", "{policy:?} {method}");
             assert!(is_hit(&stage.get("/other").await), "{policy:?} {method}");
-            // And over the next one, too.
+            // And over the next restart.
             stage.get("/page").await;
             stage.again(Signal::TERM).await;
             let page = stage.get("/page").await;
@@ -192,7 +192,7 @@ async fn what_is_asked_for_too_seldom_for_memory_answers_from_the_disk_as_from_m
             );
             stage.origin.on(&format!("/{n}"), Script::respond([head.as_bytes(), &body].concat()));
         }
-        // Each was asked for again, and the last ones stay in memory.
+        // Each was requested again, and the last ones stay in memory.
         for n in 0..800 {
             stage.get(&format!("/{n}")).await;
             stage.get(&format!("/{n}")).await;
@@ -247,7 +247,7 @@ async fn a_large_body_is_read_from_where_it_lies_in_ranges_too() {
             assert!(is_hit(&film) && film.body == body, "{policy:?}");
         }
         assert!(stage.origin.targets().is_empty(), "{policy:?}");
-        // As often as one likes: its body is on disk, its head in memory.
+        // Any number of times: the body is on disk, the head in memory.
         stage.again(Signal::TERM).await;
         assert!(stage.get("/film").await.body == body, "{policy:?}");
         assert!(stage.origin.targets().is_empty(), "{policy:?}");
@@ -334,18 +334,18 @@ async fn what_a_post_has_made_untrue_does_not_come_back_with_a_kill() {
     assert_eq!(stage.get("/page").await.text(), "new");
 }
 
-/// The version that a page says it is.
+/// The version in a page.
 fn version(reply: &Reply) -> u64 {
     let text = reply.text();
     text.rsplit(' ').next().and_then(|number| number.parse().ok()).expect("a version")
 }
 
-/// Kills under load, again and again: what was purged never comes back, and most of what was asked
-/// for again does. Five times, or 200 in a full run.
+/// Kills under load, repeatedly: purged pages never come back, and most pages that were requested
+/// again do. Five times, or 200 in a full run.
 #[tokio::test(flavor = "multi_thread")]
 async fn kills_in_a_row_bring_back_nothing_that_was_purged() {
     const PAGES: usize = 40;
-    // Of hits in a hundred. A read that a busy disk delays is a miss; in many rounds those are few.
+    // Percent of hits. A read delayed by a busy disk is a miss; over many rounds those are few.
     let (rounds, wanted) = if is_full_run() { (200, 99) } else { (5, 95) };
     let mut stage = Disked::start(Policy::Declared, "").await;
     let mut least = [1_u64; PAGES];
@@ -363,7 +363,7 @@ async fn kills_in_a_row_bring_back_nothing_that_was_purged() {
         stage.kept(PAGES as u64).await;
         let addr = stage.daemon().addr();
         let load = tokio::spawn(async move {
-            // Until the daemon is gone.
+            // Until the daemon has ended.
             for page in (0..PAGES).cycle() {
                 let Ok(mut raw) = RawClient::connect(addr).await else { return };
                 let target = format!("/{page}");

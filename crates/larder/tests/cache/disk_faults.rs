@@ -1,5 +1,5 @@
-//! Disks that fail, on file systems of their own: full, unreadable, read-only. No client gets
-//! anything but a right answer, and what was purged stays so.
+//! Tests of failing disks, on file systems of their own: full, unreadable, read-only. Every client
+//! gets a correct response, and purges persist.
 
 use crate::support;
 
@@ -23,14 +23,14 @@ const AGAIN: Duration = Duration::from_secs(90);
 /// Pages: more than memory has room for.
 const PAGES: usize = 150;
 
-/// A file system of its own on a loop device. It is gone with its test.
+/// A file system on a loop device, removed with its test.
 struct Mount {
     device: String,
     folder: Folder,
 }
 
 impl Mount {
-    /// ext4 that becomes read-only by its first error; `None` where none can be made.
+    /// ext4 that becomes read-only at its first error; `None` if it cannot be made.
     fn ext4(bytes: u64) -> Option<Self> {
         let folder = Folder::new();
         let image = folder.path().join("image");
@@ -65,17 +65,17 @@ impl Mount {
         self.at().join("filler")
     }
 
-    /// Cuts the device: behind its first `bytes` nothing can be read any more, nor written, but for
-    /// what the system has in memory.
+    /// Cuts the device: behind its first `bytes` nothing can be read or written, except in the
+    /// kernel's page cache.
     fn cut(&self, bytes: u64) {
-        // What is not written yet could never be forgotten.
+        // Unwritten pages could never be dropped.
         self.files().for_each(|file| file.sync_all().expect("it is written"));
         let image = OpenOptions::new().write(true).open(self.folder.path().join("image"));
         image.expect("the image").set_len(bytes).expect("it is cut");
         self.forget();
     }
 
-    /// Has the system forget what it has in memory of the cache's files, as far as it can now.
+    /// Drops the kernel's cached pages of the cache's files, as far as possible.
     fn forget(&self) {
         let forget = |file: File| fadvise(&file, 0, None, Advice::DontNeed).expect("advice");
         self.files().for_each(forget);
@@ -86,7 +86,7 @@ impl Mount {
         files.map(|file| File::open(file.expect("a file").path()).expect("it opens"))
     }
 
-    /// Has the file system find an error.
+    /// Makes the file system find an error.
     fn break_down(&self) {
         let name = Path::new(&self.device).file_name().expect("a device").to_str().expect("text");
         fs::write(format!("/sys/fs/ext4/{name}/trigger_fs_error"), "x").expect("it breaks down");
@@ -102,7 +102,7 @@ impl Drop for Mount {
     }
 }
 
-/// A daemon of little memory over a mount, and pages that its clients know.
+/// A daemon with little memory over a mount, and the pages that clients expect.
 struct Stage {
     disked: Disked,
     versions: Vec<u64>,
@@ -133,7 +133,7 @@ impl Stage {
         Some(stage)
     }
 
-    /// The origin has another version of a page from now on.
+    /// The origin serves another version of a page from now on.
     fn change(&mut self, page: usize) {
         self.versions[page] += 1;
         let body = body(page, self.versions[page]);
@@ -145,7 +145,7 @@ impl Stage {
         self.disked.origin.on(&format!("/{page}"), script);
     }
 
-    /// Asks for each page twice; each answer is the page's newest version.
+    /// Requests each page twice; each response is the page's newest version.
     async fn ask_for_all(&self) {
         for (page, version) in self.versions.iter().enumerate() {
             for _ in 0..2 {
@@ -156,7 +156,7 @@ impl Stage {
         }
     }
 
-    /// Changes a page and purges it: it is purged, or the answer says that this will not last.
+    /// Changes a page and purges it: either that lasts, or the response says that it will not.
     async fn purge(&mut self, page: usize) -> bool {
         self.change(page);
         let reply = self.disked.ask("PURGE", &format!("/{page}"), "").await;
@@ -168,7 +168,7 @@ impl Stage {
         self.disked.metric(&format!("larder_disk_volume_{name}")).await
     }
 
-    /// Waits until the volume is used again, and new pages go there.
+    /// Waits until the volume is in use again, and stores new pages.
     async fn is_used_again(&mut self) {
         let started = Instant::now();
         let puts = self.figure("puts_total").await;
@@ -232,7 +232,7 @@ async fn a_file_system_that_turns_read_only_costs_nobody_an_answer() {
     stage.ask_for_all().await;
 }
 
-/// A daemon whose disk cache is to be below a file, where no directory can be.
+/// A daemon whose disk cache is configured below a file, where no directory can be.
 async fn without_a_disk(policy: Policy) -> (Disked, PathBuf) {
     let folder = Folder::new();
     let place = folder.path().join("place");
@@ -266,7 +266,7 @@ async fn a_disk_that_cannot_be_used_at_the_start_is_told_and_is_taken_back_when_
         let without = format!("ready\nwithout {told}");
         assert!(ready.status == 200 && text.starts_with(&without[..20]), "{text}");
         assert_eq!(disked.metric("larder_disk_volume_up").await, 0);
-        // It is in force here, whatever the answer cannot promise.
+        // The purge is in force here, even without the promise to last.
         for version in ["second", "third"] {
             disked.origin.on("/", page(version));
             let purged = disked.ask("PURGE", "/", "").await;

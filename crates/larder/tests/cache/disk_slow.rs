@@ -1,6 +1,5 @@
-//! A disk that is slow, or stands still. What is in memory is answered as ever, what is not comes
-//! from the origin, what waits to be written stays within its bounds, and the disk is used again by
-//! itself when it is quick.
+//! Tests of a slow or blocked disk. Pages in memory are served as usual, others come from the
+//! origin, queued writes stay within their limit, and the disk is used again once it is fast.
 
 use crate::support;
 
@@ -21,26 +20,26 @@ const AGAIN: Duration = Duration::from_secs(90);
 /// Pages: more than memory has room for.
 const PAGES: usize = 60;
 
-/// Pages that memory and what may wait have no room for together.
+/// More new pages than memory and the write queue hold together.
 const NEW_PAGES: usize = 150;
 
-/// Reads that are late, more than it takes for a volume to pause.
+/// Concurrent late reads: more than make a volume pause.
 const AT_ONCE: usize = 12;
 
-/// The least that may wait to be written.
+/// The smallest write queue.
 const QUEUE_BYTES: u64 = 16 << 20;
 
-/// A body that is too long to be brought into memory, and reads after which it is on its way.
+/// A body too long for memory, and the number of reads after which it is being sent.
 const LONG_BYTES: usize = 16 << 20;
 const LONG_READS: usize = 30;
 
-/// Requests for pages in memory while the disk stands still.
+/// Requests for pages in memory while the disk is blocked.
 const MEANWHILE: usize = 200;
 
-/// Times that pages are asked for and the daemon is started again until all are on disk.
+/// Attempts to bring all pages to disk: each requests them and restarts the daemon.
 const ATTEMPTS: usize = 10;
 
-/// A daemon of little memory over a disk with a gate.
+/// A daemon with little memory over a disk with a gate.
 struct Stage {
     mount: Mount,
     disked: Disked,
@@ -78,7 +77,7 @@ impl Stage {
         let mut stage = Self { mount, disked, versions: vec![0; PAGES] };
         (0..PAGES).for_each(|page| stage.change(page));
         stage.ask_for_all().await;
-        // What the disk is too busy for is not kept; it is asked for again then.
+        // A busy disk drops pages; they are requested again then.
         for _ in 0..ATTEMPTS {
             stage.ask_for_all().await;
             stage.disked.again(Signal::TERM).await;
@@ -90,19 +89,19 @@ impl Stage {
         Some(stage)
     }
 
-    /// The origin has another version of a page from now on.
+    /// The origin serves another version of a page from now on.
     fn change(&mut self, page: usize) {
         self.versions[page] += 1;
         let script = script(page, self.versions[page]);
         self.disked.origin.on(&format!("/{page}"), script);
     }
 
-    /// Asks for a page; the answer is its newest version. Returns true for a hit.
+    /// Requests a page; the response is its newest version. Returns true for a hit.
     async fn get(&self, page: usize) -> bool {
         self.fetch(&format!("/{page}"), page, self.versions[page]).await
     }
 
-    /// Asks for a version of a page that is at `target`. Returns true for a hit.
+    /// Requests a version of a page at `target`. Returns true for a hit.
     async fn fetch(&self, target: &str, page: usize, version: u64) -> bool {
         let reply = self.disked.get(target).await;
         assert_eq!(reply.status, 200, "{target}");
@@ -110,12 +109,12 @@ impl Stage {
         reply.field("cache-status").is_some_and(|status| status.contains("hit"))
     }
 
-    /// Asks for some pages at once: what is late is late at one moment.
+    /// Requests some pages concurrently, so that their reads are late together.
     async fn ask_at_once(&self) {
         futures_util::future::join_all((0..AT_ONCE).map(|page| self.get(page))).await;
     }
 
-    /// Asks for each page twice.
+    /// Requests each page twice.
     async fn ask_for_all(&self) {
         for page in 0..PAGES {
             self.get(page).await;
@@ -131,7 +130,7 @@ impl Stage {
         self.disked.metric("larder_origin_requests_total").await
     }
 
-    /// Waits until the volume is used again: pages go there, and come from there.
+    /// Waits until the volume is in use again: pages are stored and read.
     async fn is_used_again(&mut self) {
         let started = Instant::now();
         let (puts, reads) = (self.figure("puts_total").await, self.figure("reads_total").await);
@@ -153,7 +152,7 @@ impl Stage {
 #[tokio::test(flavor = "multi_thread")]
 async fn memory_answers_while_a_disk_stands_still_and_who_asked_the_disk_waits_alone() {
     for policy in BOTH {
-        // Nothing but the gate ends the wait.
+        // Only the gate ends the wait.
         let Some(stage) = Stage::start(policy, "disk_read_timeout = \"1h\"").await else { return };
         let (cold, warm) = (1, 2);
         stage.get(warm).await;
@@ -212,7 +211,7 @@ async fn what_waits_to_be_written_is_bounded_and_the_rest_is_not_admitted() {
     }
     stage.mount.holds_a_write().await;
     assert!(stage.figure("refused_queue_total").await > 0, "everything was admitted");
-    // What was refused is offered again, so both grow meanwhile.
+    // Rejected pages are offered again, so both counters grow meanwhile.
     eventually("the limit counts what was refused", async || {
         let refused = stage.figure("refused_queue_total").await;
         let limit = ("larder_limit_hits_total", "limit=\"disk_queue_bytes\"");

@@ -1,4 +1,5 @@
-//! `larder disk` on real volumes: what it tells, what it finds damaged, and what it must not touch.
+//! Tests of `larder disk` on real volumes: its reports, the damage that it finds, and what it must
+//! not touch.
 
 use crate::support;
 
@@ -55,7 +56,7 @@ fn body(hash: u64) -> Vec<u8> {
     format!("{hash} ").repeat(1000).into_bytes()
 }
 
-/// A volume in the folder with all records, which nobody has open.
+/// A filled volume in the folder, which is not open.
 fn filled(folder: &Folder, name: &str) -> PathBuf {
     let path = folder.path().join(name);
     let disk = open(&path);
@@ -78,8 +79,8 @@ fn filled(folder: &Folder, name: &str) -> PathBuf {
     path
 }
 
-/// Waits until nobody has the volume: a process that another test starts has all that is open here,
-/// until it is the program that it is to be.
+/// Waits until the volume is not open: a process that another test forks inherits open files until
+/// it executes its program.
 fn until_free(path: &Path) {
     let clock: Clock = Arc::new(|| System.now());
     let volume: Arc<dyn vfs::Vfs> = Arc::new(RealDirectory::new(path).expect("a directory"));
@@ -117,7 +118,7 @@ fn larder(words: &[&str], path: &Path) -> Said {
     Said { good: output.status.success(), out: text(&output.stdout), err: text(&output.stderr) }
 }
 
-/// Names and contents of all that is in a directory.
+/// Names and contents of all files in a directory.
 fn contents(path: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let entries = fs::read_dir(path).expect("a directory");
     let mut all: Vec<_> = entries
@@ -188,7 +189,7 @@ fn a_volume_that_is_in_use_is_left_alone() {
     let to = to.to_str().expect("a path");
     for words in [&["check"][..], &["empty", "--yes"], &["export", "--to", to]] {
         let refused = larder(words, &path);
-        let said = refused.err.contains("a daemon has it") || refused.err.contains("is using it");
+        let said = refused.err.contains("a daemon uses it") || refused.err.contains("is using it");
         assert!(!refused.good && said, "{words:?}: {}", refused.err);
     }
     disk.stop();
@@ -252,7 +253,7 @@ fn records_are_brought_out_with_their_bodies() {
         assert_eq!(mode & 0o777, 0o600);
     }
     let again = larder(&words, &path);
-    assert!(!again.good && again.err.contains("there is something in it already"));
+    assert!(!again.good && again.err.contains("it is not empty"));
     damage(&path);
     let other = folder.path().join("flawed");
     let flawed = larder(&["export", "--to", other.to_str().expect("a path")], &path);

@@ -1,4 +1,4 @@
-//! Pages that are put together of others (ESI), under both policies.
+//! Tests of pages with instructions (ESI), under both policies.
 
 use crate::support;
 
@@ -33,7 +33,7 @@ const PROGRAM: &str = "sub vcl_recv {
 sub vcl_backend_response { if (bereq.url ~ \"page\") { set beresp.do_esi = true; } }
 ";
 
-/// Fields of a page that is to be put together.
+/// Fields of a page with instructions.
 const PAGE: &str = "Cache-Control: max-age=60\r\nContent-Type: text/html\r\n\
                     Surrogate-Control: content=\"ESI/1.0\"\r\nETag: \"page\"\r\n";
 
@@ -92,7 +92,7 @@ async fn all_fragments_are_asked_for_at_once_and_the_beginning_waits_for_none() 
         let includes: String = (0..10).map(|n| format!("<esi:include src=\"/f{n}\"/>")).collect();
         stage.origin.on("/page", page(&format!("<p>begins {includes}</p>")));
         for n in 0..10 {
-            // None is answered before all have been asked for.
+            // No fragment is sent before all were requested.
             stage.origin.on(&format!("/f{n}"), Script::default().hang());
         }
         let mut raw = stage.connect().await;
@@ -263,7 +263,7 @@ fn coded(fields: &str, plain: &str) -> Script {
     Script::respond([head.as_bytes(), &body].concat())
 }
 
-/// The body of a reply without its coding.
+/// The decoded body of a reply.
 fn plain(reply: &Reply) -> String {
     if reply.field("content-encoding").is_none() {
         return reply.text();
@@ -291,7 +291,7 @@ async fn pages_and_fragments_may_be_in_any_coding() {
                     let reply = stage.ask("GET", "/page", accept).await;
                     let what = format!("{policy:?} {page_coded} {fragment_coded} {accept}");
                     assert_eq!(plain(&reply), whole, "{what}");
-                    // A program's page is in gzip if it came so.
+                    // A program's page is gzip-coded if the origin's was.
                     let may = page_coded || policy == Policy::Declared;
                     let gzip = (may && !accept.is_empty()).then(|| "gzip".to_owned());
                     assert_eq!(reply.field("content-encoding"), gzip, "{what}");
@@ -315,7 +315,7 @@ async fn a_page_in_gzip_can_be_read_as_far_as_it_has_come() {
     let asked = request("GET", "/page", "Accept-Encoding: gzip\r\n");
     raw.send(&asked, WriteSplit::Whole).await.expect("it is taken");
     assert!(raw.until("Content-Encoding: gzip").await);
-    // In stored blocks or in codes of a fixed table nothing is readable as it is: it is decoded.
+    // Stored blocks or fixed codes have no readable text: it is decoded.
     let raw = RefCell::new(raw);
     eventually("the beginning", async || {
         let mut raw = raw.borrow_mut();
@@ -329,7 +329,7 @@ async fn a_page_in_gzip_can_be_read_as_far_as_it_has_come() {
     .await;
 }
 
-/// A site whose pages are all read for instructions.
+/// A site that parses all pages for instructions.
 async fn all_html(more: &str) -> Stage {
     let site = format!("includes = {{ esi = \"html\" }}\n{more}");
     Setup { site: &site, ..Setup::default() }.start().await
@@ -389,7 +389,7 @@ async fn a_page_without_an_instruction_is_left_alone_as_others_are() {
     }
 }
 
-/// The content of the chunks that have come whole.
+/// The content of the complete chunks.
 fn chunks(mut bytes: &[u8]) -> Vec<u8> {
     let mut content = Vec::new();
     while let Some(end) = bytes.windows(2).position(|window| window == b"\r\n") {

@@ -1,5 +1,5 @@
-//! Pages of large fragments: they come whole at whatever pace they are read, and what they hold
-//! has its bounds.
+//! Tests of pages with large fragments: they are complete at any reading pace, and the memory for
+//! them is bounded.
 
 use crate::support;
 
@@ -17,7 +17,7 @@ use testkit::origin::{Script, ScriptedOrigin};
 use testkit::reply::ReplyOutcome;
 use tokio::net::TcpSocket;
 
-/// Languages of pages under the policies that read them.
+/// The instruction languages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Esi,
@@ -58,7 +58,7 @@ async fn stage(kind: Kind, top: &str, limits: &str) -> (Stage, Folder) {
     (Stage { origin, daemon: Daemon::start(&file).expect("larder starts") }, folder)
 }
 
-/// An instruction for `src`, as pages of this kind have it.
+/// An instruction for `src`, in this language.
 fn include(kind: Kind, src: &str) -> String {
     match kind {
         Kind::Ssi => format!("<!--#include virtual=\"{src}\" -->"),
@@ -66,7 +66,7 @@ fn include(kind: Kind, src: &str) -> String {
     }
 }
 
-/// A page that names its fragments, each with a text before it.
+/// A page with fragments, each behind a text.
 fn page(kind: Kind, lifetime: &str, texts: &[&str], srcs: &[&str]) -> Script {
     let mut body = "<p>".to_owned();
     for (text, src) in texts.iter().zip(srcs) {
@@ -79,14 +79,14 @@ fn page(kind: Kind, lifetime: &str, texts: &[&str], srcs: &[&str]) -> Script {
     Script::ok(&fields, &body)
 }
 
-/// Fields of a page that a site reads because it is HTML.
+/// Fields of a page that a site parses because it is HTML.
 const HTML: &str = "Cache-Control: max-age=60\r\nContent-Type: text/html\r\n";
 
 fn letters(bytes: usize) -> String {
     String::from_utf8(pattern(bytes)).expect("letters")
 }
 
-/// A connection whose kernel takes little at once.
+/// A connection with small kernel buffers.
 async fn narrow(stage: &Stage) -> RawClient {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.set_recv_buffer_size(4 * 1024).expect("a small buffer");
@@ -116,7 +116,7 @@ async fn a_long_page_with_fragments_that_are_not_at_hand_comes_whole_at_every_pa
                 assert!(answer.body == whole_page.as_bytes(), "{asked} over HTTP/2");
                 let mut raw = narrow(&stage).await;
                 raw.send(&request("GET", &target, ""), WriteSplit::Whole).await.expect("sent");
-                // It stands until its windows are full.
+                // It stalls when its windows are full.
                 support::pause(50).await;
                 assert_eq!(whole(raw.reply("GET").await, &asked).text(), whole_page, "{asked}");
             }
@@ -131,7 +131,7 @@ async fn a_page_of_many_long_fragments_comes_whole_with_little_memory() {
         let (stage, _folder) = stage(kind, "memory = { size = \"64MiB\" }\n", "").await;
         let srcs: Vec<String> = (0..64)
             .map(|n| match n % 3 {
-                // Stored in gzip, not stored, and one that is the same.
+                // Stored in gzip, not stored, and an identical one.
                 0 => format!("/text/{n}"),
                 1 => format!("/new/{n}"),
                 _ => "/same".to_owned(),
@@ -174,7 +174,7 @@ async fn pages_within_pages_do_not_wait_for_each_others_places() {
             }
             stage.origin.on("/page", page(kind, "max-age=60", &[""; 3], &names));
             for _ in 0..2 {
-                // Fragments of fragments are pages themselves, as this program has it.
+                // Fragments of fragments are pages themselves, as this program declares.
                 let text = stage.get("/page").await.text();
                 assert_eq!(text.len(), expected.len(), "{kind:?} {parallel}");
                 assert_eq!(text, expected, "{kind:?} {parallel}");
@@ -187,7 +187,7 @@ async fn pages_within_pages_do_not_wait_for_each_others_places() {
 async fn a_page_that_is_larger_than_pages_may_be_is_cut_and_counted() {
     for kind in [Kind::Esi, Kind::Vcl] {
         let (stage, _folder) = stage(kind, "", "esi_bytes = \"1MiB\"").await;
-        // Of none of them the length is known before.
+        // Their lengths are unknown in advance.
         let chunked = "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\n\r\n";
         let script = Script::respond(format!("{chunked}{}", letters(300_000))).close();
         stage.origin.on("/new", script);

@@ -1,6 +1,7 @@
-//! Fresh, in grace, stale: what is served when, and what is asked behind it.
+//! Tests of freshness: fresh, in grace, stale; what is served, and what is fetched in the
+//! background.
 //!
-//! Lifetimes are the shortest there are (100 ms); tests wait longer than that, and never rely on
+//! Lifetimes are the shortest permitted (100 ms); tests wait longer than that, and never rely on
 //! anything being done within it.
 
 use crate::support;
@@ -18,8 +19,8 @@ async fn with_site(site: &str) -> Stage {
     Setup { site, ..Setup::default() }.start().await
 }
 
-/// A stage whose `/page` was stored with `fields` and is stale; only a kept connection to the
-/// origin is kept back, so that each request finds out how the origin is now.
+/// A stage with a stale `/page` that was stored with `fields`; only ejection is off, so that each
+/// request reaches the origin.
 async fn gone_stale(top: &str, site: &str, fields: &str) -> Stage {
     let stage = Setup { top, site, origin: "idle = 0", ..Setup::default() }.start().await;
     stage.origin.on("/page", Script::ok(fields, "first"));
@@ -34,7 +35,7 @@ fn error(status: u16) -> Script {
     Script::respond(format!("HTTP/1.1 {status} Error\r\nContent-Length: 5\r\n\r\nerror"))
 }
 
-/// Asserts that the stale response stands in for the origin.
+/// Asserts that the stale response replaces an origin's failure.
 #[track_caller]
 fn assert_stand_in(reply: &Reply) {
     assert_eq!((reply.status, reply.text().as_str()), (200, "first"), "{reply:?}");
@@ -243,7 +244,7 @@ async fn a_304_keeps_the_body_and_updates_the_fields() {
     assert_eq!(received.iter().filter(|r| sent_field(r, "if-none-match") == "\"v1\"").count(), 1);
 }
 
-/// The origin knows its age when it begins to answer, at the latest (RFC 9111 4.2.3).
+/// The origin knows its age at the latest when it begins to respond (RFC 9111 4.2.3).
 #[tokio::test]
 async fn the_time_that_a_304_took_counts_into_its_age() {
     let stage =
@@ -344,7 +345,7 @@ async fn no_cache_is_validated_each_time_and_transferred_once() {
     assert!(matches!(stage.get("/page").await.status, 502 | 504), "never unvalidated");
 }
 
-/// The site of these tests honours clients' directives; nothing is served in a grace.
+/// The site of these tests honours clients' directives, and has no grace.
 const HONOURED: &str = "cache = { request_directives = \"honour\", ttl = { 200 = \"100ms\" }, \
                         stale_while_revalidate = \"0s\" }";
 
@@ -393,7 +394,7 @@ async fn a_client_may_take_what_is_stale_unless_its_origin_forbids_that() {
         let reply = stage.ask("GET", "/page", &field).await;
         let expected = if taken { "first" } else { "second" };
         assert_eq!(reply.text(), expected, "{fields}{max_stale}");
-        // What was taken stale is renewed behind the answer.
+        // A response served stale is renewed in the background.
         eventually("a fetch", async || stage.origin.seen("/page") == 2).await;
     }
 }
@@ -411,7 +412,7 @@ async fn who_wants_only_what_is_stored_never_reaches_the_origin() {
         assert_eq!(stage.origin.targets(), Vec::<String>::new());
         stage.get("/page").await;
         assert!(is_hit(&stage.ask("GET", "/page", field).await));
-        // What may change something is for the origin alone (RFC 9111 4).
+        // Unsafe requests are for the origin only (RFC 9111 4).
         let fields = format!("{field}Content-Length: 0\r\n");
         assert_eq!(stage.ask("POST", "/own", &fields).await.status, 200);
     }

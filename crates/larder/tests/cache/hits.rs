@@ -1,5 +1,5 @@
-//! One meaning of "hit": a scripted load is counted alike by `stat`, `top`, `logstat`, metrics, the
-//! dashboard and the panels for Grafana.
+//! Tests of the one meaning of "hit": a scripted load is counted alike by `stat`, `top`, `logstat`,
+//! metrics, the dashboard and the panels for Grafana.
 
 use crate::support;
 
@@ -13,10 +13,10 @@ use support::{Setup, Stage, console, eventually};
 use testkit::client::WriteSplit;
 use testkit::origin::Script;
 
-/// Answers of each class, in the order of [`Outcome::ALL`]; all differ where a mix-up could hide.
+/// Responses of each class, in the order of [`Outcome::ALL`]; all differ where a mix-up could hide.
 const LOAD: [u64; Outcome::ALL.len()] = [7, 3, 2, 6, 4, 5, 8, 1, 0];
 
-/// A stage with a page for each class, and a log that says how each was served.
+/// A stage with a page for each class, and a log of how each was served.
 async fn stage(folder: &Folder) -> Stage {
     folder.file("a.txt", "a file");
     let at = folder.path().display();
@@ -38,7 +38,7 @@ async fn stage(folder: &Folder) -> Stage {
     stage
 }
 
-/// Drives the load: each page comes from the origin first, and `/gone` is never kept.
+/// Drives the load: each page comes from the origin first, and `/gone` is never stored.
 async fn drive(stage: &Stage) {
     let [hits, stale, revalidated, misses, passes, files, synthetic, refused, _] = LOAD;
     let again = async |method: &str, target: &str, times: u64| {
@@ -63,7 +63,7 @@ async fn drive(stage: &Stage) {
     }
 }
 
-/// The JSON of a verb.
+/// The JSON output of a verb.
 async fn told(stage: &Stage, arguments: &[&str]) -> Value {
     let (done, said, why) = console::run(&stage.daemon, arguments).await;
     assert!(done, "{arguments:?}: {why}");
@@ -79,7 +79,7 @@ fn ratio() -> f64 {
     hit_ratio(|outcome| LOAD[outcome as usize] as f64).expect("a ratio")
 }
 
-/// The load as a site counts it: what could not be read was for none.
+/// The load as a site counts it: malformed requests belong to no site.
 fn of_site() -> [u64; Outcome::ALL.len()] {
     let mut load = LOAD;
     load[Outcome::Refused as usize] = 0;
@@ -98,7 +98,7 @@ async fn a_load_is_counted_alike_everywhere() {
     let stage = stage(&folder).await;
     let mut events = Events::open(&stage, "read").await;
     events.find("figures", |_| true).await;
-    // Prometheus sees no growth of a counter that was not there before.
+    // Prometheus ignores the first value of a new counter.
     let page = stage.daemon.metrics().await.expect("metrics");
     let row = page.lines().find(|line| line.starts_with("larder_site_errors_total{site=\""));
     assert!(row.is_some_and(|row| row.ends_with("\"} 0")), "{row:?}");
@@ -126,7 +126,7 @@ async fn a_load_is_counted_alike_everywhere() {
     assert_ratio(&logstat["all"]["hit_ratio"]);
 }
 
-/// Asserts what `stat`, `/metrics` and `top` say about the whole daemon.
+/// Asserts the counts of `stat`, `/metrics` and `top` for the whole daemon.
 async fn counters_and_top(stage: &Stage) {
     let name = |counter: &Counter| {
         let spec = counters::TABLE.iter().find(|spec| spec.counter == *counter);
@@ -159,7 +159,7 @@ async fn counters_and_top(stage: &Stage) {
     assert_ratio(&top["all"]["hit_ratio"]);
 }
 
-/// Asserts what metrics, the API and Grafana's panels say about the site and the times.
+/// Asserts the counts of metrics, the API and Grafana's panels for the site and the times.
 async fn of_the_site(stage: &Stage) {
     let metric = async |name: &str, outcome: Outcome| {
         let label = format!("cache=\"{}\"", outcome.word());
@@ -206,7 +206,7 @@ async fn of_the_site(stage: &Stage) {
     assert_eq!(seen, 2);
 }
 
-/// Returns true if a part of a fraction adds up the requests of sites.
+/// Returns true if a part of a fraction sums requests of sites.
 fn of_the_same(part: &str) -> bool {
     part.starts_with("sum") && part.contains("(rate(larder_site_requests_total{")
 }

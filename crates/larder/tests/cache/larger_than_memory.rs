@@ -24,7 +24,7 @@ const GIB: u64 = 1024 * MIB;
 /// Bytes that are made and compared at once.
 const PIECE: u64 = 64 * KIB;
 
-/// The size of the whole.
+/// The dimensions of a run.
 struct Extent {
     memory: u64,
     disk: u64,
@@ -52,7 +52,7 @@ impl Extent {
     }
 }
 
-/// Something to ask for: its length, its number, and whether the origin sends ranges of it.
+/// A work to request: its length, its number, and whether the origin sends ranges of it.
 #[derive(Clone, Copy, Debug)]
 struct Work {
     length: u64,
@@ -74,7 +74,7 @@ impl Work {
     }
 }
 
-/// Long works, of lengths that are as likely to be of one order as of another, and pages.
+/// Long works, with lengths spread evenly over the orders of magnitude, and pages.
 fn works(extent: &Extent, random: &mut Rng) -> Vec<Work> {
     let mut works = vec![Work { length: extent.longest, number: 1, has_ranges: false }];
     let mut all = extent.longest;
@@ -114,7 +114,7 @@ async fn origin(asked: Arc<AtomicU64>) -> std::net::SocketAddr {
     addr
 }
 
-/// The next head; what came behind it stays in `read`.
+/// The next head; further bytes stay in `read`.
 async fn head_of(stream: &mut TcpStream, read: &mut Vec<u8>) -> Option<String> {
     loop {
         if let Some(at) = read.windows(4).position(|window| window == b"\r\n\r\n") {
@@ -166,7 +166,7 @@ async fn answer(stream: &mut TcpStream, head: &str) -> Option<()> {
     Some(())
 }
 
-/// Asks for a work or a part of it, and looks at every byte. Returns their number.
+/// Requests a work or a part of it, and compares every byte. Returns their number.
 async fn ask(addr: std::net::SocketAddr, work: Work, range: Option<Range<u64>>) -> u64 {
     let what = format!("{work:?} {range:?}");
     let mut stream = TcpStream::connect(addr).await.expect("a connection");
@@ -202,7 +202,7 @@ async fn ask(addr: std::net::SocketAddr, work: Work, range: Option<Range<u64>>) 
     wanted.end - wanted.start
 }
 
-/// Asks at random until its time is over; returns requests and bytes.
+/// Requests at random until the time is over; returns requests and bytes.
 async fn visit(
     addr: std::net::SocketAddr,
     works: Arc<Vec<Work>>,
@@ -227,7 +227,7 @@ async fn visit(
     (requests, bytes)
 }
 
-/// Bytes of memory that a process has.
+/// Resident bytes of a process.
 fn resident(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let kib =

@@ -1,5 +1,5 @@
-//! The store, in memory and on disk: what is stored, for how long, in which form, and what takes it
-//! away.
+//! Tests of the store, in memory and on disk: what is stored, for how long, in which form, and how
+//! it is removed.
 
 #[path = "../support/mod.rs"]
 mod support;

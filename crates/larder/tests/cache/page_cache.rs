@@ -1,4 +1,5 @@
-//! Pages that a plugin of the application wrote to the disk, before the application is asked.
+//! Tests of `page_cache`: pages that a plugin of the application wrote to disk are served before
+//! the application is asked.
 
 use crate::support;
 
@@ -28,7 +29,7 @@ async fn a_page_of_wp_super_cache_spares_php() {
     let zipped = stage.ask("GET", "/about/", "Accept-Encoding: gzip\r\n").await;
     assert_eq!(zipped.text(), "zipped");
     assert_eq!(zipped.field("vary").as_deref(), Some("Accept-Encoding, Cookie"));
-    // A parameter that only says where a visitor came from changes nothing.
+    // A tracking parameter changes nothing.
     assert_eq!(stage.get("/about/?utm_source=x").await.text(), "<p>about");
     assert!(stage.app.asked().is_empty(), "PHP was not asked");
 }

@@ -1,5 +1,5 @@
-//! Purges as applications and their plugins send them, over real sockets: each request is theirs,
-//! byte for byte but for names.
+//! Tests of purges as applications and their plugins send them, over real sockets: each request is
+//! theirs, byte for byte but for names.
 
 use crate::support;
 
@@ -8,13 +8,13 @@ use testkit::client::WriteSplit;
 use testkit::origin::Script;
 use testkit::reply::Reply;
 
-/// A site that takes purges in `dialects` from this machine.
+/// A site that accepts purges in `dialects` from this machine.
 async fn stage(dialects: &str) -> Stage {
     let site = format!("purge = {{ dialects = [{dialects}] }}\n");
     Setup { site: &site, ..Setup::default() }.start().await
 }
 
-/// Pages of one minute with these tags, asked for once.
+/// Pages of one minute with these tags, requested once.
 async fn store(stage: &Stage, pages: &[(&str, &str)]) {
     for (target, tags) in pages {
         let fields = format!("Cache-Control: max-age=600\r\nX-Cache-Tags: {tags}\r\n");
@@ -24,7 +24,7 @@ async fn store(stage: &Stage, pages: &[(&str, &str)]) {
     }
 }
 
-/// Of these pages those that are not stored any more.
+/// The pages that are no longer stored.
 async fn gone(stage: &Stage, targets: &[&str]) -> Vec<String> {
     let mut gone = Vec::new();
     for target in targets {
@@ -43,7 +43,7 @@ const PAGES: [(&str, &str); 4] =
     [("/", "front,post-1"), ("/a/1", "post-1"), ("/a/12", "post-12"), ("/b", "post-2,list")];
 const ALL: [&str; 4] = ["/", "/a/1", "/a/12", "/b"];
 
-/// Stores the pages, sends a purge, and says its status, its count and which pages are gone.
+/// Stores the pages, sends a purge, and returns its status, its count and the purged pages.
 async fn after(stage: &Stage, method: &str, target: &str, fields: &str) -> (u16, u64, Vec<String>) {
     store(stage, &PAGES).await;
     let reply = stage.ask(method, target, fields).await;
@@ -59,7 +59,7 @@ async fn proxy_cache_purge_and_wp_rocket_purge_by_url_and_by_expression() {
     assert_eq!(below, (200, 2, vec!["/a/1".into(), "/a/12".into()]));
     let all = after(&stage, "PURGE", "/.*", "X-Purge-Method: regex\r\n").await;
     assert_eq!((all.0, all.1, all.2.len()), (200, 4, 4));
-    // MediaWiki's: the absolute form, and nothing there is no error.
+    // MediaWiki's: the absolute form; a purge without an object is no error.
     let url = format!("http://larder.test{}", "/nothing");
     let reply = stage.ask("PURGE", &url, "").await;
     assert_eq!((reply.status, count(&reply)), (200, 0));
@@ -116,7 +116,7 @@ async fn a_refresh_that_is_answered_by_a_stored_page_puts_it_together() {
     stage.origin.on("/page", Script::ok(fields, "<p><esi:include src=\"/a\"/></p>"));
     stage.origin.on("/a", Script::cacheable("A"));
     assert_eq!(stage.get("/page").await.text(), "<p>A</p>");
-    // With a cookie it is one visitor's request, which what is stored for all may answer.
+    // A cookie makes it one visitor's request, which a shared response may answer.
     let refreshed = stage.ask("REFRESH", "/page", "Cookie: session=1\r\n").await;
     assert_eq!((refreshed.status, refreshed.text().as_str()), (200, "<p>A</p>"));
 }
@@ -217,7 +217,7 @@ async fn a_purge_reaches_every_variant_however_it_is_keyed() {
         stage.ask("GET", "/page", fields).await;
         assert!(is_hit(&stage.ask("GET", "/page", fields).await), "{fields}");
     }
-    // What a reader's URL may have besides, it may have here.
+    // A purge's URL may have the same parameters as a client's.
     let reply = stage.ask("PURGE", "/page?utm_source=x", "").await;
     assert_eq!(count(&reply), 4);
     for fields in readers {
@@ -241,7 +241,7 @@ async fn a_preset_opens_purges_to_this_machine_and_to_nobody_who_comes_through_a
     let site = "preset = \"wordpress\"\n";
     let stage = Setup { site, ..Setup::default() }.start().await;
     store(&stage, &PAGES).await;
-    // A proxy on the same machine that nobody has named passes on what a stranger sends.
+    // An unnamed proxy on the same machine forwards a stranger's request.
     for field in ["X-Forwarded-For: 127.0.0.1", "Via: 1.1 x", "X-Real-IP: ::1", "Forwarded: for=a"]
     {
         let reply = stage.ask("PURGE", "/b", &format!("{field}\r\n")).await;
@@ -263,7 +263,7 @@ async fn behind_a_trusted_proxy_the_client_counts_and_cannot_be_forged() {
     let stage = Setup { top, site, ..Setup::default() }.start().await;
     store(&stage, &PAGES).await;
     for (client, status) in [
-        // What the proxy adds stands last; what stands before is the client's own word.
+        // The proxy's element is the last; earlier ones are the client's claims.
         ("192.0.2.7, 198.51.100.1", 403),
         ("198.51.100.1", 403),
         ("127.0.0.1, 198.51.100.1", 403),
@@ -416,7 +416,7 @@ async fn this_machine_may_by_whichever_address_it_calls_itself() {
         read.await.expect("an answer");
         answer.split(' ').nth(1).unwrap_or_default().to_owned()
     };
-    // The address that it goes to, the one that `allow` has, and any other.
+    // The listener's address, the one in `allow`, and any other.
     assert_eq!(purge_from("127.0.0.9", "").await, "200");
     assert_eq!(purge_from("127.0.0.1", "").await, "200");
     assert_eq!(purge_from("127.0.0.8", "").await, "403");

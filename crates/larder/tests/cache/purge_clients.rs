@@ -1,5 +1,5 @@
-//! Purges as applications, plugins and tools send them when something changes, one test for each:
-//! the pages that a purge means are gone, all others stay.
+//! Tests of purges as applications, plugins and tools send them, one for each: the matching pages
+//! are purged, all others stay.
 
 use crate::support;
 
@@ -9,8 +9,8 @@ use testkit::origin::Script;
 
 const PAGES: [&str; 4] = ["/", "/shop/", "/shop/one/", "/shop/two/"];
 
-/// A site with these keys, and four pages that are stored; what they are about is in the field
-/// `tags`, parted by `sign`.
+/// A site with these keys, and four stored pages; their tags are in the field `tags`, separated by
+/// `sign`.
 async fn stage(site: &str, tags: &str, sign: &str) -> Stage {
     let stage = Setup { site, ..Setup::default() }.start().await;
     for (target, about) in
@@ -31,7 +31,7 @@ async fn fill(stage: &Stage) {
     }
 }
 
-/// Returns the pages that are gone, and stores them again.
+/// Returns the purged pages, and stores them again.
 async fn gone(stage: &Stage) -> Vec<&'static str> {
     let mut gone = Vec::new();
     for target in PAGES {
@@ -43,7 +43,7 @@ async fn gone(stage: &Stage) -> Vec<&'static str> {
     gone
 }
 
-/// Sends a request, lines without their ends, and says the answer's status and what is gone.
+/// Sends a request, lines without their ends, and returns the status and the purged pages.
 async fn after(stage: &Stage, lines: &[&str]) -> (u16, Vec<&'static str>) {
     let bytes = format!("{}\r\n\r\n", lines.join("\r\n"));
     let method = lines[0].split(' ').next().unwrap_or_default();
@@ -97,7 +97,7 @@ async fn wordpress_nginx_helper_by_get() {
     let get = |path: &str| format!("GET /purge{path} HTTP/1.1");
     let send = async |path: &str| after(&stage, &[&get(path), "Host: larder.test", AGENT]).await;
     assert_eq!(send("/shop/one/").await, (200, vec!["/shop/one/"]));
-    // The feeds of a post, which nobody has asked for.
+    // The feeds of a post, which are not stored.
     for feed in ["/shop/one/feed/", "/shop/one/feed/atom/", "/shop/one/feed/rdf/"] {
         assert_eq!(send(feed).await, (404, vec![]), "{feed}");
     }
@@ -144,7 +144,7 @@ async fn helpers_on_varnishs_cli_as_w3_total_cache_turpentine_and_pecl_varnish_s
         assert_eq!(cli.ask(line).await.0, 200, "{line}");
         assert_eq!(gone(&stage).await, pages, "{line}");
     }
-    // What they ask for besides.
+    // Their further commands.
     for line in ["status", "ping", "vcl.list", "param.show", "backend.list", "ban.list", "banner"] {
         assert_eq!(cli.ask(line).await.0, 200, "{line}");
     }
@@ -295,7 +295,7 @@ async fn squids_purge() {
 #[tokio::test]
 async fn mediawikis_purge() {
     let stage = stage("preset = \"mediawiki\"\n", "X-None", ",").await;
-    // It asks the cache as a proxy, over connections that stay open.
+    // It asks the cache as a proxy, over persistent connections.
     let mut raw = stage.connect().await;
     for target in ["/shop/one/", "/shop/two/", "/nothing"] {
         let purge = format!(
@@ -309,7 +309,7 @@ async fn mediawikis_purge() {
     assert_eq!(gone(&stage).await, ["/shop/one/", "/shop/two/"]);
 }
 
-/// One shop over two sites, and a neighbour that purges in another way; the page `/page` of each is
+/// One shop over two sites, and a neighbour with another dialect; the page `/page` of each is
 /// stored, tagged `one`.
 async fn neighbours(shop: &str, neighbour: &str, tags: &str) -> Stage {
     let origin = testkit::origin::ScriptedOrigin::start().await.expect("a port");
@@ -336,7 +336,8 @@ async fn page_of(stage: &Stage, host: &str) -> bool {
     is_hit(&stage.exchange("GET", get.as_bytes()).await)
 }
 
-/// Sends a request, lines without their ends; its status, and the hosts whose page is gone.
+/// Sends a request, lines without their ends; returns its status, and the hosts whose page is
+/// purged.
 async fn gone_of(stage: &Stage, lines: &[&str]) -> (u16, Vec<&'static str>) {
     for host in HOSTS {
         page_of(stage, host).await;
@@ -356,8 +357,8 @@ async fn gone_of(stage: &Stage, lines: &[&str]) -> (u16, Vec<&'static str>) {
 
 const SHOP: [&str; 2] = ["de.shop.test", "fr.shop.test"];
 
-/// Asserts that `lines`, sent by the software of a shop that knows only the address of the cache,
-/// purge the pages of the shop alone; `site` has the dialects of the shop.
+/// Asserts that `lines`, sent by a shop's software that knows only the cache's address, purge the
+/// pages of the shop alone; `site` has the dialects of the shop.
 async fn reaches_the_shop(site: &str, tags: &str, lines: &[&str]) {
     let stage = neighbours(site, "preset = \"wordpress\"", tags).await;
     assert_eq!(gone_of(&stage, lines).await, (200, SHOP.to_vec()), "{lines:?}");
@@ -519,7 +520,7 @@ async fn a_purge_that_found_no_site_says_so() {
     let lost = ["PURGE /page HTTP/1.1", "Host: 127.0.0.1"];
     assert_eq!(gone_of(&stage, &lost).await, (421, vec![]));
     stage.daemon.assert_metric("larder_purges_without_site_total", 1).await;
-    // As everything else that is for no site.
+    // As every request without a site.
     let other = ["GET /page HTTP/1.1", "Host: 127.0.0.1"];
     assert_eq!(gone_of(&stage, &other).await, (421, vec![]));
     let forwarded = ["PURGE /.* HTTP/1.1", "Host: 127.0.0.1", "X-Forwarded-For: 192.0.2.1"];

@@ -1,5 +1,5 @@
-//! Purges while pages are being fetched and read: once a purge was answered, nobody who asks
-//! afterwards gets what was fetched before it.
+//! Tests of purges while pages are being fetched and read: after a purge was answered, no later
+//! request gets a response fetched before it.
 
 use crate::support;
 
@@ -28,7 +28,7 @@ const PURGES: [(&str, &str, &str); 6] = [
 
 fn page(version: usize) -> Script {
     let body = version.to_string();
-    // The head comes first, then time in which a purge may come.
+    // The head comes first, then a pause in which a purge may come.
     Script::respond(format!("{HEAD}Content-Length: {}\r\n\r\n", body.len()))
         .delay_ms(version as u64 % 3)
         .send(body)
@@ -43,7 +43,7 @@ async fn ask(raw: &mut RawClient, method: &str, target: &str, fields: &str) -> R
     whole(raw.reply(method).await, target)
 }
 
-/// Reads the page again and again, by itself and as one of many.
+/// Requests the page again and again, alone and concurrently.
 async fn read(stage: &Stage, done: &AtomicBool, fields: &str) -> usize {
     let mut raw = stage.connect().await;
     let mut newest = 0;
@@ -92,7 +92,7 @@ async fn no_old_page_is_seen_after_a_purge_was_answered() {
     for reader in readers {
         assert!(reader.await.expect("a reader") > 0);
     }
-    // Otherwise nothing was raced for.
+    // Otherwise there was no race.
     assert!(hits > 0 && stage.origin.seen("/page") > rounds / 2);
 }
 
@@ -112,7 +112,7 @@ async fn waiting_for_a_fetch_that_began_before_a_purge_does_not_give_its_answer(
         support::eventually("the fetch", async || stage.origin.seen("/page") > seen).await;
         stage.origin.on("/page", slow("new"));
         stage.ask(method, target, fields).await;
-        // It may wait for the old fetch, but not be content with it.
+        // The request may wait for the old fetch, but must not be served by it.
         assert_eq!(stage.get("/page").await.text(), "new", "{method} {target}");
         assert_eq!(early.await.expect("an answer"), "old");
         let stored = stage.get("/page").await;

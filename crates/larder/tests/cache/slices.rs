@@ -1,5 +1,5 @@
-//! Large bodies in slices, under both policies: an origin of a large file counts what it is asked
-//! for and what it sends.
+//! Tests of large bodies in slices, under both policies: an origin of a large file counts the
+//! requests and the bytes that it sends.
 
 use crate::support;
 
@@ -37,7 +37,7 @@ impl Cinema {
         Self::open_with(policy, length, (top, limits), "").await
     }
 
-    /// The same with these keys of a declared site.
+    /// A cinema with these keys of a declared site.
     async fn open_with(
         policy: Policy,
         length: u64,
@@ -75,7 +75,7 @@ impl Cinema {
         Self { film, daemon, _folder: folder, disk: None, file }
     }
 
-    /// The same over a disk that everything goes to which leaves memory.
+    /// A cinema over a disk, to which everything sinks that leaves memory.
     async fn over_a_disk(policy: Policy, length: u64, limits: &str) -> Self {
         let disk = Folder::new();
         let path = disk.path().join("disk").display().to_string();
@@ -130,18 +130,18 @@ impl Cinema {
         self.daemon.metric(&format!("larder_{name}"), "").await.expect("metrics") as u64
     }
 
-    /// The origin has begun to send.
+    /// Waits until the origin has begun to send.
     async fn begun(&self) {
         eventually("the origin sends", async || self.film.sent() > 0).await;
     }
 
-    /// The ranges that the origin was asked for.
+    /// The ranges of the origin's requests.
     fn ranges(&self) -> Vec<Option<Range<u64>>> {
         self.film.asked().into_iter().map(|asked| asked.range).collect()
     }
 }
 
-/// The bytes of the first version, or of another.
+/// Asserts that the bytes of the range are those of `version`.
 fn assert_part(reply: &Reply, range: Range<u64>, version: u64, of: u64, what: &str) {
     assert_eq!(reply.status, 206, "{what}");
     let told = format!("bytes {}-{}/{of}", range.start, range.end - 1);
@@ -195,7 +195,7 @@ async fn a_film_that_is_larger_than_memory_is_read_from_disk() {
     for policy in BOTH {
         let limits = "slices_from = \"1MiB\"\nslice_bytes = \"1MiB\"";
         let cinema = Cinema::over_a_disk(policy, FILM, limits).await;
-        // Each time more of it is on disk: what is written late has to make room first.
+        // Each time more of it is on disk: late writes first need space.
         eventually("all of it is on disk", async || {
             let before = cinema.ranges().len();
             let film = cinema.ask("").await;
@@ -211,7 +211,7 @@ async fn a_film_that_is_larger_than_memory_is_read_from_disk() {
     }
 }
 
-/// A film that is larger than memory, whose origin sends no ranges.
+/// A film larger than memory, whose origin sends no ranges.
 async fn in_one_go(policy: Policy) -> Cinema {
     let cinema = Cinema::over_a_disk(policy, ONE_GO, "").await;
     cinema.film.set_manner(Manner::NoRanges);
@@ -245,7 +245,7 @@ async fn what_only_one_response_brings_goes_to_disk_while_it_comes() {
 async fn what_only_one_response_brings_is_fetched_once_for_all_and_for_nobody() {
     for policy in BOTH {
         let cinema = in_one_go(policy).await;
-        // One leaves at once, one wants the end, one begins later.
+        // One client leaves at once, one wants the end, one begins later.
         let mut gone = cinema.client().await;
         gone.send(&request("GET", "/film", ""), WriteSplit::Whole).await.expect("sent");
         cinema.begun().await;
@@ -300,7 +300,7 @@ async fn what_is_purged_while_it_is_read_from_disk_is_whole_for_who_reads_it() {
         assert!(matches!(cinema.seen("PURGE", "").await, ReplyOutcome::Complete(_)), "{policy:?}");
         let film = whole(client.reply("GET").await, "what was begun");
         assert!(film.body == Film::bytes(1, 0..ONE_GO), "{policy:?}: other bytes");
-        // Now it goes from the disk, too.
+        // Now it leaves the disk, too.
         eventually("it is gone", async || cinema.metric("disk_volume_records").await == 0).await;
         cinema.film.change(ONE_GO);
         cinema.again().await;
@@ -310,7 +310,7 @@ async fn what_is_purged_while_it_is_read_from_disk_is_whole_for_who_reads_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_read_from_disk_stays_until_it_has_been_read() {
-    // The client is to wait as long as the others take.
+    // The client may wait as long as the others take.
     let limits = "send_timeout = \"10m\"\nsend_rate_leeway = \"10m\"";
     let mut cinema = Cinema::over_a_disk(Policy::Declared, ONE_GO, limits).await;
     cinema.film.set_manner(Manner::NoRanges);
@@ -319,7 +319,7 @@ async fn what_is_read_from_disk_stays_until_it_has_been_read() {
     let mut client = cinema.client().await;
     client.send(&request("GET", "/film", ""), WriteSplit::Whole).await.expect("sent");
     cinema.daemon.assert_metric("larder_disk_hits_total", 1).await;
-    // Others need all the room that there is, while the client takes nothing.
+    // Other responses need all memory, while the client reads nothing.
     for other in 0..12 {
         let mut raw = cinema.client().await;
         let reply = whole(raw.get(&format!("/film?{other}")).await.expect("sent"), "another");
@@ -356,7 +356,7 @@ async fn the_middle_of_a_film_needs_one_slice() {
     let part = cinema.part(middle..middle + 1).await;
     assert_part(&part, middle..middle + 1, 1, FILM, "the middle");
     assert_eq!(cinema.ranges(), [Some(FILM / 2..FILM / 2 + MIB)]);
-    // What is there answers what is in it, and is extended by what is not.
+    // A stored part serves its ranges, and is extended by others.
     let part = cinema.part(middle + 1..middle + 1000).await;
     assert_part(&part, middle + 1..middle + 1000, 1, FILM, "beside it");
     assert_eq!(cinema.film.asked().len(), 1);
@@ -410,9 +410,9 @@ async fn under_a_program_the_middle_of_a_film_needs_its_slice_and_the_first() {
     let middle = FILM / 2 + 300;
     let part = cinema.part(middle..middle + 1).await;
     assert_part(&part, middle..middle + 1, 1, FILM, "the middle");
-    // A program's fetch asks for the whole, as Varnish does, and is cut off where nobody follows.
+    // A program's fetch requests the whole, as Varnish does, and is cut off when no reader is left.
     assert_eq!(cinema.ranges(), [None, Some(FILM / 2..FILM / 2 + MIB)]);
-    // What the kernel holds of the first answer has been sent, too.
+    // The rest of the first response in the kernel's buffers was sent, too.
     assert!(cinema.film.sent() < 20 * MIB, "{}", cinema.film.sent());
 }
 
@@ -443,7 +443,7 @@ async fn seeking_costs_the_slices_it_touches_and_no_more_memory_than_there_is() 
 
 #[tokio::test]
 async fn slices_that_were_evicted_are_fetched_anew() {
-    // Two slices or so of the whole film find room.
+    // About two slices of the whole film fit.
     let limits = "slices_from = \"1MiB\"\nslice_bytes = \"1MiB\"\nslice_ahead = 0";
     for policy in BOTH {
         let cinema = Cinema::open(policy, 12 * MIB, "[memory]\nsize = \"8MiB\"", limits).await;
@@ -476,13 +476,13 @@ async fn a_slice_that_many_want_is_fetched_once() {
     }
 }
 
-/// The version whose bytes an answer says that it has.
+/// The version that a response's validator names.
 fn version_of(reply: &Reply) -> u64 {
     let etag = reply.field("etag").expect("an entity tag");
     etag.trim_matches(['"', 'v']).parse().expect("a version")
 }
 
-/// Asserts that an answer, whole or broken off, has bytes of the version that it names and of no
+/// Asserts that a response, whole or truncated, has bytes of the version that it names and of no
 /// other; true if it is whole.
 fn assert_one_version(
     seen: &ReplyOutcome,
@@ -499,7 +499,7 @@ fn assert_one_version(
     let range = match (reply.status, wanted) {
         (200, _) => 0..of,
         (206, Some(range)) => range.start..range.end.min(of),
-        // It broke off before anything had left.
+        // It failed before anything was sent.
         (502 | 503, _) => return false,
         (status, _) => panic!("{what}: status {status}"),
     };
@@ -528,8 +528,8 @@ async fn another_version_ends_the_set_and_no_answer_mixes_two() {
     }
 }
 
-/// Against a plain file: whatever is asked for, evicted, purged, confirmed and changed, an answer
-/// has bytes of one version, and is whole or breaks off.
+/// Compared with a plain file: whatever is requested, evicted, purged, validated and changed, a
+/// response has bytes of one version, and is whole or truncated.
 #[tokio::test]
 async fn a_random_walk_over_a_film_sees_one_version_at_a_time() {
     let limits = "slices_from = \"256KiB\"\nslice_bytes = \"64KiB\"";
@@ -583,13 +583,13 @@ async fn an_origin_without_ranges_is_asked_for_them_once() {
     assert_part(&cinema.part(0..10).await, 0..10, 1, LENGTH, "from the store");
     assert_eq!(cinema.film.asked().len(), 1);
     assert_eq!(cinema.metric("slice_sets_total").await, 0);
-    // Another response of the same origin: it is not asked again.
+    // For another response of the same origin the range is not requested again.
     let mut client = cinema.client().await;
     let other = request("GET", "/other", "Range: bytes=70000-70009\r\n");
     client.send(&other, WriteSplit::Whole).await.expect("sent");
     assert_part(&whole(client.reply("GET").await, "/other"), 70_000..70_010, 1, LENGTH, "other");
     assert_eq!(cinema.ranges(), [Some(SLICE..2 * SLICE), None]);
-    // So it is where the end is wanted.
+    // Also when the end is requested.
     let cinema = Cinema::small(Policy::Declared).await;
     cinema.film.set_manner(Manner::NoRanges);
     let tail = cinema.ask("Range: bytes=-10\r\n").await;
@@ -603,7 +603,7 @@ async fn a_small_file_of_which_a_part_is_wanted_is_stored_whole() {
     assert_part(&cinema.part(70_000..70_010).await, 70_000..70_010, 1, 100_000, "a part");
     assert_eq!(cinema.ranges(), [Some(SLICE..2 * SLICE), None]);
     assert!(cinema.ask("").await.body == Film::bytes(1, 0..100_000));
-    // Of a smaller one the part is the whole.
+    // Of a smaller body the part is the whole.
     let cinema = Cinema::open(Policy::Declared, 5000, "", SMALL).await;
     assert_part(&cinema.part(10..20).await, 10..20, 1, 5000, "a part");
     assert_eq!(cinema.ask("").await.status, 200);
@@ -631,7 +631,7 @@ async fn contradictory_ranges_are_neither_stored_nor_sent() {
         for manner in manners {
             let what = format!("{policy:?} {manner:?}");
             let cinema = Cinema::small(policy).await;
-            // A set begins well; then the origin goes wrong.
+            // A set begins well; then the origin fails.
             assert_part(&cinema.part(0..10).await, 0..10, 1, LENGTH, &what);
             cinema.film.set_manner(manner);
             let range = 9 * SLICE + 50..9 * SLICE + 4050;
@@ -643,7 +643,7 @@ async fn contradictory_ranges_are_neither_stored_nor_sent() {
                 ReplyOutcome::Complete(reply) => assert_ne!(reply.status, 200, "{what}"),
                 _ => {}
             }
-            // Once it is well again, everything is.
+            // Once the origin recovers, so does everything.
             cinema.film.set_manner(Right);
             let part = cinema.part(range.clone()).await;
             assert_part(&part, range.clone(), 1, LENGTH, &what);
@@ -694,7 +694,7 @@ async fn a_thousand_ranges_of_a_byte_cost_the_slices_they_are_in() {
     assert_eq!(reply.status, 206);
     let touched = LENGTH.div_ceil(SLICE);
     assert!(cinema.film.sent() <= touched * SLICE, "{}", cinema.film.sent());
-    // With the usual limit they are not even read.
+    // With the default limit they are not even read.
     let limits = format!("{SMALL}\n{heads}");
     let cinema = Cinema::open(Policy::Declared, LENGTH, "", &limits).await;
     assert_eq!(cinema.ask(&field).await.status, 200);
@@ -730,7 +730,7 @@ async fn what_is_purged_is_fetched_anew_with_all_its_slices() {
         assert_eq!(whole(cinema.seen("PURGE", "").await, "purge").status, 200, "{policy:?}");
         let range = 5 * SLICE..5 * SLICE + 10;
         assert_part(&cinema.part(range.clone()).await, range, 2, LENGTH, "the new one");
-        // The old slices leave, though nothing asks for their room.
+        // The old slices leave, though nothing needs their space.
         eventually("they are gone", async || {
             let stored = cinema.daemon.metric("larder_objects", "").await;
             stored.is_ok_and(|stored| (stored as u64) < LENGTH.div_ceil(SLICE))
@@ -749,7 +749,7 @@ async fn a_client_that_leaves_ends_the_fetch_at_a_slice_s_end() {
         cinema.daemon.assert_metric("larder_slice_sets_total", 1).await;
         drop(client);
         cinema.daemon.assert_metric("larder_responses_aborted_total", 1).await;
-        // Nobody is left to read it: it ends though it has hardly begun.
+        // No reader is left: the fetch ends though it has hardly begun.
         let before = std::cell::Cell::new(u64::MAX);
         eventually("it stands still", async || {
             let sent = cinema.film.sent();

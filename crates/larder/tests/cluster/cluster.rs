@@ -1,5 +1,5 @@
-//! Several daemons and a NATS server: what is invalidated on one is so on all, whatever happens to
-//! a node, the server or what it stored.
+//! Tests of several daemons and a NATS server: an invalidation of one node reaches all, whatever
+//! happens to a node, the server or its content.
 
 use crate::support;
 
@@ -90,14 +90,14 @@ async fn a_datagram_to_one_node_clears_on_all() {
     let url = mediawikis("http://larder.test/page", 0);
     socket.send_to(&url, port).await.expect("sent");
     for node in &nodes {
-        // Nobody can wait for a datagram.
+        // A datagram has no reply to wait for.
         eventually("it is gone", async || !node.hits("/page").await).await;
         assert!(node.hits("/other").await);
     }
 }
 
-/// As a plugin of an application does it, which knows one address to purge, and nothing of a
-/// cluster: the node that it knows is another each time.
+/// As an application's plugin does it, which knows one address to purge, and no cluster: each time
+/// that of another node.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_edit_is_purged_on_one_node_and_shows_on_all_at_the_next_request() {
     let (nats, origin) = (Nats::start(&[]).await, origin().await);
@@ -169,7 +169,7 @@ async fn a_node_that_was_killed_applies_what_it_missed_and_keeps_the_rest() {
                 == 0
     };
     eventually("copies on disk", kept).await;
-    // Its position is kept within a second or so: what comes behind it is replayed.
+    // The position is saved within a second: later entries are replayed.
     let file = nodes[1].folder.path().join("disk/cluster-position");
     eventually("a position", async || file.exists()).await;
     nodes[1].end(Signal::KILL).await;
@@ -209,7 +209,7 @@ async fn without_nats_it_serves_and_then_only_what_it_validates() {
         assert_eq!(origin.seen("/page"), before + 1);
         assert_eq!(node.readiness().await, 503);
     }
-    // It takes effect here, and waits for the others.
+    // It takes effect here, and its propagation is pending.
     let reply = nodes[0].ask("PURGE", "/page", "Larder-Wait: local\r\n").await;
     assert_eq!(reply.status, 200, "{}", reply.text());
     let reply = nodes[0].ask("PURGE", "/page", "Larder-Wait: quorum\r\n").await;
@@ -320,12 +320,12 @@ async fn strangers_are_no_members() {
     assert_eq!(stranger.readiness().await, 200, "it validates, as it is to");
 }
 
-/// The answer of the stream's leader, asked again until there is one; `server` must be up.
+/// The response of the stream's leader, requested until there is one; `server` must be up.
 async fn led(server: &Nats, subject: &str, body: &Value) -> Value {
     let answer = RefCell::new(Value::Null);
     eventually("the stream has a leader", async || {
         let asked = async { Wire::open(server).await.ask(subject, body).await };
-        // Nobody answers while there is none.
+        // Without a leader there is no response.
         let told = tokio::time::timeout(Duration::from_secs(2), asked).await.unwrap_or_default();
         let is_told = !told.is_null() && told["error"].is_null();
         answer.replace(told);
@@ -335,7 +335,7 @@ async fn led(server: &Nats, subject: &str, body: &Value) -> Value {
     answer.into_inner()
 }
 
-/// The server that leads the stream; the others have all that it has.
+/// The server that leads the stream; the others have replicated everything.
 async fn leader(server: &Nats) -> usize {
     let led_by = RefCell::new(String::new());
     eventually("the others have all", async || {
@@ -366,8 +366,8 @@ async fn times(server: &Nats, entries: u64) -> Vec<Value> {
     times
 }
 
-/// A position has the time at which the stream stored its entry. Were that another where another
-/// server leads, nodes would believe that entries were lost.
+/// A position contains the time at which the stream stored its entry. If that differed between
+/// leaders, nodes would believe that entries were lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_leads_the_stream_no_node_doubts_what_it_stored() {
     let (mut servers, origin) = (Nats::three().await, origin().await);
@@ -403,7 +403,7 @@ async fn whoever_leads_the_stream_no_node_doubts_what_it_stored() {
         })
         .await;
         assert_eq!(times(&servers[first], 3).await, stored);
-        // Each asks the one that leads now about its position.
+        // Each node asks the current leader about its position.
         for node in &nodes {
             let asked = node.status().await["trusted_ms"].as_u64();
             node.joined().await;

@@ -1,5 +1,5 @@
-//! One configuration for all nodes: rolled out to canaries, then to all, and back where one of them
-//! is not well; while clients ask all the time.
+//! Tests of one configuration for all nodes: rolled out to canaries, then to all, and rolled back
+//! if one of them is unhealthy, under load.
 
 use crate::support;
 
@@ -63,7 +63,7 @@ async fn a_bad_configuration_stops_at_the_canary_which_goes_back_and_no_request_
     let one = fleet.all_take(&fleet.marked("one")).await;
     let load = Load::begin(&fleet, 3);
     load.goes_on().await;
-    // What is wrong by itself reaches no node.
+    // A configuration that is wrong by itself reaches no node.
     let (done, said) = fleet.roll_out("nonsense = = 1\n", &[]).await;
     assert!(!done && said.contains("shared.toml:1"), "{said}");
     let (done, said) = fleet.roll_out(&format!("workers = 3\n{}", fleet.marked("x")), &[]).await;
@@ -71,7 +71,7 @@ async fn a_bad_configuration_stops_at_the_canary_which_goes_back_and_no_request_
     let (done, said) = fleet.roll_out(&fleet.marked("x"), &["--canary", "n9"]).await;
     assert!(!done && said.contains("n9: no live node"), "{said}");
     assert_eq!(fleet.nodes[0].state().await["number"], 1, "nothing was rolled out");
-    // A program that does not compile, by whoever does not look at it before.
+    // A program that does not compile, sent without a check.
     let body = json!({
         "configuration": {
             "name": "all.toml", "toml": "vcl = \"/x.vcl\"\n[[site]]\nhost = \"*\"\n",
@@ -100,7 +100,7 @@ async fn a_bad_configuration_stops_at_the_canary_which_goes_back_and_no_request_
         assert!(marks.iter().all(|mark| mark == "one" || mark == only), "{}: {marks:?}", node.name);
     }
     assert!(fleet.nodes[3].has_said("has failed here: check http://a.test/"));
-    // The failed one is told of, and the next good one goes to all.
+    // The failure is reported, and the next good configuration goes to all.
     let failed = "larder_cluster_configuration_failed";
     assert_eq!(fleet.nodes[1].daemon().metric(failed, "").await.expect("metrics"), 1.0);
     fleet.all_take(&fleet.marked("three")).await;
@@ -156,14 +156,15 @@ async fn what_a_canarys_own_file_does_not_allow_fails_there() {
     let place = format!("`via` stands in {}:1, too", fleet.nodes[1].config_file().display());
     assert!(!done && said.contains(&place) && said.contains("shared.toml@"), "{said}");
     fleet.has(1, &one).await;
-    // With another canary it goes to all, and the one that cannot take it says so and stays.
+    // With another canary it goes to all; the node that cannot apply it reports that and keeps its
+    // own.
     let (done, said) = fleet.roll_out(&next, &["--wait"]).await;
     assert!(!done && said.contains("not all took it") && said.contains("n2: "), "{said}");
     assert_eq!(fleet.nodes[2].mark().await, "two");
     assert_eq!(fleet.nodes[1].mark().await, "one");
     let wanted = "larder_cluster_configuration_wanted";
     assert_eq!(fleet.nodes[1].daemon().metric(wanted, "").await.expect("metrics"), 0.0);
-    // Once its own file is right, a reload is enough.
+    // Once its own file is right, a reload suffices.
     let file = fleet.nodes[1].config_file();
     let text = std::fs::read_to_string(&file).expect("its file").replace("via = \"own\"\n", "");
     std::fs::write(&file, text).expect("written");
@@ -184,10 +185,10 @@ async fn a_canary_that_is_killed_promotes_nothing_and_an_operator_ends_it() {
     let has_it = async || fleet.nodes[2].mark().await == "two";
     eventually("the canary has it", has_it).await;
     fleet.nodes[2].end(Signal::KILL).await;
-    // Two at once: one is told.
+    // Two at once: one is rejected.
     let (done, said) = fleet.roll_out(&fleet.marked("three"), &[]).await;
     assert!(!done && said.contains("waiting for the report of n3"), "{said}");
-    // Back, it begins with what was good, and then tries again.
+    // After its restart, it begins with the good version, and then tries again.
     fleet.nodes[2].begin();
     let has_it = async || fleet.nodes[2].mark().await == "two";
     eventually("the canary has it again", has_it).await;
@@ -274,7 +275,7 @@ async fn a_node_that_was_away_or_comes_new_takes_it_and_one_without_nats_has_the
     assert!(!done, "{said}");
     fleet.nats.begin().await;
     fleet.all_know(4).await;
-    // All go back, and forth.
+    // All roll back, and forward.
     let (done, out, err) = fleet.nodes[1].run(&["cluster", "roll-back", "--wait"]).await;
     assert!(done && out.starts_with(&one), "{out}{err}");
     for at in 0..4 {
@@ -287,7 +288,7 @@ async fn a_node_that_was_away_or_comes_new_takes_it_and_one_without_nats_has_the
     }
     let (done, _, err) = fleet.nodes[1].run(&["cluster", "roll-back", "000000000000"]).await;
     assert!(!done && err.contains("no version 000000000000 is kept"), "{err}");
-    // A stream that was lost takes nothing away, and what nodes have is what canaries go back to.
+    // A lost stream removes nothing; canaries go back to what the nodes run.
     fleet.nats.kill();
     fleet.nats.forget();
     fleet.nats.begin().await;
@@ -319,7 +320,7 @@ async fn programs_go_with_it_and_no_file_of_a_node_takes_their_place() {
     );
     let text = format!("vcl = \"{path}\"\n[[site]]\nhost = \"*\"\n");
     let one = fleet.all_take(&text).await;
-    // What lies on the machines is of no matter any more.
+    // Local files no longer matter.
     std::fs::remove_dir_all(fleet.folder.path().join("vcl")).expect("removed");
     for node in &fleet.nodes {
         assert_eq!(node.mark().await, "one");
@@ -327,7 +328,7 @@ async fn programs_go_with_it_and_no_file_of_a_node_takes_their_place() {
         assert!(done, "{err}");
         assert_eq!((node.mark().await, node.in_force().await), ("one".to_owned(), one.clone()));
     }
-    // A program with a fault is told at once.
+    // A program with a fault is rejected at once.
     let path = fleet.write("vcl/main.vcl", "vcl 4.1; sub vcl_recv { nonsense; }");
     let (done, said) =
         fleet.roll_out(&format!("vcl = \"{path}\"\n{}", "[[site]]\nhost = \"*\"\n"), &[]).await;
@@ -357,7 +358,7 @@ async fn an_entry_that_was_tampered_with_is_refused_and_nothing_is_lost() {
         eventually("it is refused", is_told).await;
         assert_eq!((node.in_force().await, node.mark().await), (one.clone(), "one".to_owned()));
     }
-    // Nothing of it lies there in clear, nor does the configuration.
+    // The entries are sealed: no clear text of them or of the configuration.
     let slots = (0..8).map(|slot| format!("larder.secret.configuration.{slot}"));
     let mut found = None;
     for subject in slots {
@@ -371,20 +372,19 @@ async fn an_entry_that_was_tampered_with_is_refused_and_nothing_is_lost() {
     }
     let subject = found.expect("its content is there");
     wire.publish(STATE, &good).await.expect("it is taken");
-    // A content that cannot be read keeps it from nodes that have not got it, until it is laid down
-    // again.
+    // An unreadable entry keeps the configuration from nodes without it, until it is stored again.
     wire.publish(&subject, b"nonsense").await.expect("it is taken");
     fleet.add("n3");
     let is_told = async || {
         let (_, page, _) = fleet.nodes[2].run(&["cluster", "configuration"]).await;
-        page.contains("what lies in its place was refused")
+        page.contains("the stored entry was rejected")
     };
     eventually("it says what it lacks", is_told).await;
     assert_eq!(fleet.nodes[0].mark().await, "one");
     let (done, said) = fleet.roll_out(&fleet.marked("one"), &[]).await;
     assert!(!done && said.contains("is the version of all nodes already"), "{said}");
     fleet.has(2, &one).await;
-    // An operator's word is something new, whatever lies there.
+    // A new order replaces whatever is stored.
     wire.publish(STATE, b"nonsense").await.expect("it is taken");
     fleet.all_take(&fleet.marked("two")).await;
 }
@@ -405,7 +405,7 @@ async fn a_configuration_is_rolled_out_over_the_socket_alone_and_by_nodes_that_s
         let asked = Ask::post("/api/v1/cluster/roll-back", &json!({})).with(daemon, role);
         assert_eq!(asked.send(daemon).await.status, status, "{role}");
     }
-    // It is written down behind the answer.
+    // It is logged after the response.
     eventually("the change is told", async || daemon.log().contains("cluster/roll-back")).await;
     assert!(!daemon.log().contains("\"toml\""), "{}", daemon.log());
     let large = format!("{}# {}\n", fleet.marked("one"), "x".repeat(1 << 10));
@@ -425,7 +425,7 @@ async fn a_configuration_is_rolled_out_over_the_socket_alone_and_by_nodes_that_s
     assert!(
         json_of(&reply)["error"]
             .as_str()
-            .is_some_and(|why| why.contains("its own configuration alone"))
+            .is_some_and(|why| why.contains("shares no configuration"))
     );
 }
 
@@ -438,7 +438,7 @@ async fn five_nodes_are_replaced_one_after_the_other_under_load_and_no_request_f
     for at in 0..5 {
         let (done, _, err) = fleet.nodes[at].run(&["cluster", "drain"]).await;
         assert!(done, "{err}");
-        // A balancer asks this, and takes the node out.
+        // A balancer reads this, and takes the node out.
         assert_eq!(fleet.nodes[at].readiness().await, 503);
         load.remove(&fleet.nodes[at]).await;
         fleet.nodes[at].end(Signal::TERM).await;

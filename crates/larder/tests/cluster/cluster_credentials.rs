@@ -1,4 +1,4 @@
-//! The ways in which a node shows the NATS servers who it is, and they show it who they are.
+//! Tests of authentication between a node and the NATS servers, in both directions.
 
 use crate::support;
 
@@ -11,8 +11,8 @@ use support::nodes::{Node, PLAIN, Wanted, all_joined, origin};
 use support::tls::{Authority, Kind};
 use support::{eventually, is_hit};
 
-/// Two nodes with `right` in their configuration are a cluster; one with each of the `wrong` is
-/// out of touch, says why, and serves.
+/// Two nodes with `right` in their configuration are a cluster; one with each of the `wrong` is out
+/// of touch, logs the reason, and serves.
 async fn only_the_right(nats: &Nats, right: &str, wrong: &[(&str, &str)]) {
     let origin = origin().await;
     let start =
@@ -85,7 +85,7 @@ async fn an_nkey_is_known_by_its_public_part() {
     let (ours, other) = (KeyPair::new_user(), KeyPair::new_user());
     let config = format!("authorization {{ users = [ {{ nkey: {} }} ] }}\n", ours.public_key());
     let nats = Nats::configured(&config).await;
-    // Files end with a line, mostly.
+    // Files mostly end with a newline.
     let right = named(&folder, "nkey", "ours.nk", &format!("{}\n", seed(&ours)));
     let stranger = named(&folder, "nkey", "other.nk", &seed(&other));
     let no_seed = named(&folder, "nkey", "no.nk", "SUNOTASEED");

@@ -1,4 +1,4 @@
-//! A node that drains, leaves its cluster and joins it again, as its operator orders.
+//! Tests of operator's orders: a node drains, leaves its cluster and joins it again.
 
 use crate::support;
 
@@ -11,11 +11,11 @@ use support::{PATIENCE, Setup, eventually, whole};
 use testkit::client::{RawClient, WriteSplit};
 use testkit::reply::Reply;
 
-/// A balancer asks a node by its address.
+/// Readiness on an address, as a balancer asks for it.
 const BALANCED: Wanted<'_> =
     Wanted { top: "health_check = \"/health\"\n", host: "larder.test", ..PLAIN };
 
-/// The answer to a balancer.
+/// The response to a balancer.
 async fn health(node: &Node) -> Reply {
     let raw = RawClient::connect(node.daemon().addr()).await.expect("a connection");
     let mut raw = raw.patience(PATIENCE);
@@ -24,7 +24,7 @@ async fn health(node: &Node) -> Reply {
     whole(raw.reply("GET").await, "/health")
 }
 
-/// Orders, and expects it to be done.
+/// Sends an order, which must succeed.
 async fn ordered(node: &Node, word: &str) -> String {
     let (done, said) = node.order(word).await;
     assert!(done, "{word}: {said}");
@@ -72,11 +72,11 @@ async fn one_that_has_left_is_not_waited_for_and_asks_its_origin_until_it_is_bac
     assert!(!nodes[0].hits("/page").await && !nodes[0].hits("/page").await, "it validates");
     assert_eq!(origin.seen("/page"), before + 2);
     eventually("the other knows", async || nodes[1].sees("n1").await == "left").await;
-    // Whoever does not wait for it is not kept by its silence.
+    // A purge that does not wait for this node ignores its silence.
     nodes[0].signal(Signal::STOP);
     assert_eq!(nodes[1].purge("all").await.status, 200);
     nodes[0].signal(Signal::CONT);
-    // It is still on the stream: what it purges reaches the others.
+    // It is still on the stream: its purges reach the others.
     nodes[1].store("/page").await;
     assert_eq!(nodes[0].purge("all").await.status, 200);
     assert!(!nodes[1].hits("/page").await);
@@ -87,7 +87,7 @@ async fn one_that_has_left_is_not_waited_for_and_asks_its_origin_until_it_is_bac
     let before = origin.seen("/kept");
     assert!(nodes[0].hits("/kept").await, "it is trusted again");
     assert_eq!(origin.seen("/kept"), before);
-    // A process that begins is a member, whatever the one before was told.
+    // A new process is a member, whatever the previous one was ordered.
     ordered(&nodes[0], "leave").await;
     nodes[0].end(Signal::TERM).await;
     nodes[0].begin();

@@ -1,5 +1,5 @@
-//! Nodes of a cluster behind one name: one orders the certificate of all, any answers the
-//! authority, and a session that one began goes on with another.
+//! Tests of shared secrets: nodes behind one name. One of them orders the certificate for all, any
+//! answers the authority, and a session begun with one resumes with another.
 
 use crate::support;
 
@@ -19,7 +19,7 @@ use support::wire::Wire;
 
 const STREAM: &str = "larder-secrets";
 
-/// The certificate that all serve, once they do.
+/// The certificate that all present, once they agree.
 async fn served_alike<'a>(
     ground: &Ground,
     members: impl Iterator<Item = &'a Arc<Member>> + Clone,
@@ -29,7 +29,7 @@ async fn served_alike<'a>(
     for member in members {
         let has_one = async || client.try_connect(member.tls(), NAME).await.is_ok();
         eventually(&format!("a certificate:\n{}", member.daemon.log()), has_one).await;
-        // A client without tickets is shown it.
+        // A client without tickets gets the certificate.
         let mut connection = ground.place.client().await.connect(member.tls(), NAME).await;
         assert_eq!(connection.get(NAME, "/page").await.text(), TEXT);
         let own = connection.shown();
@@ -39,12 +39,12 @@ async fn served_alike<'a>(
     shown.expect("at least one node")
 }
 
-/// The number of times that `what` stands in all logs.
+/// The number of occurrences of `what` in all logs.
 fn all_said(members: &[Arc<Member>], what: &str) -> usize {
     members.iter().map(|member| said(&member.daemon, what)).sum()
 }
 
-/// The file in which a node keeps its certificate.
+/// The file of a node's certificate.
 fn kept(ground: &Ground, name: &str) -> PathBuf {
     let folder = ground.place.kept();
     let authority = folder.file_name().expect("a name");
@@ -59,7 +59,7 @@ async fn one_order_whoever_is_asked(challenge: &str) {
     let balancer = Balancer::start(&ground.place, &members, false).await;
     let _pebble = ground.place.pebble().await;
     let shown = served_alike(&ground, members.iter()).await;
-    // It is told behind what is told of.
+    // The line follows the event.
     let taken = "taken from the cluster";
     let told = async || all_said(&members, "obtained") + all_said(&members, taken) == 3;
     eventually("all tell of it", told).await;
@@ -75,13 +75,13 @@ async fn one_order_whoever_is_asked(challenge: &str) {
         };
         eventually("who ordered, and what is shared", is_told).await;
     }
-    // One that comes later takes what is there, and asks nobody.
+    // A node that joins later takes the stored certificate, and orders nothing.
     let config = ground.config("n4", &acme, "", &ground.secret());
     let fresh = Member::start("n4", &config);
     assert_eq!(served_alike(&ground, [&fresh].into_iter()).await, shown);
     assert_eq!(fresh.figure("acme_orders_total").await, 0);
     assert!(fresh.figure("cluster_secrets_taken_total").await >= 2);
-    // What lies at the servers is sealed.
+    // The entries at the servers are sealed.
     let mut wire = Wire::open(&ground.nats).await;
     let certificate = fresh.shared("certificate.").await.expect("it is shared");
     let subject = format!("larder.secret.{}", certificate["name"].as_str().expect("a name"));
@@ -89,7 +89,7 @@ async fn one_order_whoever_is_asked(challenge: &str) {
     let pem = fs::read(kept(&ground, "n4")).expect("its own copy");
     assert!(sealed.len() > pem.len() && pem.starts_with(b"-----BEGIN PRIVATE KEY-----"));
     assert!(!sealed.windows(9).any(|bytes| bytes == b"-----BEGI"));
-    // And whoever has its own copy needs nobody to serve it.
+    // A node with its own copy serves without its peers.
     let (mut nats, place) = (ground.nats, ground.place);
     nats.kill();
     drop(fresh);
@@ -128,7 +128,7 @@ async fn another_node_goes_on_where_the_one_that_orders_is_killed_meanwhile() {
     assert!(asked.iter().any(|(orders, _)| *orders != killed.name), "{asked:?}");
     let name = format!("{} is silent: this node orders", killed.name);
     assert!(all_said(&alive, &name) >= 1);
-    // Back, it has what the others have.
+    // After its restart, it presents the common certificate.
     let config = ground.config(&killed.name, "challenges = \"http-01\"", limits, &cluster);
     let back = Member::start(&killed.name, &config);
     assert_eq!(served_alike(&ground, [&back].into_iter()).await, shown);
@@ -162,7 +162,7 @@ async fn a_certificate_that_was_tampered_with_is_refused_and_none_that_works_is_
             let is_refused = async || {
                 let entry = member.shared("certificate.").await.expect("it is there");
                 let counted = member.figure("cluster_secrets_refused_total").await;
-                // The line is said behind the count.
+                // The line follows the count.
                 let is_said = said(&member.daemon, &format!("is refused: {why}")) >= 1;
                 entry["refused"] == why && counted > before && is_said
             };
@@ -170,7 +170,7 @@ async fn a_certificate_that_was_tampered_with_is_refused_and_none_that_works_is_
         }
         assert_eq!(served_alike(&ground, members.iter()).await, shown);
     }
-    // The right one again is none that anybody has to take.
+    // Publishing the right one again changes nothing.
     wire.publish(&subject, &good).await.expect("it is taken");
     for member in &members {
         let is_well = async || {
@@ -257,11 +257,11 @@ impl Sessions {
         [&TLS12, &TLS13].map(|version| self.authority.client_of(&[version], None))
     }
 
-    /// Returns true if a session that was begun on one goes on with the other, in both versions.
+    /// Returns true if a session begun with one node resumes with the other, in both versions.
     async fn goes_on(&self, from: &Member, to: &Member) -> bool {
         for client in self.clients() {
             let mut first = client.connect(from.tls(), NAME).await;
-            // Tickets come behind the handshake, with the first answer at the latest.
+            // Tickets follow the handshake, with the first response at the latest.
             first.get(NAME, "/").await;
             assert!(!first.is_resumed());
             let mut second = client.connect(to.tls(), NAME).await;
@@ -296,7 +296,7 @@ async fn a_session_goes_on_with_any_node_and_without_nats() {
     for (from, to) in [(0, 0), (1, 1), (0, 1), (2, 0)] {
         assert!(sessions.goes_on(&members[from], &members[to]).await, "{from} {to}");
     }
-    // One that comes now serves as well, by itself.
+    // A node that joins now resumes sessions as well.
     let late = sessions.node("n4", &["one"]);
     assert!(sessions.goes_on(&late, &late).await);
     assert!(!sessions.goes_on(&members[0], &late).await);
@@ -321,7 +321,7 @@ async fn a_secret_is_replaced_node_by_node_and_who_has_another_shares_nothing() 
     assert!(sessions.goes_on(&stranger, &stranger).await);
     assert!(!sessions.goes_on(&first, &stranger).await);
     assert!(!sessions.goes_on(&stranger, &first).await);
-    // The old one still opens what lies there.
+    // The old secret still opens the entries.
     let both = sessions.node("n3", &["two", "one"]);
     sessions.go_on_everywhere(&[first, both]).await;
 }

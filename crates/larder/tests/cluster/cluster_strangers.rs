@@ -1,5 +1,5 @@
-//! A cluster among strangers: those without credentials, those with some who say what they like,
-//! and streams that are not Larder's.
+//! Tests of a cluster among strangers: clients without credentials, clients with some that send
+//! anything, and streams that are not Larder's.
 
 use crate::support;
 
@@ -18,12 +18,12 @@ async fn two(nats: &Nats, origin: &testkit::origin::ScriptedOrigin, cluster: &st
     nodes
 }
 
-/// A figure since the start.
+/// A counter since the start.
 async fn count(node: &Node, name: &str) -> u64 {
     node.status().await["counts"][name].as_u64().expect("a number")
 }
 
-/// Waits until a figure is at least this.
+/// Waits until a counter is at least `least`.
 async fn counted(node: &Node, name: &str, least: u64) {
     eventually(name, async || count(node, name).await >= least).await;
 }
@@ -57,7 +57,7 @@ async fn a_stream_that_is_not_larders_is_refused_by_name_and_serving_goes_on() {
         assert_eq!(node.purge("local").await.status, 200);
         let unheard = node.purge("quorum").await;
         assert!(unheard.status == 503 && unheard.text().contains(stream), "{}", unheard.text());
-        // What is in the way is not touched, and once it is gone nothing is to be restarted.
+        // The obstacle stays untouched, and once it is removed no restart is needed.
         let info = wire.ask(&format!("$JS.API.STREAM.INFO.{stream}"), &json!({})).await;
         assert_eq!(info["config"]["description"], description);
         wire.ask(&format!("$JS.API.STREAM.DELETE.{stream}"), &json!({})).await;
@@ -103,7 +103,7 @@ async fn cards_and_words_that_say_nothing_are_counted_and_change_nothing() {
         ("larder.member.n9", b"\xff\0 no card"),
         ("larder.member.n9", br#"{"name":"n8","run":1}"#),
         ("larder.member.n9", b""),
-        // Over the card of one who is there, and who shows it again.
+        // Over the card of a present node, which publishes it again.
         ("larder.member.n2", b"[]"),
         (&words, b"no word"),
         (&words, br#"{"name":"a.b","run":1,"number":1}"#),
@@ -115,7 +115,8 @@ async fn cards_and_words_that_say_nothing_are_counted_and_change_nothing() {
     }
     let figure = nodes[0].daemon().metric("larder_cluster_strange_total", "").await;
     assert_eq!(figure.expect("a figure") as u64, strange);
-    // Another's word that one who is live has left, and words for entries that nobody has made.
+    // A forged card says that a live node has left, and confirmations name entries that were never
+    // made.
     let left = json!({ "name": "n2", "run": 7, "left": true }).to_string();
     wire.publish("larder.member.n2", left.as_bytes()).await.expect("it is taken");
     let word = json!({ "name": "n2", "run": 7, "number": 9 }).to_string();
@@ -149,7 +150,8 @@ async fn an_entry_that_comes_again_does_nothing_and_one_that_says_nothing_makes_
     for node in &nodes {
         assert!(node.hits("/page").await, "it was done once");
     }
-    // No more than a server takes; no more than an entry has; of a later version; cut off; garbage.
+    // No more than a server accepts; no more than an entry has; of a later version; cut off;
+    // garbage.
     let refused = wire.publish(subject, &vec![1; 2 << 20]).await.expect_err("too large");
     assert!(refused.contains("Maximum Payload Violation"), "{refused}");
     let mut wire = Wire::open(&nats).await;

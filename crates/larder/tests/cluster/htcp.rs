@@ -1,4 +1,4 @@
-//! HTCP's CLR, in real datagrams.
+//! Tests of HTCP's CLR, with real datagrams.
 
 use crate::support;
 
@@ -152,7 +152,7 @@ async fn a_site_that_nobody_purges_or_only_with_a_token_is_not_purged() {
 #[tokio::test]
 async fn a_multicast_group_is_joined_and_one_that_cannot_be_is_named() {
     let group = "239.128.0.112";
-    // A port of nobody's: of a group every member has the same.
+    // A port in use by no other process: all members of a group share one.
     let port = {
         let free = socket("127.0.0.1:0").await;
         free.local_addr().expect("an address").port()

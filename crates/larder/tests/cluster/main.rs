@@ -1,4 +1,4 @@
-//! Daemons that know of each other: a cluster over NATS, shared stores, siblings, and neighbours of
+//! Tests of cooperating daemons: a cluster over NATS, shared stores, siblings, and neighbours of
 //! other makes.
 
 #[path = "../support/mod.rs"]

@@ -1,5 +1,5 @@
-//! Other caches that are told of what is invalidated here: what they get, what is done when they
-//! are away, and real ones of each kind.
+//! Tests of neighbours: the invalidations that other caches get, the behaviour while they are away,
+//! and real ones of each kind.
 
 use crate::support;
 
@@ -13,7 +13,7 @@ use testkit::larder::Daemon;
 use testkit::origin::{Script, ScriptedOrigin};
 use testkit::reply::Reply;
 
-/// A site that may be purged in the dialects of most.
+/// A site that accepts purges in most dialects.
 const SITE: &str = "purge = { dialects = [\"purge\", \"foshttpcache\"] }";
 const TAKEN: &str = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok\n";
 
@@ -31,7 +31,7 @@ async fn taker() -> ScriptedOrigin {
     taker
 }
 
-/// The heads of the requests that a neighbour was sent, without what every request has.
+/// The heads of the requests that a neighbour got, without fields that every request has.
 fn heads(neighbour: &ScriptedOrigin) -> Vec<String> {
     let all: Vec<u8> = neighbour.recorded().into_iter().flat_map(|one| one.bytes).collect();
     let text = String::from_utf8_lossy(&all).into_owned();
@@ -97,14 +97,14 @@ async fn every_way_to_purge_is_passed_on() {
     admin(&["purge", "--tag", "t1", "--wait", "all"]).await;
     admin(&["purge", "--all", "--wait", "all"]).await;
     admin(&["purge", "--ban", "req.url ~ ^/b", "--wait", "all"]).await;
-    // What an unsafe method makes untrue (RFC 9111 4.4).
+    // An unsafe method invalidates a URL (RFC 9111 4.4).
     stage.origin.on("/form", Script::ok("", "done"));
     stage.ask("POST", "/form", "Content-Length: 0\r\n").await;
     stage.daemon.assert_metric("larder_neighbours_told_total", 5).await;
-    // It has no word for the age of a response.
+    // Its dialect cannot express the age of a response.
     admin(&["purge", "--ban", "obj.age > 1h"]).await;
     stage.daemon.assert_metric("larder_neighbours_unsaid_total", 1).await;
-    let told = stage.daemon.assert_logged("is not told: its dialect cannot express ages").await;
+    let told = stage.daemon.assert_logged("is not sent a purge: its dialect cannot express ages").await;
     assert!(told.contains("neighbour"), "{told}");
     let text = heads(&neighbour).join("\n");
     for wanted in [
@@ -127,7 +127,7 @@ async fn one_that_is_away_holds_nobody_up_and_is_told_when_it_is_back() {
     assert_eq!(purge(&stage, "PURGE", "/a", "").await.status, 200);
     let quick = "Larder-Wait: local\r\n";
     assert_eq!(purge(&stage, "PURGE", "/a", quick).await.status, 200);
-    stage.daemon.assert_logged("does not take what it is told").await;
+    stage.daemon.assert_logged("does not accept invalidations").await;
     let up = async |wanted: u64| {
         stage.daemon.metric("larder_neighbour_up", "").await.expect("metrics") as u64 == wanted
     };
@@ -149,7 +149,7 @@ async fn one_that_is_away_holds_nobody_up_and_is_told_when_it_is_back() {
     });
     stage.daemon.assert_metric("larder_neighbours_told_total", 2).await;
     eventually("it is seen to be back", async || up(1).await).await;
-    stage.daemon.assert_logged("takes what it is told again").await;
+    stage.daemon.assert_logged("accepts invalidations again").await;
     answered.abort();
 }
 
@@ -170,12 +170,12 @@ async fn who_waits_for_all_is_told_who_is_missing_and_what_is_refused_is_not_rep
     let stage = Setup { site: &site, limits, ..Setup::default() }.start().await;
     let reply = purge(&stage, "PURGE", "/a", "Larder-Wait: all\r\n").await;
     assert_eq!(reply.status, 503, "{}", reply.text());
-    let wanted = "not taken yet by neighbours: silent, strict";
+    let wanted = "not confirmed yet by neighbours: silent, strict";
     assert!(reply.text().contains(wanted), "{}", reply.text());
-    stage.daemon.assert_logged("neighbour strict does not take what it is told: it refuses").await;
+    stage.daemon.assert_logged("strict does not accept invalidations: it rejects").await;
     stage.daemon.assert_metric("larder_neighbours_lost_total", 1).await;
     assert_eq!(refuses.seen("/a"), 1);
-    // Four are under way, two wait, and there is room for no more.
+    // Four are being sent, two wait, and the queue is full.
     for _ in 0..20 {
         assert_eq!(purge(&stage, "PURGE", "/a", "").await.status, 200);
     }
@@ -205,8 +205,8 @@ fn site(folder: &Folder, origin: &ScriptedOrigin, vcl: bool) -> String {
     format!("vcl = \"{}\"", folder.path().join("site.vcl").display())
 }
 
-/// Two that tell each other end. The second one's address is known only when it is there, so the
-/// first one learns of it by a reload.
+/// Two neighbours of each other do not loop. The second one's address is known only after its
+/// start, so the first one gets it by a reload.
 #[tokio::test]
 async fn two_larders_tell_each_other_once() {
     let origin = ScriptedOrigin::start().await.expect("an origin");

@@ -1,5 +1,5 @@
-//! Nodes that share what they store: one fetch for all of them, and no purge that is lost on the
-//! way from one to another.
+//! Tests of nodes that share their stores: one fetch for all of them, and no purge that is lost
+//! between two.
 
 use crate::support;
 
@@ -18,22 +18,22 @@ use testkit::origin::{Script, ScriptedOrigin};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// Pages that all nodes are asked for.
+/// Pages that are requested from all nodes.
 const PAGES: usize = 60;
 
-/// An address for a node that no other test has.
+/// An address for a node that no other test uses.
 fn address() -> String {
     static NEXT: AtomicU8 = AtomicU8::new(1);
     let [.., high, low] = std::process::id().to_be_bytes();
     format!("127.{}.{high}.{low}:7800", NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// A node that is waited for however long it takes, if `wanted` says nothing else.
+/// A node without timeouts towards its peers, unless `wanted` sets some.
 fn node(name: &str, nats: &Nats, origin: &ScriptedOrigin, wanted: Wanted<'_>) -> Node {
     node_that("share", name, nats, origin, wanted)
 }
 
-/// The same in this mode.
+/// A node in this mode.
 fn node_that(
     mode: &str,
     name: &str,
@@ -56,7 +56,7 @@ async fn figure(nodes: &[Node], name: &str) -> u64 {
     sum
 }
 
-/// Waits until each node has had something from another one.
+/// Waits until each node has fetched from another one.
 async fn all_share(nodes: &[Node]) {
     all_joined(nodes).await;
     all_are_answered(nodes).await;
@@ -98,8 +98,8 @@ async fn what_one_node_has_fetched_the_others_need_not() {
     }
 }
 
-/// Whoever asks the owner of a page right behind a purge gets nothing that was stored before, even
-/// if the stream has not been told yet.
+/// A request to the owner right after a purge gets nothing that was stored before, even if the
+/// stream does not have the purge yet.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_purge_is_undone_by_what_another_node_stores() {
     for vcl in [false, true] {
@@ -176,7 +176,7 @@ async fn who_owns_a_page_and_is_gone_or_stands_still_is_not_waited_for() {
     all_answer(&nodes[..2], "dead").await;
 }
 
-/// The line of a forecast that names the owner of what is missing, if there is one.
+/// The line of a forecast that names the owner of a missing page, if there is one.
 async fn owner_told(node: &Node, target: &str) -> String {
     let url = format!("http://{}{target}", node.daemon().addr());
     let (done, out, err) = run(node.daemon(), &["explain", &url]).await;
@@ -184,7 +184,7 @@ async fn owner_told(node: &Node, target: &str) -> String {
     out.lines().find(|line| line.contains("owns it")).unwrap_or_default().to_owned()
 }
 
-/// A node that shields asks the origin for all others; without it they share among themselves.
+/// A node that shields asks the origin for all others; without one they share among themselves.
 #[tokio::test(flavor = "multi_thread")]
 async fn where_a_node_shields_no_other_asks_the_origin() {
     for vcl in [false, true] {
@@ -225,7 +225,7 @@ async fn where_a_node_shields_no_other_asks_the_origin() {
     }
 }
 
-/// Nodes give each other what is stored; each client gets of it what it asks for.
+/// Nodes serve stored responses to each other; each client gets the form that it asks for.
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_get_what_they_ask_for_whoever_has_stored_it() {
     const LONG: usize = 6 << 20;
@@ -287,13 +287,13 @@ async fn nobody_but_the_nodes_is_let_in_at_their_port() {
         figure(&nodes[..1], "tls_handshake_failures_total").await >= before + 2
     })
     .await;
-    // What a client says of itself at the port for clients means nothing.
+    // A peer's field at the port for clients is ignored.
     let asked = "Larder-Peer: 2 1 0 - 192.0.2.1 https\r\n";
     let reply = nodes[0].ask("GET", "/page", asked).await;
     assert_eq!((reply.status, reply.field("larder-record")), (200, None));
 }
 
-/// A user whom an origin is told of is in the key, and so he is where another node owns that.
+/// A user that is forwarded to the origin is part of the key, also where another node owns that.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_stored_for_a_user_is_shared_among_nodes() {
     let (nats, origin, folder) = (Nats::start(&[]).await, origin().await, Folder::new());

@@ -1,4 +1,4 @@
-//! Large bodies among nodes that share: their slices come from the node that owns them, and the
+//! Tests of large bodies among nodes that share: slices come from the node that owns them, and the
 //! origin sends each byte once.
 
 use crate::support;
@@ -20,14 +20,14 @@ const SLICE: u64 = 64 << 10;
 const LENGTH: u64 = 20 * SLICE + 1000;
 const FILMS: usize = 6;
 
-/// An address for a node that no other test has.
+/// An address for a node that no other test uses.
 fn address() -> String {
     static NEXT: AtomicU8 = AtomicU8::new(101);
     let [.., high, low] = std::process::id().to_be_bytes();
     format!("127.{}.{high}.{low}:7800", NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Three nodes that have had something from each other, before `film`.
+/// Three nodes that have fetched from each other, before `film`.
 async fn nodes(nats: &Nats, film: &Film, vcl: bool, patience: &str) -> [Node; 3] {
     let nodes = ["n1", "n2", "n3"].map(|name| {
         let limits = format!(
@@ -100,7 +100,7 @@ async fn each_byte_of_a_large_body_is_fetched_once_for_all_nodes() {
     }
 }
 
-/// Whoever wants a part gets it through the owner, and nobody fetches more than its slices.
+/// A request for a part goes through the owner, which fetches no more than its slices.
 #[tokio::test(flavor = "multi_thread")]
 async fn parts_are_asked_for_by_the_slice_and_further_ones_of_the_owner_too() {
     let (nats, film) = (Nats::start(&[]).await, Film::start(LENGTH).await.expect("a port"));
@@ -117,11 +117,12 @@ async fn parts_are_asked_for_by_the_slice_and_further_ones_of_the_owner_too() {
     }
     let slices = 3 * SLICE + LENGTH % SLICE;
     assert_eq!(film.sent(), FILMS as u64 * slices, "{:?}", film.asked());
-    // Each of the two that do not own a film has all but the first slice by asking for it.
+    // Each of the two nodes that do not own a film requests all slices but the first from the
+    // owner.
     assert_eq!(sum(&nodes, "slices_of_nodes_total").await, FILMS as u64 * 2 * 3);
 }
 
-/// A film goes on when the node that it came from is gone.
+/// A film continues after the end of the node that it came from.
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_reads_a_large_body_loses_nothing_with_its_owner() {
     for vcl in [false, true] {
@@ -145,10 +146,10 @@ async fn whoever_reads_a_large_body_loses_nothing_with_its_owner() {
     }
 }
 
-/// Whoever is in the middle of a film gets the rest of the origin when its owner is killed.
+/// A client in the middle of a film gets the rest from the origin after its owner is killed.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_that_is_being_read_does_not_break_off_with_its_owner() {
-    // Longer than what waits in sockets.
+    // Longer than the sockets' buffers.
     const LONG: u64 = 24 << 20;
     for vcl in [false, true] {
         let (nats, film) = (Nats::start(&[]).await, Film::start(LENGTH).await.expect("a port"));
@@ -177,7 +178,7 @@ async fn a_body_that_is_being_read_does_not_break_off_with_its_owner() {
     }
 }
 
-/// The owner may have another version: the origin says which is right.
+/// The owner may have another version: the origin decides which is right.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slice_of_another_version_is_never_put_into_a_body() {
     for vcl in [false, true] {
@@ -196,7 +197,7 @@ async fn a_slice_of_another_version_is_never_put_into_a_body() {
                 let mut raw = raw.patience(PATIENCE);
                 raw.send(&request("GET", &target, ""), WriteSplit::Whole).await.expect("sent");
                 let seen = raw.reply("GET").await;
-                // The version that it began with breaks off, or it begins with the new one.
+                // The response with the old version is truncated, or it has the new one.
                 if let Some(reply) = seen.complete() {
                     let is = |version| reply.body == Film::bytes(version, 0..LENGTH);
                     assert!(is(1) || is(2), "vcl: {vcl}: {target}: a mixture");
@@ -210,7 +211,7 @@ async fn a_slice_of_another_version_is_never_put_into_a_body() {
     }
 }
 
-/// Purged on one node, a large body is gone on all.
+/// A large body purged on one node is purged on all.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_purge_reaches_slices_that_came_from_another_node() {
     let (nats, film) = (Nats::start(&[]).await, Film::start(LENGTH).await.expect("a port"));

@@ -1,5 +1,4 @@
-//! Neighbours that are asked for what is missing here: by whom the page comes then, and what
-//! siblings are never asked for.
+//! Tests of siblings: which pages they serve, and what they are never asked for.
 
 use crate::support;
 
@@ -25,7 +24,7 @@ use tokio::net::UdpSocket;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-/// Longer than anything takes.
+/// Longer than any test takes.
 const PATIENT: &str = "sibling_timeout = \"1m\"";
 
 /// The answers of a sibling to questions.
@@ -34,20 +33,20 @@ enum Says {
     Yes,
     No,
     Nothing,
-    /// Yes, when the test says so.
+    /// Yes, when the test permits it.
     Late,
-    /// Yes to a question that nobody has asked.
+    /// Yes, with the number of another question.
     ToAnother,
-    /// Yes from another address.
+    /// Yes, from another address.
     FromElsewhere,
 }
 
-/// A sibling that says what it is told to, and has what its script says.
+/// A sibling that answers as the test sets, and serves its script's pages.
 struct Sibling {
     http: ScriptedOrigin,
     htcp: SocketAddr,
     says: Arc<Mutex<Says>>,
-    /// It confirms what it is told.
+    /// It confirms invalidations.
     confirms: Arc<Mutex<bool>>,
     asked: Arc<AtomicUsize>,
     cleared: Arc<AtomicUsize>,
@@ -125,13 +124,13 @@ impl Sibling {
         self.asked.load(Ordering::SeqCst)
     }
 
-    /// The requests that it was sent.
+    /// The number of requests that it got.
     fn requests(&self) -> usize {
         self.http.recorded().iter().map(|connection| connection.requests).sum()
     }
 }
 
-/// A Larder with an origin, under a declared policy or a program that does the same.
+/// A Larder with an origin, under a declared policy or an equivalent program.
 struct Place {
     daemon: Daemon,
     origin: ScriptedOrigin,
@@ -177,7 +176,7 @@ fn page(body: &str) -> Script {
     Script::ok("Cache-Control: max-age=600\r\n", body)
 }
 
-/// A page that a cache has had for some seconds.
+/// A page with an age of some seconds.
 fn stored(age: u64) -> Script {
     let fields = format!("Cache-Control: max-age=600\r\nAge: {age}\r\n");
     Script::ok(&fields, "the sibling's page")
@@ -199,7 +198,7 @@ impl Place {
         self.daemon.metric(name, "").await.expect("metrics") as u64
     }
 
-    /// The sums of what was asked, found, and said in vain.
+    /// The sums of questions, hits, and unused answers.
     async fn sums(&self) -> [u64; 3] {
         let mut sums = [0; 3];
         for (sum, name) in sums.iter_mut().zip(["asked", "found", "false"]) {
@@ -208,7 +207,7 @@ impl Place {
         sums
     }
 
-    /// The record of the miss of `target`, once it is there.
+    /// The record of the miss of `target`, once it is written.
     async fn record(&self, target: &str) -> Value {
         let found = Mutex::new(None);
         eventually("its record", async || {
@@ -230,7 +229,7 @@ impl Place {
         out
     }
 
-    /// Waits until a sibling is asked: its socket is opened beside the start.
+    /// Waits until a sibling is asked: its socket is opened after the start.
     async fn asks(&self, asked: impl Fn() -> usize) {
         let (number, before) = (Cell::new(0), asked());
         eventually("a sibling is asked", async || {
@@ -290,7 +289,7 @@ async fn what_no_sibling_has_the_origin_is_asked_for_once() {
         assert_eq!(place.origin.seen("/a"), 1, "vcl: {vcl}");
         assert_eq!((one.asked(), two.asked()), (asked.0 + 1, asked.1 + 1), "vcl: {vcl}");
         assert_eq!(one.requests() + two.requests(), 0, "vcl: {vcl}");
-        // The other one has it, and the first one says nothing at all.
+        // The other one has it, and the first one does not answer at all.
         (*one.says.lock(), *two.says.lock()) = (Says::Nothing, Says::Yes);
         assert_eq!(place.get("/b").await, "the sibling's page", "vcl: {vcl}");
         assert_eq!((place.origin.seen("/b"), one.requests()), (0, 0), "vcl: {vcl}");
@@ -322,7 +321,7 @@ async fn an_answer_that_comes_too_late_changes_nothing() {
     place.asks(|| sibling.asked()).await;
     assert_eq!(place.get("/a").await, "the origin's page");
     *sibling.says.lock() = Says::No;
-    // It answers what it was asked first; only then it sees what it was asked since.
+    // It answers the first question; only then it sees the later ones.
     let before = sibling.asked();
     sibling.now.notify_one();
     place.asks(|| sibling.asked().saturating_sub(before)).await;
@@ -382,14 +381,14 @@ async fn what_is_not_for_everybody_no_sibling_is_asked_for() {
             assert_eq!(seen, usize::from(!is_refused), "{method} {target}, vcl: {vcl}");
         }
         if !vcl {
-            // A program's site leaves it out of account, as Varnish does.
+            // A program's site ignores the field, as Varnish does.
             place.ask("GET", "/reload2", "Cache-Control: no-cache\r\n").await;
         }
         assert_eq!(sibling.asked(), asked, "vcl: {vcl}");
     }
 }
 
-/// A stale response is confirmed by its origin, and not replaced by a sibling's.
+/// A stale response is validated by its origin, and not replaced by a sibling's.
 #[tokio::test]
 async fn what_is_stale_is_a_question_to_the_origin_alone() {
     for vcl in [false, true] {
@@ -420,7 +419,7 @@ async fn a_page_that_was_purged_does_not_come_back_from_a_sibling() {
         let place = place(vcl, &sibling.neighbour(), PATIENT).await;
         place.asks(|| sibling.asked()).await;
         assert_eq!(place.get("/a").await, "the sibling's page", "vcl: {vcl}");
-        // It is told, and says nothing to that.
+        // It gets the purge, and does not confirm it.
         *sibling.confirms.lock() = false;
         assert_eq!(place.ask("PURGE", "/a", "").await.status, 200, "vcl: {vcl}");
         let told = place.explained("/a").await;
@@ -433,14 +432,14 @@ async fn a_page_that_was_purged_does_not_come_back_from_a_sibling() {
         *sibling.confirms.lock() = true;
         place.daemon.assert_metric("larder_neighbours_told_total", 1).await;
         assert_eq!(place.get("/c").await, "the sibling's page", "vcl: {vcl}");
-        // HTCP has no word for patterns: what it had before that may be one of those.
+        // HTCP has no patterns: any page stored before may match.
         let ban = ["purge", "--ban", "req.url ~ ^/[a-z]"];
         let (done, _, err) = run(&place.daemon, &ban).await;
         assert!(done, "{err}");
         sibling.http.otherwise(stored(500));
         assert_eq!(place.get("/c").await, "the origin's page", "vcl: {vcl}");
         assert_eq!(place.origin.seen("/c"), 1, "vcl: {vcl}");
-        // What it has got since is none of them.
+        // Pages stored since do not match.
         sibling.http.otherwise(stored(0));
         let number = Cell::new(0);
         eventually("a younger page comes from there", async || {
@@ -451,8 +450,8 @@ async fn a_page_that_was_purged_does_not_come_back_from_a_sibling() {
     }
 }
 
-/// A sibling is told of a purge by the node where it began, and by no other: those ask the sibling
-/// for nothing that is as old as the purge.
+/// A sibling gets a purge from the node where it began only: other nodes take nothing from the
+/// sibling that is as old as the purge.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_another_node_has_purged_does_not_come_back_from_a_sibling() {
     const OLD: u64 = 5;
@@ -471,7 +470,7 @@ async fn what_another_node_has_purged_does_not_come_back_from_a_sibling() {
             let target = format!("/{}", number.get());
             nodes[1].ask("GET", &target, "").await.text() == "the sibling's page"
         };
-        // Whoever has just joined does not know what was purged before.
+        // A node that has just joined does not know earlier purges.
         let mut rounds = 0;
         loop {
             eventually("a page of that age comes from there", is_from_there).await;
@@ -479,7 +478,7 @@ async fn what_another_node_has_purged_does_not_come_back_from_a_sibling() {
             let reply = nodes[0].ask("PURGE", &target, "Larder-Wait: all\r\n").await;
             assert_eq!(reply.status, 200, "vcl: {vcl}: {}", reply.text());
             let seen = nodes[1].ask("GET", &target, "").await.text();
-            // A machine that stood still meanwhile has made it younger than the purge.
+            // On a slow machine the page may be younger than the purge.
             if began.elapsed() < Duration::from_secs(OLD) {
                 assert_eq!(seen, "the origin's page", "vcl: {vcl}");
                 break;
@@ -491,7 +490,7 @@ async fn what_another_node_has_purged_does_not_come_back_from_a_sibling() {
     }
 }
 
-/// A page that is told apart by more than its URL is another page to a sibling.
+/// A page with a key beyond its URL is another page to a sibling.
 #[tokio::test]
 async fn a_key_with_more_than_the_url_is_nothing_to_ask_for() {
     let sibling = Sibling::start(Says::Yes, stored(9)).await;
@@ -516,8 +515,8 @@ async fn a_key_with_more_than_the_url_is_nothing_to_ask_for() {
     assert_eq!((place.origin.seen("/a"), sibling.asked()), (2, asked));
 }
 
-/// Two that ask each other: what one has the other need not fetch, and what neither has each
-/// origin is asked for once.
+/// Two siblings of each other: what one has the other need not fetch, and each origin gets one
+/// request for what neither has.
 #[tokio::test]
 async fn two_larders_ask_each_other() {
     for vcl in [false, true] {
@@ -557,7 +556,7 @@ async fn two_larders_ask_each_other() {
         }
         assert_eq!(one.get("/nobodys").await, "one's page", "vcl: {vcl}");
         assert_eq!((one.origin.seen("/nobodys"), two.origin.seen("/nobodys")), (1, 0));
-        // What one forgets the other one forgets, before it is asked again.
+        // A purge of one is a purge of the other, before that is asked again.
         one.origin.otherwise(page("new"));
         two.origin.otherwise(page("new"));
         assert_eq!(two.get("/nobodys").await, "one's page", "vcl: {vcl}");
@@ -569,8 +568,8 @@ async fn two_larders_ask_each_other() {
     }
 }
 
-/// Pages over HTTPS come from a sibling over TLS; those over HTTP are others, which it is not asked
-/// for.
+/// Pages over HTTPS come from a sibling over TLS; those over HTTP are different ones, which it is
+/// not asked for.
 #[tokio::test]
 async fn pages_over_https_come_over_tls() {
     let authority = Authority::new();

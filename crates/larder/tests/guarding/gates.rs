@@ -1,5 +1,5 @@
-//! Gates of a site (`basic_auth`, `forward_auth`): under the declared policy and under a program,
-//! over HTTP/1 and HTTP/2.
+//! Tests of authentication (`basic_auth`, `forward_auth`): under the declared policy and under a
+//! program, over HTTP/1 and HTTP/2.
 
 use crate::support;
 
@@ -55,7 +55,7 @@ async fn stage(policy: Policy, folder: &Folder, top: &str, site: &str) -> Stage 
     Stage { origin, daemon }
 }
 
-/// A folder with the users, and the keys of a site that is for them.
+/// A folder with a users file, and the keys of a site that uses it.
 fn users(more: &str) -> (Folder, String) {
     let folder = Folder::new();
     folder.file("users", USERS);
@@ -67,7 +67,7 @@ fn shown(user: &str, password: &str) -> String {
     format!("Authorization: Basic {}\r\n", BASE64.encode(format!("{user}:{password}").as_bytes()))
 }
 
-/// All three have it.
+/// The password of all three users.
 const PASSWORD: &str = "password";
 
 #[tokio::test(flavor = "multi_thread")]
@@ -104,7 +104,7 @@ async fn who_shows_a_password_gets_what_is_stored_for_all_and_nobody_else_does()
         }
         assert_eq!(sent_field(&stage.sole_request("/page"), "authorization"), "", "{policy:?}");
         assert_eq!(stage.ask("GET", "/page", "").await.status, 401, "{policy:?}: stored or not");
-        // The right ones of three users, and two wrong ones of those who look like some.
+        // Three users with right passwords, and two attempts with wrong ones.
         assert_eq!(stage.metric("larder_gate_checked_total").await, 6, "{policy:?}");
         assert_eq!(stage.metric("larder_gate_remembered_total").await, 2, "{policy:?}");
         eventually("the users are in the log", async || {
@@ -141,7 +141,8 @@ async fn over_http2_the_gate_is_the_same() {
     }
 }
 
-/// A body that waits behind a gate, a connection that is to be a tunnel, and one that is left.
+/// An upload that waits for authentication, a connection that is to be a tunnel, and an abandoned
+/// one.
 #[tokio::test(flavor = "multi_thread")]
 async fn uploads_and_tunnels_wait_behind_the_gate() {
     for policy in BOTH {
@@ -162,7 +163,7 @@ async fn uploads_and_tunnels_wait_behind_the_gate() {
         let sent = stage.sole_request("/upload");
         assert_eq!(sent_field(&sent, "authorization"), "", "{policy:?}");
         assert!(sent.body == body.as_bytes(), "{policy:?}: another body");
-        // Refused before the body is there.
+        // Rejected before the body arrives.
         let fields = "Content-Length: 5\r\nExpect: 100-continue\r\n";
         let reply = stage.ask("POST", "/upload", fields).await;
         assert_eq!((reply.status, reply.interim.len()), (401, 0), "{policy:?}");
@@ -223,7 +224,7 @@ async fn a_route_has_gates_of_its_own_whatever_its_path_looks_like() {
     }
     let remembered = stage.metric("larder_gate_remembered_total").await;
     assert_eq!(remembered, 0, "where there is no gate none lets in");
-    // Spellings that an origin may take for the path inside never come in by another route.
+    // Spellings that an origin may take for the protected path never bypass it by another route.
     for target in ["//inner/a", "/x/../inner/a", "/inner;x/a", "/x/..;/inner/a", "/inner%2fa"] {
         let status = stage.get(target).await.status;
         assert!([400, 401, 403].contains(&status), "{target}: {status}");
@@ -294,7 +295,7 @@ fn a_check_names_what_is_wrong_and_where() {
     }
 }
 
-/// A server that is asked who may enter: it lets in whom a cookie names.
+/// An authentication server that admits the user whom a cookie names.
 async fn gatekeeper() -> ScriptedOrigin {
     let keeper = ScriptedOrigin::start().await.expect("a port");
     keeper.otherwise(Script::ok("Remote-User: ann\r\nRemote-Groups: staff\r\n", "welcome"));
@@ -444,7 +445,7 @@ async fn an_identity_that_is_copied_is_never_another_s() {
     }
 }
 
-/// A password first, then another server, which does not get it.
+/// A password first, then another server, which does not get the password.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_gates_stand_behind_each_other() {
     for policy in BOTH {
@@ -461,7 +462,7 @@ async fn two_gates_stand_behind_each_other() {
     }
 }
 
-/// The decisions of Debian's nginx about the same requests.
+/// The decisions agree with those of Debian's nginx.
 #[tokio::test(flavor = "multi_thread")]
 async fn curl_is_let_in_by_its_user_and_password() {
     let (folder, site) = users("");
@@ -476,11 +477,11 @@ async fn curl_is_let_in_by_its_user_and_password() {
     }
 }
 
-/// An attacker's many passwords keep nobody else from showing a right one.
+/// An attacker's many passwords do not delay other users.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_client_has_few_passwords_checked_at_once() {
     let (folder, site) = users("");
-    // Slow enough that several meet.
+    // Slow enough that several overlap.
     let hash = "$2y$12$Wq9QhDhVbcmHUN1xnkYNyuS/MWYRLjdFXGO6mDt4Z7FpBDFpyMgEe";
     folder.file("users", format!("slow:{hash}\nbob:$apr1$lZL6V/ci$eIMz/iKDkbtys/uU7LEK00\n"));
     let stage = stage(Policy::Declared, &folder, "", &site).await;
@@ -513,7 +514,7 @@ async fn one_client_has_few_passwords_checked_at_once() {
     assert_eq!(reply.status, 200);
 }
 
-/// Fields of a proxy that only a client has sent: servers that decide go by some of them.
+/// Forwarding fields of an untrusted client: servers that decide by some of them get none.
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_is_let_in_for_what_a_client_says_in_a_proxy_s_name() {
     for policy in BOTH {
@@ -529,7 +530,7 @@ async fn nobody_is_let_in_for_what_a_client_says_in_a_proxy_s_name() {
     }
 }
 
-/// The requests that `origin` has got, in lower case.
+/// The requests to `origin`, in lower case.
 fn text_of(origin: &ScriptedOrigin) -> String {
     let recorded = origin.recorded();
     let texts = recorded.iter().map(|one| String::from_utf8_lossy(&one.bytes).to_lowercase());
@@ -604,7 +605,7 @@ async fn an_identity_that_is_in_the_key_of_another_route_is_never_another_s() {
     );
     let stage = stage(Policy::Declared, &folder, "", &site).await;
     stage.origin.otherwise(Script::mirror("Cache-Control: max-age=600\r\n"));
-    // An origin may take the second for one of the first kind.
+    // An origin may take the second for the first.
     for target in ["/inner/a", "/inner;x/a"] {
         for user in ["ann", "bob"] {
             let reply = stage.ask("GET", target, &shown(user, PASSWORD)).await;
@@ -624,7 +625,7 @@ async fn a_gate_of_two_routes_tells_of_a_user_once() {
     assert_eq!(reply.text().to_lowercase().matches("x-user: ann\n").count(), 1);
 }
 
-/// A page in HTML that includes `target`.
+/// An HTML page that includes `target`.
 fn including(target: &str) -> Script {
     let html = format!("<p><esi:include src=\"{target}\"/></p>");
     Script::ok("Content-Type: text/html\r\nCache-Control: no-store\r\n", &html)
@@ -651,7 +652,7 @@ async fn a_fragment_that_the_origin_makes_for_one_user_is_no_other_s() {
     }
 }
 
-/// A page cannot take its reader past a gate that he has not passed.
+/// A page cannot include a fragment that its reader may not access.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_gets_no_fragment_from_behind_a_gate_that_it_does_not_stand_behind() {
     let (folder, site) = users("");
@@ -721,7 +722,7 @@ async fn a_yes_is_not_another_server_s() {
     }
 }
 
-/// A browser asks for all that a page needs at once.
+/// A browser requests everything that a page needs at once.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_right_password_that_comes_many_times_at_once_is_checked_once() {
     let (folder, site) = users("");

@@ -1,5 +1,5 @@
-//! The guards between a stranger and what is for others: fields that are added here, connections
-//! that users log in to, rules for paths, and passwords.
+//! Tests of guards between a stranger and protected content: fields that are added here,
+//! authenticated connections, rules for paths, and passwords.
 
 use crate::support;
 

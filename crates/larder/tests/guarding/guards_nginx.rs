@@ -1,4 +1,4 @@
-//! Guards of a site beside those of nginx: the same requests are let in, and the same are refused.
+//! Tests of guards beside nginx's: equal requests are admitted, and equal ones refused.
 
 use crate::support;
 
@@ -13,12 +13,12 @@ use testkit::client::{RawClient, WriteSplit, request};
 use testkit::larder::Daemon;
 use testkit::origin::{Script, ScriptedOrigin};
 
-/// As Debian's `htpasswd` has made them.
+/// As made by Debian's `htpasswd`.
 const USERS: &str = "ann:$2y$05$pirA/ZQzb4TZXyVzoFnxVO9xpzbhsxFvsySVXQE3G/voezCDT78bO\n\
     bob:$apr1$lZL6V/ci$eIMz/iKDkbtys/uU7LEK00\n\
     old:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=\n";
 
-/// The statuses of both for a request.
+/// The statuses of both servers for a request.
 async fn both(addresses: [SocketAddr; 2], target: &str, fields: &str) -> [u16; 2] {
     let mut statuses = [0; 2];
     for (status, address) in statuses.iter_mut().zip(addresses) {
@@ -121,7 +121,7 @@ async fn of_a_burst_as_many_are_let_in() {
             for _ in 0..burst + 3 {
                 seen.push(both([daemon.addr(), theirs.address], "/page", "").await);
             }
-            // A machine that stood still for a minute has earned one more.
+            // After a stall of a minute, one more is permitted.
             if began.elapsed() < Duration::from_secs(55) {
                 let expected: Vec<_> =
                     (0..burst + 3).map(|n| if n <= burst { [200; 2] } else { [429; 2] }).collect();

@@ -1,4 +1,4 @@
-//! Guards before sites, and attacks on the daemon itself.
+//! Tests of guards before sites, and of attacks on the daemon itself.
 
 #[path = "../support/mod.rs"]
 mod support;

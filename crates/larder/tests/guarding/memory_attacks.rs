@@ -1,10 +1,9 @@
-//! Attacks that have the daemon hold memory: each asks for as much as it can and takes nothing.
-//! Memory stays below what may be taken and a tenth more, connections to the origin stay bounded,
-//! and other clients are answered.
+//! Tests of attacks on memory: each requests as much as it can and reads nothing. Memory stays
+//! below the ceiling and a tenth more, origin connections are bounded, and other clients are
+//! served.
 //!
 //! Pages of files do not count as the daemon's memory here. They are the program itself, which is
-//! five times larger in a debug build than in a release, and the kernel takes them back when it
-//! likes.
+//! five times larger in a debug build than in a release, and the kernel can take them back.
 
 mod fortress;
 

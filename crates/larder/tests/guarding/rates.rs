@@ -1,7 +1,7 @@
-//! Limits on how often, and how much at once, clients may ask (`rate`, `concurrent`): under the
-//! declared policy and under a program, over HTTP/1 and HTTP/2.
+//! Tests of limits on the rate and the concurrency of clients' requests (`rate`, `concurrent`):
+//! under the declared policy and under a program, over HTTP/1 and HTTP/2.
 //!
-//! Refusals are seen at rates of a few in an hour, so that no test depends on how fast it is.
+//! Limits permit a few requests in an hour, so that no test depends on the machine's speed.
 
 use crate::support;
 
@@ -84,7 +84,7 @@ async fn over_http2(client: &mut Plain, target: &str, count: usize) -> Vec<u16> 
     statuses
 }
 
-/// An answer that has asked for patience.
+/// Asserts a refusal with Retry-After.
 fn assert_refused(reply: &Reply, status: u16) {
     assert_eq!(reply.status, status, "{}", reply.text());
     let after: u64 = reply.field("retry-after").expect("Retry-After").parse().expect("seconds");
@@ -162,13 +162,13 @@ async fn a_queue_delays_and_answers_all() {
     }
 }
 
-/// Whoever purges may forget what was there, also while others wait.
+/// A purge may remove a page while requests wait.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_waits_gets_nothing_that_was_purged_meanwhile() {
-    // Of the three seconds that it waits.
+    // Less than the three seconds that it waits.
     let wait = Duration::from_secs(2);
     for policy in BOTH {
-        // On a machine that was too busy for the purge to come in time it is done again.
+        // If the machine was too busy for the purge to come in time, it is repeated.
         let mut was_in_time = false;
         while !was_in_time {
             let site = "rate = { requests = \"20/m\", queue = 1 }";
@@ -235,7 +235,7 @@ async fn addresses_count_apart_as_trusted_proxies_name_them_or_all_together() {
             let field = format!("X-Forwarded-For: {told}\r\n");
             assert_eq!(statuses(&stage, "127.0.0.9", &field, 2).await, [200, 429], "{policy:?}");
         }
-        // The same network of IPv6; and one who is not trusted names nobody.
+        // One IPv6 network; and an untrusted peer, which cannot name a client.
         for (address, told) in [("127.0.0.9", "2001:db8::2"), ("127.0.0.2", "192.0.2.3")] {
             let field = format!("X-Forwarded-For: {told}\r\n");
             assert_eq!(statuses(&stage, address, &field, 1).await, [429], "{policy:?}");
@@ -275,7 +275,7 @@ async fn a_route_has_its_site_s_count_or_its_own_or_none() {
     }
     let mut client = client(&stage.daemon).await;
     assert_eq!(over_http2(&mut client, "/login", 2).await, [200, 429]);
-    // A spelling that an origin may read as the route's path is no way around it.
+    // A spelling that an origin may take for the route's path does not bypass it.
     assert_eq!(over_http2(&mut client, "/login;x", 1).await, [429]);
     assert_eq!(over_http2(&mut client, "/shared/x", 2).await, [200; 2]);
     assert_eq!(over_http2(&mut client, "/page", 2).await, [200, 429]);
@@ -290,7 +290,7 @@ async fn a_limit_may_be_for_some_paths_and_several_may_hold_at_once() {
         let (stage, _folder) = stage(policy, "", site).await;
         stage.origin.on("/login", Script::ok("Cache-Control: no-store\r\n", "login"));
         let mut client = client(&stage.daemon).await;
-        // What one refuses the other does not count.
+        // A request that one limit refuses does not count for the other.
         assert_eq!(over_http2(&mut client, "/login", 4).await, [200, 429, 429, 429], "{policy:?}");
         assert_eq!(over_http2(&mut client, "/page", 4).await, [200, 200, 200, 429], "{policy:?}");
     }
@@ -351,7 +351,7 @@ async fn an_answer_is_under_way_until_it_has_left_and_a_tunnel_until_it_ends() {
         stage.origin.on("/large", Script::respond(head).repeat(piece, 24));
         stage.origin.on("/chat", Script::respond(UPGRADED).hang());
         assert_eq!(stage.get("/large").await.body.len(), 24 << 20, "{policy:?}");
-        // It is stored now, and lies at hand.
+        // It is stored now.
         none_under_way(&stage).await;
         let mut reader = stage.connect().await;
         reader.send(&request("GET", "/large", ""), WriteSplit::Whole).await.expect("sent");
@@ -410,7 +410,7 @@ async fn a_page_counts_once_whatever_it_is_put_together_of() {
     assert_eq!(client.get("/whole").await.answer("/whole").status, 429);
 }
 
-/// Waits until nothing of this client is under way: an answer may be here before its end is known.
+/// Waits until no request of this client is in progress: its end may follow its response.
 async fn none_under_way(stage: &Stage) {
     eventually("the end of all", async || {
         fact(step(&explain(stage, "/page").await, "concurrent"), "under way") == "0"

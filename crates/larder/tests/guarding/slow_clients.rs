@@ -1,7 +1,7 @@
-//! Many clients that are slow, silent or idle, and one that is not: it must not notice them.
+//! Tests of many slow, silent or idle clients beside a clean one, which must not notice them.
 //!
-//! `LARDER_TEST_FULL=1` takes the numbers of real attacks. Figures are printed: run with
-//! `--nocapture`, against a release build by `LARDER_BIN`, to see them as they are.
+//! `LARDER_TEST_FULL=1` uses the numbers of real attacks. Figures are printed: run with
+//! `--nocapture`, against a release build by `LARDER_BIN`, to see realistic ones.
 
 use crate::support;
 
@@ -14,7 +14,8 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 
-/// These tests take turns: each wants most of the descriptors and an undisturbed clean client.
+/// These tests take turns: each needs most of the descriptors and a clean client without other
+/// load.
 static TURN: Mutex<()> = Mutex::const_new(());
 
 /// Requests of the clean client.
@@ -22,7 +23,7 @@ const CLEAN: usize = 2_000;
 
 async fn start() -> Stage {
     support::raise_descriptors();
-    // Slow clients are to stay, not to be shown out by a limit.
+    // Slow clients must not run into a limit.
     let limits = "header_timeout = \"10m\"\nidle_timeout = \"10m\"\nsend_timeout = \"10m\"\n\
                   body_timeout = \"10m\"\nbody_min_rate = \"0\"\nsend_min_rate = \"0\"";
     let stage = Setup { limits, ..Setup::default() }.start().await;
@@ -35,7 +36,7 @@ async fn connect(stage: &Stage) -> TcpStream {
     TcpStream::connect(stage.daemon.addr()).await.expect("a connection")
 }
 
-/// Asks for the stored page again and again, over HTTP/1.1.
+/// Requests the stored page again and again, over HTTP/1.1.
 async fn clean_client(stage: &Stage, what: &str) {
     let mut raw = stage.connect().await;
     let mut clean = Clean::new();
@@ -47,7 +48,7 @@ async fn clean_client(stage: &Stage, what: &str) {
     clean.judge(what);
 }
 
-/// Waits until the daemon has `count` connections beside those that come and go.
+/// Waits until the daemon has `count` connections beside short-lived ones.
 async fn open(stage: &Stage, count: usize) {
     eventually("all connections", async || {
         stage.metric("larder_connections_open").await >= count as u64

@@ -1,4 +1,5 @@
-//! Promises of README and guide: their blocks are done, and the presets hold what their tables say.
+//! Tests of the promises of README and guide: their blocks work, and the presets keep the rules of
+//! their tables.
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,6 +1,6 @@
-//! README and guide, read and done: settings are checked, programs compiled, commands run against a
-//! daemon, and what pages say that they print is compared with what is printed. A block that the
-//! test cannot name is a failure, and so is an entry of the table that no page needs.
+//! Tests of README and guide: settings are checked, programs compiled, commands run against a
+//! daemon, and their output compared with the page's. A block of unknown kind is a failure, and so
+//! is an entry of the table that no page needs.
 
 mod blocks;
 mod claims;
@@ -72,7 +72,7 @@ fn all_blocks() -> Vec<Block> {
     pages().into_iter().flat_map(page).collect()
 }
 
-/// Does what one block says.
+/// Tests one block.
 fn look_at(world: &World, block: &Block, tally: &mut Tally) {
     match block.tag.as_str() {
         "toml" => tally.judge("settings checked", block, configs::settings(world, block)),
@@ -91,7 +91,7 @@ fn look_at(world: &World, block: &Block, tally: &mut Tally) {
     }
 }
 
-/// Settings of other programs, and samples.
+/// Tests settings of other programs, and samples.
 fn other(world: &World, block: &Block, tally: &mut Tally) {
     if let Some(outcome) = configs::foreign(world, block) {
         return tally.judge("settings of others checked", block, outcome);
@@ -119,7 +119,7 @@ fn other(world: &World, block: &Block, tally: &mut Tally) {
     }
 }
 
-/// Takes one step.
+/// Runs one step.
 fn take(world: &World, block: &Block, step: &Step, tally: &mut Tally) -> Result<(), String> {
     let command = step.command.as_str();
     if let Some((start, why)) = LISTED.iter().find(|(start, _)| command.starts_with(start)) {
@@ -166,7 +166,7 @@ fn compared(wanted: &str, done: &Done) -> Result<(), String> {
     missing(wanted, &done.printed).map_or(Ok(()), |line| Err(fault(line)))
 }
 
-/// Claims of the pages that are not so.
+/// Claims of the pages that are false.
 fn claims(world: &World) -> Vec<String> {
     let of =
         |page| world.run(page, "curl --unix-socket \"$SOCKET\" http://localhost/metrics").printed;
@@ -195,7 +195,7 @@ async fn every_block_of_readme_and_guide_is_true() {
         if only.as_ref().is_some_and(|only| *only != block.page) {
             continue;
         }
-        // Settings alone ask nothing of the daemon.
+        // Settings alone need no daemon.
         if page != block.page && block.tag != "toml" {
             page = &block.page;
             world.ready(page).await;

@@ -1,5 +1,5 @@
-//! The leak suite of every preset, over real sockets: whoever asks second never gets a byte of what
-//! was made for the first, whatever the origin says about its answers; and ordinary pages are hits.
+//! The leak suite of every preset, over real sockets: no later visitor gets a byte of what was made
+//! for the first, whatever the origin's fields are; and ordinary pages are hits.
 
 use crate::support;
 
@@ -26,8 +26,8 @@ use tokio::task::JoinSet;
 /// Text that only the first visitor's request holds.
 pub(crate) const MARK: &str = "ATTACKER-7f3a9";
 
-/// Fields of the responses that each probe is run with, and whether these fields make a response
-/// public. The origin numbers the responses.
+/// Fields of the responses that each probe is run with, and true if they make a response public.
+/// The origin numbers the responses.
 const ANSWERS: [(&str, bool); 6] = [
     ("Content-Type: text/html\r\n", false),
     ("Content-Type: text/css\r\nLast-Modified: Thu, 01 Jan 2026 00:00:00 GMT\r\n", false),
@@ -37,21 +37,21 @@ const ANSWERS: [(&str, bool); 6] = [
     ("Content-Type: image/x-icon\r\nCDN-Cache-Control: max-age=300\r\n", true),
 ];
 
-/// Probes that run at once: most of their time goes into changes from one process to the next.
+/// Concurrent probes: most of their time is spent switching between processes.
 const AT_ONCE: usize = 8;
 
 /// A rule that must hold for every visitor after the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rule {
-    /// Never the answer made for the first.
+    /// A later visitor never gets the response made for the first.
     Apart,
-    /// As [`Rule::Apart`]; where the origin says `public`, it is believed.
+    /// As [`Rule::Apart`]; if the origin says `public`, that counts.
     ApartUnlessPublic,
-    /// Nothing of what the first sent. One answer for both is good.
+    /// A later visitor gets nothing that the first sent. They may share a response.
     Clean,
 }
 
-/// The first visitor's request, and what those who come after ask for.
+/// The first visitor's request, and the later visitors'.
 #[derive(Clone, Debug)]
 pub(crate) struct Probe {
     method: &'static str,
@@ -59,9 +59,9 @@ pub(crate) struct Probe {
     /// Lines with their CRLF.
     fields: String,
     body: String,
-    /// Lines that the origin's answer has besides.
+    /// Further lines of the origin's response.
     answer: String,
-    /// Target of the later requests; by default the same.
+    /// Target of later requests; the same by default.
     second: Option<String>,
     rule: Rule,
 }
@@ -80,20 +80,20 @@ impl Probe {
         }
     }
 
-    /// The same with another method, and a body that holds [`MARK`].
+    /// The probe with another method, and a body that contains [`MARK`].
     pub(crate) fn sent_by(mut self, method: &'static str, body: &str) -> Self {
         self.method = method;
         self.body = body.to_owned();
         self
     }
 
-    /// The origin's answer has these lines too.
+    /// The probe with further lines of the origin's response.
     pub(crate) fn answered(mut self, fields: &str) -> Self {
         self.answer = fields.to_owned();
         self
     }
 
-    /// The others ask for `target`.
+    /// The probe with `target` for later visitors.
     pub(crate) fn then(mut self, target: &str) -> Self {
         self.second = Some(target.to_owned());
         self
@@ -134,7 +134,7 @@ async fn ask(stage: &Stage, method: &str, request: &[u8]) -> Reply {
     whole(raw.reply(method).await, &String::from_utf8_lossy(request))
 }
 
-/// A connection of visitors who come later, opened again where an answer ends it.
+/// A connection of later visitors, reopened when a response ends it.
 struct Visitors<'a> {
     stage: &'a Stage,
     open: Option<RawClient>,
@@ -155,8 +155,8 @@ impl Visitors<'_> {
     }
 }
 
-/// Runs every probe with every answer. `session` is the name of a cookie by which visitors of such
-/// a site are known.
+/// Runs every probe with every response. `session` is the name of a cookie by which visitors of
+/// such a site are identified.
 pub(crate) async fn no_leak(preset: &str, probes: &[Probe], session: &'static str) {
     assert!(probes.len() >= 40, "{preset}: {} probes", probes.len());
     let stage = Arc::new(stage(preset).await);
@@ -181,9 +181,8 @@ pub(crate) async fn no_leak(preset: &str, probes: &[Probe], session: &'static st
     assert!(reached * 2 > all, "{preset}: of {all} probes {reached} reached the origin");
 }
 
-/// Runs probes against an origin that gives them all the response of this kind; returns the number
-/// of probes that reached the origin. Each probe has a host of its own, so that no two share an
-/// object.
+/// Runs probes against an origin with this kind of response; returns the number of probes that
+/// reached the origin. Each probe has a host of its own, so that no two share an object.
 async fn run(
     stage: &Stage,
     kind: usize,
@@ -200,7 +199,7 @@ async fn run(
     reached
 }
 
-/// Runs a probe; tells whether its first request reached the origin.
+/// Runs a probe; returns true if its first request reached the origin.
 async fn check(
     visitors: &mut Visitors<'_>,
     probe: &Probe,
@@ -238,10 +237,10 @@ async fn check(
     number.is_some()
 }
 
-/// A page that all get: target, fields of the first request, of the second, and of the answer.
+/// A public page: target, fields of the first request, of the second, and of the response.
 pub(crate) type Page<'a> = (&'a str, &'a str, &'a str, &'a str);
 
-/// The second request of each page is answered from the store.
+/// Asserts that the second request of each page is a hit.
 pub(crate) async fn hits(preset: &str, pages: &[Page<'_>]) {
     let stage = stage(preset).await;
     for (number, (target, first, second, answer)) in pages.iter().enumerate() {

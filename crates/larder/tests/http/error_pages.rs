@@ -1,4 +1,4 @@
-//! A site's own pages for errors that are made here (`error_pages`), over HTTP/1 and HTTP/2.
+//! Tests of `error_pages`: a site's own pages for errors made here, over HTTP/1 and HTTP/2.
 
 use crate::support;
 
@@ -30,14 +30,14 @@ fn written() -> Folder {
     folder
 }
 
-/// A stage with these pages, whose origin closes connections without a word on `/down`.
+/// A stage with these pages, whose origin closes connections without a response on `/down`.
 async fn stage(folder: &Folder) -> Stage {
     let stage = Setup { site: &keys(folder), ..Setup::default() }.listening(H2C).await;
     stage.origin.on("/down", Script::default().close());
     stage
 }
 
-/// Checks a file with `text` in `folder`; what is said, if it is wrong.
+/// Checks a file with `text` in `folder`; the error has the message.
 fn check(folder: &Folder, text: &str) -> Result<(), String> {
     folder.file("larder.toml", text);
     let file = folder.path().join("larder.toml");
@@ -62,7 +62,7 @@ async fn an_error_made_here_has_the_site_s_page_its_type_and_its_number() {
     let length = OWN.len().to_string();
     assert_eq!((reply.status, reply.body.len()), (502, 0));
     assert_eq!(reply.field("content-length"), Some(length));
-    // What nothing is written for keeps the plain page; a status without a body has the site's.
+    // A status without a file has the plain page; one without a body is the site's.
     let reply = stage.get("/secret").await;
     assert_eq!((reply.status, reply.text().as_str()), (403, "{\"no\":true}"));
     assert_eq!(reply.field("content-type").as_deref(), Some("application/json"));
@@ -137,7 +137,7 @@ async fn a_check_names_pages_that_cannot_be_used_and_where_they_are_written() {
     }
 }
 
-/// A site of `program`, for an origin that nobody listens for.
+/// A site of `program`, with an origin that does not listen.
 fn with_program(program: &Path, keys: &str) -> String {
     let program = program.display();
     format!(

@@ -1,4 +1,4 @@
-//! The client's address and scheme, when proxies in front say them.
+//! Tests of the client's address and scheme from proxies in front.
 
 use crate::support;
 
@@ -126,7 +126,7 @@ async fn what_varies_by_the_clients_address_is_not_kept_for_others() {
 async fn a_cacheable_get_that_comes_round_is_refused_without_waiting_for_itself() {
     let folder = Folder::new();
     let socket = folder.path().join("http.sock").display().to_string();
-    // Waiting for itself it would find out when this is over.
+    // By waiting for itself it would notice at the timeout.
     let file = format!(
         "listen = [\"127.0.0.1:0\", \"unix:{socket}\"]\n[limits]\nfirst_byte_timeout = \"10m\"\n\
          [[origin]]\nname = \"itself\"\nservers = \"unix:{socket}\"\n\
@@ -156,7 +156,7 @@ async fn what_is_between_a_client_and_a_proxy_ends_here() {
     }
 }
 
-/// A daemon whose program sends requests on to the daemon's own listener, and says how it treats
+/// A daemon whose program forwards requests to the daemon's own listener, and reports how it treats
 /// them.
 fn ring(folder: &Folder, program: &str) -> Daemon {
     let socket = folder.path().join("http.sock").display().to_string();
@@ -198,7 +198,7 @@ async fn a_request_that_a_program_sends_round_is_refused_without_waiting_for_its
 #[tokio::test]
 async fn a_ring_that_is_tried_again_ends() {
     let folder = Folder::new();
-    // The last to be refused is sent anew once, for which the way is as long as before.
+    // The last refused request is repeated once, over an equally long way.
     let daemon = ring(
         &folder,
         "sub vcl_backend_response {\n    \

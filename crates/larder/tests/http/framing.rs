@@ -1,6 +1,5 @@
-//! Requests about whose framing servers disagree, sent to the real binary in front of an origin
-//! that forgives nothing: no smuggled request reaches it, whatever way the bytes arrive and whether
-//! or not the URL is in the cache.
+//! Tests of ambiguous framing against the real binary in front of a strict origin: no smuggled
+//! request reaches it, however the bytes arrive, and whether or not the URL is stored.
 
 use std::time::Duration;
 
@@ -12,26 +11,25 @@ use testkit::reference_reader::{self, Violation};
 use testkit::reply::{ConnectionEnd, ReplyOutcome};
 use testkit::wire::MessageFault;
 
-/// Targets that only a smuggled request has; accepted cases may ask for the first in the open.
+/// Targets of smuggled requests only; accepted cases may request the first openly.
 const SMUGGLED: [&str; 3] = ["/smuggled", "/evil", "/admin"];
 
-/// Larder's own patience with a request that stays unfinished, and well above it the client's with
-/// Larder.
+/// Larder's timeout of an unfinished request; the client's own is much longer.
 const SHORT: &str = "500ms";
 const CLIENT_PATIENCE: Duration = Duration::from_secs(20);
-/// Larder's patience with a request that comes byte by byte, from a client that seldom runs.
+/// Larder's timeout of a request that arrives byte by byte, from a client that seldom runs.
 const LONG: &str = "10m";
 
 struct Bench {
     origin: ScriptedOrigin,
-    /// For requests that are to be refused; some of them never end.
+    /// The daemon for requests that must be rejected; some of them never end.
     hasty: Daemon,
-    /// For those that are to be answered.
+    /// The daemon for requests that must be answered.
     patient: Daemon,
 }
 
 impl Bench {
-    /// `fields` go into every answer of the origin.
+    /// `fields` are part of every response of the origin.
     async fn new(fields: &str) -> Self {
         let origin = ScriptedOrigin::start().await.expect("a port");
         origin.otherwise(Script::ok(fields, "answer"));
@@ -58,7 +56,7 @@ origin = "strict"
         Self { origin, hasty, patient }
     }
 
-    /// Runs every case with its bytes cut into `pieces`.
+    /// Runs every case with its bytes split into `pieces`.
     async fn run(mut self, pieces: WriteSplit) {
         let mut failures = Vec::new();
         let all = cases();
@@ -85,11 +83,11 @@ origin = "strict"
         assert!(failures.is_empty(), "{failed} of {}:\n{}", all.len(), failures.join("\n"));
     }
 
-    /// The case's first answer is an error, or none; the connection ends and nothing else is
-    /// answered.
+    /// Asserts that the first response is an error, or missing; the connection ends without another
+    /// response.
     async fn rejected(&self, case: &FramingCase, pieces: WriteSplit) -> Option<String> {
         let mut client = connect(&self.hasty).await;
-        // Larder may refuse and close before it has read everything.
+        // Larder may reject and close before it has read everything.
         let _ = client.send(&case.bytes, pieces).await;
         let method = methods(&case.bytes).next().unwrap_or_default();
         match client.reply(&method).await {
@@ -104,7 +102,7 @@ origin = "strict"
         (end == ConnectionEnd::Open).then(|| "left the connection open".to_owned())
     }
 
-    /// So many whole answers come, and no more.
+    /// Asserts that so many complete responses come, and no more.
     async fn accepted(
         &self,
         case: &FramingCase,
@@ -127,13 +125,13 @@ origin = "strict"
         (!surplus.is_empty()).then(|| format!("one answer too many: {}", surplus.escape_ascii()))
     }
 
-    /// Requests for targets that only a smuggler asks for, so far.
+    /// The number of smuggled requests so far.
     fn smuggled(&self) -> usize {
         SMUGGLED.iter().map(|target| self.origin.seen(target)).sum()
     }
 
-    /// Faults that the reference reader finds in anything the origin was ever sent. A request that
-    /// is cut short by the end of its connection is no fault: its client had gone.
+    /// Faults that the reference reader finds in the origin's input. A request truncated by the end
+    /// of its connection is no fault: its client was gone.
     fn violations(&self) -> Vec<String> {
         let recorded = self.origin.recorded();
         let read =
@@ -148,7 +146,7 @@ origin = "strict"
     }
 }
 
-/// The methods of the requests in `bytes`, as far as their request lines can be told.
+/// The methods of the requests in `bytes`, as far as their request lines can be parsed.
 async fn connect(daemon: &Daemon) -> RawClient {
     let client = RawClient::connect(daemon.addr()).await.expect("larder accepts");
     client.patience(CLIENT_PATIENCE)

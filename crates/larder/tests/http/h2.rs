@@ -1,7 +1,7 @@
-//! HTTP/2 towards clients, held against RFC 9113, RFC 9218 and RFC 8441 by a client that forgives
-//! nothing: whatever the server sends has been judged frame by frame when a test sees it.
+//! Tests of HTTP/2 towards clients, against RFC 9113, RFC 9218 and RFC 8441, by a strict client: it
+//! has judged every frame before a test sees it.
 
-// Both ends in the test's hands, as the tests of streaming have them.
+// Both ends are the test's, as in the tests of streaming.
 use crate::streaming::ends;
 
 mod answers;

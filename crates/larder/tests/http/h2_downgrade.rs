@@ -1,6 +1,6 @@
-//! HTTP/2 requests that would become something else as HTTP/1 text, sent to the real binary in
-//! front of an origin that forgives nothing: no smuggled request reaches it, the connection goes on
-//! after each, whatever way the bytes arrive and whether or not the URL is in the cache.
+//! Tests of HTTP/2 requests that change their meaning as HTTP/1 text, against the real binary in
+//! front of a strict origin: no smuggled request reaches it, the connection survives each, however
+//! the bytes arrive, and whether or not the URL is stored.
 
 use crate::support;
 
@@ -15,8 +15,8 @@ use testkit::reference_reader::{self, ParsedRequest, Violation};
 use testkit::wire;
 use tokio::net::TcpStream;
 
-/// Larder's own patience with an unfinished request, no end of patience with wrong ones on one
-/// connection, and above both the client's with Larder.
+/// Larder's timeout of an unfinished request, no limit of wrong ones on one connection, and above
+/// both the client's timeout.
 const LIMITS: &str = "header_timeout = \"2s\"\nbody_timeout = \"2s\"\nh2_resets = 100000";
 const CLIENT_PATIENCE: Duration = Duration::from_secs(6);
 
@@ -26,12 +26,12 @@ struct Bench {
     stage: Stage,
     client: Client<TcpStream>,
     pieces: WriteSplit,
-    /// Answers may come from the store, so that nothing need be forwarded.
+    /// Responses may come from the store, without a request to the origin.
     cached: bool,
 }
 
 impl Bench {
-    /// `fields` go into every answer of the origin.
+    /// `fields` are part of every response of the origin.
     async fn new(fields: &str, pieces: WriteSplit) -> Self {
         let listen = "listen = \"127.0.0.1:0 h2c\"";
         let stage = Setup { limits: LIMITS, ..Setup::default() }.listening(listen).await;
@@ -40,7 +40,7 @@ impl Bench {
         Self { stage, client, pieces, cached: fields != UNCACHED }
     }
 
-    /// Runs every case, one after the other on as few connections as they leave alive.
+    /// Runs every case, one after the other on as few connections as possible.
     async fn run(mut self) {
         let mut failures = Vec::new();
         let all = cases();
@@ -74,7 +74,7 @@ impl Bench {
         case.check(&outcome, &forwarded)
     }
 
-    /// The next request on the connection is answered as if nothing had been before it.
+    /// The next request on the connection is answered as if it was the first.
     async fn neighbour(&mut self, number: usize) -> Result<(), String> {
         self.stage.origin.forget();
         let path = format!("/next/{number}");
@@ -91,8 +91,8 @@ impl Bench {
         (targets == [&path]).then_some(()).ok_or_else(|| format!("next brought {targets:?}"))
     }
 
-    /// The whole requests that the origin was sent since it last forgot. A request that ends with
-    /// its connection does not count: no origin answers it.
+    /// The complete requests to the origin since it was last reset. A request truncated by its
+    /// connection's end does not count: no origin answers it.
     fn forwarded(&self) -> Result<Vec<ParsedRequest>, String> {
         let mut all = Vec::new();
         for connection in self.stage.origin.recorded() {
@@ -138,7 +138,7 @@ async fn nothing_is_smuggled_when_the_url_is_cached() {
     bench.run().await;
 }
 
-/// A request that claims to have come by TLS is refused, or forwarded as what it is.
+/// A request that falsely claims TLS is rejected, or forwarded without the claim.
 #[tokio::test]
 async fn a_scheme_cannot_be_claimed() {
     let mut bench = Bench::new(UNCACHED, WriteSplit::Whole).await;

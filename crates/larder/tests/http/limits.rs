@@ -1,6 +1,7 @@
-//! Limits of client connections: each fires, says so where it can, and is counted.
+//! Tests of limits of client connections: each takes effect, is reported where possible, and is
+//! counted.
 //!
-//! They are looked at once a second, so each of these tests takes a few.
+//! They are checked once a second, so each of these tests takes a few seconds.
 
 use crate::support;
 
@@ -36,7 +37,7 @@ async fn however_many_clients_wait_operators_have_descriptors_left() {
     let mut clients = Vec::new();
     for _ in 0..300 {
         let mut client = TcpStream::connect(daemon.addr()).await.expect("a connection");
-        // One that is refused may be gone before it has asked.
+        // A refused client may be gone before its request.
         _ = client.write_all(&request("GET", "/slow", "Cookie: id=1\r\n")).await;
         clients.push(client);
     }
@@ -87,7 +88,7 @@ async fn connections_beyond_the_limit_are_closed_at_once_and_room_comes_back() {
     drop(held);
     eventually("room", async || {
         let mut raw = stage.connect().await;
-        // Refused while the others are still being taken off.
+        // Refused while the others are still being removed.
         match raw.get("/page").await {
             Ok(seen) => seen.complete().is_some(),
             Err(_) => false,
@@ -96,12 +97,11 @@ async fn connections_beyond_the_limit_are_closed_at_once_and_room_comes_back() {
     .await;
 }
 
-/// Limits with which some seventy connections find room, and an upload may take its time.
+/// Limits that permit some seventy connections, and slow uploads.
 const FEW: &str = "connection_memory = 1\nbody_timeout = \"10m\"\nbody_rate_leeway = \"10m\"\n\
                    [memory]\nsize = \"64MiB\"";
 
-/// A daemon of one core with so little memory for connections, and the number of those that find
-/// room.
+/// A daemon of one core with little memory for connections, and the number that it permits.
 async fn with_room_for_few() -> (Stage, usize) {
     let origin = ScriptedOrigin::start().await.expect("an origin");
     origin.on("/page", Script::cacheable("page"));
@@ -113,7 +113,7 @@ async fn with_room_for_few() -> (Stage, usize) {
     (stage, room as usize)
 }
 
-/// A connection that is in the middle of an upload.
+/// A connection in the middle of an upload.
 async fn uploading(stage: &Stage) -> RawClient {
     let mut stream = TcpStream::connect(stage.daemon.addr()).await.expect("a connection");
     let begun = request("POST", "/upload", "Expect: 100-continue\r\nContent-Length: 4\r\n");
@@ -123,7 +123,7 @@ async fn uploading(stage: &Stage) -> RawClient {
     RawClient::over(stream).patience(PATIENCE)
 }
 
-/// Asserts that the upload of a connection is taken.
+/// Asserts that the upload of a connection completes.
 async fn finishes(mut raw: RawClient) {
     raw.send(b"body", WriteSplit::Whole).await.expect("sent");
     assert_eq!(whole(raw.reply("POST").await, "/upload").status, 200);
@@ -205,7 +205,7 @@ async fn a_head_in_small_pieces_gains_no_time() {
     stream.write_all(b"GET /page HTTP/1.1\r\nHost: larder.test\r\n").await.expect("sent");
     let (mut reader, mut writer) = stream.split();
     let trickle = async {
-        // Ends when the connection does.
+        // Ends with the connection.
         while writer.write_all(b"X: y\r\n").await.is_ok() {
             support::pause(100).await;
         }
@@ -274,7 +274,7 @@ async fn a_client_that_goes_on_slowly_is_not_cut() {
         let wanted = request("GET", &target, "Connection: close\r\n");
         stream.write_all(&wanted).await.expect("sent");
         let mut received = Vec::new();
-        // Longer than the limit, and far less than what the kernel would hold for it.
+        // Longer than the limit, and far less than the kernel's buffers.
         for _ in 0..100 {
             (&mut stream).take(16 * 1024).read_to_end(&mut received).await.expect("16 KiB");
             support::pause(125).await;
@@ -332,7 +332,7 @@ async fn who_ends_its_side_with_the_request_is_answered_if_that_is_soon() {
     };
     let seen = asks("/soon").await.reply("GET").await;
     assert_eq!(whole(seen, "/soon").text(), "here");
-    // One whose end is seen late has left: that is not this limit, and another comes.
+    // A client whose end is noticed late has left: that is not this limit, and another comes.
     eventually("the limit", async || {
         assert_eq!(asks("/never").await.rest().await, (Vec::new(), ConnectionEnd::Closed));
         stage.limit_hits("half_close_timeout").await > 0
@@ -342,12 +342,12 @@ async fn who_ends_its_side_with_the_request_is_answered_if_that_is_soon() {
 
 #[tokio::test]
 async fn who_sends_on_after_the_last_answer_is_read_off_for_a_while_only() {
-    // One of the two is far away, each time.
+    // Each time one of the two timeouts is far away.
     let stage = with_limits("linger_time = \"10m\"\nlinger_timeout = \"1s\"").await;
     let mut silent = stage.connect().await;
     silent.send(b"nonsense\r\n\r\n", WriteSplit::Whole).await.expect("sent");
     assert_eq!(whole(silent.reply("GET").await, "nonsense").status, 400);
-    // The answer's end is seen at once, though the connection is there for a while.
+    // The response ends at once, though the connection stays for a while.
     assert_eq!(silent.rest().await, (Vec::new(), ConnectionEnd::Closed));
     eventually("the limit", async || stage.limit_hits("linger_timeout").await == 1).await;
     eventually("its leaving", async || stage.metric("larder_connections_open").await == 0).await;
@@ -393,7 +393,7 @@ async fn a_connection_that_has_lived_long_enough_ends_with_its_next_answer() {
     let stage = with_limits("connection_lifetime = \"1ms\"").await;
     let mut raw = stage.connect().await;
     eventually("it is open", async || stage.metric("larder_connections_open").await == 1).await;
-    // Metrics are asked for over a connection of their own, which takes a millisecond and more.
+    // Metrics use a connection of their own, which takes a millisecond and more.
     pause(2).await;
     assert!(whole(raw.get("/page").await.expect("sent"), "/page").closes());
     stage.daemon.assert_limit_count("connection_lifetime", 1).await;
@@ -440,7 +440,7 @@ async fn an_upload_that_streams_before_it_is_whole_is_counted() {
     let mut raw = stage.connect().await;
     raw.send(head.as_bytes(), WriteSplit::Whole).await.expect("sent");
     raw.send(&body.as_bytes()[..4_000], WriteSplit::Whole).await.expect("sent");
-    // Half of it is there, and the origin has it.
+    // Half of it has arrived, and is at the origin.
     stage.daemon.assert_limit_count("body_buffer_bytes", 1).await;
     raw.send(&body.as_bytes()[4_000..], WriteSplit::Whole).await.expect("sent");
     assert_eq!(whole(raw.reply("POST").await, "/form").text(), "taken");
@@ -462,7 +462,7 @@ async fn files_forgotten_for_want_of_room_are_counted() {
     stage.daemon.assert_limit_count("open_files", 1).await;
 }
 
-/// Every row of the table is named by the code that holds it, or is exempt with a reason.
+/// Every row of the table is named by code that enforces it, or is exempt with a reason.
 #[test]
 fn every_limit_is_counted_or_exempt() {
     let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
@@ -482,8 +482,7 @@ fn every_limit_is_counted_or_exempt() {
     }
 }
 
-/// Appends to `code` the code of the daemon's crates, without their tests and without the tables of
-/// limits.
+/// Appends to `code` the code of the daemon's crates, without tests and tables of limits.
 fn read_code(folder: &std::path::Path, code: &mut String) {
     for entry in std::fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
@@ -567,7 +566,7 @@ async fn an_upload_goes_on_where_memory_is_too_scarce_to_gather_it() {
     let head = "POST /form HTTP/1.1\r\nHost: a\r\nContent-Length: 15000\r\n\r\n";
     raw.send(head.as_bytes(), WriteSplit::Whole).await.expect("sent");
     for _ in 0..15 {
-        // Less than is gathered, and more than the window holds.
+        // Less than the gathering buffer, and more than the window.
         raw.send(&[b'x'; 1_000], WriteSplit::Whole).await.expect("sent");
         pause(5).await;
     }
@@ -577,7 +576,7 @@ async fn an_upload_goes_on_where_memory_is_too_scarce_to_gather_it() {
 
 #[tokio::test]
 async fn idle_connections_of_every_core_make_room_for_new_ones() {
-    // Four connections find room.
+    // Memory for four connections.
     let limits = "client_memory = 5\nconnection_memory = 5\nhalf_close_timeout = \"1ms\"\n\
                   [memory]\nsize = \"8MiB\"\n";
     let stage = Setup { limits, ..Setup::default() }.start().await;

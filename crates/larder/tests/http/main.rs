@@ -1,5 +1,5 @@
-//! The protocols towards clients, HTTP/1.1 and HTTP/2: framing, bodies, streams and tunnels,
-//! limits, and what is forwarded.
+//! Tests of the protocols towards clients, HTTP/1.1 and HTTP/2: framing, bodies, streams and
+//! tunnels, limits, and forwarding.
 
 #[path = "../support/mod.rs"]
 mod support;

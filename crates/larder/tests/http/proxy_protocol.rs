@@ -1,4 +1,4 @@
-//! Listeners behind balancers that speak the PROXY protocol.
+//! Tests of listeners behind balancers that speak the PROXY protocol.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -27,7 +27,7 @@ fn line(source: &str) -> Vec<u8> {
     format!("PROXY TCP4 {source} 198.51.100.2 4711 80\r\n").into_bytes()
 }
 
-/// A daemon with one `proxy` listener that lets `trusted` through.
+/// A daemon with one `proxy` listener that admits `trusted`.
 async fn behind(trusted: &str, top: &str, limits: &str) -> Stage {
     let top = format!("trusted_proxies = [\"{trusted}\"]\n{top}");
     let setup = Setup { top: &top, limits, ..Setup::default() };
@@ -38,10 +38,10 @@ async fn behind(trusted: &str, top: &str, limits: &str) -> Stage {
     Stage { origin, daemon }
 }
 
-/// Sends `bytes`; returns what comes back, if anything, and the connection's end.
+/// Sends `bytes`; returns the bytes received, and the connection's end.
 async fn answer(stage: &Stage, bytes: &[u8], pieces: WriteSplit) -> (Vec<u8>, ConnectionEnd) {
     let mut raw = stage.connect().await;
-    // A daemon that has refused already takes nothing more.
+    // A daemon that has refused already reads nothing more.
     _ = raw.send(bytes, pieces).await;
     raw.rest().await
 }
@@ -55,7 +55,7 @@ async fn the_client_is_whom_the_header_names() {
             let mut raw = stage.connect().await;
             raw.send(&[&header[..], &ask].concat(), pieces).await.expect("sent");
             assert_eq!(whole(raw.reply("GET").await, "/page").text(), "here");
-            // The header is said once per connection.
+            // The header comes once per connection.
             assert_eq!(whole(raw.get("/page").await.expect("sent"), "/page").text(), "here");
         }
     }
@@ -135,7 +135,7 @@ async fn without_a_whole_and_right_header_nothing_is_answered() {
     }
     stage.daemon.assert_metric("larder_proxy_errors_total", 6).await;
     stage.daemon.assert_limit_count("proxy_header_bytes", 1).await;
-    // One that ends within the header, and one that only looks whether the port is open.
+    // A connection that ends within the header, and a port scan.
     let mut raw = stage.connect().await;
     raw.send(b"PROXY TCP4", WriteSplit::Whole).await.expect("sent");
     raw.finish().await.expect("ended");
@@ -202,7 +202,7 @@ async fn access_rules_and_logs_go_by_the_named_client() {
     fs::remove_file(log).expect("removed");
 }
 
-/// A TLS site behind a balancer that passes bytes through.
+/// A TLS site behind a balancer that forwards bytes.
 async fn tls_behind(authority: &Authority) -> Served {
     authority.sign("site", &["larder.test"], Kind::Elliptic);
     let tls = authority.pair("site");
@@ -243,7 +243,7 @@ async fn tls_follows_the_header_in_the_same_segment_or_later() {
     }
 }
 
-/// All that `proxy` tells a program, in a response's reason.
+/// All that `proxy` offers a program, in a response's reason.
 const SAYS: &str = "vcl 4.1;
 import proxy;
 backend none none;
@@ -272,14 +272,14 @@ fn with_values(values: &[(u8, &[u8])]) -> Vec<u8> {
     header
 }
 
-/// Asks a program behind `addr` what it is told, after `header`.
+/// Sends `header` and a request to a program behind `addr`; returns what it sees.
 async fn told(addr: SocketAddr, header: &[u8]) -> String {
     let mut raw = RawClient::connect(addr).await.expect("connected").patience(PATIENCE);
     raw.send(&[header, &request("GET", "/", "")].concat(), WriteSplit::Whole).await.expect("sent");
     whole(raw.reply("GET").await, "/").field("said").unwrap_or_default()
 }
 
-/// Headers, and what a program is told then; as a real Varnish tells it, where there is one.
+/// Headers, and what a program sees then; equal to a real Varnish, if there is one.
 fn headers() -> Vec<(Vec<u8>, &'static str)> {
     let tls = |client: u8, verify: u8| {
         let parts: [(u8, &[u8]); 5] =
@@ -351,14 +351,14 @@ async fn programs_know_of_tls_what_was_agreed_on_here() {
     );
 }
 
-/// A balancer of this test's own, ended with it.
+/// A balancer of this test, ended with it.
 struct Balancer {
     child: Child,
     folder: PathBuf,
 }
 
 impl Balancer {
-    /// Starts `program` with a configuration made for `folder`; `None` where it is not installed.
+    /// Starts `program` with a configuration made for `folder`; `None` if it is not installed.
     fn start(program: &str, arguments: &[&str], config: impl Fn(&str) -> String) -> Option<Self> {
         let name = format!("larder-{program}-{}", std::process::id());
         let folder = std::env::temp_dir().join(name);
@@ -384,7 +384,7 @@ impl Balancer {
 
 impl Drop for Balancer {
     fn drop(&mut self) {
-        // Both end at once when they are told to end; a kill would leave nginx's worker behind.
+        // Both end at once on a signal; a kill would leave nginx's worker behind.
         let pid = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw);
         if let Some(pid) = pid {
             _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
@@ -394,7 +394,7 @@ impl Drop for Balancer {
     }
 }
 
-/// Module with which Debian's nginx balances TCP.
+/// The stream module of Debian's nginx.
 const STREAM: &str = "/usr/lib/nginx/modules/ngx_stream_module.so";
 
 /// A port that is free now.
@@ -403,7 +403,7 @@ fn free_port() -> SocketAddr {
     listener.local_addr().expect("an address")
 }
 
-/// Asks through a balancer, from 127.0.0.7 so that its own address is another.
+/// Sends a request through a balancer, from 127.0.0.7 so that the balancer's address differs.
 async fn through(balancer: SocketAddr) -> Reply {
     eventually("the balancer listens", async || TcpStream::connect(balancer).await.is_ok()).await;
     let socket = TcpSocket::new_v4().expect("a socket");
@@ -438,7 +438,7 @@ async fn headers_of_real_balancers_are_read() {
     let nginx = if has_stream { Balancer::start("nginx", &["-c"], nginx_config) } else { None };
     let mut asked = 0;
     for (balancer, ports) in [(&haproxy, &[one, two][..]), (&nginx, &[three])] {
-        // Where one is not installed there is nothing to compare with.
+        // Compared only if installed.
         for port in ports.iter().filter(|_| balancer.is_some()) {
             assert_eq!(through(*port).await.text(), "here");
             asked += 1;

@@ -1,4 +1,4 @@
-//! Messages between clients, daemon and origin: versions, framing, pipelining, uploads.
+//! Tests of messages between clients, daemon and origin: versions, framing, pipelining, uploads.
 
 use crate::support;
 
@@ -80,7 +80,7 @@ async fn a_body_that_only_closing_ends_is_passed_on_and_not_stored() {
     let stage = Stage::new().await;
     let head = "HTTP/1.1 200 OK\r\nCache-Control: max-age=300\r\n\r\n";
     stage.origin.on("/page", Script::respond(format!("{head}{TEXT}")).close());
-    // Nothing tells whether it is whole.
+    // Without framing it cannot be known to be complete.
     for count in 1..=3 {
         let reply = stage.get("/page").await;
         assert_eq!((reply.text().as_str(), reply.ending), (TEXT, Ending::LastChunk));
@@ -280,7 +280,7 @@ async fn options_go_as_far_as_they_may() {
         assert_eq!((reply.status, reply.closes()), (204, false));
         assert!(reply.field("allow").is_some_and(|allow| allow.contains("OPTIONS")));
     }
-    // TRACE is refused wherever it would go; for others the field means nothing.
+    // TRACE is always rejected; other methods ignore the field.
     for hops in 0..=1 {
         let field = format!("Max-Forwards: {hops}\r\n");
         assert_eq!(stage.ask("TRACE", "/page", &field).await.status, 405);
@@ -534,7 +534,7 @@ async fn an_answer_before_the_end_of_a_chunked_body_says_that_the_connection_end
 #[tokio::test]
 async fn a_page_for_an_answer_without_its_body_says_that_the_connection_ends() {
     let stage = Stage::new().await;
-    // The body breaks in the piece that has the head, before the client has that.
+    // The body fails in the piece with the head, before the client gets that.
     let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nno\r\n";
     stage.origin.on("/cut", Script::respond(head).close());
     let mut raw = stage.connect().await;

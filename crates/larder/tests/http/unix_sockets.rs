@@ -1,4 +1,4 @@
-//! Listening on unix sockets.
+//! Tests of listening on unix sockets.
 
 use crate::support;
 
@@ -17,7 +17,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
-/// A socket's path in a folder of its own, which is gone with it.
+/// A socket's path in a folder of its own, removed with it.
 struct Place(PathBuf);
 
 impl Place {
@@ -38,7 +38,7 @@ impl Drop for Place {
     }
 }
 
-/// The configuration of a daemon that listens on `place` too.
+/// The configuration of a daemon that also listens on `place`.
 fn file(place: &Place, words: &str, top: &str, origin: &ScriptedOrigin) -> String {
     let unix = format!("[\"127.0.0.1:0\", \"unix:{}{words}\"]", place.file().display());
     let text = Setup { top, ..Setup::default() }.file(origin);
@@ -52,7 +52,7 @@ async fn listening(place: &Place, words: &str, top: &str) -> Stage {
     Stage { origin, daemon }
 }
 
-/// The answer to `bytes`, a GET that ends its connection.
+/// The response to `bytes`, a GET that ends its connection.
 async fn ask(place: &Place, bytes: &[u8]) -> Reply {
     let mut stream = UnixStream::connect(place.file()).await.expect("a connection");
     stream.write_all(bytes).await.expect("sent");
@@ -139,7 +139,7 @@ async fn the_proxy_protocol_names_clients_over_unix_sockets_too() {
     assert_eq!(sent_field(&stage.sole_request("/page"), "x-forwarded-for"), "192.0.2.1");
     drop(stage);
 
-    // Not believed, nobody gets through.
+    // Without trust no client is admitted.
     let stage = listening(&place, " proxy", "trusted_proxies = \"127.0.0.1\"").await;
     let mut stream = UnixStream::connect(place.file()).await.expect("a connection");
     _ = stream.write_all(&bytes).await;
@@ -160,7 +160,7 @@ async fn a_socket_left_behind_is_replaced_and_one_in_use_is_not() {
     assert!(error.contains("another process listens on the socket"), "{error}");
     assert_eq!(ask(&place, &closing("/page", "")).await.text(), "here");
 
-    // Another's socket in its place is left alone.
+    // Another process's socket in its place stays.
     fs::remove_file(place.file()).expect("removed");
     let other = std::os::unix::net::UnixListener::bind(place.file()).expect("a socket");
     terminate(&stage.daemon);
@@ -169,7 +169,7 @@ async fn a_socket_left_behind_is_replaced_and_one_in_use_is_not() {
     assert!(place.file().exists());
     drop(other);
 
-    // So is what is no socket at all.
+    // So does a file that is no socket.
     fs::remove_file(place.file()).expect("removed");
     fs::write(place.file(), "precious").expect("a file");
     let error = Daemon::start(&text).expect_err("a file is there").to_string();

@@ -1,4 +1,5 @@
-//! One page has one URL, however it is spelt; and requests that no site has, or that are none.
+//! Tests of URLs: one page has one URL, however it is spelt; requests without a site, and malformed
+//! ones.
 
 use crate::support;
 
@@ -31,7 +32,7 @@ async fn spellings_of_a_path_are_one_page_for_readers_origins_and_purges() {
         assert_eq!(purged.field("x-purged").as_deref(), Some("1"), "{spelling}");
         stage.get(&format!("{path}{query}")).await;
     }
-    // The query stays as it came: signatures are made over it.
+    // The query stays unchanged: signatures cover it.
     stage.origin.on(&format!("{path}?q=%C3~"), Script::ok(CACHED, "another"));
     assert!(!is_hit(&stage.get(&format!("{path}?q=%C3~")).await));
 }
@@ -72,7 +73,7 @@ async fn every_answer_of_a_site_has_its_fields() {
         let reply = stage.get(path).await;
         assert_eq!(reply.status, status, "{path}");
         assert_eq!(reply.field("x-frame-options").as_deref(), Some("DENY"), "{path}");
-        // Clients remember what has moved for good.
+        // Clients remember a permanent redirect.
         let stored = reply.field("cache-control").is_none_or(|value| !value.contains("no-store"));
         assert_eq!(stored, status < 302, "{path}");
     }
@@ -141,7 +142,7 @@ async fn the_access_log_has_users_and_malformed_requests_as_they_came() {
     let read = || std::fs::read_to_string(&file).unwrap_or_default();
     let requests = ["GET /x y\"z HTTP/1.1\r\nHost: a\r\n\r\n", "\x16\x03\x01 hello\r\n\r\n"];
     for (at, request) in requests.iter().enumerate() {
-        // The cores write each for itself.
+        // Each core writes for itself.
         eventually("the line before", async || read().lines().count() == at + 1).await;
         let mut raw = RawClient::connect(stage.daemon.addr()).await.expect("connected");
         raw.send(request.as_bytes(), WriteSplit::Whole).await.expect("sent");
@@ -186,7 +187,7 @@ async fn a_campaign_survives_redirects_of_its_site_and_splits_no_page() {
     };
     let of = |name: &str| format!("http://larder.test/offer/?a=1&utm_source={name}&gclid=1#top");
     assert_eq!(sent("/offer?utm_source=mail&gclid=1").await, (false, of("mail")));
-    // What is stored has nobody's parameters.
+    // The stored page has no visitor's parameters.
     assert_eq!(sent("/offer?utm_source=ads&gclid=1").await, (true, of("ads")));
     assert_eq!(sent("/offer").await, (true, "http://larder.test/offer/?a=1#top".to_owned()));
     assert_eq!(sent("/login?utm_source=a").await, (false, "/in?utm_source=a".to_owned()));

@@ -1,5 +1,5 @@
-//! Attacks that the admin listener must withstand: A1 to A9. Most of A6 concerns the dashboard;
-//! only the fields that every response carries are tested here.
+//! Tests of attacks on the admin listener: A1 to A9. Most of A6 concerns the dashboard; only the
+//! fields of every response are tested here.
 
 use crate::support;
 
@@ -19,10 +19,10 @@ async fn stage() -> Stage {
     Setup { top: LISTENS, ..Setup::default() }.start().await
 }
 
-/// Path whose response has no end.
+/// Path of an endless response.
 const ENDLESS: &str = "/api/v1/live";
 
-/// A request of a route, with as little as it takes.
+/// A minimal request of a route.
 fn of(verb: RouteMethod, path: &str) -> Ask {
     match verb {
         RouteMethod::Get if path == ENDLESS => Ask::get(path).method("HEAD"),
@@ -114,7 +114,7 @@ async fn a2_pages_of_other_sites_change_nothing() {
         assert_eq!(reply.status, status, "{ask:?}: {}", reply.text());
         assert_eq!(reply.field("access-control-allow-origin"), None);
         assert_eq!(reply.field("set-cookie"), None);
-        // The socket may have been forwarded to a port where a browser is.
+        // The socket may have been forwarded to a port that a browser reaches.
         let locally = ask.send_locally(daemon).await;
         assert_eq!(locally.status, status, "{ask:?}");
     }
@@ -167,7 +167,7 @@ async fn a4_it_listens_for_this_machine_alone() {
             .output()
             .expect("it starts");
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(!output.status.success() && said.contains("others than this machine"), "{said}");
+        assert!(!output.status.success() && said.contains("other machines could reach"), "{said}");
     }
 }
 
@@ -224,7 +224,7 @@ async fn a6_every_answer_forbids_browsers_what_it_does_not_need() {
     }
 }
 
-/// Tells whether `role` is enough for what a route of the table needs.
+/// Returns true if `role` suffices for a route.
 fn may(needs: RouteAccess, role: &str) -> bool {
     match needs {
         RouteAccess::Nothing => true,
@@ -245,7 +245,7 @@ async fn a7_each_role_may_ask_what_the_table_says_and_nothing_else() {
             let reply = of(route.verb, route.path).with(daemon, role).send(daemon).await;
             let told = format!("{} as {role}: {} {}", route.path, reply.status, reply.text());
             if may(route.needs, role) {
-                // A body that is missing is asked for only of those who may.
+                // A missing body is reported to authorised callers only.
                 assert!(matches!(reply.status, 200 | 400), "{told}");
             } else {
                 assert_eq!(reply.status, 403, "{told}");
@@ -297,13 +297,13 @@ async fn a7_every_change_is_written_down_in_a_chain() {
     };
     let (whole, said) = check();
     assert!(whole && said.contains("whole: 3 lines"), "{said}");
-    // Not any 403: one may be in the time or in the digest of another line.
+    // A specific 403: another may be in a time or a digest.
     let changed = text.replacen("\"status\":403", "\"status\":200", 1);
     assert_ne!(changed, text);
     std::fs::write(&log, changed).expect("written");
     let (whole, said) = check();
     assert!(!whole && said.contains("line 2: it has been changed"), "{said}");
-    // The daemon's standard error is read by a thread of the test's own.
+    // The daemon's standard error is read by a thread of the test.
     let lines = async || daemon.log().matches("larder: admin: ").count();
     eventually("three lines", async || lines().await == 3).await;
     assert!(daemon.log().contains("127.0.0.1, role purge: POST /api/v1/purge {\"all\":true}: 200"));
@@ -414,7 +414,7 @@ async fn a9_nothing_is_set_by_what_is_sent() {
         assert_eq!(said["good"], false, "{said}");
         assert!(said["said"].as_str().is_some_and(|text| text.contains(why)), "{said}");
     }
-    // Whether a file is there, or what is in it, is not told.
+    // The response reveals neither existence nor content of a file.
     let key = "[tls]\ncert = \"/etc/passwd\"\nkey = \"/etc/shadow\"\n";
     let said = check(&format!(
         "listen = \":443 tls\"\n{key}[[site]]\nhost = \"*\"\norigin = \"http://a\"\n"
@@ -461,7 +461,7 @@ async fn slow_clients_hold_up_nobody_and_are_sent_away() {
     let mut slow = Vec::new();
     let begun = b"GET /healthz HTTP/1.1\r\nHost: local";
     let whole_one = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
-    // A head that does not end, nothing at all, and a second request that does not come.
+    // An endless head, no bytes at all, and a second request that does not come.
     for sent in [&begun[..], b"", &whole_one[..]].into_iter().cycle().take(12) {
         let stream = TcpStream::connect(addr).await.expect("a connection");
         _ = stream.try_write(sent);
@@ -479,7 +479,7 @@ async fn slow_clients_hold_up_nobody_and_are_sent_away() {
     .await;
     eventually("that is counted", async || stage.limit_hits("admin_timeout").await > 0).await;
     for mut stream in slow {
-        // The end, or a reset: it was closed with something unread.
+        // The end, or a reset: it was closed with unread bytes.
         let ended = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut Vec::new())).await;
         assert!(ended.is_ok(), "every one of them is closed");
     }
@@ -534,7 +534,7 @@ async fn heads_and_bodies_that_are_too_large_are_refused() {
     stage.daemon.assert_limit_count("admin_body_bytes", 1).await;
     let long = Ask::get("/healthz").field("X-Long", &"x".repeat(10_000)).send(daemon).await;
     assert_eq!(long.status, 431);
-    // Counted when the connection has ended, which is after the answer.
+    // Counted at the end of the connection, which follows the response.
     stage.daemon.assert_limit_count("admin_head_bytes", 1).await;
 }
 

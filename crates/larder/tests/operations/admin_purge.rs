@@ -1,5 +1,5 @@
-//! `larder purge` and what it is made of: what is stored is listed, hit, counted and written down;
-//! and servers that are taken out by hand.
+//! Tests of `larder purge` and its parts: stored objects are listed, purged, counted and logged;
+//! and servers are taken out by hand.
 
 use crate::support;
 
@@ -15,7 +15,7 @@ const PAGES: [(&str, &str, &str); 4] = [
     ("b.test", "/shop/1", "post-1,list"),
 ];
 
-/// Has the pages stored, those of one URL for every host.
+/// Stores the pages, those of one URL for every host.
 async fn store(stage: &Stage) {
     for (host, target, tags) in PAGES {
         let fields = format!(
@@ -28,7 +28,7 @@ async fn store(stage: &Stage) {
     }
 }
 
-/// Asks for a page, and says `hit`, `hit stale` or nothing.
+/// Requests a page, and returns `hit`, `hit stale` or nothing.
 async fn get(stage: &Stage, host: &str, target: &str) -> String {
     let bytes = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
     let reply = stage.exchange("GET", bytes.as_bytes()).await;
@@ -40,7 +40,7 @@ async fn get(stage: &Stage, host: &str, target: &str) -> String {
     }
 }
 
-/// Pages that are not stored any more.
+/// Pages that are no longer stored.
 async fn gone(stage: &Stage) -> Vec<String> {
     let listed = look(&stage.daemon, "/api/v1/objects").await;
     let urls: Vec<_> = listed["objects"]
@@ -251,7 +251,7 @@ async fn a_server_that_is_taken_out_gets_no_requests_until_it_is_back() {
         let reply = Ask::post("/api/v1/origins/order", &body).send_locally(&stage.daemon).await;
         (reply.status, json(&reply))
     };
-    // How many of eight requests each server got.
+    // The number of requests to each server, of eight.
     let spread = async || {
         one.forget();
         two.forget();

@@ -1,4 +1,4 @@
-//! `larder bench`, run as a person runs it, against a Larder.
+//! Tests of `larder bench`, run as a user runs it, against a Larder.
 
 use crate::support;
 
@@ -12,7 +12,7 @@ use support::{Setup, Stage, eventually};
 use testkit::larder::binary;
 use testkit::origin::Script;
 
-/// Runs the binary to its end without holding up the origin.
+/// Runs the binary to its end without blocking the origin.
 async fn bench(arguments: &[&str]) -> Output {
     let mut command = Command::new(binary().expect("a binary"));
     command.arg("bench").args(arguments).stdin(Stdio::null());
@@ -24,7 +24,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A load that is over soon: 200 requests on two connections.
+/// A short load: 200 requests on two connections.
 const SHORT: [&str; 6] = ["-c", "2", "-n", "200", "--warm-up", "0"];
 
 async fn stage() -> Stage {
@@ -91,7 +91,7 @@ async fn a_cold_round_begins_with_an_empty_cache() {
     let cold = ["--admin-socket", &socket, "--cold", "--rounds", "3", &page];
     let output = bench(&[&SHORT[..], &cold].concat()).await;
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    // The first request of all looks whether there is a server.
+    // The first request only checks that there is a server.
     assert_eq!(stage.origin.seen("/page"), 4);
 }
 
@@ -162,7 +162,7 @@ async fn conditional_requests_get_304() {
     for way in [&["--pipeline", "2"][..], &["--http2", "2"]] {
         let output = bench(&[&SHORT[..], way, &["-k", "--conditional", &page]].concat()).await;
         let shown = text(&output.stdout);
-        // Requests that were sent before the first response came have no validator yet.
+        // Requests that were sent before the first response have no validator.
         let found = shown.lines().find_map(|line| line.strip_prefix("responses   200 ("));
         let modified = found.and_then(|line| line.split(' ').next()?.parse::<u32>().ok());
         assert!(modified.is_some_and(|count| count <= 8), "{way:?}: {shown}");
@@ -181,7 +181,7 @@ async fn a_server_tells_its_own_figures() {
     let output = bench(&[&SHORT[..], &metrics].concat()).await;
     assert!(text(&output.stdout).contains("origin      "), "{}", text(&output.stdout));
     let result = read(&folder, "run.json");
-    // Those of the daemon's cores may be added up a moment later.
+    // The cores' counts may be summed a moment later.
     let origin = round(&result)["origin_requests"].as_u64();
     assert!(origin.is_some_and(|count| (100..=201).contains(&count)), "{result}");
     let servers = round(&result)["servers"].as_object().cloned().unwrap_or_default();
@@ -316,7 +316,7 @@ async fn a_comparison_has_ratios_and_tells_unequal_sides() {
         bench(&["compare", "-n", "300", "--rounds", "3", "--warm-up", "0", &page, &long]).await;
     let shown = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    // Three rounds are too few for a difference, whatever they are.
+    // Three rounds are too few to show a difference.
     assert!(shown.starts_with("requests/s") && shown.contains("75.0% sure"), "{shown}");
     assert!(shown.contains("mean lengths (4 and 400 bytes)"), "{shown}");
     let alone = bench(&["compare", &page]).await;

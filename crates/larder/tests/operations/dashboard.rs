@@ -1,4 +1,4 @@
-//! The dashboard as a browser gets it: files for everyone, figures for whom has a token.
+//! Tests of the dashboard as a browser gets it: public files, and figures for clients with a token.
 
 use crate::support;
 
@@ -38,12 +38,12 @@ async fn the_page_is_for_everyone_and_runs_nothing_but_its_own_files() {
     }
     assert!(policy.contains("frame-ancestors 'none'") && !policy.contains("unsafe"), "{policy}");
     let text = page.text();
-    // Paths stand between quotation marks, and nothing else there starts with a slash.
+    // Paths are quoted, and nothing else in quotes starts with a slash.
     let files = text.split('"').skip(1).step_by(2).filter(|part| part.starts_with('/'));
     for file in files {
         assert_eq!(ask(&stage, file, "").await.status, 200, "{file}");
     }
-    // And what scripts import of each other.
+    // And the scripts' imports.
     for script in ["/app.js", "/board.js", "/charts.js"] {
         let text = ask(&stage, script, "").await.text();
         let names = text.split("from './").skip(1).filter_map(|rest| rest.split('\'').next());
@@ -93,8 +93,7 @@ async fn whoever_looks_sees_what_happened_before_and_what_happens() {
     assert!(columns.iter().any(|rate| rate.as_f64().is_some_and(|rate| rate > 0.0)));
 }
 
-/// A request for `target` as a browser sends it that has come by the daemon's own port; its host
-/// and port.
+/// A browser's request for `target` through the daemon's own port; its host and port.
 async fn by_port(stage: &Stage, target: &str) -> String {
     let authority = format!("larder.test:{}", stage.daemon.addr().port());
     let asked = format!("GET {target} HTTP/1.1\r\nHost: {authority}\r\n\r\n");
@@ -192,7 +191,7 @@ async fn one_site_alone_has_figures_a_time_before_and_tables_of_its_own() {
     for _ in 0..6 {
         get("blog.test", "/kept").await;
     }
-    // What visitors of one site get, and nobody else's.
+    // The figures of one site's visitors only.
     let told = |data: &Value| {
         data["now"]["spared_requests"] == 2
             && data["ring"]["urls_by_time"].as_array().is_some_and(|rows| rows.len() == 2)
@@ -208,7 +207,7 @@ async fn one_site_alone_has_figures_a_time_before_and_tables_of_its_own() {
     assert_eq!(figures["sites"].as_array().map(Vec::len), Some(2), "one may choose another");
     let figures = all.find("figures", |data| data["now"]["spared_requests"] == 7).await;
     assert_eq!(figures["site"], Value::Null);
-    // The time before: the same columns, of the site alone.
+    // The history: equal columns, of the site alone.
     let mut later = Events::open_at(&stage, "read", "/api/v1/live?site=shop.test").await;
     let history = later.find("history", |_| true).await;
     let columns: Vec<&str> =

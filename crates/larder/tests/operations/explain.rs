@@ -1,4 +1,5 @@
-//! Answers of `POST /api/v1/explain` and `larder explain`, held against what the daemon then does.
+//! Tests of `POST /api/v1/explain` and `larder explain`: the forecast agrees with what the daemon
+//! then does.
 
 use crate::support;
 
@@ -25,7 +26,7 @@ fn text<'t>(value: &'t Value, key: &str) -> &'t str {
     value[key].as_str().unwrap_or_default()
 }
 
-/// Reads the ring until `count` records have an `X-Id`, by that.
+/// Reads the ring until `count` records have an `X-Id`; returns them by that.
 async fn records(stage: &Stage, count: usize) -> HashMap<String, Value> {
     let mut follower =
         RingFollower::open(&stage.daemon.log_ring(), FollowStart::Oldest).expect("a ring");
@@ -51,7 +52,7 @@ async fn records(stage: &Stage, count: usize) -> HashMap<String, Value> {
     found.into_inner()
 }
 
-/// Chooses from lists, the same from run to run.
+/// Draws from lists, reproducibly.
 struct Dice(u64);
 
 impl Dice {
@@ -93,7 +94,7 @@ path = "/strict*"
 cache = { request_directives = "honour" }
 "#;
 
-/// Answers of the origin, by path: nothing in them changes with time within a test.
+/// Responses of the origin, by path: constant within a test.
 const ANSWERS: [(&str, &str); 16] = [
     ("/fresh", "Cache-Control: max-age=600\r\n"),
     ("/shared", "Cache-Control: public, s-maxage=600\r\n"),
@@ -139,7 +140,7 @@ const FIELDS: [&str; 20] = [
     "If-Match: \"1\"",
 ];
 
-/// Tells whether the explanation of a request (`told`) and the request's record agree.
+/// Returns true if the explanation of a request (`told`) and the request's record agree.
 fn agree(told: &Value, record: &Value) -> bool {
     let (foreseen, served) = (text(&told["outcome"], "served"), text(record, "cache"));
     let summary = text(&told["outcome"], "summary");
@@ -149,7 +150,7 @@ fn agree(told: &Value, record: &Value) -> bool {
     let same_status = status.is_none_or(|status| record["status"].as_u64() == status.ok());
     let hash = fact(step(told, "key"), "hash");
     let key = text(record, "key");
-    // Passing requests note none; nor is there one before the store is asked.
+    // Passing requests have none; nor is there one before the lookup.
     let same_key = key == hash || key == "0000000000000000" || hash.is_empty();
     let passes = summary.contains("rule `");
     let same_rule = !passes || summary.contains(&format!("rule `{}`", text(record, "rule")));
@@ -200,7 +201,7 @@ async fn what_is_said_of_a_request_is_what_becomes_of_it() {
     assert!(all.iter().all(|word| words.contains(word)), "not everything came up: {words:?}");
 }
 
-/// The same request for the host `a.test`.
+/// The request, for the host `a.test`.
 fn at_a(bytes: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(bytes);
     let (line, rest) = text.split_once("\r\n").expect("a request line");
@@ -223,7 +224,7 @@ async fn explaining_changes_nothing() {
         let reply = stage.daemon.ask_admin("GET", "/stats").await.expect("figures");
         let mut all: Value = serde_json::from_str(&reply.text()).expect("JSON");
         let map = all.as_object_mut().expect("an object");
-        // Of what goes on without any request.
+        // Counters that change without any request.
         let goes_on = ["seconds", "admin", "turn", "memory", "budget"];
         map.retain(|name, _| !goes_on.iter().any(|part| name.contains(part)));
         all
@@ -446,7 +447,7 @@ async fn each_way_of_not_being_stored_has_its_reason() {
         let asked = at_a(&request("GET", target, asked));
         let mut raw = stage.connect().await;
         raw.send(&asked, testkit::client::WriteSplit::Whole).await.expect("sent");
-        // Whether it is whole is not the question.
+        // Its completeness does not matter here.
         let _ = raw.reply("GET").await;
         let told = std::cell::RefCell::new(Value::Null);
         eventually(target, async || {

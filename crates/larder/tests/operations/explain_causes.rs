@@ -1,4 +1,5 @@
-//! Causes that an explanation knows: clocks, variants, failing origins, sessions, hit-for-miss.
+//! Tests of causes that an explanation names: clocks, variants, failing origins, sessions,
+//! hit-for-miss.
 
 use crate::support;
 
@@ -94,9 +95,9 @@ async fn a_failing_origin_is_known_and_named() {
     assert!(text(&told["outcome"], "summary").ends_with("with status 200"), "{told:#}");
     assert!(text(step(&told, "verdict"), "why").contains("has failed for"), "{told:#}");
     assert!(advice(&told).starts_with("Mend origin `"), "{told:#}");
-    // What it says is what happens.
+    // The forecast comes true.
     assert!(stands_in(&get(&stage, "/page", "").await));
-    // For another page it has not failed yet, and it is asked.
+    // Another page has not failed yet, and is fetched.
     let told = explain_get(&stage, "/other").await;
     assert_ne!(text(&told["outcome"], "served"), "STALE-ERROR", "{told:#}");
     stage.origin.on("/page", Script::cacheable("new"));

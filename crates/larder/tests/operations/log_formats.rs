@@ -1,5 +1,5 @@
-//! Header fields in the log, and lines in the formats of others: `larder log` beside Debian's
-//! varnishncsa, both behind the same requests.
+//! Tests of header fields and foreign formats in the log: `larder log` and Debian's varnishncsa,
+//! for equal requests.
 
 use crate::support;
 
@@ -31,7 +31,7 @@ sub vcl_synth { synthetic("no"); return (deliver); }
 sub vcl_deliver { set resp.http.X-Tag = "t-" + req.http.X-Class; }
 "#;
 
-/// A server under varnishd's flags.
+/// A server with varnishd's flags.
 struct Server {
     child: Child,
     address: SocketAddr,
@@ -39,7 +39,7 @@ struct Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // varnishd's manager ends its child when it is asked nicely.
+        // varnishd's manager ends its child on a signal.
         let id = rustix::process::Pid::from_child(&self.child);
         _ = rustix::process::kill_process(id, rustix::process::Signal::TERM);
         _ = self.child.wait();
@@ -55,7 +55,7 @@ impl Server {
         Self { child: child.spawn().expect("it starts"), address }
     }
 
-    /// Sends a request once the server is there; the whole answer.
+    /// Sends a request once the server is there; returns the whole response.
     async fn ask(&self, bytes: &[u8]) -> Vec<u8> {
         eventually("a server", async || RawClient::connect(self.address).await.is_ok()).await;
         let mut raw = RawClient::connect(self.address).await.expect("a connection");
@@ -69,7 +69,7 @@ fn free_port() -> u16 {
     listener.local_addr().expect("an address").port()
 }
 
-/// An origin, and a folder with the program that leads to it.
+/// An origin, and a folder with a program for it.
 async fn backdrop() -> (ScriptedOrigin, Folder) {
     let origin = ScriptedOrigin::start().await.expect("an origin");
     let fields = "Cache-Control: max-age=60\r\nX-Tag: o\r\n";
@@ -89,7 +89,7 @@ fn larder(folder: &Path) -> (Server, PathBuf) {
     (Server::start(command, folder, "larder"), socket)
 }
 
-/// Runs a command that must succeed; returns what it prints.
+/// Runs a command that must succeed; returns its output.
 async fn printed(mut command: Command) -> String {
     let run = tokio::task::spawn_blocking(move || command.stdin(Stdio::null()).output());
     let output = run.await.expect("no panic").expect("it starts");
@@ -104,7 +104,7 @@ async fn log(socket: &Path, arguments: &[&str]) -> String {
     printed(command).await
 }
 
-/// Asks the daemon to keep header fields; its status and body.
+/// Requests the daemon to keep header fields; returns its status and body.
 fn watch(socket: &Path, wanted: &Value) -> (u16, String) {
     let body = wanted.to_string();
     let mut stream = UnixStream::connect(socket).expect("the admin socket");
@@ -140,17 +140,17 @@ fn requests() -> Vec<Vec<u8>> {
     .to_vec()
 }
 
-/// The same in both: what stands between bars.
+/// Formats with equal output in both, between bars.
 const ALIKE: &str = "%m|%U|%q|%r|%s|%b|%H|%h|%l|%u|%I|%{X-Id}i|%{User-agent}i|%{cookie}i|\
                      %{X-Tag}o|%{Nope}o|%{Varnish:hitmiss}x|%{Varnish:handling}x|\
                      %{Varnish:side}x|%{VCL_Log:class}x|a\\tb";
-/// The same but for their digits.
+/// Formats with equal output but for digits.
 const OF_TIME: &str = "%t|%D|%T|%{ms}T|%{us}T|%{s}T|%O|%{Varnish:time_firstbyte}x|%{Varnish:vxid}x|\
                        %{%Y-%m-%dT%H:%M}t|%{sec}t|%{msec}t|%{msec_frac}t|%{usec_frac}t";
-/// The same of what was asked of the origin.
+/// Formats of backend requests with equal output.
 const BEHIND: &str = "%m|%U|%q|%r|%s|%b|%h|%{X-Id}i|%{X-Tag}o|%{Varnish:side}x";
 
-/// Text with one digit for each row of them.
+/// Text with each number reduced to one digit.
 fn without_digits(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {
@@ -163,7 +163,7 @@ fn without_digits(text: &str) -> String {
     out
 }
 
-/// The lines in one order. Varnish's workers may log a request after the next one was answered.
+/// The lines, sorted: Varnish's workers may log a request after the next one was answered.
 fn sorted(text: &str) -> Vec<&str> {
     let mut lines: Vec<&str> = text.lines().collect();
     lines.sort_unstable();

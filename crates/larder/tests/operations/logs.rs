@@ -1,5 +1,5 @@
-//! The access log in formats of one's own, beside `larder log` and Debian's nginx; the log of what
-//! the daemon says of itself; and both when their files are moved away.
+//! Tests of logs: the access log in custom formats, beside `larder log` and Debian's nginx; the
+//! error log; and both after a rotation.
 
 use crate::support;
 
@@ -46,7 +46,7 @@ fn own_format(file: &Path, format: &str, more: &str) -> String {
     format!("access_log = {{ path = \"{}\", format = '{format}'{more} }}", file.display())
 }
 
-/// An origin with what the tests ask for.
+/// Adds the tests' pages to an origin.
 fn furnish(origin: &ScriptedOrigin) {
     let fields = "Cache-Control: max-age=60\r\nX-Tag: \"o\" \\\r\nContent-Type: text/x\r\n";
     for path in ["/page", "/other"] {
@@ -128,13 +128,13 @@ async fn secrets_are_in_the_file_where_that_is_wanted_and_in_no_other_log() {
     assert_eq!((record.get("bereq"), record.get("beresp")), (None, None));
 }
 
-/// nginx's lines for a log in `format`, which is beside its other files.
+/// nginx's lines for a log in `format`, beside its other files.
 fn own_log(folder: &Folder, format: &str) -> String {
     let at = folder.path().display();
     format!("log_format own '{format}';\naccess_log {at}/nginx.log own;")
 }
 
-/// Asks `requests` of Larder and of nginx, which log in `format`; the lines of both.
+/// Sends `requests` to Larder and to nginx, which log in `format`; returns the lines of both.
 async fn both(format: &str, requests: &[Vec<u8>]) -> Option<[Vec<String>; 2]> {
     if !nginx::is_here() {
         return None;
@@ -198,7 +198,7 @@ async fn terms_of_tls_are_told_in_nginxs_words() {
     let files = [path("rsa.crt"), path("ec.crt"), path("rsa.key"), path("ec.key")];
     let [rsa, ec, rsa_key, ec_key] = files;
     let file = folder.path().join("access.log");
-    // Apache's names stand for the same.
+    // Apache's names mean the same.
     let format = format!("{FORMAT} %{{SSL_PROTOCOL}}x %{{SSL_CIPHER}}x");
     let served = Served::start(&format!(
         "{}\n[[site]]\nhost = \"larder.test\"\norigin = \"app\"\n\
@@ -220,7 +220,7 @@ async fn terms_of_tls_are_told_in_nginxs_words() {
         .iter()
         .map(|suite| authority.client_speaking(*suite))
         .collect();
-    // A session that goes on from an earlier one has its suite, too.
+    // A resumed session has a cipher suite, too.
     clients.push(clients[0].clone());
     for client in &clients {
         for address in [served.addr(), nginx.address] {
@@ -234,7 +234,7 @@ async fn terms_of_tls_are_told_in_nginxs_words() {
     let ours = once_there(&file, count).await;
     let mut theirs = once_there(&folder.path().join("nginx.log"), count).await;
     let each = ours.iter().map(|line| line.split_once(' ').expect("both"));
-    // Each core tells of its own requests.
+    // Each core logs its own requests.
     let mut lines: Vec<_> = each.clone().map(|(line, _)| line.to_owned()).collect();
     lines.sort_unstable();
     theirs.sort_unstable();
@@ -256,8 +256,7 @@ async fn what_the_cache_did_is_told_in_nginxs_words() {
     let requests = ["GET /page", "GET /page", "HEAD /page", "GET /other", "GET /gone", "GET /gone"]
         .map(|line| request(line, "", ""));
     let Some([ours, theirs]) = both(format, &requests).await else { return };
-    // nginx asks for an error again unless it is told for how long to keep it by a setting or, as
-    // here, by the origin.
+    // nginx fetches an error again unless a setting or, as here, the origin gives it a lifetime.
     assert_eq!(ours, theirs);
 }
 
@@ -268,7 +267,7 @@ async fn times_have_the_form_that_nginx_gives_them() {
     let requests = [request("GET /page", "", ""), request("GET /page", "", "")];
     let Some([ours, theirs]) = both(format, &requests).await else { return };
     let form = |lines: &[String]| -> Vec<String> {
-        // How many bytes a head has is each server's own affair, and the month may change.
+        // The length of a head differs between servers, and the month may change.
         let line = |line: &String| {
             let all = line.rsplit_once('|').map_or("", |(all, _)| all);
             let (day, rest) = all.split_once('/').expect("a date");
@@ -345,7 +344,7 @@ async fn the_error_log_has_levels_and_standard_error_only_the_start() {
     stage.daemon.assert_logged("larder: memory ").await;
     assert!(reload(&stage).await.0);
     eventually("the reload", async || has("] [notice] larder: configuration reloaded")).await;
-    // A reload changes the level: a good one is no error, a bad one is.
+    // A reload changes the level: a successful one is no error, a failed one is.
     let quiet = std::fs::read_to_string(stage.daemon.config_file()).expect("a file");
     let quiet = quiet.replace("level = \"info\"", "level = \"error\"");
     std::fs::write(stage.daemon.config_file(), &quiet).expect("written");
@@ -415,7 +414,7 @@ async fn equal_lines_are_written_or_counted() {
     let counts = || {
         let all = lines(&error);
         let same: Vec<_> = all.iter().filter(|line| line.contains("the same again")).collect();
-        let left = same.iter().filter_map(|line| line.split_once("left out "));
+        let left = same.iter().filter_map(|line| line.split_once("suppressed "));
         let left: Vec<usize> = left
             .map(|(_, rest)| rest.split(' ').next().expect("a number").parse().expect("a number"))
             .collect();

@@ -1,5 +1,5 @@
-//! The daemon as operators meet it: its start and its end, privileges, admin socket and dashboard,
-//! logs, figures, and the tools.
+//! Tests of the daemon from an operator's view: start and end, privileges, admin socket and
+//! dashboard, logs, figures, and tools.
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,4 +1,4 @@
-//! Records of requests in the log ring, for readers that the daemon does not know of.
+//! Tests of records in the log ring, for readers that the daemon does not know.
 
 use crate::support;
 
@@ -63,7 +63,7 @@ impl Watch {
     }
 }
 
-/// Checks that the phases there are come in this order, and that there are no others.
+/// Checks that exactly these phases are present, in this order.
 fn assert_phases(record: &Value, expected: &[&str]) {
     let phases = record["phases_us"].as_object().expect("phases");
     let mut found: Vec<_> = phases.keys().map(String::as_str).collect();
@@ -104,7 +104,7 @@ async fn a_miss_a_hit_and_a_pass_tell_their_way() {
         assert!(record["head_in"].as_u64() > Some(20) && record["head_out"].as_u64() > Some(50));
     }
     assert_eq!(page[0]["key"], page[1]["key"]);
-    // Two cores may have told of them: in no order.
+    // Two cores may have written them: in no order.
     let told_as = |cache: &str| page.iter().find(|record| record["cache"] == cache).expect("one");
     let (miss, hit) = (told_as("MISS"), told_as("HIT"));
     assert_eq!(values(miss, &["cache", "stored", "agent"]), ["MISS", "true", "test/1"]);
@@ -237,7 +237,7 @@ async fn chosen_fields_are_kept_and_no_others() {
     assert_eq!(record.get("agent"), None);
 }
 
-/// Asks for `target` again and again over one connection.
+/// Requests `target` repeatedly over one connection.
 async fn ask_many(addr: std::net::SocketAddr, target: &str, count: u64) {
     let mut raw = RawClient::connect(addr).await.expect("a connection").patience(support::PATIENCE);
     let one = request("GET", target, "");
@@ -256,7 +256,7 @@ async fn a_reader_that_stops_reading_holds_nothing_up_and_learns_what_it_lost() 
     stage.origin.on(&target, Script::cacheable("page"));
     let mut watch = Watch::new(&stage.daemon.log_ring());
     watch.look();
-    // Some times what a core's ring has room for, while the reader sleeps.
+    // A multiple of a core's ring, while the reader sleeps.
     let count = 4 * CAPACITY_MIN / 4000;
     ask_many(stage.daemon.addr(), &target, count).await;
     let told = std::cell::RefCell::new(&mut watch);
@@ -282,7 +282,7 @@ async fn a_reader_goes_over_to_the_next_daemon() {
     let ring = folder.join("ring");
     let (socket, ring_text) = (folder.join("admin.sock"), ring.display().to_string());
     std::fs::create_dir_all(&folder).expect("a folder");
-    // The second `--log-ring` would be refused: this daemon's is said in its configuration.
+    // A second `--log-ring` would be refused: this daemon's is in its configuration.
     let config = format!("log_ring = {{ folder = {ring_text:?} }}\n{config}");
     let start = || start_plain(&config, &folder, &socket);
     let first = start();
@@ -301,7 +301,7 @@ async fn a_reader_goes_over_to_the_next_daemon() {
     _ = std::fs::remove_dir_all(&folder);
 }
 
-/// A daemon started without the flags that testkit gives.
+/// A daemon started without testkit's flags.
 struct Plain {
     child: std::process::Child,
     addr: std::net::SocketAddr,
@@ -327,7 +327,7 @@ fn start_plain(config: &str, folder: &Path, socket: &Path) -> Plain {
             break addr.parse().expect("an address");
         }
     };
-    // It goes on to speak, and must find somebody who listens.
+    // It goes on writing, and needs a reader.
     std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
     Plain { child, addr }
 }
@@ -375,7 +375,7 @@ async fn the_ring_is_for_the_daemons_user_alone_and_its_place_is_told() {
 /// The values of a background fetch's record.
 const OF_FETCH: [&str; 6] = ["kind", "cache", "status", "origin_status", "stored", "not_stored"];
 
-/// Asks for `/page`, which is stale; the record of the request, and of the fetch behind it.
+/// Requests the stale `/page`; returns the record of the request, and of the background fetch.
 async fn stale_and_fetch(stage: &Stage, watch: &mut Watch, before: usize) -> (Value, Value) {
     assert_eq!(stage.get("/page").await.status, 200);
     let all = watch.of("/page", before + 2).await.split_off(before);

@@ -1,4 +1,4 @@
-//! The tools that look into a running daemon, run as a person runs them.
+//! Tests of the tools that observe a running daemon, run as a user runs them.
 
 use crate::support;
 
@@ -15,7 +15,7 @@ use support::{Setup, Stage, eventually};
 use testkit::larder::binary;
 use testkit::origin::Script;
 
-/// Runs the binary to its end without holding up the origin.
+/// Runs the binary to its end without blocking the origin.
 async fn run(arguments: &[&str]) -> Output {
     let mut command = Command::new(binary().expect("a binary"));
     command.args(arguments).stdin(Stdio::null());
@@ -23,7 +23,7 @@ async fn run(arguments: &[&str]) -> Output {
     waited.expect("no panic").expect("it starts")
 }
 
-/// Runs a verb against `stage`; its standard output, when all went well.
+/// Runs a verb against `stage`; returns its standard output, if it succeeded.
 async fn ask(stage: &Stage, verb: &str, arguments: &[&str]) -> String {
     let socket = stage.daemon.admin_socket().display().to_string();
     let output = run(&[&[verb, "--admin-socket", &socket], arguments].concat()).await;
@@ -35,9 +35,8 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A daemon that has answered `/page` three times, once from its origin, `/gone` with 404, and
-/// `/own` past the store. It has one core: records of several are in the order in which responses
-/// ended, which is chance.
+/// A daemon that has served `/page` three times, once from its origin, `/gone` with 404, and `/own`
+/// as a pass. It has one core: records of several are in random order.
 async fn visited() -> Stage {
     let stage = Setup { one_core: true, ..Setup::default() }.start().await;
     stage.origin.on("/page?a=1", Script::cacheable("page"));
@@ -99,7 +98,7 @@ async fn log_shows_what_a_filter_holds_for_and_points_at_mistakes() {
     assert!(said.contains("resp.status > abc\n              ^^^ a number belongs here"), "{said}");
 }
 
-/// A tool that runs on, and what it writes.
+/// A running tool, and its output.
 struct Running {
     child: Child,
     lines: BufReader<std::process::ChildStdout>,
@@ -144,7 +143,7 @@ async fn log_follows_what_comes_until_it_is_told_to_end() {
     let (mut tool, line) = tool.line().await;
     assert!(line.contains("\"GET /own HTTP/1.1\" 200 3 "), "{line}");
     let pid = Pid::from_raw(tool.child.id().cast_signed()).expect("a process id");
-    // A shell that runs this in the background has it ignore interrupts; lab/tools presses Ctrl-C.
+    // Background commands of a shell ignore interrupts; lab/tools presses Ctrl-C.
     kill_process(pid, Signal::TERM).expect("it runs");
     let ended = tokio::task::spawn_blocking(move || tool.child.wait()).await.expect("no panic");
     assert!(!ended.expect("it ends").success());
@@ -170,14 +169,14 @@ async fn top_adds_up_what_is_asked_for() {
 #[tokio::test]
 async fn top_and_hist_show_the_last_seconds_that_are_in_the_ring() {
     let stage = visited().await;
-    // It was there before they were started.
+    // It was there before their start.
     let shown = ask(&stage, "top", &["--once"]).await;
     assert!(shown.starts_with("5 requests in "), "{shown}");
     let shown = ask(&stage, "hist", &["--once"]).await;
     assert!(shown.contains("| hits            2 "), "{shown}");
     tokio::time::sleep(Duration::from_millis(1_200)).await;
     stage.get("/late").await;
-    // What a filter leaves out moves the end, too.
+    // Records that a filter removes also move the end.
     let count = async |arguments: &[&str]| {
         let arguments = [&["--json", "--seconds", "1"], arguments].concat();
         let value: Value =
@@ -230,7 +229,7 @@ async fn without_a_daemon_the_tools_say_what_to_do() {
     assert!(text(&output.stderr).contains("no log ring in /nonexistent"));
 }
 
-/// A log file of this test's own.
+/// A log file of this test.
 struct LogFile(PathBuf);
 
 impl LogFile {
@@ -268,7 +267,7 @@ async fn logstat_answers_how_many_were_there_at_once() {
     let new = [access_line("192.0.2.1", "12:00:00", "HIT"), "no line\n".to_owned()].concat();
     let new = LogFile::new("access.log", new.as_bytes());
     let (old, new) = (old.0.display().to_string(), new.0.display().to_string());
-    // The newer one first: they are put in order.
+    // The newer one first: they are sorted.
     let output = run(&["logstat", &new, &old]).await;
     assert!(output.status.success(), "{}", text(&output.stderr));
     let shown = text(&output.stdout);
@@ -317,7 +316,7 @@ async fn metrics_have_rows_for_sites_servers_and_times() {
     assert_eq!(sample("larder_build_info", "version=").await, 1);
 }
 
-/// The metrics of a daemon that has a disk, a cluster and a neighbour.
+/// The metrics of a daemon with a disk, a cluster and a neighbour.
 async fn all_metrics() -> (Stage, Nats, String) {
     let (nats, folder) = (Nats::start(&[]).await, Folder::new());
     let top = format!(
@@ -333,7 +332,7 @@ async fn all_metrics() -> (Stage, Nats, String) {
     (stage, nats, metrics)
 }
 
-/// The names of metrics in an expression that are not among `metrics`, and how many are named.
+/// The metrics in an expression that are not among `metrics`, and the number of all.
 fn unknown(expression: &str, metrics: &str) -> (Vec<String>, usize) {
     let is_part = |c: &char| c.is_ascii_alphanumeric() || *c == '_';
     let starts = expression.match_indices("larder_");

@@ -1,4 +1,4 @@
-//! Work of an operator: reload, stop, figures, checks, logs.
+//! Tests of an operator's work: reload, stop, figures, checks, logs.
 
 use crate::support;
 
@@ -16,7 +16,7 @@ use testkit::larder::{Daemon, binary};
 use testkit::origin::{Script, ScriptedOrigin};
 use testkit::reply::{ConnectionEnd, Reply, ReplyOutcome};
 
-/// Runs the binary to its end without holding up the origin.
+/// Runs the binary to its end without blocking the origin.
 async fn run(arguments: &[&str]) -> Output {
     let mut command = std::process::Command::new(binary().expect("a binary"));
     command.args(arguments);
@@ -33,7 +33,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A folder of this test's own.
+/// A folder of this test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -46,12 +46,12 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What is left is in the system's temporary folder.
+        // Leftovers are in the system's temporary folder.
         _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
-/// Clients that ask without pause until they are told to stop.
+/// Clients that send requests without pause until they are stopped.
 struct Load {
     stop: Arc<AtomicBool>,
     answered: Arc<AtomicU64>,
@@ -84,14 +84,14 @@ impl Load {
         Self { clients: clients.collect(), stop, answered }
     }
 
-    /// Waits for so many more answers.
+    /// Waits for so many more responses.
     async fn more(&self, count: u64) {
         let wanted = self.answered.load(Ordering::Relaxed) + count;
         eventually("answers under load", async || self.answered.load(Ordering::Relaxed) >= wanted)
             .await;
     }
 
-    /// Stops; a client that failed makes this fail.
+    /// Stops; fails if a client failed.
     async fn stop(self) {
         self.stop.store(true, Ordering::Relaxed);
         for client in self.clients {
@@ -133,8 +133,8 @@ async fn a_reload_changes_what_follows_and_loses_nothing() {
     assert_eq!(stage.origin.seen("/stored"), 1);
 }
 
-/// Asks on one new connection after the other until it is told to stop; what went wrong, if
-/// anything did.
+/// Opens one connection after the other for a request each until it is stopped; returns the first
+/// failure.
 async fn ask_again_and_again(addr: SocketAddr, stop: &AtomicBool, asked: &AtomicU64) -> String {
     while !stop.load(Ordering::Relaxed) {
         let Ok(mut raw) = RawClient::connect(addr).await else { return "no connection".to_owned() };
@@ -154,8 +154,7 @@ async fn a_stop_loses_no_connection_while_another_daemon_listens() {
     let addr = stage.daemon.addr();
     let (stop, asked) = (AtomicBool::new(false), AtomicU64::new(0));
     let (stop, asked) = (&stop, &asked);
-    // A rolling restart, again and again: the next one listens on the same port before the old one
-    // stops.
+    // Repeated rolling restarts: the next daemon listens on the same port before the old one stops.
     let text = Setup::default().file(&stage.origin).replacen("127.0.0.1:0", &addr.to_string(), 1);
     let restart = async {
         for round in 1..=5 {
@@ -187,7 +186,7 @@ async fn a_connection_that_has_just_come_is_answered_at_a_stop() {
     send(&stage.daemon, Signal::TERM);
     eventually("the stop", async || stage.daemon.log().contains("finishing requests")).await;
     assert_eq!(whole(fresh.get("/page").await.expect("sent"), "/page").text(), "page");
-    // One that says nothing holds nothing up.
+    // A silent connection delays nothing.
     assert!(stage.daemon.wait().expect("it ends").success());
     drop(silent);
 }
@@ -469,13 +468,14 @@ async fn a_core_that_stands_still_is_counted_and_told_of() {
     send(&stage.daemon, Signal::CONT);
     eventually("it is counted", async || stage.metric("larder_long_turns_total").await > 0).await;
     assert!(stage.metric("larder_longest_turn_ms").await > 100);
-    eventually("it is told", async || stage.daemon.log().contains("did one thing for")).await;
+    eventually("it is told", async || stage.daemon.log().contains("was blocked by one task for"))
+        .await;
 }
 
-/// A demo that runs.
+/// A running demo.
 struct Demo {
     child: std::process::Child,
-    /// Text that the demo has printed at its start.
+    /// Output of the demo's start.
     said: String,
 }
 
@@ -492,14 +492,14 @@ impl Demo {
                 said.push_str(&lines.next().expect("more").expect("text"));
                 said.push('\n');
             }
-            // Whoever prints into a closed pipe ends.
+            // Writing to a closed pipe would end it.
             std::thread::spawn(move || lines.for_each(drop));
             Self { child, said }
         });
         started.await.expect("no panic")
     }
 
-    /// The word behind another in what it has printed.
+    /// The word behind another in its output.
     fn word(&self, before: &str) -> &str {
         let (_, rest) = self.said.split_once(before).expect(before);
         rest.split_whitespace().next().expect("a word")
@@ -550,7 +550,7 @@ async fn a_demo_has_visitors_of_its_own_and_urls_worth_explaining() {
         (urls[1], &["HIT-FOR-MISS"], "The application decides"),
         (urls[2], &["HIT-FOR-MISS"], "`demo_session`"),
     ] {
-        // Nobody but the visitors asks for it.
+        // Only the visitors request it.
         eventually(url, async || {
             let output = run(&["explain", "--json", "--admin-socket", &socket, url]).await;
             let told: serde_json::Value =
@@ -565,7 +565,7 @@ async fn a_demo_has_visitors_of_its_own_and_urls_worth_explaining() {
     demo.child.wait().expect("it ends");
 }
 
-/// Where a daemon says its log ring is.
+/// The folder of a daemon's log ring.
 async fn ring_of(socket: &mut tokio::net::UnixStream) -> PathBuf {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let ask = "GET /ring HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
@@ -645,7 +645,7 @@ async fn a_reload_says_what_takes_a_restart() {
         let answer = json(&ask.send_locally(&stage.daemon).await);
         assert_eq!((&answer["good"], &answer["stays"]), (&true.into(), &stays), "{answer}");
     }
-    // A hangup tells the same, and nothing more.
+    // A hangup logs the same, and nothing more.
     let lines = |log: &str| log.lines().filter(|line| line.contains("reloaded")).count();
     let before = lines(&stage.daemon.log());
     send(&stage.daemon, Signal::HUP);

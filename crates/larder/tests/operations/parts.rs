@@ -1,5 +1,5 @@
-//! The programs that Larder is made of: what `larder` runs for its verbs, and the pages and
-//! completions of all of them.
+//! Tests of Larder's programs: which one `larder` runs for a verb, and the pages and completions of
+//! all.
 
 use std::fs;
 use std::path::Path;

@@ -1,7 +1,7 @@
-//! A daemon that root has started is root no more once its ports are open, and still reads what
-//! only root may: keys that are renewed, its configuration, logs.
+//! Tests of privileges: a daemon started by root gives them up once its ports are open, and still
+//! reads what only root may: renewed keys, its configuration, logs.
 //!
-//! Only root can have this tested; for others there is nothing to see, and the tests say so.
+//! Only root can run these tests; for other users they print that and pass.
 
 use crate::support;
 
@@ -26,7 +26,7 @@ use testkit::client::{RawClient, WriteSplit};
 use testkit::larder::{Daemon, binary};
 use testkit::origin::{Script, ScriptedOrigin};
 
-/// Whom the daemon becomes; every system has it.
+/// The daemon's user; every system has it.
 const USER: &str = "nobody";
 
 fn is_root() -> bool {
@@ -51,7 +51,7 @@ fn row(status: &str, name: &str) -> Vec<String> {
     row.trim_start_matches(':').split_whitespace().map(str::to_owned).collect()
 }
 
-/// Asserts that no thread of the daemon may do more than the user.
+/// Asserts that no thread of the daemon has more rights than the user.
 fn assert_lowered(pid: u32) {
     let (uid, gid) = ids();
     let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("threads");
@@ -73,12 +73,12 @@ fn assert_lowered(pid: u32) {
     let limits = fs::read_to_string(format!("/proc/{pid}/limits")).expect("limits");
     let cores = limits.lines().find(|row| row.starts_with("Max core file size")).expect("a row");
     assert_eq!(cores.split_whitespace().nth(4), Some("0"), "{cores}");
-    // What cannot be dumped belongs to root.
+    // Files of a process that cannot be dumped belong to root.
     let owner = fs::metadata(format!("/proc/{pid}/environ")).expect("a file").uid();
     assert_eq!(owner, 0);
 }
 
-/// Processes that the daemon has started.
+/// Child processes of the daemon.
 fn children(daemon: &Daemon) -> Vec<u32> {
     let is_child = |pid: &u32| {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
@@ -94,7 +94,7 @@ fn signal(daemon: &Daemon, signal: Signal) {
     kill_process(pid, signal).expect("a signal");
 }
 
-/// A daemon in front of an origin, whose key and log are in folders that only root can enter.
+/// A daemon with an origin, whose key and log are in folders that only root can enter.
 struct Scene {
     authority: Authority,
     origin: ScriptedOrigin,
@@ -114,9 +114,9 @@ impl Scene {
         Self { authority, origin, daemon, log }
     }
 
-    /// Certificate that clients are shown.
+    /// Certificate that clients get.
     async fn shown(&self) -> Vec<u8> {
-        // A client without tickets, since a resumed session shows no certificate.
+        // A client without tickets, since a resumed session presents no certificate.
         let client = self.authority.client();
         client.connect(self.daemon.addrs()[1], "larder.test").await.shown()
     }
@@ -161,7 +161,7 @@ async fn root_is_given_up_and_renewed_keys_reloads_and_logs_go_on() {
     let new = of("site.crt");
     eventually("the renewed certificate", async || scene.shown().await == new).await;
 
-    // Another pair, in a file that only root reads.
+    // Another pair, in a file that only root can read.
     scene.authority.sign("next", &["larder.test"], Kind::Elliptic);
     let file = scene.daemon.config_file();
     fs::write(&file, config(&scene.authority, &scene.origin, "next")).expect("written");
@@ -197,7 +197,7 @@ async fn one_process_stays_root_opens_only_what_is_named_and_ends_with_the_daemo
     assert_eq!(row(&status(), "Uid"), vec!["0"; 4]);
     assert_eq!(row(&status(), "NoNewPrivs"), ["1"]);
 
-    // What the daemon itself may not read is not read for it because it asks.
+    // A file that the daemon may not read is not opened by the keeper on request.
     let secret = scene.authority.folder.join("secret.vcl");
     fs::write(&secret, "vcl 4.1; backend b none;").expect("written");
     let plain = config(&scene.authority, &scene.origin, "site");
@@ -210,7 +210,7 @@ async fn one_process_stays_root_opens_only_what_is_named_and_ends_with_the_daemo
     let reply = scene.daemon.ask_admin("POST", "/reload").await.expect("an answer");
     assert_eq!(reply.status, 422);
     assert!(reply.text().contains("Permission denied"), "{}", reply.text());
-    // Once nobody but root could have written it, it is.
+    // A file that only root can have written is read.
     fs::set_permissions(&file, Permissions::from_mode(0o644)).expect("a mode");
     let reply = scene.daemon.ask_admin("POST", "/reload").await.expect("an answer");
     assert_eq!(reply.status, 200, "{}", reply.text());
@@ -231,7 +231,7 @@ async fn one_process_stays_root_opens_only_what_is_named_and_ends_with_the_daemo
     assert!(!socket.exists());
 }
 
-/// A process that does not outlive its test.
+/// A process that ends with its test.
 struct Own(Child);
 
 impl Drop for Own {
@@ -241,8 +241,8 @@ impl Drop for Own {
     }
 }
 
-/// A service manager that does as systemd by the package's units: starts the daemon as a user who
-/// never was root, and a keeper for each time that it connects.
+/// A service manager that acts as systemd with the package's units: it starts the daemon as a user
+/// who never was root, and a keeper for each connection.
 struct Manager {
     authority: Authority,
     origin: ScriptedOrigin,
@@ -252,7 +252,7 @@ struct Manager {
 }
 
 impl Manager {
-    /// One whose configuration, keys and log are in folders or files that only root can open.
+    /// A manager with configuration, keys and log in folders or files that only root can open.
     async fn new() -> Self {
         let authority = Authority::new();
         authority.sign("site", &["larder.test"], Kind::Elliptic);
@@ -299,7 +299,7 @@ impl Manager {
         });
     }
 
-    /// The daemon as it is started.
+    /// The command that starts the daemon.
     fn daemon(&self) -> Command {
         let (run, (uid, gid)) = (self.run(), self.ids);
         let mut command = Command::new(binary().expect("a binary"));
@@ -310,7 +310,7 @@ impl Manager {
         command
     }
 
-    /// The certificate that clients are shown at `at`.
+    /// The certificate that clients get at `at`.
     async fn shown(&self, at: SocketAddr) -> Vec<u8> {
         self.authority.client().connect(at, "larder.test").await.shown()
     }
@@ -321,7 +321,7 @@ impl Manager {
     }
 }
 
-/// Where the daemon listens, without and with TLS; and the lines that it has said.
+/// The daemon's addresses, without and with TLS; and its lines so far.
 fn listens(daemon: &mut Own) -> (SocketAddr, SocketAddr, Vec<String>) {
     let mut said = BufReader::new(daemon.0.stderr.take().expect("a pipe")).lines();
     let mut all: Vec<String> = Vec::new();
@@ -334,12 +334,12 @@ fn listens(daemon: &mut Own) -> (SocketAddr, SocketAddr, Vec<String>) {
         }
         all.push(line);
     }
-    // It is heard to the end, or it could write no more.
+    // It is read to the end, or its writes would fail.
     thread::spawn(move || said.for_each(drop));
     (at[0], at[1], all)
 }
 
-/// Waits until a process has ended, and tells whether it says that all went well.
+/// Waits until a process has ended; returns true if it succeeded.
 async fn ends_well(process: Own) -> bool {
     let process = Mutex::new(process);
     let status = || process.lock().0.try_wait().expect("a child");
@@ -357,7 +357,7 @@ async fn a_daemon_that_never_was_root_has_a_keeper_behind_a_socket() {
     manager.listen();
     let mut daemon = Own(manager.daemon().spawn().expect("it starts"));
     let (plain, tls, said) = listens(&mut daemon);
-    // Neither of its keeper, nor of `[run]`, which names whom it is already.
+    // Neither about its keeper, nor about `[run]`, which names its user already.
     assert!(!said.iter().any(|line| line.contains("only root")), "{said:?}");
     assert_lowered(daemon.0.id());
     assert_eq!(manager.shown(tls).await, manager.signed());
@@ -365,7 +365,7 @@ async fn a_daemon_that_never_was_root_has_a_keeper_behind_a_socket() {
     let log = manager.authority.folder.join("access.log");
     eventually("a line of the log", async || lines(&log) == 1).await;
 
-    // Another keeper is there when one is gone.
+    // Another keeper starts when one is gone.
     drop(manager.keepers.lock().pop().expect("a keeper"));
     manager.authority.sign("site", &["larder.test"], Kind::Elliptic);
     let new = manager.signed();
@@ -406,7 +406,7 @@ async fn a_second_daemon_leaves_the_admin_socket_of_the_first() {
     let socket = first.daemon.admin_socket();
     let owner = || fs::metadata(&socket).map(|found| found.uid()).ok();
     let owned = owner();
-    // Of another user: what it took for its own would be that user's.
+    // A file of another user could be forged by that user.
     let folder = Folder::new();
     let mut command = Command::new(binary().expect("a binary"));
     command.args(["serve", "--origin", "http://127.0.0.1:1", "--listen", "127.0.0.1:0"]);
@@ -466,7 +466,7 @@ async fn low_ports_of_other_tools_are_open_before_root_is_given_up() {
         eventually("a port", async || daemon.log().contains(&line)).await;
     }
     std::net::TcpStream::connect(("127.0.0.1", port)).expect("it listens");
-    // A token that only root may read is read again at a reload, too.
+    // A token that only root can read is also read at a reload.
     let reply = daemon.ask_admin("POST", "/reload").await.expect("an answer");
     assert_eq!(reply.status, 200, "{}", reply.text());
 }
@@ -532,7 +532,7 @@ async fn what_all_nodes_share_is_kept_as_the_users_own_and_opens_nothing_of_root
     fleet.nodes[0].begin_as(|own| format!("{own}[run]\nuser = \"{USER}\"\n"));
     assert_lowered(fleet.nodes[0].daemon().pid());
     fleet.all_know(1).await;
-    // The helper that stays root would open these if the node's own file named them.
+    // The keeper would open these if the node's own file named them.
     let authority = Authority::new();
     authority.sign("site", &["larder.test"], Kind::Elliptic);
     fs::set_permissions(&authority.folder, Permissions::from_mode(0o700)).expect("a mode");
@@ -575,7 +575,7 @@ async fn without_a_user_larder_it_becomes_nobody_and_says_what_that_cannot_read(
     assert_lowered(daemon.pid());
     let barred = format!("nobody may not enter {}", path("shut"));
     let log = daemon.assert_logged(&barred).await;
-    let said = |line: &&str| line.contains("there is no user `larder`: it runs as `nobody`");
+    let said = |line: &&str| line.contains("there is no user `larder`: running as `nobody`");
     assert_eq!(log.lines().filter(said).count(), 1, "{log}");
     assert!(!log.contains(&format!("enter {}", path("open"))), "{log}");
     for (host, expected) in [("shut.test", 403), ("open.test", 200)] {
@@ -599,7 +599,7 @@ async fn root_stays_where_the_file_says_so() {
     let daemon = Daemon::start(&config).expect("it starts");
     let status = fs::read_to_string(format!("/proc/{}/status", daemon.pid())).expect("a status");
     assert_eq!(row(&status, "Uid"), vec!["0"; 4]);
-    daemon.assert_logged("larder: it stays root, as `[run] user` says").await;
+    daemon.assert_logged("larder: the daemon stays root, as `[run] user` says").await;
 }
 
 fn mode(path: &Path, mode: u32) {
@@ -612,7 +612,7 @@ fn owned(path: &Path) -> (String, u32) {
     (found.uid().to_string(), found.mode() & 0o7777)
 }
 
-/// A configuration of a daemon that becomes `user` and keeps a disk cache in `volume`.
+/// A configuration of a daemon that switches to `user` and has a disk cache in `volume`.
 fn disked(user: &str, volume: &Path) -> String {
     format!(
         "listen = \"127.0.0.1:0\"\nworkers = 2\n[run]\nuser = \"{user}\"\n\
@@ -622,7 +622,7 @@ fn disked(user: &str, volume: &Path) -> String {
     )
 }
 
-/// A daemon whose disk cache is in use, with a umask that lets in nobody else.
+/// A daemon with a disk cache in use, and a umask that excludes others.
 async fn with_disk(config: &str) -> Daemon {
     let mut command = Command::new("sh");
     command.args(["-c", "umask 077; exec \"$0\" \"$@\""]).arg(binary().expect("a binary"));
@@ -651,7 +651,7 @@ async fn a_disk_folder_is_made_and_given_away_also_one_with_a_store_of_another_u
     signal(&daemon, Signal::TERM);
     assert!(daemon.wait().expect("it ends").success());
 
-    // As a daemon leaves it that has stayed root.
+    // As left by a daemon that stayed root.
     for file in fs::read_dir(&volume).expect("a folder").flatten() {
         chown(file.path(), Some(0), Some(0)).expect("given");
     }
@@ -720,7 +720,7 @@ async fn check_by_root_judges_a_disk_folder_by_what_a_start_would_do_with_it() {
     assert!(!good && said.contains("is not a directory"), "{said}");
 }
 
-/// `larder disk` by root, on what a daemon of another user has left.
+/// `larder disk` by root, on the volume of another user's daemon.
 #[tokio::test(flavor = "multi_thread")]
 async fn root_looks_after_a_volume_that_is_another_users() {
     if !is_root() {
@@ -742,7 +742,7 @@ async fn root_looks_after_a_volume_that_is_another_users() {
     assert_eq!(owned(&volume), (ids().0, 0o700));
 }
 
-/// The verdict of `larder check` by `user`, and what it says.
+/// The result of `larder check` by `user`, and its output.
 fn checked(file: &Path, user: u32) -> (bool, String) {
     let mut command = Command::new(binary().expect("a binary"));
     let output = command.uid(user).gid(user).arg("check").arg(file).output().expect("it runs");
@@ -767,7 +767,7 @@ async fn a_cache_directory_of_the_services_user_is_no_matter_of_who_checks() {
     };
     let (good, said) = check(&volume, ids().0.parse().expect("a number"));
     assert!(good, "{said}");
-    // What would have to be made is told to everyone.
+    // A missing folder is reported to every user.
     let (good, said) = check(&volume.join("more"), ids().0.parse().expect("a number"));
     assert!(!good && said.contains("may not make it in"), "{said}");
 }

@@ -1,4 +1,5 @@
-//! A second daemon on the address of a first: refused by name, unless it is told to share.
+//! Tests of a second daemon on a first one's address: refused with the holder's name, unless it may
+//! share.
 
 use crate::support;
 
@@ -21,12 +22,12 @@ fn file_at(listen: &str, origin: &ScriptedOrigin) -> String {
     Setup::default().file(origin).replacen("listen = \"127.0.0.1:0\"", &listen, 1)
 }
 
-/// The reason for which a daemon on `listen` does not start.
+/// The reason why a daemon on `listen` does not start.
 fn refused(listen: &str, origin: &ScriptedOrigin) -> String {
     Daemon::start(&file_at(listen, origin)).expect_err("a refusal").to_string()
 }
 
-/// An address that is this process's own on every port: no other test has it.
+/// An address of this process alone, on every port.
 fn own_address(port: u16) -> SocketAddr {
     let [_, high, middle, low] = std::process::id().to_be_bytes();
     (Ipv4Addr::new(127, 128 | high, middle, low), port).into()
@@ -62,7 +63,7 @@ async fn a_second_daemon_is_refused_and_told_who_listens() {
         ] {
             assert!(said.contains(words), "{words}: {said}");
         }
-        // It has neither listened nor said anything else.
+        // It has neither bound nor logged anything else.
         assert!(!said.contains("listening on") && !said.contains("warning"), "{said}");
     }
     for _ in 0..20 {
@@ -85,7 +86,7 @@ async fn a_second_daemon_that_shares_has_a_part_of_the_connections() {
         old.expect("metrics") > 0.0 && new.expect("metrics") > 0.0
     })
     .await;
-    // A third that does not share is refused by either.
+    // A third daemon that does not share is refused by either.
     assert!(refused(&format!("\"{addr}\""), &stage.origin).contains("already in use"));
     let old = std::mem::replace(&mut stage.daemon, next);
     drop(old);
@@ -128,7 +129,7 @@ async fn a_daemon_that_was_killed_leaves_its_addresses_free() {
     let text = file_at(&format!("\"{address}\", \"unix:{}\"", socket.display()), &origin);
     for _ in 0..2 {
         let mut daemon = Daemon::start(&text).expect("larder starts");
-        // Connections that wait in the kernel for their time to be over are there, too.
+        // Connections that wait in the kernel for their timeout count, too.
         assert_eq!(answer(address).await, "page");
         let pid = Pid::from_raw(daemon.pid() as i32).expect("a process");
         kill_process(pid, Signal::KILL).expect("a signal");
@@ -167,7 +168,7 @@ async fn another_program_that_would_share_is_named_and_may_be_joined() {
     let who = format!("(pid {}) listens there", std::process::id());
     assert!(said.contains(&who) && said.contains("which --share-port allows"), "{said}");
     assert!(!said.contains("larder reload"), "{said}");
-    // One that has no such option cannot be joined, and nothing is promised.
+    // A daemon without the option cannot be joined, and nothing is promised.
     assert!(Daemon::start_with(&text, &["--share-port"]).is_ok());
 }
 
@@ -175,7 +176,7 @@ async fn another_program_that_would_share_is_named_and_may_be_joined() {
 async fn a_daemon_may_have_an_address_and_all_of_its_port() {
     let origin = ScriptedOrigin::start().await.expect("a port for the origin");
     origin.otherwise(Script::cacheable("page"));
-    // Below the ports that the kernel gives out, and apart from other runs of this test.
+    // Below the ports that the kernel assigns, and apart from other runs of this test.
     let first = 20_000 + u16::try_from(std::process::id() % 10_000).expect("it is small");
     let free = |port: &u16| TcpListener::bind((Ipv4Addr::UNSPECIFIED, *port)).is_ok();
     let port = (first..first + 100).find(free).expect("a free port");
@@ -201,7 +202,7 @@ async fn a_restart_right_after_the_end_needs_no_sharing() {
     }
 }
 
-/// Addresses of this process's own that others hold: admin, health, metrics, and HTCP.
+/// Addresses of this process that are in use: admin, health, metrics, and HTCP.
 struct Held {
     streams: Vec<TcpListener>,
     datagrams: UdpSocket,

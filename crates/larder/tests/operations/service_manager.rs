@@ -1,4 +1,4 @@
-//! Messages that a service manager gets, and sockets that it hands over.
+//! Tests of messages to the service manager, and of sockets that it hands over.
 
 use crate::support;
 
@@ -41,7 +41,7 @@ impl Manager {
         Self { socket, folder, name }
     }
 
-    /// The next thing it is told.
+    /// The next message to it.
     fn told(&self) -> String {
         let mut bytes = [0; 1024];
         let length = self.socket.recv(&mut bytes).expect("a word in time");
@@ -131,7 +131,7 @@ fn free_port() -> std::net::SocketAddr {
 async fn sockets_that_were_handed_over_are_listened_on_by_name() {
     let activate = "/usr/bin/systemd-socket-activate";
     if !std::path::Path::new(activate).exists() {
-        // Nothing hands sockets over here.
+        // There is no manager that hands sockets over.
         return;
     }
     let origin = ScriptedOrigin::start().await.expect("a port for the origin");
@@ -141,7 +141,7 @@ async fn sockets_that_were_handed_over_are_listened_on_by_name() {
     let mut command = std::process::Command::new(activate);
     command.args(["-l", &web.to_string(), "-l", &other.to_string(), "--fdname=web:other"]);
     command.arg(testkit::larder::binary().expect("a binary"));
-    // The first connection has it started, and is answered.
+    // The first connection starts it, and is answered.
     let first = tokio::spawn(async move {
         let mut raw = None;
         while raw.is_none() {
@@ -160,7 +160,7 @@ async fn sockets_that_were_handed_over_are_listened_on_by_name() {
         assert_eq!(whole(raw.get("/page").await.expect("sent"), "/page").text(), "page");
     }
     assert_eq!(origin.seen("/page"), 1);
-    daemon.assert_logged(&format!("given socket `other` ({other})")).await;
+    daemon.assert_logged(&format!("the socket `other` ({other})")).await;
     send(&daemon, Signal::TERM);
     assert!(daemon.wait().expect("it ends").success());
 }

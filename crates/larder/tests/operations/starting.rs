@@ -1,4 +1,4 @@
-//! A start: what it serves where little is said, what it tells, and what it refuses.
+//! Tests of the start: defaults, messages, and refusals.
 
 use crate::support;
 
@@ -15,10 +15,10 @@ use testkit::client::RawClient;
 use testkit::larder::{Daemon, binary};
 use testkit::origin::{Script, ScriptedOrigin};
 
-/// A daemon that was started by flags alone.
+/// A daemon started by flags alone.
 struct Flagged {
     child: Child,
-    /// Where it listens.
+    /// The listener's address.
     at: SocketAddr,
     /// Its lines on standard error, until it served.
     said: String,
@@ -39,7 +39,7 @@ impl Flagged {
                 );
                 said.push('\n');
             }
-            // Whoever writes into a closed pipe ends.
+            // Writing to a closed pipe would end it.
             std::thread::spawn(move || lines.for_each(drop));
             let (_, at) = said.split_once("listening on ").expect("an address");
             let at = at.lines().next().expect("a line").parse().expect("an address");
@@ -147,16 +147,16 @@ async fn memory_and_roots_that_are_not_there_are_told_with_their_places() {
     let stage = Setup { top, site, ..Setup::default() }.start().await;
     let root = "`files`: /nonexistent/files: No such file or directory";
     let said = stage.daemon.assert_logged(root).await;
-    assert!(said.contains("memory: 1048576 MiB are more than the "), "{said}");
+    assert!(said.contains("memory: 1048576 MiB are more than this machine's "), "{said}");
     assert!(said.contains("larder.toml:4:8"), "{said}");
     assert!(!said.contains("/tmp:"), "{said}");
-    // `check` tells the same, and that the file can be used.
+    // `check` reports the same, and that the file is valid.
     let file = stage.daemon.config_file().display().to_string();
     let (done, said) = ended(&folder, &["check", &file]).await;
     assert!(done && said.contains(root) && said.contains("memory: 1048576 MiB"), "{said}");
     // So does a start by flags.
     let flags = ["--origin", "fastcgi://127.0.0.1:1", "--root", "/nonexistent/php"];
-    // Nothing can be below a file.
+    // A socket below a file cannot exist.
     let socket = format!("{file}/admin.sock");
     let own = ["--admin-socket", &socket, "--user", "root"];
     let daemon = Flagged::start(&folder, &[flags, own].concat()).await;
@@ -177,7 +177,7 @@ async fn a_check_tells_of_users_and_cache_folders_that_a_start_could_not_use() {
     let (done, said) = check("[run]\nuser = \"nobdy\"").await;
     assert!(!done && said.contains("there is no user `nobdy` to run as"), "{said}");
     assert!(said.contains("larder.toml:2:8") && said.contains("useradd"), "{said}");
-    // Root becomes the user that the file names; anybody else stays who it is.
+    // Root switches to the user of the file; other users stay.
     let above = folder.path().join("above");
     fs::create_dir(&above).expect("a folder");
     let shown = above.display();
@@ -190,7 +190,7 @@ async fn a_check_tells_of_users_and_cache_folders_that_a_start_could_not_use() {
         if is_shut {
             let why = format!("the disk cache in {shown}/cache: ");
             assert!(said.contains(&why) && said.contains("larder.toml:4:8"), "{said}");
-            // Root makes the folder and gives it away, and lets nobody in on the way.
+            // Root creates the folder and gives it away; parent folders stay closed.
             let is_root = rustix::process::geteuid().is_root();
             let remedy = if is_root { "`setfacl -m u:nobody:x " } else { "`install -d -o " };
             assert!(said.contains(remedy), "{said}");
@@ -205,7 +205,7 @@ async fn status_tells_of_the_daemon_in_a_few_lines() {
     for _ in 0..2 {
         stage.get("/page").await;
     }
-    // Cores hand in what they counted now and then.
+    // Cores publish their counts at intervals.
     eventually("two requests", async || {
         console::run(&stage.daemon, &["status"]).await.1.contains("\nrequests  2, ")
     })
@@ -260,7 +260,8 @@ async fn a_filter_s_misspelt_word_is_refused_with_the_one_that_is_meant() {
     let (done, _, said) =
         console::run(&stage.daemon, &["log", "--once", "-q", "served == hit"]).await;
     assert!(done, "{said}");
-    // Without a daemon a slip is told, too, and its absence only where there is none.
+    // Without a daemon a typing error is reported, too, and the absence of a daemon only where
+    // there is none.
     let folder = Folder::new();
     let socket = folder.path().join("admin.sock").display().to_string();
     for verb in ["log", "hist", "top"] {
@@ -296,7 +297,7 @@ async fn a_socket_that_may_not_be_connected_to_is_told_with_its_place() {
     let folder = Folder::new();
     let socket = folder.path().join("php.sock");
     let _listener = UnixListener::bind(&socket).expect("a socket");
-    // Root becomes the user that the file names; anybody else stays who it is.
+    // Root switches to the user of the file; other users stay.
     let toml = format!(
         "[run]\nuser = \"nobody\"\n[[origin]]\nname = \"php\"\n\
          servers = \"fastcgi+unix:{}\"\nroot = \"/\"\n\

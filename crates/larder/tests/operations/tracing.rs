@@ -1,4 +1,4 @@
-//! Traces: W3C trace context towards origins, and spans at a collector.
+//! Tests of traces: W3C trace context towards origins, and spans at a collector.
 
 use crate::support;
 
@@ -23,7 +23,7 @@ fn traceparent(flags: &str) -> String {
     format!("traceparent: 00-{TRACE}-{SPAN}-{flags}\r\n")
 }
 
-/// A daemon that tells it of a part of its traces.
+/// A daemon that exports a share of its traces to it.
 async fn staged(collector: &Collector, sample: &str) -> Stage {
     let port = collector.port;
     let top =
@@ -74,7 +74,7 @@ async fn a_trace_that_a_client_brings_goes_on_and_is_told() {
     assert_eq!((&*server.state, &*client.state), ("vendor=value", "vendor=value"));
     let times = [server.start_ns, client.start_ns, client.end_ns, server.end_ns];
     assert!(times.is_sorted() && times[0] > 1_700_000_000_000_000_000, "{times:?}");
-    // A hit asks nobody.
+    // A hit sends no request.
     assert!(is_hit(&stage.ask("GET", "/page?a=b", &traceparent("01")).await));
     let spans = collector.spans(3).await;
     assert_eq!(attribute(&spans[2], "larder.served"), "HIT");
@@ -97,7 +97,7 @@ async fn what_is_not_sampled_goes_on_untold() {
         assert_eq!(sent_field(&request, "traceparent"), "", "{target}");
         assert_eq!(sent_field(&request, "tracestate"), "", "{target}");
     }
-    // What comes after them is told, and they are not.
+    // The next request is exported, and they are not.
     stage.ask("GET", "/sampled", &traceparent("01")).await;
     for span in collector.spans(2).await {
         assert_eq!(span.trace(), TRACE);
@@ -154,7 +154,7 @@ async fn two_contexts_are_none_to_the_origin_and_to_the_collector() {
 
 #[tokio::test]
 async fn spans_that_nobody_takes_are_dropped_and_counted() {
-    // Nobody listens there.
+    // Nothing listens there.
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("bound").port();
     drop(listener);
@@ -174,7 +174,7 @@ async fn spans_that_nobody_takes_are_dropped_and_counted() {
     assert!(stage.limit_hits("trace_retry").await >= 1);
 }
 
-/// Sends a request that has two spans.
+/// Sends a request that makes two spans.
 async fn traced(stage: &Stage, target: &str) {
     stage.origin.on(target, Script::ok("Cache-Control: no-store\r\n", "a page"));
     stage.ask("GET", target, &traceparent("01")).await;
@@ -208,7 +208,7 @@ async fn a_collector_of_a_vendor_is_reached_over_tls_with_its_key() {
             assert!(head.contains(&format!("\r\n{line}")), "{line}: {head}");
         }
     }
-    // A key is renewed by a reload; what cannot be used changes nothing.
+    // A key is renewed by a reload; an unusable one changes nothing.
     let reload = async || Ask::post("/reload", &Value::Null).send_locally(&stage.daemon).await;
     authority.put("key", "Bearer hush-anew\n");
     let refused = reload().await;
@@ -227,7 +227,7 @@ async fn a_collector_of_a_vendor_is_reached_over_tls_with_its_key() {
     let head = collector.heads().pop().expect("a head");
     assert!(head.contains("\r\nauthorization: Bearer hush-anew\r\n"), "{head}");
     stage.daemon.assert_metric("larder_trace_spans_dropped_total", 2).await;
-    // It is nobody's to see.
+    // It is shown to no caller.
     let shown = stage.daemon.ask_admin("GET", "/api/v1/config").await.expect("an answer").text();
     let mut check = Command::new(binary().expect("a binary"));
     let check = check.args(["check", "--show"]).arg(stage.daemon.config_file()).output();
@@ -306,7 +306,7 @@ async fn beyond_the_limit_spans_are_dropped() {
     let top = format!("tracing = {{ endpoint = \"http://127.0.0.1:{port}/otlp\", sample = 1 }}\n");
     let setup = Setup { top: &top, limits: "trace_spans = 2\n", ..Setup::default() };
     let stage = setup.start().await;
-    // More than there are looks at the ring while they are made.
+    // More than the ring is polled while they are made.
     support::eventually("some are dropped", async || {
         stage.get("/page").await;
         stage.metric("larder_trace_spans_dropped_total").await > 0

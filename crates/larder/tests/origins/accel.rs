@@ -1,4 +1,5 @@
-//! Files that origins answer with: X-Accel-Redirect and X-Sendfile, and the fields beside them.
+//! Tests of X-Accel-Redirect and X-Sendfile: files that origins respond with, and the fields beside
+//! them.
 
 use crate::support;
 
@@ -7,7 +8,7 @@ use support::{Setup, Stage, is_hit, pattern};
 use testkit::origin::Script;
 use testkit::reply::Reply;
 
-/// An origin that says `fields` about every request.
+/// An origin with `fields` in every response.
 async fn stage(origin: &str, fields: &str) -> Stage {
     let stage = Setup { origin, top: "x_cache = true", ..Setup::default() }.start().await;
     stage.origin.otherwise(Script::ok(fields, "by the origin"));
@@ -62,7 +63,7 @@ async fn a_redirect_answers_with_the_file_and_keeps_what_describes_it() {
     assert_eq!((head.status, field(&head, "content-length").as_str()), (200, "10"));
     let post = stage.ask("POST", "/download/1", "Content-Length: 0\r\n").await;
     assert_eq!((post.status, post.text().as_str()), (200, "0123456789"));
-    // Each was asked of the origin: what it lets one client have is not another's.
+    // The origin got each request: a permission for one client is not another's.
     assert_eq!(stage.received().len(), 5);
 }
 

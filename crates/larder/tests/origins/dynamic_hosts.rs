@@ -1,5 +1,5 @@
-//! A `dynamic` director whose hosts clients name: made-up names by the thousand take neither the
-//! places nor the lookups of real ones.
+//! Tests of a `dynamic` director whose hosts clients name: thousands of made-up names take neither
+//! the places nor the lookups of real ones.
 
 use crate::support;
 
@@ -12,10 +12,10 @@ use testkit::client::{RawClient, WriteSplit};
 use testkit::larder::Daemon;
 use testkit::origin::{Script, ScriptedOrigin};
 
-/// Names that are taken on in a second.
+/// New names per second.
 const NEW: u32 = 6;
 
-/// A daemon that goes where `X-Host` says, with few places.
+/// A daemon that uses `X-Host` as its backend, with few places.
 async fn daemon(folder: &Folder, origin: &ScriptedOrigin) -> Daemon {
     let program = format!(
         "vcl 4.1;\nimport dynamic;\nbackend none none;\n\
@@ -32,14 +32,14 @@ async fn daemon(folder: &Folder, origin: &ScriptedOrigin) -> Daemon {
     Daemon::start(&config).expect("it starts")
 }
 
-/// Asks for what `host` has; the status.
+/// Requests a page from `host`; returns the status.
 async fn ask(client: &mut RawClient, host: &str) -> u16 {
     let asked = format!("GET / HTTP/1.1\r\nHost: site.test\r\nX-Host: {host}\r\n\r\n");
     client.send(asked.as_bytes(), WriteSplit::Whole).await.expect("sent");
     whole(client.reply("GET").await, host).status
 }
 
-/// A name that no name server needs to be asked for: its first label is too long.
+/// A name without a lookup: its first label is too long.
 fn made_up(number: u32) -> String {
     format!("{}.n{number}.test", "x".repeat(64))
 }
@@ -66,13 +66,13 @@ async fn a_flood_of_made_up_hosts_keeps_no_real_one_out() {
             }
         }
     });
-    // More names than places and lookups: the flood alone has reached both bounds.
+    // More names than places and lookups: the flood alone reaches both limits.
     eventually("the flood has taken all places", || async {
         limit_hits(&daemon, "director_backends").await > 0.0
             && limit_hits(&daemon, "director_new_hosts").await > 0.0
     })
     .await;
-    // A real name that nobody has asked for yet gets in at once: one client has half of a second.
+    // A new real name is admitted at once: one client has half of a second's lookups.
     let client = RawClient::connect(daemon.addr()).await.expect("a connection");
     let client = tokio::sync::Mutex::new(client);
     assert_eq!(ask(&mut *client.lock().await, "localhost").await, 200);

@@ -1,4 +1,4 @@
-//! FastCGI origins whose application does what its script says, faults included.
+//! Tests of FastCGI origins whose application follows a script, faults included.
 
 use crate::support;
 
@@ -16,7 +16,7 @@ const STDOUT: u8 = 6;
 const HEAD: &str = "Content-Type: text/html\r\n\r\n";
 const CACHEABLE: &str = "Content-Type: text/html\r\nCache-Control: max-age=300\r\n\r\n";
 
-/// A document root that is gone with its test.
+/// A document root that is removed with its test.
 struct Root(PathBuf);
 
 impl Root {
@@ -93,7 +93,7 @@ impl Stage {
 
     async fn seen(&self, method: &str, bytes: &[u8]) -> ReplyOutcome {
         let mut raw = self.connect().await;
-        // A refusal may come before everything is taken.
+        // A rejection may come before everything is read.
         let _ = raw.send(bytes, WriteSplit::Whole).await;
         raw.reply(method).await
     }
@@ -160,7 +160,7 @@ async fn an_application_is_told_what_nginx_tells_it() {
     ] {
         assert_eq!(asked.param(name), value, "{name}");
     }
-    // WordPress offers links without `index.php` where it finds Apache, IIS or nginx here.
+    // WordPress offers links without `index.php` if it finds Apache, IIS or nginx here.
     let software = asked.param("SERVER_SOFTWARE");
     assert!(software.starts_with("larder/") && software.contains("nginx"), "{software}");
     assert!(asked.param("REMOTE_PORT").parse::<u16>().is_ok());
@@ -243,7 +243,7 @@ async fn an_answer_to_head_has_no_body_even_if_the_script_writes_one() {
     let stage =
         Setup { origin: "idle = 4", site: "cache = false", ..Setup::default() }.start().await;
     stage.app.on("/page", ApplicationScript::answer(format!("Content-Length: 4\n{HEAD}body")));
-    // The answer is there before the last record is read, so the next request may still miss it.
+    // The response is there before the last record is read, so the next request may still miss it.
     eventually("a connection in order after it", async || {
         let before = stage.app.connections();
         let reply = stage.ask("HEAD", "/page", "").await;
@@ -316,7 +316,7 @@ async fn a_body_of_unknown_length_is_kept_within_its_limit() {
     stage.daemon.assert_limit_count("spool_bytes", 1).await;
 }
 
-/// As the Finder of macOS and `curl -T -` upload.
+/// As uploaded by macOS' Finder and `curl -T -`.
 #[tokio::test]
 async fn a_long_body_of_unknown_length_arrives_by_a_file() {
     let limits = "spool_file_bytes = \"9MB\"";
@@ -487,7 +487,7 @@ async fn overload_is_503_and_another_server_is_asked() {
     stage.app.otherwise(ApplicationScript::answer(format!("{HEAD}ok")));
     for _ in 0..4 {
         assert_eq!(stage.get("/").await.text(), "ok");
-        // It did nothing, so it may be repeated whatever it is.
+        // It did nothing, so any method may be repeated.
         assert_eq!(stage.ask("POST", "/", "Content-Length: 0\r\n").await.text(), "ok");
     }
     assert!(!busy.asked().is_empty());

@@ -1,5 +1,5 @@
-//! A failing origin behind the real binary: nothing broken is stored, nothing broken looks whole,
-//! and the next request is answered as if nothing had happened (reliability goals F1 to F5).
+//! Tests of a failing origin: nothing broken is stored, nothing broken looks whole, and the next
+//! request is unaffected (reliability goals F1 to F5).
 
 use testkit::client;
 use testkit::faults::{FaultCase, FaultExpectation, ORIGIN_PATIENCE_MS, POISON, fault_cases};
@@ -7,7 +7,7 @@ use testkit::larder::Daemon;
 use testkit::origin::{Script, ScriptedOrigin};
 use testkit::reply::{Ending, ReplyOutcome};
 
-/// Ejection is off: the origin's one server fails on purpose and must be asked again all the same.
+/// Ejection is off: the origin's one server fails on purpose and must get further requests.
 fn config(origin: &ScriptedOrigin) -> String {
     format!(
         r#"
@@ -55,9 +55,9 @@ async fn no_broken_answer_is_stored_or_looks_whole() {
     assert!(failures.is_empty(), "{failed} of {count} cases:\n{}", failures.join("\n"));
 }
 
-/// Runs one case; what went wrong.
+/// Runs one case; returns what went wrong.
 async fn run(origin: &ScriptedOrigin, daemon: &Daemon, case: FaultCase) -> Vec<String> {
-    // What comes whole in the end may take its time.
+    // A response that completes may be slow.
     let folder =
         if matches!(case.expected, FaultExpectation::Whole(..)) { "whole" } else { "fault" };
     let target = format!("/{folder}/{}", case.name);
@@ -72,7 +72,7 @@ async fn run(origin: &ScriptedOrigin, daemon: &Daemon, case: FaultCase) -> Vec<S
         problems.push(format!("expected {:?}, client saw {}", case.expected, show(&first)));
     }
     tokio::time::sleep(std::time::Duration::from_millis(case.settle_ms)).await;
-    // Asked before the second request: a connection with surplus bytes on it would answer this one.
+    // Sent before the second request: a connection with surplus bytes on it would answer this one.
     let clean = ask(daemon, &clean_target).await;
     if body_of(&clean) != Some(&clean_target) {
         problems.push(format!("a clean request next to it got {}", show(&clean)));

@@ -1,4 +1,4 @@
-//! Sites and routes of files: what is served, what never is, and in which form.
+//! Tests of sites and routes of files: which are served, which never are, and in which form.
 
 use crate::support;
 
@@ -54,7 +54,7 @@ fn style() -> String {
 const GZIP: &str = "Accept-Encoding: gzip\r\n";
 const BROWSER: &str = "Accept-Encoding: gzip, deflate, br, zstd\r\n";
 
-/// Asks for `target` until it comes in `coding`, and returns the answer.
+/// Requests `target` until it comes in `coding`, and returns the response.
 async fn coded(stage: &Stage, (target, fields): (&str, &str), coding: &str) -> Reply {
     let is_coded =
         async || field(&stage.ask("GET", target, fields).await, "content-encoding") == coding;
@@ -200,7 +200,8 @@ async fn directories_have_an_index_or_nothing() {
     assert!(!bare.text().contains("a.txt"), "no listing");
 }
 
-/// Requests that must never get a byte of what is outside, hidden, or no regular file.
+/// Requests that must never get a byte of a file outside the root, a hidden one, or no regular
+/// file.
 const ATTACKS: &[&str] = &[
     // Out of the root, in every spelling.
     "/../secret.txt",
@@ -442,7 +443,7 @@ async fn neighbours_headers_and_types_are_as_settings_say() {
         assert_eq!(field(&reply, "content-encoding"), coding);
         assert_eq!(field(&reply, "vary"), "Accept-Encoding");
         assert_eq!(field(&reply, "content-type"), "text/javascript; charset=utf-8");
-        // A range is of the coded form, and its validator is too.
+        // A range is of the coded form, and so is its validator.
         let range = format!("{fields}Range: bytes=0-1\r\nIf-Range: {}\r\n", field(&reply, "etag"));
         let part = stage.ask("GET", "/app.js", &range).await;
         assert_eq!((part.status, part.text().as_str()), (206, &text[..2]));
@@ -562,7 +563,7 @@ async fn a_file_is_coded_once_for_those_who_ask_for_that_and_its_form_is_kept() 
     stage.daemon.assert_metric("larder_forms_made_total", 1).await;
     none("bodies_decoded").await;
     assert_eq!(field(&stage.get("/site.css").await, "etag"), tag);
-    // What is hot is made once more, and better.
+    // A frequently requested file is compressed again, and better.
     let brotli = coded(&stage, ("/site.css", BROWSER), "br").await;
     assert!(brotli.body.len() < zipped.body.len() && field(&brotli, "etag").starts_with("W/"));
     for target in ["/short.css", "/photo.png"] {
@@ -591,7 +592,7 @@ async fn conditions_and_ranges_are_of_the_form_of_a_file_that_is_sent() {
         let reply = stage.ask("GET", "/site.css", &format!("{GZIP}If-Match: {tag}\r\n")).await;
         assert_eq!(reply.status, 200, "{tag}");
     }
-    // One who takes no coding has no use for a 304 of one.
+    // A client without codings cannot use a 304 of a coded form.
     let fields = format!("Accept-Encoding: identity\r\nIf-None-Match: {zipped_tag}\r\n");
     assert_eq!(stage.ask("GET", "/site.css", &fields).await.body, plain.body);
     let fields = format!("{GZIP}If-Match: \"other\"\r\n");

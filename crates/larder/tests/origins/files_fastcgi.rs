@@ -1,4 +1,4 @@
-//! Files beside the scripts of a FastCGI origin.
+//! Tests of files beside the scripts of a FastCGI origin.
 
 use crate::support;
 

@@ -1,5 +1,5 @@
-//! Transport of files: large ones, over TLS, to slow clients, from a cold disk, and files that
-//! change under way.
+//! Tests of the transport of files: large ones, over TLS, to slow clients, from a cold disk, and
+//! files that change meanwhile.
 
 use crate::support;
 
@@ -47,7 +47,7 @@ impl Stage {
         [plain.body, sealed.body]
     }
 
-    /// A connection that takes little at a time.
+    /// A connection that reads slowly.
     async fn slow(&self) -> io::Result<TcpStream> {
         let socket = TcpSocket::new_v4()?;
         socket.set_recv_buffer_size(16 * 1024)?;
@@ -130,7 +130,7 @@ async fn a_slow_client_gets_ten_mebibytes_and_costs_little_memory() {
     }
 }
 
-/// Bytes of memory that a process holds for itself.
+/// Bytes of a process's private memory.
 fn resident(pid: u32) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("a process");
     let line = status.lines().find(|line| line.starts_with("RssAnon:")).expect("a line");
@@ -163,7 +163,7 @@ async fn a_file_that_becomes_shorter_is_never_passed_off_as_whole() {
 
 #[tokio::test]
 async fn a_small_file_cut_short_between_look_and_read_is_cut_too() {
-    // Trusted for long, so that the length in the table is out of date for certain.
+    // A long recheck, so that the length in the table is certainly out of date.
     let stage = Stage::start("files_recheck = \"1h\"");
     stage.root.file("a.txt", pattern(5_000));
     assert_eq!(stage.over_both("/a.txt").await.map(|body| body.len()), [5_000, 5_000]);

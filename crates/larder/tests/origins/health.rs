@@ -1,4 +1,4 @@
-//! Answers to kubelets, balancers and Prometheus, on addresses of their own.
+//! Tests of responses to kubelets, balancers and Prometheus, on addresses of their own.
 
 use crate::support;
 
@@ -21,7 +21,7 @@ use testkit::reply::{ConnectionEnd, Reply};
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 const OTHER: &str = "fedcba9876543210fedcba9876543210";
 
-/// A daemon that tells its health, and where.
+/// A daemon with a health listener, and its address.
 async fn healthy(top: &str, limits: &str) -> (Stage, SocketAddr) {
     let top = format!("health = {{ listen = \"127.0.0.1:0\" }}\n{top}");
     let stage = Setup { top: &top, limits, ..Setup::default() }.start().await;
@@ -29,7 +29,7 @@ async fn healthy(top: &str, limits: &str) -> (Stage, SocketAddr) {
     (stage, at)
 }
 
-/// A folder with a token that is its owner's alone.
+/// A folder with a token that only its owner can read.
 fn folder_with(token: &str) -> Folder {
     let folder = Folder::new();
     folder.file("token", format!("{token}\n"));
@@ -43,7 +43,7 @@ fn token_file(folder: &Folder) -> String {
     format!("token_file = \"{}\"", folder.path().join("token").display())
 }
 
-/// A daemon that tells its figures to those with a token, and where.
+/// A daemon with metrics for clients with a token, and its address.
 async fn figured(folder: &Folder, limits: &str) -> (Stage, SocketAddr) {
     let top = format!("metrics = {{ listen = \"127.0.0.1:0\", {} }}\n", token_file(folder));
     let stage = Setup { top: &top, limits, ..Setup::default() }.start().await;
@@ -80,7 +80,7 @@ async fn whoever_asks_is_told_of_health_and_of_nothing_else() {
     for path in ["/reload", "/api/v1/purge"] {
         assert_eq!(Ask::post(path, &Value::Null).send_to(at).await.status, 404, "{path}");
     }
-    // HAProxy's check that says no more.
+    // HAProxy's minimal check.
     let mut raw = RawClient::connect(at).await.expect("a connection").patience(PATIENCE);
     raw.send(b"GET /healthz HTTP/1.0\r\n\r\n", WriteSplit::Whole).await.expect("sent");
     assert_eq!(whole(raw.reply("GET").await, "/healthz").status, 200);
@@ -173,7 +173,7 @@ async fn a_reload_has_another_token_count_and_ends_what_began_with_the_old() {
     assert_eq!(kept.rest().await, (Vec::new(), ConnectionEnd::Closed));
     assert_eq!(with_token("/metrics", TOKEN).send_to(at).await.status, 401);
     assert_eq!(with_token("/metrics", OTHER).send_to(at).await.status, 200);
-    // One that everyone may read, and one that is none, change nothing.
+    // A public token and a short one change nothing.
     for (text, mode, said) in [(TOKEN, 0o604, "everyone may read"), ("short", 0o600, "at least 32")]
     {
         folder.file("token", text);
@@ -208,7 +208,7 @@ async fn where_they_listen_takes_a_restart_and_what_is_taken_is_named() {
     assert!(done && said.contains("not [health] listen, [metrics] listen: that takes"), "{said}");
 }
 
-/// A daemon that tells its figures over TLS, as `more` says, and the listener's address.
+/// A daemon with metrics over TLS, set up by `more`, and the listener's address.
 async fn secured(authority: &Authority, more: &str) -> (Stage, SocketAddr) {
     authority.sign("metrics", &["metrics.test"], Kind::Elliptic);
     let pair = authority.pair("metrics");
@@ -218,7 +218,7 @@ async fn secured(authority: &Authority, more: &str) -> (Stage, SocketAddr) {
     (stage, at)
 }
 
-/// The answer over TLS; `None` if the handshake came to nothing.
+/// The response over TLS; `None` if the handshake failed.
 async fn over_tls(client: &Client, at: SocketAddr, ask: &Ask) -> Option<Reply> {
     let mut connection = client.try_connect(at, "metrics.test").await.ok()?;
     answered(&mut connection, ask).await
@@ -252,7 +252,7 @@ async fn a_token_is_good_over_tls_and_plain_requests_get_nothing() {
     let (said, _) = raw.rest().await;
     assert!(!String::from_utf8_lossy(&said).contains("HTTP/1"), "{said:?}");
     assert!(stage.metric("larder_tls_handshake_failures_total").await > 0);
-    // Where clients have no sites' certificate to ask for, the figures' own is none for them.
+    // If clients have no site's certificate to verify, the metrics' own is none of the sites'.
     assert!(stage.metric("larder_certificate_expires_seconds").await > 0);
     let before = support::tls::certificate(&authority.folder.join("metrics.crt"));
     authority.sign("metrics", &["metrics.test"], Kind::Elliptic);
@@ -308,7 +308,7 @@ async fn another_authority_counts_after_a_reload_for_connections_that_are_open_t
     let file = file.replace(&ca(&authority), &ca(&next));
     std::fs::write(stage.daemon.config_file(), file).expect("written");
     assert!(run(&stage.daemon, &["reload"]).await.0);
-    // It may take the request, and answers none.
+    // It may read the request, and does not answer.
     _ = kept.send(get).await;
     let after = kept.reply("GET").await;
     assert!(!matches!(after, testkit::reply::ReplyOutcome::Complete(_)), "{after:?}");

@@ -1,5 +1,5 @@
-//! Origins: HTTP servers and FastCGI applications, their faults and their health, and files that
-//! are served without one.
+//! Tests of origins: HTTP servers and FastCGI applications, their faults and health, and files
+//! served without one.
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,4 +1,4 @@
-//! An origin that is away: operators are told once, with the reason, and visitors get a plain page.
+//! Tests of an origin that is down: one log line with the reason, and a plain page for visitors.
 
 use crate::support;
 
@@ -11,7 +11,7 @@ use testkit::larder::Daemon;
 use testkit::origin::{Script, ScriptedOrigin};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// A daemon whose origin's port nobody listens on; the listener that is returned keeps it, bound.
+/// A daemon with an origin whose port has no listener; the returned socket keeps it bound.
 async fn without_origin() -> (Daemon, SocketAddr, socket2::Socket) {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
     let socket = socket.expect("a socket");
@@ -54,7 +54,7 @@ async fn visitors_see_a_plain_page_and_operators_the_cause_by_its_number() {
         assert!(done, "{why}");
         said
     };
-    // A record is written when the visitor has the page already.
+    // The record follows the page.
     support::eventually("the record", async || !lines().await.is_empty()).await;
     let record: serde_json::Value = serde_json::from_str(&lines().await).expect("one record");
     assert_eq!(record["id"], number);
@@ -77,7 +77,7 @@ async fn a_timeout_s_page_names_the_limit_and_no_server() {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_waited_for_a_fetch_that_failed_sees_the_same_page() {
     let stage = Stage::new().await;
-    // The origin closes without a word once both wait.
+    // The origin closes without a response once both wait.
     stage.origin.on("/page", Script::default().delay_ms(500).close());
     let (one, two) = tokio::join!(stage.get("/page"), stage.get("/page"));
     for reply in [one, two] {
@@ -88,7 +88,7 @@ async fn who_waited_for_a_fetch_that_failed_sees_the_same_page() {
     }
 }
 
-/// Answers every request on `listener` with a page that may not be stored.
+/// Serves every request on `listener` with a page that may not be stored.
 async fn answer_all(listener: tokio::net::TcpListener) {
     while let Ok((mut stream, _)) = listener.accept().await {
         tokio::spawn(async move {

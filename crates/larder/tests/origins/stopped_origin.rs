@@ -1,4 +1,5 @@
-//! An origin whose process is stopped under load: it accepts connections and says nothing.
+//! Tests of an origin whose process is stopped under load: it accepts connections and does not
+//! respond.
 
 use crate::support;
 
@@ -24,7 +25,7 @@ fn send(daemon: &Daemon, signal: Signal) {
     kill_process(pid, signal).expect("our own child");
 }
 
-/// A client that asks for each page in turn, `rounds` times; each is answered with what is stored.
+/// A client that requests each page in turn, `rounds` times; each response is the stored one.
 async fn read(daemon: std::net::SocketAddr, first: usize, rounds: usize) {
     let mut client = RawClient::connect(daemon).await.expect("connected").patience(PATIENCE);
     for n in 0..rounds * PAGES {
@@ -38,12 +39,12 @@ async fn in_flight(daemon: &Daemon) -> usize {
     daemon.metric("larder_server_in_flight", "").await.expect("metrics") as usize
 }
 
-/// Stops the origin while clients ask, looks on, and has it go on. In the end `held` fetches wait.
+/// Stops the origin under load, checks, and resumes it. In the end `held` fetches wait.
 async fn stopped_under_load(limits: &str, cache: &str, held: usize) {
     let origin = origin();
     let site = format!("cache = {{ ttl = {{ 200 = \"100ms\" }}, {cache} }}");
     let limits = format!("retries = 0\n{limits}");
-    // It only lends its address to the file.
+    // It only provides an address.
     let lent = ScriptedOrigin::start().await.expect("a port");
     let file = Setup { limits: &limits, site: &site, ..Setup::default() }.file(&lent);
     let file = file.replace(&lent.addr().to_string(), &origin.addr().to_string());

@@ -1,5 +1,5 @@
-//! Nodes of a cluster that serve one name, and a balancer before them that never sends an authority
-//! to the node that orders.
+//! Balanced nodes: a cluster that serves one name, and a balancer that never sends an authority to
+//! the ordering node.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::pebble::{Place, site};
 pub(crate) const SECRET: &str = "a secret that the nodes of this test have in common\n";
 pub(crate) const NAME: &str = "a.test";
 
-/// A place for nodes that order certificates for one name.
+/// The place of nodes that order certificates for one name.
 pub(crate) struct Ground {
     pub(crate) place: Place,
     pub(crate) nats: Nats,
@@ -41,13 +41,13 @@ impl Ground {
         Self { place: Place::new(variables).await, nats: Nats::start(&[]).await, folder }
     }
 
-    /// The line of `[cluster]` with the secret that all have.
+    /// The line of `[cluster]` with the common secret.
     pub(crate) fn secret(&self) -> String {
         format!("secret_file = \"{}\"\n", self.folder.path().join("secret").display())
     }
 
     /// A node's configuration: `acme` are keys of `[tls.acme]`, `limits` of `[limits]`, `cluster`
-    /// of `[cluster]`. What it stores is in a folder of its own, which outlives it.
+    /// of `[cluster]`. Its storage is in a folder of its own, which outlives it.
     pub(crate) fn config(&self, name: &str, acme: &str, limits: &str, cluster: &str) -> String {
         let (place, url) = (&self.place, self.nats.url());
         let storage = self.folder.path().join(name);
@@ -84,7 +84,7 @@ impl Member {
         Arc::new(Self { name: name.to_owned(), daemon, is_killed: AtomicBool::default() })
     }
 
-    /// The cluster as it knows it.
+    /// The cluster as the node sees it.
     pub(crate) async fn status(&self) -> Value {
         look(&self.daemon, "/api/v1/cluster").await
     }
@@ -111,7 +111,7 @@ impl Member {
         self.daemon.metric(&format!("larder_{name}"), "").await.expect("metrics") as u64
     }
 
-    /// The entry that it shares under a name that begins so.
+    /// The shared entry whose name begins so.
     pub(crate) async fn shared(&self, begin: &str) -> Option<Value> {
         let status = self.status().await;
         let secrets = status["shared"]["secrets"].as_array()?.clone();
@@ -122,14 +122,14 @@ impl Member {
 /// A balancer.
 pub(crate) struct Balancer {
     members: Vec<Arc<Member>>,
-    /// The node that orders is to be killed when an authority asks.
+    /// The ordering node is to be killed when an authority asks.
     kills: AtomicBool,
-    /// The node that ordered, and the one that was asked, each time.
+    /// The ordering node, and the one that was asked, each time.
     pub(crate) asked: Mutex<Vec<(String, String)>>,
 }
 
 impl Balancer {
-    /// Listens where the authority asks.
+    /// Listens where the authority sends its challenge.
     pub(crate) async fn start(place: &Place, members: &[Arc<Member>], kills: bool) -> Arc<Self> {
         let balancer = Arc::new(Self {
             members: members.to_vec(),

@@ -1,5 +1,5 @@
-//! A collector of traces (OTLP over HTTP), which keeps the spans that it is sent. It reads them by
-//! a description of OpenTelemetry's messages that is its own.
+//! A collector of traces (OTLP over HTTP), which keeps the spans that it gets. It decodes them by
+//! its own description of OpenTelemetry's messages.
 
 use std::collections::VecDeque;
 use std::io::Read;
@@ -143,7 +143,7 @@ fn text_of(attributes: &[Attribute], key: &str) -> String {
     }
 }
 
-/// An answer to one delivery.
+/// A response to one delivery.
 pub(crate) struct Answer {
     status: u16,
     fields: &'static str,
@@ -151,12 +151,12 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// A refusal; `fields` are lines with their CRLF.
+    /// A rejection; `fields` are lines with their CRLF.
     pub(crate) fn refusal(status: u16, fields: &'static str, body: &str) -> Self {
         Self { status, fields, body: body.as_bytes().to_vec() }
     }
 
-    /// So many of the spans are rejected.
+    /// A response that rejects so many spans.
     pub(crate) fn rejecting(rejected: i64, words: &str) -> Self {
         let partial = PartialSuccess { rejected, words: words.to_owned() };
         let body = Partial { partial }.encode_to_vec();
@@ -172,7 +172,7 @@ struct Kept {
     answers: VecDeque<Answer>,
 }
 
-/// A collector that keeps what it is sent.
+/// A collector that keeps what it gets.
 pub(crate) struct Collector {
     pub(crate) port: u16,
     kept: Arc<Mutex<Kept>>,
@@ -183,7 +183,7 @@ impl Collector {
         Self::listen(None).await
     }
 
-    /// One that speaks TLS.
+    /// A collector with TLS.
     pub(crate) async fn secure(acceptor: TlsAcceptor) -> Self {
         Self::listen(Some(acceptor)).await
     }
@@ -212,7 +212,7 @@ impl Collector {
         Self { port, kept }
     }
 
-    /// Answers the next deliveries so; further ones are taken.
+    /// Sets the responses to the next deliveries; further ones are accepted.
     pub(crate) fn answer(&self, answers: impl IntoIterator<Item = Answer>) {
         self.kept.lock().answers.extend(answers);
     }
@@ -236,7 +236,7 @@ impl Collector {
     }
 }
 
-/// Takes deliveries until the connection ends.
+/// Serves deliveries until the connection ends.
 async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, kept: &Mutex<Kept>) {
     let mut bytes = Vec::new();
     while let Some((head, body)) = take(&mut stream, &mut bytes).await {

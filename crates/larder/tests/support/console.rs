@@ -1,4 +1,4 @@
-//! Requests to the admin listener.
+//! The console: requests to the admin listener.
 
 use std::net::SocketAddr;
 
@@ -35,7 +35,7 @@ impl Ask {
         }
     }
 
-    /// A POST with a body of JSON, none for `Null`.
+    /// A POST with a body of JSON, without one for `Null`.
     pub(crate) fn post(target: &str, body: &Value) -> Self {
         let ask = Self { method: "POST".to_owned(), ..Self::get(target) };
         if body.is_null() {
@@ -60,7 +60,7 @@ impl Ask {
         Self { fields: format!("{}{name}: {value}\r\n", self.fields), ..self }
     }
 
-    /// With the token of a role.
+    /// The request with the token of a role.
     pub(crate) fn with(self, daemon: &Daemon, role: &str) -> Self {
         let token = daemon.token(role).expect("a token");
         self.field("Authorization", &format!("Bearer {token}"))
@@ -80,19 +80,19 @@ impl Ask {
         .into_bytes()
     }
 
-    /// Asks the address.
+    /// Sends the request to the address.
     pub(crate) async fn send(&self, daemon: &Daemon) -> Reply {
         self.send_to(daemon.admin().expect("an admin listener")).await
     }
 
-    /// Asks another address.
+    /// Sends the request to another address.
     pub(crate) async fn send_to(&self, addr: SocketAddr) -> Reply {
         let mut raw = RawClient::connect(addr).await.expect("a connection").patience(PATIENCE);
         raw.send(&self.bytes(), WriteSplit::Whole).await.expect("sent");
         whole(raw.reply(&self.method).await, &self.target)
     }
 
-    /// Asks the unix socket.
+    /// Sends the request to the unix socket.
     pub(crate) async fn send_locally(&self, daemon: &Daemon) -> Reply {
         let mut stream = UnixStream::connect(daemon.admin_socket()).await.expect("a connection");
         stream.write_all(&self.bytes()).await.expect("sent");
@@ -103,7 +103,7 @@ impl Ask {
     }
 }
 
-/// The JSON of an answer.
+/// The JSON of a response.
 pub(crate) fn json(reply: &Reply) -> Value {
     serde_json::from_slice(&reply.body)
         .unwrap_or_else(|e| panic!("{e}: {} {}", reply.status, reply.text()))
@@ -116,7 +116,7 @@ pub(crate) async fn look(daemon: &Daemon, target: &str) -> Value {
     json(&reply)
 }
 
-/// Runs `larder` with the daemon's socket: whether it succeeded, and what it printed.
+/// Runs `larder` with the daemon's socket: true if it succeeded, and its output.
 pub(crate) async fn run(daemon: &Daemon, arguments: &[&str]) -> (bool, String, String) {
     let mut command = std::process::Command::new(binary().expect("a binary"));
     command.args(arguments).arg("--admin-socket").arg(daemon.admin_socket());
@@ -126,7 +126,7 @@ pub(crate) async fn run(daemon: &Daemon, arguments: &[&str]) -> (bool, String, S
     (output.status.success(), text(&output.stdout), text(&output.stderr))
 }
 
-/// Runs `larder` with the daemon's socket, which must succeed; returns what it printed.
+/// Runs `larder` with the daemon's socket, which must succeed; returns its output.
 pub(crate) async fn printed(daemon: &Daemon, arguments: &[&str]) -> String {
     let (done, printed, why) = run(daemon, arguments).await;
     assert!(done, "{arguments:?}: {why}");

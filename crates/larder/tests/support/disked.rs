@@ -1,4 +1,4 @@
-//! A daemon over a disk, stopped, killed and started again.
+//! A daemon over a disk, which tests stop, kill and start again.
 
 use std::path::Path;
 
@@ -31,8 +31,8 @@ sub vcl_backend_response { set beresp.grace = 1h; }
 sub vcl_deliver { if (obj.hits > 0) { set resp.http.cache-status = \"larder; hit\"; } }
 ";
 
-/// The configuration with a disk that may be as slow as the machine is, unless it says itself how
-/// long it waits: a read that is late is a request to the origin, which tests count.
+/// The configuration with long timeouts of the disk, unless it sets some itself: a late read is a
+/// request to the origin, which tests count.
 pub(crate) fn patient(file: &str) -> String {
     const KEY: &str = "disk_read_timeout";
     if file.contains(KEY) {
@@ -49,7 +49,7 @@ pub(crate) fn patient(file: &str) -> String {
 pub(crate) struct Disked {
     pub(crate) origin: ScriptedOrigin,
     daemon: Option<Daemon>,
-    /// The program and the disk are in it.
+    /// The folder of the program and the disk.
     _folder: Folder,
     pub(crate) file: String,
 }
@@ -61,7 +61,7 @@ impl Disked {
         Self::start_at(policy, top, &path, folder).await
     }
 
-    /// The same with its disk in `path`. The program comes into `folder`.
+    /// The daemon with its disk in `path`. The program is in `folder`.
     pub(crate) async fn start_at(policy: Policy, top: &str, path: &Path, folder: Folder) -> Self {
         let origin = ScriptedOrigin::start().await.expect("an origin");
         let addr = origin.addr();
@@ -107,8 +107,8 @@ impl Disked {
         self.daemon().metric(name, "").await.expect("metrics") as u64
     }
 
-    /// Ends the daemon by `signal`, and starts another over the same disk; it has found all of it
-    /// then.
+    /// Ends the daemon by `signal`, and starts another over the same disk; it has read all of the
+    /// index then.
     pub(crate) async fn again(&mut self, signal: Signal) {
         self.stop(signal).await;
         self.begin().await;
@@ -125,7 +125,7 @@ impl Disked {
         assert!(signal == Signal::KILL || status.success(), "{log}");
     }
 
-    /// Starts another one after it.
+    /// Starts the next one.
     pub(crate) async fn begin(&mut self) {
         self.daemon = Some(Daemon::start(&self.file).expect("larder starts again"));
         eventually("all is found", async || self.is_found().await).await;

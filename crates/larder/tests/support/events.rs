@@ -1,4 +1,4 @@
-//! The stream of events that the dashboard reads.
+//! The event stream that the dashboard reads.
 
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -7,7 +7,7 @@ use tokio::time::timeout;
 
 use super::{PATIENCE, Stage};
 
-/// A stream of events, as far as it was read.
+/// An event stream, as far as it was read.
 pub(crate) struct Events {
     pub(crate) stream: TcpStream,
     pub(crate) text: String,
@@ -28,13 +28,13 @@ impl Events {
         Self { stream, text: String::new() }
     }
 
-    /// The first event called `name` for whose data `holds`.
+    /// The first event called `name` whose data `holds`.
     pub(crate) async fn find(&mut self, name: &str, holds: impl Fn(&Value) -> bool) -> Value {
         let start = format!("event: {name}\ndata: ");
         let search = async {
             let mut bytes = vec![0; 64 << 10];
             loop {
-                // Whole ones only: the last may still be arriving.
+                // Complete ones only: the last may still be arriving.
                 let (done, _) = self.text.rsplit_once("\n\n").unwrap_or_default();
                 let found = done
                     .split("\n\n")

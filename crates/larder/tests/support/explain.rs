@@ -1,4 +1,4 @@
-//! Questions to `POST /api/v1/explain`, and what the answers have.
+//! Explanations by `POST /api/v1/explain`, and their parts.
 
 use serde_json::Value;
 use testkit::larder::Daemon;
@@ -6,12 +6,12 @@ use testkit::reply::Reply;
 
 use super::console::{self, Ask};
 
-/// The answer to a question put to the admin socket.
+/// The response of the admin socket to a question.
 pub(crate) async fn put(daemon: &Daemon, question: &Value) -> Reply {
     Ask::post("/api/v1/explain", question).send_locally(daemon).await
 }
 
-/// The explanation that a question is answered with.
+/// The explanation for a question.
 pub(crate) async fn explain(daemon: &Daemon, question: &Value) -> Value {
     let reply = put(daemon, question).await;
     assert_eq!(reply.status, 200, "{}", reply.text());

@@ -1,5 +1,4 @@
-//! Costs of an attack: memory and processor time of the daemon, and the delay that a clean client
-//! notices.
+//! Figures of an attack: memory and processor time of the daemon, and the delay of a clean client.
 
 use std::future::Future;
 use std::time::{Duration, Instant};
@@ -8,7 +7,7 @@ use testkit::larder::Daemon;
 
 use super::is_full_run;
 
-/// Far above what is to be expected of a hit, far below what waiting for slow clients would be.
+/// Far above a hit's time, far below that of waiting for slow clients.
 const CLEAN_P99: Duration = Duration::from_millis(500);
 /// Ticks of the kernel's clock for processes, in a second; Linux has no other number.
 const TICKS: f64 = 100.0;
@@ -37,7 +36,7 @@ pub(crate) fn processor_secs(daemon: &Daemon) -> f64 {
     ticks.sum::<Result<f64, _>>().expect("numbers") / TICKS
 }
 
-/// Times that a clean client's requests took.
+/// Durations of a clean client's requests.
 pub(crate) struct Clean {
     took: Vec<Duration>,
 }
@@ -59,13 +58,13 @@ impl Clean {
         self.took.len()
     }
 
-    /// Prints the median and the 99th percentile; at full length the latter is held against what a
-    /// client may notice.
+    /// Prints the median and the 99th percentile; in a full run the latter is checked.
     pub(crate) fn judge(mut self, what: &str) {
         self.took.sort_unstable();
         let (p50, p99) = (self.took[self.took.len() / 2], self.took[self.took.len() * 99 / 100]);
         println!("{what}: a clean client's p50 {p50:?}, p99 {p99:?}");
-        // On a busy machine times say little of the daemon: they hold where figures are asked for.
+        // On a busy machine durations say little about the daemon: they are checked in full runs
+        // only.
         assert!(!is_full_run() || p99 < CLEAN_P99, "{what}: p99 {p99:?}");
     }
 }

@@ -1,4 +1,5 @@
-//! Nodes that share a configuration, and clients that ask them all the time, as behind a balancer.
+//! A fleet: nodes that share a configuration, with clients that load them all, as behind a
+//! balancer.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -22,7 +23,7 @@ use super::{PATIENCE, eventually, whole};
 const SECRET: &str = "a secret that the nodes of this test have in common\n";
 const PAGE: &str = "a page";
 
-/// A node that has what all share.
+/// A node with the shared configuration.
 pub(crate) struct Sharing {
     pub(crate) name: String,
     file: String,
@@ -46,13 +47,13 @@ impl Sharing {
         self.daemon = Some(Daemon::start(&self.file).expect("larder starts again"));
     }
 
-    /// Begins it again with another file of its own, made of the one before.
+    /// Starts it again with another file of its own, made from the previous one.
     pub(crate) fn begin_as(&mut self, edit: impl FnOnce(&str) -> String) {
         self.file = edit(&self.file);
         self.begin();
     }
 
-    /// The state of roll-outs as it knows it.
+    /// The state of roll-outs as the node sees it.
     pub(crate) async fn state(&self) -> Value {
         look(self.daemon(), "/api/v1/cluster/configuration").await
     }
@@ -75,12 +76,12 @@ impl Sharing {
         whole(raw.get(target).await.expect("sent"), target)
     }
 
-    /// The mark that its answers have.
+    /// The mark in its responses.
     pub(crate) async fn mark(&self) -> String {
         self.get("/page").await.field("x-mark").unwrap_or_default()
     }
 
-    /// Runs `larder` with its socket: whether that succeeded, and what it printed.
+    /// Runs `larder` with its socket: true if it succeeded, and its output.
     pub(crate) async fn run(&self, arguments: &[&str]) -> (bool, String, String) {
         run(self.daemon(), arguments).await
     }
@@ -94,7 +95,7 @@ impl Sharing {
     }
 }
 
-/// The nodes with all that is around them.
+/// The nodes with their surroundings.
 pub(crate) struct Fleet {
     pub(crate) nats: Nats,
     pub(crate) origin: ScriptedOrigin,
@@ -131,7 +132,7 @@ impl Fleet {
         self.nodes.push(Sharing { name: name.to_owned(), file, daemon });
     }
 
-    /// Waits until each of `count` nodes that run knows of all.
+    /// Waits until each of `count` running nodes knows all.
     pub(crate) async fn all_know(&self, count: usize) {
         for node in self.nodes.iter().filter(|node| node.daemon.is_some()) {
             let knows = async || {
@@ -144,7 +145,7 @@ impl Fleet {
         }
     }
 
-    /// A configuration whose answers have a mark.
+    /// A configuration whose responses have a mark.
     pub(crate) fn marked(&self, mark: &str) -> String {
         let addr = self.origin.addr();
         format!(
@@ -159,8 +160,8 @@ impl Fleet {
         self.folder.path().join(name).display().to_string()
     }
 
-    /// Rolls a text out over the first node that runs, with further arguments; returns whether that
-    /// was done, and what was printed.
+    /// Rolls a text out over the first running node, with further arguments; returns true if it
+    /// succeeded, and the output.
     pub(crate) async fn roll_out(&self, text: &str, more: &[&str]) -> (bool, String) {
         let file = self.write("shared.toml", text);
         let arguments = [&["cluster", "roll-out", &file, "--watch", "0s"], more].concat();
@@ -169,7 +170,7 @@ impl Fleet {
         (done, format!("{out}{err}"))
     }
 
-    /// Rolls a text out, which all nodes are to take; returns its version.
+    /// Rolls a text out, which all nodes must apply; returns its version.
     pub(crate) async fn all_take(&self, text: &str) -> String {
         let (done, said) = self.roll_out(text, &["--wait"]).await;
         assert!(done, "{said}");
@@ -180,7 +181,7 @@ impl Fleet {
         version
     }
 
-    /// Waits until all nodes that run see the last roll-out at a stage.
+    /// Waits until all running nodes see the last roll-out at a stage.
     pub(crate) async fn all_see(&self, stage: &str) {
         for node in self.nodes.iter().filter(|node| node.daemon.is_some()) {
             let sees = async || node.state().await["stage"] == stage;
@@ -195,21 +196,21 @@ impl Fleet {
     }
 }
 
-/// Clients that ask nodes all the time, and look at every answer.
+/// Clients that load the nodes, and check every response.
 pub(crate) struct Load {
     slots: Mutex<BTreeMap<String, Target>>,
     next: AtomicU64,
     is_over: AtomicBool,
-    /// Whole answers with status 200.
+    /// Complete responses with status 200.
     pub(crate) answered: AtomicU64,
-    /// All that was not one.
+    /// All other outcomes.
     wrong: Mutex<Vec<String>>,
 }
 
-/// A node as the clients know it.
+/// A node as the clients see it.
 #[derive(Default)]
 struct Target {
-    /// Where it is; `None` while it is to get no requests.
+    /// Its address; `None` while it gets no requests.
     address: Option<SocketAddr>,
     in_flight: usize,
     marks: BTreeSet<String>,
@@ -238,13 +239,13 @@ impl Load {
         load
     }
 
-    /// A node gets requests from now on.
+    /// Adds a node to those that get requests.
     pub(crate) fn add(&self, node: &Sharing) {
         let mut slots = self.slots.lock();
         slots.entry(node.name.clone()).or_default().address = Some(node.daemon().addr());
     }
 
-    /// A node gets no requests any more; returns when it has answered all that it got.
+    /// Removes a node from those that get requests; returns when it has answered all of them.
     pub(crate) async fn remove(&self, node: &Sharing) {
         self.slots.lock().entry(node.name.clone()).or_default().address = None;
         let is_idle = async || self.slots.lock()[&node.name].in_flight == 0;
@@ -264,7 +265,7 @@ impl Load {
             target.in_flight += 1;
             (name.clone(), address)
         };
-        // Some pages are asked for again and again, some once.
+        // Some pages are requested repeatedly, some once.
         let page = if number.is_multiple_of(3) { number } else { number % 7 };
         let answer = Self::answer(address, &format!("/page/{page}")).await;
         let mut slots = self.slots.lock();
@@ -291,7 +292,7 @@ impl Load {
         }
     }
 
-    /// Waits until every node that gets requests has answered some more.
+    /// Waits until every loaded node has answered some more requests.
     pub(crate) async fn goes_on(&self) {
         let answered = || -> BTreeMap<String, u64> {
             let slots = self.slots.lock();
@@ -306,12 +307,12 @@ impl Load {
         eventually("all nodes answer", has_more).await;
     }
 
-    /// The marks of all answers of a node.
+    /// The marks of all responses of a node.
     pub(crate) fn marks(&self, node: &str) -> Vec<String> {
         self.slots.lock()[node].marks.iter().cloned().collect()
     }
 
-    /// Ends it. No answer may have been wrong.
+    /// Ends the load. No response may have been wrong.
     pub(crate) fn end(&self) -> u64 {
         self.is_over.store(true, Ordering::Relaxed);
         let wrong = self.wrong.lock();

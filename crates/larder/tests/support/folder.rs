@@ -1,4 +1,4 @@
-//! A folder of files that is gone with its test.
+//! A folder of files that is removed with its test.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -30,7 +30,7 @@ impl Folder {
         fs::write(path, content).expect("a file");
     }
 
-    /// Puts a whole file in place at once, as careful tools do.
+    /// Replaces a whole file at once by a rename.
     pub(crate) fn replace(&self, name: &str, content: impl AsRef<[u8]>) {
         let draft = format!("{name}.draft");
         self.file(&draft, content);

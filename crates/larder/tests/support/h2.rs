@@ -20,7 +20,7 @@ pub(crate) async fn stage() -> Stage {
     limited("").await
 }
 
-/// The same with further keys of `[limits]`.
+/// A stage with HTTP/2, and further keys of `[limits]`.
 pub(crate) async fn limited(limits: &str) -> Stage {
     Setup { limits, ..Setup::default() }.listening(H2C).await
 }
@@ -35,7 +35,7 @@ pub(crate) async fn client(daemon: &Daemon) -> Plain {
     greeted(daemon, Manners::GOOD, &[]).await
 }
 
-/// A client of these manners that has sent these settings.
+/// A client with these manners that has sent these settings.
 pub(crate) async fn greeted(daemon: &Daemon, manners: Manners, values: &[(u16, u32)]) -> Plain {
     let mut client = silent(daemon).await.manners(manners);
     client.greet(values).await.expect("a greeting is taken");
@@ -51,7 +51,7 @@ pub(crate) async fn over_tls(connection: Connection) -> Secure {
 }
 
 impl tls::Client {
-    /// The same client, offering these protocols.
+    /// The client, offering these protocols.
     pub(crate) fn offering(&self, protocols: &[&str]) -> Self {
         let mut config = (*self.config).clone();
         config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();

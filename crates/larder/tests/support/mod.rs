@@ -1,5 +1,5 @@
-//! Parts that the end-to-end tests share: a daemon in front of a scripted origin, and ways to ask
-//! it.
+//! The support of end-to-end tests: a daemon in front of a scripted origin, and ways to send
+//! requests to it.
 
 // Each test file uses its own part of this.
 #![allow(dead_code, reason = "compiled once for every test file")]
@@ -38,7 +38,7 @@ use testkit::origin::ScriptedOrigin;
 use testkit::reference_reader::{ParsedRequest, read_requests};
 use testkit::reply::{Reply, ReplyOutcome};
 
-/// Time that anything may take that nothing delays on purpose; most of it is for loaded machines.
+/// Timeout of anything that is not delayed on purpose; most of it is for loaded machines.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Additions of a test to the configuration, as TOML.
@@ -103,7 +103,7 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// With nothing but defaults.
+    /// A stage with defaults.
     pub(crate) async fn new() -> Self {
         Setup::default().start().await
     }
@@ -113,17 +113,17 @@ impl Stage {
         RawClient::connect(self.daemon.addr()).await.expect("a connection").patience(PATIENCE)
     }
 
-    /// The whole answer to GET of `target`, on a connection of its own.
+    /// The complete response to GET of `target`, on a connection of its own.
     pub(crate) async fn get(&self, target: &str) -> Reply {
         self.ask("GET", target, "").await
     }
 
-    /// The whole answer to a request without body; `fields` are lines with their CRLF.
+    /// The complete response to a request without body; `fields` are lines with their CRLF.
     pub(crate) async fn ask(&self, method: &str, target: &str, fields: &str) -> Reply {
         self.exchange(method, &request(method, target, fields)).await
     }
 
-    /// The whole answer to `bytes`, a request of `method`, on a connection of its own.
+    /// The complete response to `bytes`, a request of `method`, on a connection of its own.
     pub(crate) async fn exchange(&self, method: &str, bytes: &[u8]) -> Reply {
         let mut raw = self.connect().await;
         raw.send(bytes, WriteSplit::Whole).await.expect("the request is taken");
@@ -131,7 +131,7 @@ impl Stage {
         whole(raw.reply(method).await, &String::from_utf8_lossy(first_line))
     }
 
-    /// Every request the origin was sent, connection by connection.
+    /// Every request to the origin, connection by connection.
     pub(crate) fn received(&self) -> Vec<ParsedRequest> {
         let recorded = self.origin.recorded();
         recorded
@@ -140,7 +140,7 @@ impl Stage {
             .collect()
     }
 
-    /// The one request the origin was sent for `target`.
+    /// The only request to the origin for `target`.
     pub(crate) fn sole_request(&self, target: &str) -> ParsedRequest {
         let mut found: Vec<_> =
             self.received().into_iter().filter(|request| request.target == target).collect();
@@ -168,19 +168,19 @@ pub(crate) fn whole(seen: ReplyOutcome, asked: &str) -> Reply {
     }
 }
 
-/// Tells whether the store answered, as the reply itself says (RFC 9211).
+/// Returns true if the reply's Cache-Status is a hit (RFC 9211).
 pub(crate) fn is_hit(reply: &Reply) -> bool {
     reply.field("cache-status").is_some_and(|status| status.contains("; hit"))
 }
 
-/// One field of a request the origin was sent, or the empty string.
+/// One field of a request to the origin, or the empty string.
 pub(crate) fn sent_field(request: &ParsedRequest, name: &str) -> String {
     let values: Vec<_> =
         request.values(name).into_iter().map(|v| String::from_utf8_lossy(v).into_owned()).collect();
     values.join(", ")
 }
 
-/// Waits until `holds`, asking again and again.
+/// Waits until `holds`, which is evaluated repeatedly.
 pub(crate) async fn eventually<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> F) {
     let started = Instant::now();
     while !holds().await {
@@ -194,7 +194,7 @@ pub(crate) async fn pause(ms: u64) {
     tokio::time::sleep(Duration::from_millis(ms)).await;
 }
 
-/// Tells whether the large numbers are asked for; they take minutes and most of the machine.
+/// Returns true in a full run; its large numbers take minutes and most of the machine.
 pub(crate) fn is_full_run() -> bool {
     std::env::var_os("LARDER_TEST_FULL").is_some_and(|value| value == "1")
 }
@@ -207,7 +207,7 @@ pub(crate) fn raise_descriptors() {
     setrlimit(Resource::Nofile, raised).expect("raising a soft limit is always allowed");
 }
 
-/// Bytes that differ at every distance a mix-up of chunks is likely to have.
+/// Bytes that differ at every distance that a mix-up of chunks is likely to cause.
 pub(crate) fn pattern(length: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_u32;
     let step = || {
@@ -220,7 +220,7 @@ pub(crate) fn pattern(length: usize) -> Vec<u8> {
     std::iter::repeat_with(step).take(length).collect()
 }
 
-/// A moment of the past as fields say it.
+/// A moment of the past, in the form of date fields.
 pub(crate) fn http_date(seconds_ago: u64) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970").as_secs();
     String::from_utf8(HttpDate::new(now - seconds_ago).as_bytes().to_vec()).expect("ASCII")

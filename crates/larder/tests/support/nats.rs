@@ -1,5 +1,5 @@
-//! A NATS server of a test's own, on this machine only: `nats-server` on the path, or the program
-//! that `NATS_SERVER` names.
+//! A NATS server of a test, on this machine only: `nats-server` on the path, or the program that
+//! `NATS_SERVER` names.
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::PathBuf;
@@ -33,17 +33,17 @@ fn free_port() -> u16 {
 }
 
 impl Nats {
-    /// A server that is up, with further arguments.
+    /// A running server, with further arguments.
     pub(crate) async fn start(arguments: &[&str]) -> Self {
         Self::of("nats", "", arguments).await
     }
 
-    /// A server that is up, with a configuration.
+    /// A running server, with a configuration.
     pub(crate) async fn configured(config: &str) -> Self {
         Self::of("nats", config, &[]).await
     }
 
-    /// Three servers that are one cluster, and may be led by each of them.
+    /// Three servers of one cluster; each can lead.
     pub(crate) async fn three() -> [Self; 3] {
         let routes = [free_port(), free_port(), free_port()];
         let routes = routes.map(|port| format!("nats://127.0.0.1:{port}"));
@@ -56,7 +56,7 @@ impl Nats {
         [of(0).await, of(1).await, of(2).await]
     }
 
-    /// A server that is up, and speaks TLS.
+    /// A running server with TLS.
     pub(crate) async fn start_tls(arguments: &[&str]) -> Self {
         Self::of("tls", "", arguments).await
     }
@@ -76,7 +76,7 @@ impl Nats {
         nats
     }
 
-    /// Starts it again, with what it has stored.
+    /// Starts it again, with its storage.
     pub(crate) async fn begin(&mut self) {
         let port = self.port.to_string();
         let mut command = Command::new(program());
@@ -98,18 +98,18 @@ impl Nats {
         }
     }
 
-    /// Has it forget all that it stored; it does not run.
+    /// Deletes its storage; it must not run.
     pub(crate) fn forget(&self) {
         assert!(self.child.is_none());
         std::fs::remove_dir_all(self.folder.path().join("store")).expect("what it stored");
     }
 
-    /// Copies what it has stored, to go back to; it does not run.
+    /// Copies its storage, to restore later; it must not run.
     pub(crate) fn remember(&self) {
         self.copy("store", "remembered");
     }
 
-    /// Has it lose all that it stored since it was to remember; it does not run.
+    /// Restores the copy of its storage; it must not run.
     pub(crate) fn go_back(&self) {
         self.forget();
         self.copy("remembered", "store");

@@ -1,4 +1,4 @@
-//! A real nginx, to hold Larder against.
+//! A real nginx, to compare Larder with.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use testkit::client::RawClient;
 
-/// Starts of a server whose port somebody else has taken before it could.
+/// Starts of a server whose port another process took first.
 const STARTS: usize = 5;
 
 /// A running nginx.
@@ -22,7 +22,7 @@ impl Drop for Nginx {
     }
 }
 
-/// Tells whether there is one; says so if not.
+/// Returns true if it is installed; prints a note otherwise.
 pub(crate) fn is_here() -> bool {
     let found = Command::new("nginx").arg("-v").stderr(Stdio::null()).status().is_ok();
     if !found {
@@ -32,7 +32,7 @@ pub(crate) fn is_here() -> bool {
 }
 
 impl Nginx {
-    /// Starts one whose files are in `folder`, with these lines in `http` and in its one `server`,
+    /// Starts nginx with its files in `folder`, with these lines in `http` and in its one `server`,
     /// which listens with `how`: `ssl`, or nothing.
     pub(crate) async fn start(folder: &Path, http: &str, (how, server): (&str, &str)) -> Self {
         for _ in 0..STARTS {

@@ -1,4 +1,4 @@
-//! Pebble, a real ACME authority, as a child process that finds challenges where a test says.
+//! Pebble, a real ACME authority, as a child process that sends challenges to the test's ports.
 
 use std::fs;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
@@ -13,17 +13,17 @@ use testkit::origin::{Script, ScriptedOrigin};
 use super::tls::{Client, client_of_pem};
 use super::{PATIENCE, pause};
 
-/// Text that every site serves.
+/// Text of every site's pages.
 pub(crate) const TEXT: &str = "0123456789abcdefghij";
 
-/// The ports to choose from: below those that the system gives to whoever names none, so that
-/// nobody gets one of them before it is used.
+/// The ports to choose from: below those that the system assigns, so that no other process gets one
+/// of them first.
 const PORTS: std::ops::Range<u32> = 10_000..32_000;
 
-/// A free port, which no other test has as long as `held` has its lock.
+/// A free port, reserved from other tests while `held` has its lock.
 fn free_port(held: &mut Vec<fs::File>) -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    // Processes that run side by side begin far from each other, but there are only so many ports.
+    // Concurrent processes start far from each other, but there are only so many ports.
     let begin = std::process::id().wrapping_mul(7_919);
     loop {
         let place = begin.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
@@ -38,13 +38,13 @@ fn free_port(held: &mut Vec<fs::File>) -> u16 {
     }
 }
 
-/// Returns true if nothing has the port, for TCP or UDP.
+/// Returns true if no process uses the port, for TCP or UDP.
 fn is_free(port: u16) -> bool {
     let address = ("127.0.0.1", port);
     TcpListener::bind(address).is_ok() && UdpSocket::bind(address).is_ok()
 }
 
-/// A place for an authority and for daemons that use it, with every port chosen ahead.
+/// The place of an authority and of daemons that use it, with every port chosen in advance.
 pub(crate) struct Place {
     pub(crate) folder: PathBuf,
     pub(crate) tls: SocketAddr,
@@ -54,7 +54,7 @@ pub(crate) struct Place {
     dns: u16,
     /// Locks of the ports.
     _held: Vec<fs::File>,
-    /// Variables of the authority.
+    /// Environment variables of the authority.
     variables: Vec<(&'static str, String)>,
     pub(crate) origin: ScriptedOrigin,
 }
@@ -148,7 +148,7 @@ impl Place {
         pebble
     }
 
-    /// A client that trusts what the authority issues.
+    /// A client that trusts certificates of the authority.
     pub(crate) async fn client(&self) -> Client {
         let own = fs::read_to_string(self.folder.join("ca.pem")).expect("a certificate");
         let management = SocketAddr::from(([127, 0, 0, 1], self.management));
@@ -235,7 +235,7 @@ pub(crate) fn mode(path: &Path) -> u32 {
     fs::metadata(path).expect("it is there").permissions().mode() & 0o777
 }
 
-/// The number of times that `what` stands in the daemon's log.
+/// The number of occurrences of `what` in the daemon's log.
 pub(crate) fn said(daemon: &Daemon, what: &str) -> usize {
     daemon.log().matches(what).count()
 }

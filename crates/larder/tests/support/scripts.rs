@@ -1,4 +1,4 @@
-//! Larder before a FastCGI application, with the application's root on disk.
+//! Larder in front of a FastCGI application, with the application's root on disk.
 
 use testkit::client::{RawClient, WriteSplit, request};
 use testkit::fastcgi::{Application, ApplicationScript};
@@ -8,7 +8,7 @@ use testkit::reply::Reply;
 use super::folder::Folder;
 use super::{PATIENCE, whole};
 
-/// The head of a page that the application gives out.
+/// The head of a page of the application.
 const CACHEABLE: &str = "Content-Type: text/html\r\nCache-Control: max-age=300\r\n\r\n";
 
 pub(crate) struct Stage {

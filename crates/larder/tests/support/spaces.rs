@@ -1,4 +1,4 @@
-//! Two network namespaces with a cable between them: what a daemon's other machine is.
+//! Two network namespaces with a cable between them: the daemon's machine and another one.
 
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -7,17 +7,17 @@ use testkit::larder::binary;
 
 /// The daemon's addresses.
 pub(crate) const NEAR: [&str; 2] = ["10.83.1.1", "fd83::1"];
-/// Those of whoever asks it.
+/// The client's addresses.
 const FAR: [&str; 2] = ["10.83.1.2", "fd83::2"];
 
-/// The namespaces, which are gone with it.
+/// The namespaces, removed with it.
 pub(crate) struct Spaces {
     near: String,
     far: String,
 }
 
 impl Spaces {
-    /// Makes both; `None` where that is not possible, which is told.
+    /// Creates both; `None` where that is not possible, which is printed.
     pub(crate) fn new() -> Option<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -42,14 +42,14 @@ impl Spaces {
         Ok(())
     }
 
-    /// A command that ends with the binary, for a daemon in its namespace.
+    /// A command in the daemon's namespace that ends with the binary.
     pub(crate) fn daemon(&self) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.near]).arg(binary().expect("a binary"));
         command
     }
 
-    /// Has curl ask from the other one: the status, 0 if there is no answer, and the answer's text.
+    /// Runs curl in the other one: returns the status, 0 without a response, and the text.
     pub(crate) fn curl(&self, arguments: &[&str]) -> (u16, String) {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.far, "curl", "--silent", "--max-time", "30"]);
@@ -70,7 +70,7 @@ impl Drop for Spaces {
     }
 }
 
-/// Carries out one command of `ip`.
+/// Runs one command of `ip`.
 fn ip(command: &str) -> Result<(), String> {
     let done = Command::new("ip").args(command.split(' ')).output();
     let done = done.map_err(|error| format!("ip: {error}"))?;

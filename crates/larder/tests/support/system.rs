@@ -1,8 +1,8 @@
-//! Programs of the system, which a test machine may lack or may not be allowed to run.
+//! Programs of the system, which a test machine may lack or forbid.
 
 use std::process::{Command, Stdio};
 
-/// Output of a program that was run to its end; `None` if it could not be, or failed.
+/// Output of a program that ran to its end; `None` if it could not run, or failed.
 pub(crate) fn run(program: &str, arguments: &[&str]) -> Option<String> {
     let mut command = Command::new(program);
     command.args(arguments).env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin").stdin(Stdio::null());

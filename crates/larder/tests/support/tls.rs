@@ -1,4 +1,4 @@
-//! Certificates made for a test, and a TLS client that reads answers strictly.
+//! Certificates made for a test, and a TLS client that reads responses strictly.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -30,7 +30,7 @@ pub(crate) enum Kind {
     Rsa,
 }
 
-/// An authority, and a folder for what it signs.
+/// An authority, and the folder of its certificates.
 pub(crate) struct Authority {
     pub(crate) folder: PathBuf,
     issuer: Issuer<'static, KeyPair>,
@@ -51,7 +51,7 @@ impl Authority {
         let folder = std::env::temp_dir().join(&name);
         fs::create_dir_all(&folder).expect("a folder");
         let mut params = CertificateParams::new(Vec::new()).expect("parameters");
-        // Two authorities of one name would be told apart by their signatures only.
+        // Two authorities of one name would differ by their signatures only.
         params.distinguished_name.push(rcgen::DnType::CommonName, name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().expect("a key");
@@ -86,7 +86,7 @@ impl Authority {
         (certificate.pem(), key.serialize_pem())
     }
 
-    /// Puts a whole file in place at once, as careful tools do.
+    /// Replaces a whole file at once by a rename.
     pub(crate) fn put(&self, file: &str, text: &str) {
         let draft = self.folder.join(format!("{file}.new"));
         fs::write(&draft, text).expect("written");
@@ -97,13 +97,13 @@ impl Authority {
         self.folder.join(file).display().to_string()
     }
 
-    /// `cert = ..., key = ...` of what [`Authority::sign`] wrote.
+    /// `cert = ..., key = ...` for the files of [`Authority::sign`].
     pub(crate) fn pair(&self, file: &str) -> String {
         let (cert, key) = (self.path(&format!("{file}.crt")), self.path(&format!("{file}.key")));
         format!("cert = \"{cert}\", key = \"{key}\"")
     }
 
-    /// A server that shows what [`Authority::sign`] wrote.
+    /// A server that presents the certificate of [`Authority::sign`].
     pub(crate) fn acceptor(&self, file: &str) -> TlsAcceptor {
         let pem =
             |kind: &str| fs::read(self.folder.join(format!("{file}.{kind}"))).expect("a file");
@@ -125,7 +125,7 @@ impl Authority {
         self.client_of(rustls::ALL_VERSIONS, None)
     }
 
-    /// A client of given protocol versions, perhaps with a certificate.
+    /// A client of given protocol versions, optionally with a certificate.
     pub(crate) fn client_of(
         &self,
         versions: &[&'static SupportedProtocolVersion],
@@ -179,7 +179,8 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Connects, or says why not. Over TLS 1.3 a refused client learns it with the first answer.
+    /// Connects, or returns the reason for a failure. Over TLS 1.3 a rejected client learns it with
+    /// the first response.
     pub(crate) async fn try_connect(
         &self,
         addr: SocketAddr,
@@ -202,7 +203,7 @@ impl Client {
         together: bool,
     ) -> Connection {
         let mut tcp = TcpStream::connect(addr).await.expect("a connection");
-        // What is corked leaves with what follows it.
+        // Corked bytes leave together with the next ones.
         rustix::net::sockopt::set_tcp_cork(&tcp, together).expect("an option of TCP");
         tcp.write_all(before).await.expect("sent");
         if !together {
@@ -219,7 +220,7 @@ impl Client {
         self.try_connect(addr, name).await.expect("a handshake")
     }
 
-    /// The whole answer to GET of `target` from `name`, on a connection of its own.
+    /// The complete response to GET of `target` from `name`, on a connection of its own.
     pub(crate) async fn get(&self, addr: SocketAddr, name: &str, target: &str) -> Reply {
         self.connect(addr, name).await.get(name, target).await
     }
@@ -238,7 +239,7 @@ impl Connection {
         self.stream.flush().await
     }
 
-    /// The answer to the request sent last.
+    /// The response to the last request.
     pub(crate) async fn reply(&mut self, method: &str) -> ReplyOutcome {
         let next = async {
             loop {
@@ -262,13 +263,13 @@ impl Connection {
         super::whole(self.reply("GET").await, target)
     }
 
-    /// The certificate that was shown.
+    /// The certificate that the server presented.
     pub(crate) fn shown(&self) -> Vec<u8> {
         let chain = self.stream.get_ref().1.peer_certificates().expect("a certificate");
         chain[0].to_vec()
     }
 
-    /// Tells whether the session goes on from an earlier one.
+    /// Returns true if the session was resumed.
     pub(crate) fn is_resumed(&self) -> bool {
         self.stream.get_ref().1.handshake_kind() == Some(rustls::HandshakeKind::Resumed)
     }

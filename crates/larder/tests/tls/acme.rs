@@ -1,4 +1,4 @@
-//! Certificates from a real ACME authority, Pebble.
+//! Tests of certificates from a real ACME authority, Pebble.
 
 use crate::support;
 
@@ -25,7 +25,7 @@ async fn served(place: &Place, daemon: &Daemon, names: &[&str]) {
     }
 }
 
-/// The answer to a GET over plain HTTP.
+/// The response to a GET over plain HTTP.
 async fn plain(place: &Place, host: &str, target: &str) -> Reply {
     let mut raw = RawClient::connect(place.plain).await.expect("a connection");
     raw.send(&get(host, target), WriteSplit::Whole).await.expect("sent");
@@ -84,7 +84,7 @@ async fn several_sites_and_names_are_proved_in_the_handshake_each_with_its_own_c
     assert!(!fs::exists(place.certificate("d.test")).expect("a folder"));
     let log = fs::read_to_string(place.folder.join("pebble.log")).expect("a log");
     assert!(!log.contains("validate w/ HTTP"), "{log}");
-    // Nobody but an authority with a pending question gets that protocol.
+    // Only an authority with a pending challenge gets that protocol.
     let mut asking = (*client.config).clone();
     asking.alpn_protocols = vec![b"acme-tls/1".to_vec()];
     let asking = Client { config: Arc::new(asking) };
@@ -93,7 +93,7 @@ async fn several_sites_and_names_are_proved_in_the_handshake_each_with_its_own_c
 
 #[tokio::test]
 async fn where_one_challenge_fails_the_other_is_tried() {
-    // The authority looks for handshakes where nobody listens.
+    // The authority looks for handshakes at a port without a listener.
     let place = Place::new(&[("TLS_PORT", "1")]).await;
     let _pebble = place.pebble().await;
     let daemon = place.start("", &["a.test"]);
@@ -117,7 +117,7 @@ async fn a_certificate_is_renewed_in_time_and_no_request_fails() {
     let started = Instant::now();
     while seen.len() < 2 {
         assert!(started.elapsed() < PATIENCE, "{} certificates:\n{}", seen.len(), daemon.log());
-        // A client without tickets is shown the certificate, and finds it good.
+        // A client without tickets gets the certificate, and verifies it.
         let mut fresh = place.client().await.connect(place.tls, "a.test").await;
         assert_eq!(fresh.get("a.test", "/page").await.text(), TEXT);
         assert_eq!(kept.get("a.test", "/page").await.text(), TEXT);
@@ -266,7 +266,7 @@ async fn a_reload_orders_for_new_names_and_keeps_what_is_there() {
     served(&place, &daemon, &["a.test", "b.test"]).await;
     let client = place.client().await;
     assert_eq!(client.connect(place.tls, "a.test").await.shown(), before);
-    // Who removes a file wants another certificate; until that is there the old one does.
+    // Removing a file orders another certificate; until then the old one stays.
     fs::remove_file(place.certificate("a.test")).expect("removed");
     reload().await;
     eventually("another certificate", || async {

@@ -1,5 +1,5 @@
-//! TLS towards clients and origins, certificates from an authority by ACME, and word on them by
-//! OCSP.
+//! Tests of TLS towards clients and origins, certificates from an authority by ACME, and OCSP
+//! stapling.
 
 #[path = "../support/mod.rs"]
 mod support;

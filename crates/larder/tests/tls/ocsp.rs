@@ -1,5 +1,5 @@
-//! OCSP stapling, with `openssl` as the authority and as the client: what is shown, what never is,
-//! and that handshakes go on whatever a responder does.
+//! Tests of OCSP stapling, with `openssl` as the authority and as the client: which responses are
+//! stapled, which never are, and that handshakes never depend on a responder.
 
 use crate::support;
 
@@ -31,7 +31,7 @@ impl Authority {
         own
     }
 
-    /// Runs `openssl`, and returns what it writes.
+    /// Runs `openssl`, and returns its output.
     fn openssl(&self, arguments: &[&str]) -> Vec<u8> {
         let mut command = Command::new("openssl");
         command.args(arguments).current_dir(self.folder.path()).stdin(Stdio::null());
@@ -67,8 +67,8 @@ impl Authority {
         self.folder.file("chain.pem", [read("leaf.pem"), read("root.pem")].concat());
     }
 
-    /// The response of `signer` about `serial`, `revoked` or not, good for so many days, or minutes
-    /// (`1m`).
+    /// The response of `signer` about `serial`, `revoked` or not, valid for so many days, or
+    /// minutes (`1m`).
     fn answer(&self, signer: &str, serial: &str, revoked: bool, days: &str) -> Vec<u8> {
         let number = serial.trim_start_matches("0x");
         let state = if revoked { "R\t491231235959Z\t250101000000Z" } else { "V\t491231235959Z\t" };
@@ -97,7 +97,7 @@ fn now_secs() -> u64 {
     std::time::SystemTime::UNIX_EPOCH.elapsed().expect("a clock").as_secs()
 }
 
-/// Judges an answer, so many seconds from now.
+/// Judges a response, so many seconds from now.
 fn judge(pair: &CertificateKeyPair, answer: &[u8], from_now: i64) -> Result<u64, StapleError> {
     let inquiry = pair.inquiry().expect("a responder");
     let now = now_secs().checked_add_signed(from_now).expect("a time");
@@ -191,7 +191,7 @@ fn a_delegate_answers_only_with_the_purpose_that_its_issuer_gave_it() {
     assert_eq!(judge(&pair, &nobody, 0), Err(StapleError::Signer));
     let itself = authority.answer("leaf", LEAF, false, "1");
     assert_eq!(judge(&pair, &itself, 0), Err(StapleError::Signer));
-    // Beyond its own time it may not, whatever the answer says.
+    // Beyond the signer's own lifetime it may not, whatever the response says.
     let long = authority.answer("delegate", LEAF, false, "40");
     assert_eq!(judge(&pair, &long, 30 * DAY_SECS as i64), Err(StapleError::Signer));
     let stranger = Authority::new();
@@ -239,7 +239,7 @@ impl Scene {
         Self { authority, responder, daemon }
     }
 
-    /// Output of `openssl s_client` about the status that a handshake shows.
+    /// Output of `openssl s_client` about the status in a handshake.
     async fn shown(&self) -> String {
         let (address, folder) = (self.daemon.addr(), self.authority.folder.path().to_owned());
         let run = move || {
@@ -310,7 +310,7 @@ async fn handshakes_show_the_answer_and_go_on_with_it_after_a_reload() {
     assert_eq!(scene.responder.seen("/ocsp"), 1, "nobody asks for what is there");
     assert!(scene.daemon.log().contains("OCSP: a.test: "), "{}", scene.daemon.log());
     assert_eq!(scene.metric("larder_ocsp_failures_total").await, 0);
-    // Another certificate has none of it.
+    // Another certificate has no staple.
     scene.authority.sign_leaf("https://127.0.0.1:1/", "");
     eventually("it is shown", || async { !scene.is_shown().await }).await;
 }
@@ -356,7 +356,7 @@ async fn a_responder_that_says_too_much_or_nothing_is_left_by_its_limits() {
     let scene = Scene::new(|_| Script::default().hang(), settings, "").await;
     scene.failed(1).await;
     assert!(!scene.is_shown().await);
-    // It comes to its senses.
+    // The responder recovers.
     let good = answered(&scene.authority.answer("root", LEAF, false, "2"));
     scene.responder.on("/ocsp", good);
     eventually("a staple", || async { scene.is_shown().await }).await;
@@ -364,7 +364,7 @@ async fn a_responder_that_says_too_much_or_nothing_is_left_by_its_limits() {
 
 #[tokio::test]
 async fn the_last_answer_is_shown_until_it_ends_and_no_longer() {
-    // A minute is the least that `openssl` lets an answer hold.
+    // A minute is the shortest validity that `openssl` can set.
     if !is_full_run() {
         return;
     }
@@ -424,7 +424,7 @@ fn a_certificate_that_insists_on_an_answer_and_can_have_none_is_warned_of() {
     ] {
         authority.sign_leaf(url, if insists { "tlsfeature=status_request" } else { "" });
         let said = check(ocsp);
-        let is_warned = said.contains("makes clients insist on an OCSP answer");
+        let is_warned = said.contains("makes clients require an OCSP response");
         assert_eq!(is_warned, why.is_some(), "{url} {insists} {ocsp}: {said}");
         assert!(why.is_none_or(|why| said.contains(why)), "{said}");
     }

@@ -1,4 +1,4 @@
-//! TLS towards clients: certificates, records, closing, and handshakes that go wrong.
+//! Tests of TLS towards clients: certificates, records, closing, and failed handshakes.
 
 use crate::support;
 
@@ -171,7 +171,7 @@ async fn names_choose_their_certificates() {
     let file = |name: &str| certificate(&authority.folder.join(name));
     assert_eq!(client.connect(served.addr(), "one.test").await.shown(), file("one.crt"));
     assert_eq!(client.connect(served.addr(), "a.wild.test").await.shown(), file("wild.crt"));
-    // No default: a stranger is told so.
+    // Without a default, an unknown name is rejected.
     for name in ["stranger.test", "127.0.0.1"] {
         let refused = client.try_connect(served.addr(), name).await.err().expect("no handshake");
         assert!(refused.to_string().contains("UnrecognisedName"), "{refused}");
@@ -228,7 +228,7 @@ async fn an_elliptic_certificate_goes_before_rsa_to_those_who_can_check_it() {
     .await;
     let shown = authority.client().connect(served.addr(), "larder.test").await.shown();
     assert_eq!(shown, certificate(&authority.folder.join("ec.crt")));
-    // A client of another make, which can only check RSA.
+    // A client of another make, which can only verify RSA.
     let said = s_client(&served, &["-sigalgs", "RSA-PSS+SHA256", "-tls1_3"]).await;
     assert!(said.contains("rsaEncryption") || said.contains("RSA-PSS"), "{said}");
     let said = s_client(&served, &["-tls1_2", "-cipher", "ECDHE-RSA-AES128-GCM-SHA256"]).await;
@@ -256,7 +256,7 @@ async fn old_protocols_and_weak_suites_are_refused() {
     ] {
         let said = s_client(&served, arguments).await;
         assert!(said.contains("Cipher is (NONE)"), "{arguments:?}: {said}");
-        // Nothing here is about who the client is.
+        // The client's identity does not matter here.
         let is_old = arguments.contains(&"-tls1_1");
         assert!(is_old || said.contains("alert number 40"), "{arguments:?}: {said}");
     }
@@ -289,7 +289,7 @@ async fn half_handshakes_end_in_time_and_never_crowd_out_whole_ones() {
             halves.push(half);
         }
     }
-    // 40 halves on two cores that bear 4 each: a whole handshake still gets through.
+    // 40 unfinished handshakes on two cores that permit 4 each: a complete one still succeeds.
     let reply = authority.client().get(served.addr(), "larder.test", "/page").await;
     assert_eq!(reply.text(), TEXT);
     for half in &mut halves {
@@ -318,7 +318,7 @@ async fn garbage_in_a_handshake_ends_the_connection() {
         tcp.write_all(garbage).await.expect("sent");
         let mut rest = Vec::new();
         _ = timeout(PATIENCE, tcp.read_to_end(&mut rest)).await.expect("closed in time");
-        // Nothing, or an alert; what is no handshake message at all gets none.
+        // Nothing, or an alert; bytes that are no handshake message get none.
         assert!(rest.is_empty() || rest[0] == 21, "{garbage:?}: {rest:?}");
     }
     served.origin.on("/page", Script::cacheable(TEXT));
@@ -348,7 +348,7 @@ async fn plain_requests_are_redirected_and_https_is_pinned_where_a_site_says_so(
     assert_eq!((reply.status, location), (308, Some("https://larder.test/page?a=1")));
     assert_eq!(reply.field("strict-transport-security"), None);
     assert_eq!(ask("/.well-known/acme-challenge/x").await.text(), "y");
-    // Only a token's path is excepted, not what another path is spelled to look like.
+    // Only a token's path is exempt, not a path that is spelled to look like one.
     for path in [
         "/.well-known/acme-challenge/../page",
         "/.well-known/acme-challenge/%2e%2e/page",

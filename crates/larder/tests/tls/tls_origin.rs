@@ -1,4 +1,4 @@
-//! TLS to origins: verified by default, and never in plain text where it was asked for.
+//! Tests of TLS to origins: verified by default, and never replaced by plain text.
 
 use crate::support;
 
@@ -25,14 +25,14 @@ use tokio_rustls::TlsAcceptor;
 const ANSWER: &[u8] =
     b"HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 6\r\n\r\nsecret";
 
-/// An origin that speaks TLS, and how often it was connected to.
+/// An origin with TLS, and its number of connections.
 struct Origin {
     addr: SocketAddr,
     handshakes: Arc<AtomicUsize>,
 }
 
-/// Starts an origin with a certificate for `names`; with `checks` it lets in whom `authority`
-/// signed.
+/// Starts an origin with a certificate for `names`; with `checks` it admits clients whose
+/// certificate `authority` signed.
 async fn origin(authority: &Authority, names: &[&str], expired: bool, checks: bool) -> Origin {
     let (chain, key) = authority.make(names, Kind::Elliptic, expired);
     let chain = CertificateDer::pem_slice_iter(chain.as_bytes());
@@ -87,7 +87,7 @@ fn start(server: &str, tls: &str) -> Daemon {
     start_with(server, tls, "")
 }
 
-/// The same with further keys of the origin.
+/// Starts a daemon with further keys of the origin.
 fn start_with(server: &str, tls: &str, more: &str) -> Daemon {
     let tls = if tls.is_empty() { String::new() } else { format!("tls = {{ {tls} }}") };
     let config = format!(
@@ -137,7 +137,7 @@ async fn what_cannot_be_verified_is_refused_and_the_cause_named() {
         let origins = console::look(&daemon, "/api/v1/origins").await.to_string();
         assert!(origins.contains(cause), "{cause}: {origins}");
     }
-    // The name that is asked for may be set, and checks may be switched off.
+    // The name may be set, and verification may be disabled.
     for (origin, tls) in [
         (&misnamed, format!("ca = \"{ca}\", sni = \"app.test\"")),
         (&late, "verify = false".to_owned()),
@@ -190,7 +190,7 @@ async fn a_server_that_speaks_no_tls_or_nothing_gets_no_plain_request() {
 /// `openssl s_server` with a certificate of X.509's version 1.
 struct VersionOne {
     child: Child,
-    /// Open, so that it may go on to talk.
+    /// Kept open, so that it can go on writing.
     _said: Lines<BufReader<ChildStdout>>,
     address: String,
 }
@@ -249,7 +249,7 @@ async fn certificates_of_version_1_are_believed_where_nothing_is_verified() {
     }
 }
 
-/// An origin whose answers end with their connection, which TLS is told of if `clean`.
+/// An origin whose responses end with their connection, by a close_notify if `clean`.
 async fn closing(authority: &Authority, clean: bool) -> SocketAddr {
     authority.sign("own", &["127.0.0.1"], Kind::Elliptic);
     let acceptor = authority.acceptor("own");

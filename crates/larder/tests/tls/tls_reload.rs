@@ -1,4 +1,4 @@
-//! Certificates that change while clients come and go.
+//! Tests of certificates that change under load.
 
 use crate::support;
 
@@ -32,7 +32,7 @@ async fn a_new_pair_is_shown_to_new_connections_and_the_old_ones_go_on() {
     authority.sign("site", &["larder.test"], Kind::Elliptic);
     let new = certificate(&authority.folder.join("site.crt"));
     eventually("the new certificate", || async {
-        // A client without tickets, since a resumed session shows no certificate.
+        // A client without tickets, since a resumed session presents no certificate.
         authority.client().connect(served.addr(), "larder.test").await.shown() == new
     })
     .await;
@@ -69,7 +69,7 @@ async fn a_bad_pair_is_refused_as_a_whole_and_the_old_one_stays() {
     let said = "No such file";
     eventually(said, || async { served.daemon.log().contains(said) }).await;
     authority.client().get(served.addr(), "larder.test", "/page").await;
-    // A reload refuses it too, and with it all of the configuration.
+    // A reload rejects it too, and with it the whole configuration.
     let budget = served.daemon.metric("larder_memory_budget_bytes", "").await.expect("metrics");
     let file = std::fs::read_to_string(served.daemon.config_file()).expect("a file");
     let smaller = format!("{file}\n[memory]\nsize = \"64MiB\"\n");
@@ -130,7 +130,8 @@ async fn nothing_fails_while_certificates_and_configuration_are_renewed_again_an
             }
         }));
     }
-    // Every reload reads the files anew, and takes whatever pair is there: 200 of them in full.
+    // Every reload reads the files again, and takes whatever pair is there: 200 of them in a full
+    // run.
     let rounds = if is_full_run() { 200 } else { 25 };
     for _ in 0..rounds {
         let (cert, key) = authority.make(&["larder.test"], Kind::Elliptic, false);

@@ -1,4 +1,4 @@
-//! Sites that check their clients differently, on one TLS listener: what was agreed on for one must
+//! Tests of sites that check their clients differently, on one TLS listener: a session of one must
 //! never open another.
 
 use crate::support;
@@ -10,7 +10,7 @@ use testkit::origin::Script;
 
 const TEXT: &str = "0123456789abcdefghij";
 
-/// `open.test` for everyone, `closed.test` and `also.test` for those with a certificate,
+/// `open.test` for everyone, `closed.test` and `also.test` for clients with a certificate,
 /// `maybe.test` for both; one certificate is for all of them.
 async fn sites(authority: &Authority) -> Served {
     let names = ["open.test", "closed.test", "also.test", "maybe.test"];
@@ -50,7 +50,7 @@ async fn only_clients_with_a_good_certificate_reach_a_site_that_requires_one() {
             let Ok(mut connection) = client.try_connect(served.addr(), name).await else {
                 continue;
             };
-            // In TLS 1.3 the client is done before the server has seen its certificate.
+            // In TLS 1.3 the client's handshake ends before the server has seen its certificate.
             _ = connection.send(&support::tls::get(name, "/page")).await;
             let seen = connection.reply("GET").await;
             assert!(!matches!(seen, testkit::reply::ReplyOutcome::Complete(_)), "{name}: {seen:?}");
@@ -116,15 +116,15 @@ async fn sessions_resume_within_a_site_and_never_across_checks() {
         let client = authority.client_of(&[version], None);
         for wanted in [false, true, true] {
             let mut connection = client.connect(served.addr(), "open.test").await;
-            // Tickets of TLS 1.3 come with the first answer.
+            // Tickets of TLS 1.3 follow the first response.
             connection.get("open.test", "/page").await;
             assert_eq!(connection.is_resumed(), wanted);
         }
     }
     served.daemon.assert_metric("larder_tls_resumed_total", 4).await;
 
-    // A client that takes its tickets for one host to another: it holds one name and one address
-    // for the same thing. The ticket of the open site must not even be readable for the closed one.
+    // A client that uses its tickets of one host for another: it takes them for one server. The
+    // ticket of the open site must not even be readable for the closed one.
     let before = served.metric("larder_tls_resumed_total").await;
     let addr = served.addr().to_string();
     let folder = authority.folder.clone();
@@ -147,7 +147,7 @@ async fn sessions_resume_within_a_site_and_never_across_checks() {
     served.daemon.assert_metric("larder_tls_resumed_total", before + 1).await;
 }
 
-/// The requests for `target` that the origin was sent, in no order.
+/// The requests to the origin for `target`, in no order.
 fn sent(served: &Served, target: &str) -> Vec<testkit::reference_reader::ParsedRequest> {
     let recorded = served.origin.recorded();
     let requests = recorded.iter().flat_map(|connection| {
@@ -181,7 +181,7 @@ async fn origins_are_told_of_clients_certificates_and_clients_cannot_tell_them()
     let base64: String = chain.lines().filter(|line| !line.starts_with('-')).collect();
     let known: [String; 3] =
         ["SUCCESS".into(), "CN=rcgen self signed cert".into(), format!(":{base64}:")];
-    // The second connection goes on from the first, whose certificate still counts.
+    // The second connection resumes the first, whose certificate still counts.
     for resumed in [false, true] {
         let mut connection = client.connect(served.addr(), "maybe.test").await;
         connection.send(forged.as_bytes()).await.expect("sent");
@@ -199,7 +199,7 @@ async fn origins_are_told_of_clients_certificates_and_clients_cannot_tell_them()
     whole(nobody.reply("GET").await, "/page");
     assert_eq!(told().len(), 3);
     assert!(told().contains(&["NONE", "", "", ""].map(str::to_owned)), "{:?}", told());
-    // What is kept for those without is not for those with.
+    // A page stored for clients without a certificate is not for those with one.
     client.get(served.addr(), "maybe.test", "/page").await;
     assert_eq!(served.origin.seen("/page"), 4);
 }

@@ -1,4 +1,4 @@
-//! Programs in VCL, held against varnishd, and the command line of Varnish.
+//! Tests of programs in VCL, compared with varnishd, and of Varnish's command line.
 
 #[path = "../support/mod.rs"]
 mod support;

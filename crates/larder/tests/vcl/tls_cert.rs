@@ -1,4 +1,5 @@
-//! Certificates that Varnish's CLI loads, stages, puts in force and takes away, as Varnish 9 does.
+//! Tests of certificates that Varnish's CLI loads, stages, activates and removes, as Varnish 9
+//! does.
 
 use crate::support;
 
@@ -15,7 +16,7 @@ use support::serve::{Serve, vcl};
 use support::tls::{Authority, Kind, certificate};
 use testkit::origin::{Script, ScriptedOrigin};
 
-/// Handshakes after one another: with several cores some of them are on each.
+/// Handshakes one after another: with several cores, each core serves some.
 const HANDSHAKES: usize = 8;
 
 /// A daemon with a TLS listener, its CLI, and files of certificates.
@@ -28,7 +29,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// One without certificates. A client that goes to 127.0.0.1 gives no name.
+    /// A scene without certificates. A client that connects to 127.0.0.1 sends no name.
     async fn start() -> Self {
         Self::start_with(Authority::new(), &[]).await
     }
@@ -43,7 +44,7 @@ impl Scene {
         Self { authority, serve, at, cli, _origin: origin }
     }
 
-    /// Writes `<file>.pem` with a certificate for `names`, and its key behind it.
+    /// Writes `<file>.pem` with a certificate for `names`, followed by its key.
     fn write(&self, file: &str, names: &[&str]) -> String {
         write(&self.authority, file, names)
     }
@@ -52,16 +53,16 @@ impl Scene {
         certificate(Path::new(&self.authority.path(&format!("{file}.pem"))))
     }
 
-    /// Asserts that each new client that names `host` is shown the certificate of `file`.
+    /// Asserts that each new client that names `host` gets the certificate of `file`.
     async fn shows(&self, host: &str, file: &str) {
         for _ in 0..HANDSHAKES {
-            // A client of its own: a session that goes on shows no certificate.
+            // A client of its own: a resumed session presents no certificate.
             let shown = self.authority.client().connect(self.at, host).await.shown();
             assert!(shown == self.certificate(file), "{host} is not shown {file}");
         }
     }
 
-    /// Asserts that a client that names `host` gets no session, and why.
+    /// Asserts that a client that names `host` gets no session, for the reason `why`.
     async fn refuses(&self, host: &str, why: &str) {
         for _ in 0..HANDSHAKES {
             let tried = self.authority.client().try_connect(self.at, host).await;
@@ -74,7 +75,7 @@ impl Scene {
         assert_eq!(self.cli.ask(command).await, (200, String::new()), "{command}");
     }
 
-    /// Asserts that `command` cannot be done, and what is said.
+    /// Asserts that `command` fails, with its message.
     async fn cannot(&mut self, command: &str, why: &str) {
         let (status, said) = self.cli.ask(command).await;
         assert!(status == 300 && said.starts_with(why), "{command}: {status} {said}");
@@ -139,7 +140,7 @@ async fn names_choose_among_certificates_and_discarded_ones_are_gone() {
     scene.shows("shop.b.test", "b").await;
     scene.shows("www.b.test", "a").await;
     scene.shows("127.0.0.1", "b").await;
-    // One that is to go is shown until it is gone.
+    // A discarded one is presented until the commit.
     scene.done("tls.cert.discard first").await;
     let staged = scene.cli.ask("tls.cert.list -s").await.1;
     assert!(staged.starts_with("default\tfirst\tdiscard\t") && staged.lines().count() == 1);
@@ -213,7 +214,7 @@ async fn files_are_read_again_on_request_all_or_none() {
     scene.done("tls.cert.reload").await;
     scene.shows("a.test", "a").await;
     scene.shows("b.test", "b").await;
-    // A reload of the daemon keeps what is loaded.
+    // A reload of the daemon keeps loaded certificates.
     scene.serve.signal("-HUP");
     scene.serve.until("configuration reloaded");
     scene.shows("b.test", "b").await;
@@ -287,7 +288,7 @@ async fn a_file_that_the_daemon_s_user_may_not_read_is_told_with_the_user() {
     scene.done(&format!("tls.cert.load {open}")).await;
     scene.done("tls.cert.commit").await;
     scene.shows("open.test", "open").await;
-    // What `-A` names is read by the keeper.
+    // The files of `-A` are read by the keeper.
     scene.write("own", &["own.test"]);
     fs::set_permissions(&own, Permissions::from_mode(0o600)).expect("a mode");
     scene.done("tls.cert.reload").await;

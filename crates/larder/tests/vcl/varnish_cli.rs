@@ -1,4 +1,5 @@
-//! Varnish's CLI, over real sockets: bans, lists, the secret, and what keeps strangers out.
+//! Tests of Varnish's CLI over real sockets: bans, lists, authentication, and protection from
+//! strangers.
 
 use crate::support;
 
@@ -123,12 +124,12 @@ async fn who_does_not_know_the_secret_gets_nowhere() {
     assert!(greeting[..32].bytes().all(|byte| byte.is_ascii_lowercase()));
     assert_eq!(cli.ask(&auth(&greeting, b"another secret\n")).await, (500, String::new()));
     assert!(cli.ends().await);
-    // Another connection's letters do not help, nor does a second try.
+    // Another connection's challenge does not help, nor does a second attempt.
     let (mut cli, _) = connect(&stage).await;
     assert_eq!(cli.ask(&auth(&greeting, SECRET)).await.0, 500);
     assert!(cli.ends().await);
     stage.daemon.assert_metric("larder_varnish_cli_refused_total", 2).await;
-    // A reload reads the file again; who is in stays in.
+    // A reload reads the file again; authenticated clients stay.
     let mut before = self::cli(&stage).await;
     folder.file("secret", b"a new secret\n");
     assert_eq!(stage.daemon.ask_admin("POST", "/reload").await.expect("reloaded").status, 200);
@@ -137,7 +138,7 @@ async fn who_does_not_know_the_secret_gets_nowhere() {
     let (mut cli, (_, greeting)) = connect(&stage).await;
     assert_eq!(cli.ask(&auth(&greeting, b"a new secret\n")).await.0, 200);
     assert_eq!(before.ask("status").await.0, 200);
-    // What is not there any more changes nothing.
+    // A missing file changes nothing.
     std::fs::remove_file(folder.path().join("secret")).expect("it was there");
     assert_eq!(stage.daemon.ask_admin("POST", "/reload").await.expect("refused").status, 422);
     let (mut cli, (_, greeting)) = connect(&stage).await;
@@ -171,7 +172,7 @@ async fn without_a_secret_in_its_table_the_daemon_makes_one() {
     assert!(secret.len() > 32);
     let (status, banner) = cli.ask(&auth(&greeting, &secret)).await;
     assert_eq!(status, 200);
-    // By this line clients know which Varnish they speak to.
+    // By this line clients recognise the version of Varnish.
     assert!(banner.lines().any(|line| line.starts_with("varnish-7.1.1 revision ")), "{banner}");
 }
 
@@ -184,7 +185,7 @@ async fn without_a_secret_this_machine_gets_in_and_http_does_not() {
     assert!(banner.contains("Varnish Cache CLI 1.0\n"), "{banner}");
     assert_eq!(cli.ask("status").await, (200, "Child in state running".to_owned()));
     store(&stage, "/a", "").await;
-    // What a page in a browser, or a server that can be talked into it, may send.
+    // Bytes that a browser's page, or an abused server, may send.
     let (mut http, _) = connect(&stage).await;
     http.send(b"POST /a HTTP/1.1\r\nHost: x\r\n\r\nban req.url ~ .\r\n").await;
     assert_eq!(http.answer().await.0, 500);
@@ -194,7 +195,7 @@ async fn without_a_secret_this_machine_gets_in_and_http_does_not() {
 
 #[tokio::test]
 async fn no_origin_leads_there() {
-    // An address that nobody else here listens on: its ports are free.
+    // An address without other listeners: its ports are free.
     let port = TcpListener::bind("127.77.0.1:0").expect("a port").local_addr().expect("bound");
     let top = format!("varnish_cli = {{ listen = \"{port}\" }}\n");
     let stage = Setup { top: &top, ..Setup::default() }.start().await;
@@ -217,7 +218,7 @@ async fn connections_lines_and_waits_are_bounded() {
     assert_eq!(one.ask(&format!("ping {}", "x".repeat(2000))).await.0, 500);
     assert!(one.ends().await);
     stage.daemon.assert_limit_count("varnish_cli_bytes", 1).await;
-    // Asking for something else does not win time.
+    // Other commands do not extend the timeout.
     assert_eq!(two.ask("ping").await.0, 200);
     assert!(two.ends().await);
     stage.daemon.assert_limit_count("varnish_cli_auth_timeout", 1).await;
@@ -235,7 +236,7 @@ async fn strangers_lock_nobody_out() {
         strangers.push(connect(&stage).await.0);
     }
     stage.daemon.assert_limit_count("varnish_cli_connections", 3).await;
-    // The oldest have given way, for whoever knows the secret, too.
+    // The oldest were evicted, for authenticated clients, too.
     let mut second = cli(&stage).await;
     for stranger in &mut strangers[..4] {
         assert!(stranger.ends().await);
@@ -264,7 +265,7 @@ async fn wrong_answers_are_replied_to_one_after_the_other() {
     };
     let all = tokio::join!(guess(), guess(), guess());
     assert_eq!(all, (500, 500, 500));
-    // A machine that is slow takes longer, and none takes less.
+    // A slow machine takes longer, and none takes less.
     assert!(begun.elapsed() >= std::time::Duration::from_millis(900));
     assert_eq!(stage.limit_hits("varnish_cli_wrong_answer").await, 3);
     assert_eq!(cli(&stage).await.ask("ping").await.0, 200);

@@ -1,5 +1,5 @@
-//! The answers of Varnish's CLI, line by line, as varnishd 7.1 gives them; where varnishd is
-//! installed it is asked, too.
+//! Tests of the CLI's replies, line by line, as varnishd 7.1 gives them; if varnishd is installed,
+//! it is tested, too.
 
 use crate::support;
 
@@ -22,7 +22,7 @@ const TOO_FEW: &str = "Too few parameters\n";
 const TOO_MANY: &str = "Too many parameters\n";
 const HTTP_DATE: &str = r"(-|\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT)";
 
-/// Lines that both answer alike: the status, and what the text's pattern is, from end to end.
+/// Commands with equal replies: the status, and the pattern of the whole text.
 fn alike() -> Vec<(&'static str, u16, String)> {
     let one = |line, status, text: &str| (line, status, text.to_owned());
     let json =
@@ -104,7 +104,7 @@ fn alike() -> Vec<(&'static str, u16, String)> {
         one("ban obj.age ~ 1h", 106, "expected .*"),
         one("ban obj.age > 1x", 106, "expected .*duration.*1x.*"),
         one("ban req.url == a && && == b", 106, ".*&&.*"),
-        // One of them has a line's end in it, unless it is over and gone.
+        // One of them contains a line end, unless it is over and gone.
         one("ban.list", 200, r"Present bans:\n(\d+\.\d{6} +\d+ [C-]  .*\n([^\d\n].*\n)?\n?)+"),
         one("ban.list -j", 200, &json("\"ban.list\", \"-j\"", "\n(.*\n)+")),
         one("ban.list x", 105, TOO_MANY),
@@ -174,11 +174,11 @@ fn alike() -> Vec<(&'static str, u16, String)> {
     ]
 }
 
-/// Lines that are answered otherwise: varnishd's status, and ours.
+/// Commands with different replies: varnishd's status, and ours.
 const OTHERWISE: &[(&str, u16, u16)] = &[
     // varnishd's manager hands a quoted argument to its child without the quotes.
     ("ban req.url ~ \"a b\"", 106, 200),
-    // Stored responses do not know the requests' other fields.
+    // Stored responses lack the requests' other fields.
     ("ban req.http.cookie ~ x", 200, 106),
     // It is no byte.
     ("ping \"\\400\"", 200, 100),
@@ -192,7 +192,7 @@ const OTHERWISE: &[(&str, u16, u16)] = &[
     ("vcl.use boot", 200, 300),
 ];
 
-/// Before the secret was shown to be known. What is not answered with 200 ends the connection.
+/// Commands before authentication. A status other than 200 ends the connection.
 const STRANGER: &[&[(&str, u16)]] = &[
     &[("ping", 200), ("help", 200), ("help ping", 200), ("banner", 101)],
     &[("status", 101)],
@@ -205,7 +205,7 @@ const STRANGER: &[&[(&str, u16)]] = &[
     &[("quit", 500)],
 ];
 
-/// Replies that are not as the table says, to clients that do not know the secret.
+/// Wrong replies to clients without the secret.
 async fn strangers_faults(connect: impl AsyncFn() -> (Cli, (u16, String))) -> Vec<String> {
     let letters = Regex::new(r"^[a-z]{32}\n\nAuthentication required\.\n$").expect("a pattern");
     let mut faults = Vec::new();
@@ -223,7 +223,7 @@ async fn strangers_faults(connect: impl AsyncFn() -> (Cli, (u16, String))) -> Ve
     faults
 }
 
-/// Replies that are not as the tables say.
+/// Wrong replies.
 async fn faults(mut cli: Cli, ours: bool) -> Vec<String> {
     let mut faults = Vec::new();
     for (line, status, text) in alike() {
@@ -284,7 +284,7 @@ impl Varnish {
 
 impl Drop for Varnish {
     fn drop(&mut self) {
-        // Asked nicely it ends its child, too. The id is that of a child not yet waited for.
+        // On a signal it ends its child, too. The id is that of a child not yet waited for.
         if let Some(pid) = rustix::process::Pid::from_raw(self.child.id() as i32) {
             _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         }

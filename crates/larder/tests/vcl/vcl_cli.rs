@@ -1,5 +1,5 @@
-//! The CLI's answers about programs and parameters, line by line, as varnishd 7.1 gives them; where
-//! varnishd is installed it is asked, too. Both are started with the same flags, and connect to the
+//! Tests of the CLI's replies about programs and parameters, line by line, as varnishd 7.1 gives
+//! them; if varnishd is installed, it is tested, too. Both get the same flags, and connect to the
 //! test (`-M`).
 
 use crate::support;
@@ -19,7 +19,7 @@ const NONE: &str = "vcl 4.1; backend x none;";
 const TOO_FEW: &str = "Too few parameters\n";
 const TOO_MANY: &str = "Too many parameters\n";
 
-/// Lines in their order: the status, and the text's pattern from end to end.
+/// Commands in their order: the status, and the pattern of the whole text.
 fn table(vcl: &str) -> Vec<(String, u16, String)> {
     let says = |line: &str, status, text: &str| (line.to_owned(), status, regex::escape(text));
     let like = |line: &str, status, text: &str| (line.to_owned(), status, text.to_owned());
@@ -214,7 +214,7 @@ fn table(vcl: &str) -> Vec<(String, u16, String)> {
         says(&inline("stored", &stored_in("big")), 200, ""),
         says(&inline("stored1", &stored_in("s1")), 200, ""),
         like(&inline("stored2", &stored_in("s2")), 106, faulty),
-        // What is declared and not used.
+        // Declared and unused.
         like(&inline("unused", &format!("{NONE} backend y none;")), 106, faulty),
         says("param.set vcc_err_unref off", 200, ""),
         like(&inline("unused", &format!("{NONE} backend y none;")), 200, "(?s).*y.*"),
@@ -233,7 +233,7 @@ fn table(vcl: &str) -> Vec<(String, u16, String)> {
     ]
 }
 
-/// Either of the two, under the same flags.
+/// Either server, with the same flags.
 struct Peer {
     child: Child,
     folder: Folder,
@@ -264,7 +264,7 @@ impl Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        // Asked nicely varnishd ends its child, too. The id is that of a child not yet waited for.
+        // On a signal varnishd ends its child, too. The id is that of a child not yet waited for.
         if let Some(pid) = rustix::process::Pid::from_raw(self.child.id() as i32) {
             _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         }
@@ -272,7 +272,7 @@ impl Drop for Peer {
     }
 }
 
-/// A server that has connected to `master`, once it runs; `None` where there is no varnishd.
+/// A server that has connected to `master`, once it runs; `None` without varnishd.
 async fn run(command: Command, master: &TcpListener, listen: &str) -> Option<(Peer, Cli)> {
     let Some(peer) = Peer::start(command, master, listen) else {
         eprintln!("skipped: no varnishd");
@@ -287,10 +287,10 @@ async fn run(command: Command, master: &TcpListener, listen: &str) -> Option<(Pe
     Some((peer, cli))
 }
 
-/// HTTP/2 can be switched on and off while it runs, for connections that come then.
+/// Asserts that HTTP/2 can be switched at run time, for new connections.
 async fn switches_http2(command: Command, address: &str) {
     let master = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    // An address that nobody else here listens on: its ports are free.
+    // An address without other listeners: its ports are free.
     let free = TcpListener::bind(address).await.expect("a port").local_addr().expect("bound");
     let Some((_peer, mut cli)) = run(command, &master, &free.to_string()).await else { return };
     for (line, speaks) in
@@ -301,8 +301,7 @@ async fn switches_http2(command: Command, address: &str) {
     }
 }
 
-/// Tells whether the listener at `address` answers the preface of HTTP/2 (RFC 9113 3.4) with its
-/// own preface.
+/// Returns true if the listener at `address` answers HTTP/2's preface (RFC 9113 3.4) with its own.
 async fn speaks_http2(address: std::net::SocketAddr) -> bool {
     let Ok(mut stream) = TcpStream::connect(address).await else { return false };
     let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00";

@@ -1,4 +1,5 @@
-//! Rules of programs for the client's connection: its timeouts, its socket, when a 100 is sent.
+//! Tests of programs' rules for the client's connection: timeouts, socket options, the time of a
+//! 100.
 
 use crate::support;
 
@@ -13,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream, UnixStream};
 use tokio::time::timeout;
 
-/// A daemon whose limits end nothing within a test, with a listener on a unix socket, too.
+/// A daemon whose limits end nothing within a test, with a unix listener, too.
 struct Stage {
     folder: Folder,
     origin: ScriptedOrigin,
@@ -24,7 +25,7 @@ const LIMITS: &str =
     "[limits]\nidle_timeout = \"10m\"\nsend_timeout = \"10m\"\nsend_min_rate = \"0\"\n";
 
 impl Stage {
-    /// One with this `vcl_recv`; `dead` is a backend that nobody listens at.
+    /// A stage with this `vcl_recv`; `dead` is a backend without a listener.
     async fn start(imports: &str, recv: &str) -> Self {
         let (folder, origin) = (Folder::new(), ScriptedOrigin::start().await.expect("an origin"));
         let (host, port) = (origin.addr().ip(), origin.addr().port());
@@ -51,7 +52,7 @@ impl Stage {
         RawClient::connect(self.daemon.addr()).await.expect("a connection")
     }
 
-    /// The answer to a GET on `client`.
+    /// The response to a GET on `client`.
     async fn get(&self, client: &mut RawClient, target: &str, fields: &str) -> Reply {
         client.send(&asked("GET", target, fields), WriteSplit::Whole).await.expect("sent");
         whole(client.reply("GET").await, target)
@@ -72,7 +73,7 @@ fn said(reply: &Reply) -> String {
     reply.field("said").unwrap_or_default()
 }
 
-/// Reads until `part` has come; everything that has.
+/// Reads until `part` arrives; returns everything read.
 async fn until(stream: &mut (impl AsyncRead + Unpin), part: &str) -> String {
     let mut received = Vec::new();
     loop {
@@ -104,7 +105,7 @@ async fn a_late_100_comes_when_the_body_is_asked_for() {
     for connection in stage.origin.recorded() {
         assert!(connection.bytes.windows(5).any(|part| part == b"hello"));
     }
-    // A fetch that has nobody to send a body to asks for none.
+    // A fetch without an upload asks for none.
     let fields = "Late: 1\r\nDead: 1\r\nExpect: 100-continue\r\nContent-Length: 5\r\n";
     let mut client = TcpStream::connect(stage.daemon.addr()).await.expect("a connection");
     client.write_all(&asked("POST", "/post", fields)).await.expect("sent");
@@ -124,7 +125,7 @@ async fn a_late_100_comes_over_http2_too() {
     for (request, status) in [
         (late.clone(), 200),
         (expecting.clone(), 200),
-        // Before the program has looked at it, one that is not late has come.
+        // A request that is not late arrives before the program looks.
         (expecting.field("dead", "1"), 503),
     ] {
         let stream = client.ask(&request, false).await.expect("sent");
@@ -136,7 +137,7 @@ async fn a_late_100_comes_over_http2_too() {
         let answer = client.outcome(stream).await.answer("/post");
         assert_eq!((answer.status, answer.interim), (status, vec![(100, Vec::new())]));
     }
-    // A fetch that has nobody to send a body to asks for none.
+    // A fetch without an upload asks for none.
     let stream = client.ask(&late.field("dead", "1"), false).await.expect("sent");
     let answer = client.outcome(stream).await.answer("/post");
     assert_eq!((answer.status, answer.interim), (503, Vec::new()));

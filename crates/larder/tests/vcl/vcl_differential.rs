@@ -1,8 +1,8 @@
-//! The scenarios in this folder on Debian's varnishd and on Larder, with the same clients and
-//! origins: neither answers nor origins' requests may differ.
+//! The differential test: scenarios in this folder on Debian's varnishd and on Larder, with equal
+//! clients and origins: neither responses nor origins' requests may differ.
 //!
-//! `testkit::differ` says how they are written and what does not count; `cargo run -p testkit
-//! --example differ` runs them while they are.
+//! `testkit::differ` describes their form and what does not count; `cargo run -p testkit --example
+//! differ` runs them during their writing.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use testkit::differ::peer::ServerProgram;
 use testkit::differ::suite::{self, Suite};
 
-/// So many scenarios there are at least: one that gets lost is noticed.
+/// The number of scenarios, so that a lost one is noticed.
 const SCENARIOS: usize = 665;
 
 #[test]

@@ -1,7 +1,8 @@
-//! Random programs, origins and requests on Debian's varnishd and on Larder: nothing may differ.
+//! The generated test: random programs, origins and requests on Debian's varnishd and on Larder:
+//! nothing may differ.
 //!
-//! A few seeds each time. For longer: `LARDER_TEST_SECONDS=1800`, from `LARDER_TEST_SEED` on. What
-//! is told of a seed is its scenario, ready to be cut down and kept beside the written ones.
+//! A few seeds each time. For longer: `LARDER_TEST_SECONDS=1800`, from `LARDER_TEST_SEED` on. A
+//! failure prints its scenario, to be reduced and kept beside the written ones.
 
 use std::env;
 use std::process::{Command, Stdio};
@@ -12,7 +13,7 @@ use testkit::differ::scenario::scenarios;
 use testkit::differ::suite::{self, Suite};
 use testkit::vclgen;
 
-/// Seeds of a file, which one pair of servers takes at a time; and how many files at least.
+/// Seeds in a file, which one pair of servers runs; and the least number of files.
 const SEEDS: u64 = 20;
 const FILES: u64 = 2;
 

@@ -1,5 +1,5 @@
-//! The language as it is since Varnish 7.2, on a daemon under varnishd's flags. Debian's
-//! varnishd, 7.1, cannot judge it: the manuals and release notes of 7.2 to 9.0 do.
+//! Tests of the language since Varnish 7.2, on a daemon with varnishd's flags. Debian's varnishd,
+//! 7.1, cannot judge it: the manuals and release notes of 7.2 to 9.0 do.
 
 use crate::support;
 
@@ -76,7 +76,7 @@ async fn a_fetch_waits_for_a_busy_backend_as_long_as_it_may() {
     };
     let serve = Serve::start(&text(".wait_limit = 1; .wait_timeout = 60s;"), &[]);
     let mut cli = serve.cli().await;
-    // One has the connection, one waits for it, and one is too many.
+    // One request has the connection, one waits for it, and one is too many.
     let asked = async {
         let (mut stream, _) = listener.accept().await.expect("a connection");
         cli.counted(&[("MAIN.backend_busy", 1)]).await;
@@ -95,7 +95,7 @@ async fn a_fetch_waits_for_a_busy_backend_as_long_as_it_may() {
     let refused = replies.iter().filter(|reply| reply.starts_with("HTTP/1.1 503 ")).count();
     assert_eq!((answered, refused), (2, 1), "{replies:?}");
 
-    // With little patience the one that waits is refused, too.
+    // With a short timeout the waiting one is refused, too.
     let hasty = text(".wait_limit = 9; .wait_timeout = 10ms;");
     assert_eq!(cli.ask(&format!("vcl.inline hasty << END\n{hasty}\nEND")).await.0, 200);
     assert_eq!(cli.ask("vcl.use hasty").await.0, 200);
@@ -150,7 +150,7 @@ async fn a_program_says_under_which_fields_a_confirmed_page_goes_on() {
         })
         .await;
         if url == "/retry" {
-            // Asked for anew without a condition, it was not to be confirmed.
+            // Fetched unconditionally, it was not to be validated.
             let asked: Vec<_> = origin.recorded().into_iter().flat_map(|one| one.bytes).collect();
             let asked = String::from_utf8_lossy(&asked).into_owned();
             let plain = asked
@@ -167,7 +167,7 @@ async fn a_program_says_under_which_fields_a_confirmed_page_goes_on() {
         assert!(reply.starts_with("HTTP/1.1 200 OK\r\n") && reply.ends_with("page"), "{reply}");
         assert_eq!(field(&reply, "X-Old").is_some(), has_old, "{url}: {reply}");
         assert_eq!(field(&reply, "X-New").is_some(), has_new, "{url}: {reply}");
-        // The first page has the field, what was confirmed without it has none.
+        // The first page has the field, the one validated without it has none.
         let seen = match field(&reply, "X-Seen") {
             Some("200 304  true true") if url == "/beresp" => Some("200 304 old true true"),
             other => other,
@@ -250,7 +250,7 @@ async fn a_kept_connection_that_has_ended_is_not_replaced_where_a_program_says_s
             assert!(read > 0);
             stream.write_all(body).await.expect("answered");
         };
-        // Over one connection, so that the same core has both: each keeps connections of its own.
+        // Over one connection, so that one core serves both: each keeps connections of its own.
         let pair = async {
             let mut stream = TcpStream::connect(serve.clients[0]).await.expect("a connection");
             let first = b"GET /first HTTP/1.1\r\nHost: a.test\r\n\r\n";

@@ -1,5 +1,5 @@
-//! `larder serve` with varnishd's flags, over real sockets: the line of Debian's defaults, programs
-//! changed while it runs, what it refuses, how it ends.
+//! Tests of `larder serve` with varnishd's flags, over real sockets: the line of Debian's defaults,
+//! changes of programs at run time, refusals, the end.
 
 use crate::support;
 
@@ -16,7 +16,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// A program that answers by itself.
+/// A program with a synthetic response.
 fn says(word: &str) -> String {
     format!(
         "vcl 4.1; import std; backend none_here none; \
@@ -44,7 +44,7 @@ async fn the_line_of_debians_defaults_serves_pages_and_ends_cleanly() {
     );
     let mut cli = serve.cli().await;
     let list = cli.ask("vcl.list").await.1;
-    // One of the requests may not have ended quite yet.
+    // One of the requests may still be ending.
     assert!(list.starts_with("active   auto    warm  ") && list.ends_with("    boot\n"), "{list}");
     let value = cli.ask("param.show default_ttl").await.1;
     assert!(value.contains("Value is: 10.000 [seconds]\n"), "{value}");
@@ -78,7 +78,7 @@ async fn an_address_with_https_shows_the_certificates_of_the_file() {
     let reply = authority.client().get(address, "a.test", "/page").await;
     assert_eq!((reply.status, reply.text()), (200, "a page".into()));
     assert_eq!(reply.field("x-version").as_deref(), Some("TLSv1.3"));
-    // The other address speaks no TLS.
+    // The other address has no TLS.
     let plain = serve.get("/page").await;
     assert!(plain.starts_with("HTTP/1.1 200 ") && plain.ends_with("a page"), "{plain}");
 }
@@ -90,7 +90,7 @@ async fn backends_are_counted_while_their_program_is_warm() {
     let mut cli = serve.cli().await;
     let none = "backend x { .host = \\\"127.0.0.1\\\"; .port = \\\"9\\\"; }";
     assert_eq!(cli.ask(&format!("vcl.inline next \"vcl 4.1; {none}\" cold")).await.0, 200);
-    // As in varnishd 7.1: the counters of a cold program's backends are not to be seen.
+    // As in varnishd 7.1: the counters of a cold program's backends are hidden.
     for (state, seen) in [("cold", false), ("warm", true), ("cold", false)] {
         assert_eq!(cli.ask(&format!("vcl.state next {state}")).await.0, 200);
         cli.counted(&[("MAIN.n_backend", 2), ("VBE.boot.default.helddown", 0)]).await;
@@ -139,7 +139,7 @@ async fn programs_are_changed_while_it_runs_and_end_once() {
     assert_eq!(kept, (300, "Cannot discard active VCL program two\n".to_owned()));
     assert_eq!(cli.ask("vcl.discard boot").await.0, 200);
     serve.until("one has ended");
-    // What does not compile, or fails to begin, changes nothing.
+    // A program that fails to compile or to start changes nothing.
     let (status, said) = cli.ask("vcl.inline bad \"vcl 4.1; junk\"").await;
     assert!(status == 106 && said.contains("junk") && said.contains("<vcl.inline>:1:10"), "{said}");
     let fails = "vcl 4.1; backend n none; sub vcl_init { return (fail(\\\"because\\\")); }";
@@ -191,7 +191,7 @@ async fn varnishadm_finds_the_cli_by_the_working_directory() {
     };
     let (done, said) = ask(&["ping"]).await;
     assert!(done && said.starts_with("PONG "), "{said}");
-    // What varnishreload does.
+    // The commands of varnishreload.
     assert!(ask(&["vcl.load", "next", &program.display().to_string()]).await.0);
     assert!(ask(&["vcl.use", "next"]).await.0);
     assert!(serve.get("/").await.starts_with("HTTP/1.1 200 two\r\n"));
@@ -226,7 +226,7 @@ async fn varnishadm_changes_programs_parameters_and_backends_and_bans() {
     assert_eq!(origin.seen("/page"), 1, "the cache stays");
     fails(&["vcl.discard", "second"], "Cannot discard active VCL program second").await;
     does(&["vcl.discard", "boot"], "").await;
-    // Once nothing runs in it any more.
+    // Once it has no requests any more.
     support::eventually("it is gone", async || !ask(&["vcl.list"]).await.1.contains("boot")).await;
     does(&["vcl.list"], "    second\n").await;
     fails(&["vcl.load", "third", "/nowhere.vcl"], "/nowhere.vcl").await;
@@ -285,7 +285,7 @@ async fn parameters_are_set_at_once_and_some_never() {
     assert_eq!((status, said.as_str()), (107, "parameter \"max_restarts\" is protected."));
     let (status, said) = cli.ask("param.reset max_restarts").await;
     assert_eq!((status, said.as_str()), (107, "parameter \"max_restarts\" is protected."));
-    // The value is not looked at; how many words there are, is.
+    // The value is ignored; the number of words is not.
     assert_eq!(cli.ask("param.set max_restarts x").await.0, 107);
     assert_eq!(cli.ask("param.set max_restarts 1 2").await.0, 105);
     let note = "NB: This parameter is protected and can not be changed.\n";

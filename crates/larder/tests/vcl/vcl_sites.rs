@@ -1,5 +1,5 @@
-//! `vcl` in larder.toml, for the whole daemon and for a site of its own: what a reload changes, and
-//! what it leaves alone.
+//! Tests of `vcl` in larder.toml, for the whole daemon and for a site: what a reload changes, and
+//! what it keeps.
 
 use crate::support;
 
@@ -36,7 +36,7 @@ impl Sites {
         Self { folder, origin, daemon }
     }
 
-    /// The answer to a GET for `host`.
+    /// The response to a GET for `host`.
     async fn get(&self, host: &str, target: &str) -> Reply {
         let mut client = RawClient::connect(self.daemon.addr()).await.expect("a connection");
         let asked = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
@@ -44,12 +44,12 @@ impl Sites {
         whole(client.reply("GET").await, target)
     }
 
-    /// The daemon's value of a metric.
+    /// A metric of the daemon.
     async fn metric(&self, name: &str) -> f64 {
         self.daemon.metric(name, "").await.expect("metrics")
     }
 
-    /// The number of programs that are loaded.
+    /// The number of loaded programs.
     async fn programs(&self) -> u64 {
         let stats = self.daemon.ask_admin("GET", "/stats").await.expect("an answer");
         let stats: serde_json::Value = serde_json::from_str(&stats.text()).expect("JSON");
@@ -65,7 +65,7 @@ impl Sites {
     }
 }
 
-/// A program whose answers say which one it is.
+/// A program whose responses name it.
 fn program(origin: &ScriptedOrigin, says: &str) -> String {
     let (host, port) = (origin.addr().ip(), origin.addr().port());
     format!(
@@ -75,7 +75,7 @@ fn program(origin: &ScriptedOrigin, says: &str) -> String {
     )
 }
 
-/// The program that delivered, and how often its object had been found before.
+/// The program that delivered, and the number of earlier hits of its object.
 fn by(reply: &Reply) -> String {
     let field = |name: &str| reply.field(name).unwrap_or_default();
     format!("{}, {} hits", field("x-program"), field("x-hits"))
@@ -111,7 +111,7 @@ async fn a_faulty_program_changes_nothing_and_is_told_with_its_place() {
     let sites = Sites::start().await;
     sites.origin.on("/page", Script::cacheable("a page"));
     sites.get("shop.test", "/page").await;
-    // The other one is right, and is not taken up either.
+    // The other one is valid, and is not loaded either.
     sites.folder.replace("all.vcl", program(&sites.origin, "all 2"));
     let faulty = program(&sites.origin, "shop 2").replace("obj.hits", "obj.hit");
     sites.folder.replace("shop.vcl", faulty);
@@ -134,7 +134,7 @@ async fn a_program_that_fails_late_takes_none_of_the_file_along() {
     let budget = sites.metric("larder_memory_budget_bytes").await;
     assert_eq!(sites.programs().await, 2);
 
-    // It compiles, and refuses to begin.
+    // It compiles, and fails in `vcl_init`.
     sites.folder.replace("all.vcl", program(&sites.origin, "all 2"));
     let failing = "sub vcl_init { return (fail(\"not today\")); }\n";
     sites.folder.replace("shop.vcl", program(&sites.origin, "shop 2") + failing);

@@ -1,5 +1,5 @@
-//! Accounts of requests under VCL, by the log and by `explain`: the line told is the line that
-//! returned.
+//! Tests of accounts of requests under VCL, by the log and by `explain`: the reported line is the
+//! line that returned.
 
 use crate::support;
 
@@ -40,7 +40,7 @@ async fn start() -> (Stage, Folder) {
     start_with(DEFAULT, "").await
 }
 
-/// The same with this program and these keys of `[limits]`.
+/// A daemon with this program and these keys of `[limits]`.
 async fn start_with(program: &str, limits: &str) -> (Stage, Folder) {
     let origin = ScriptedOrigin::start().await.expect("an origin");
     for path in ["/page", "/pass"] {
@@ -57,7 +57,7 @@ async fn start_with(program: &str, limits: &str) -> (Stage, Folder) {
     (Stage { origin, daemon }, folder)
 }
 
-/// The records so far, once there are `count`, by their numbers.
+/// The first `count` records, by their numbers.
 async fn records(stage: &Stage, count: usize) -> Vec<Value> {
     let all = async || printed(&stage.daemon, &["log", "--once", "--json"]).await;
     eventually("records", async || all().await.lines().count() == count).await;
@@ -68,8 +68,8 @@ async fn records(stage: &Stage, count: usize) -> Vec<Value> {
     all
 }
 
-/// The steps of a record: subroutine, file and line, and what was returned. The builtin VCL's are
-/// without their lines.
+/// The steps of a record: subroutine, file and line, and the returned action. The builtin VCL's are
+/// without lines.
 fn steps(record: &Value) -> Vec<String> {
     let word = |step: &Value, key: &str| step[key].as_str().unwrap_or_default().to_owned();
     let one = |step: &Value| {

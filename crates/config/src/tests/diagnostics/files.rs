@@ -1,4 +1,4 @@
-//! Messages about directories of files.
+//! Tests of messages about directories of files.
 
 use insta::assert_snapshot;
 

@@ -1,4 +1,4 @@
-//! Messages about FastCGI origins.
+//! Tests of messages about FastCGI origins.
 
 use insta::assert_snapshot;
 

@@ -1,4 +1,4 @@
-//! Messages about sites and routes.
+//! Tests of messages about sites and routes.
 
 use insta::assert_snapshot;
 

@@ -1,4 +1,4 @@
-//! Tests of the registry: each answer is what varnishd 7.1.1 said to the same commands.
+//! Tests of the registry: each reply is that of varnishd 7.1.1 to the same commands.
 
 use vcl::backend::Backend;
 
@@ -69,7 +69,7 @@ fn labels_keep_what_they_are_for() {
     assert_eq!(kept, (300, "Cannot discard labeled VCL program c:\n\tlab\n".to_owned()));
     let state = text(registry.set_state("lab", State::Cold));
     assert_eq!(state, (106, "Labels are always warm".to_owned()));
-    // Both together may go.
+    // Both together may be discarded.
     assert_eq!(registry.discard(&["c", "lab"]).map(|gone| gone.len()).ok(), Some(1));
     assert_eq!(registry.labels().count(), 0);
 }

@@ -1,4 +1,4 @@
-//! Arguments of `larder bench`, and the settings that they are.
+//! Arguments of `larder bench`, and the settings made from them.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,34 +8,34 @@ use bench::target::TargetServer;
 use bench::urls::{List, RequestOrder};
 use clap::{Args, ValueEnum};
 
-/// Most connections of an open loop where none is said.
+/// Default number of connections of an open loop.
 const OPEN_CONNECTIONS: usize = 256;
-/// Most sessions at once where none is said.
+/// Default number of concurrent sessions.
 const SESSIONS: usize = 10_000;
-/// Connections of a closed loop where none is said.
+/// Default number of connections of a closed loop.
 const CLOSED_CONNECTIONS: f64 = 10.0;
 
 /// Requests.
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "What is asked")]
+#[command(next_help_heading = "Requests")]
 pub(crate) struct AskArgs {
-    /// URLs; with a list of paths, the servers that they are asked of.
+    /// URLs; with a list of paths, the servers to send them to.
     #[arg(value_name = "URL")]
     pub(crate) url: Vec<String>,
     /// File of URLs or paths, one in a line: `[METHOD] URL [BODY]`, with variables as siege has
     /// them; `-` reads standard input.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["sitemap", "log"])]
     pub(crate) urls: Option<PathBuf>,
-    /// Sitemap whose pages are asked, by its file or its URL; indexes are followed.
+    /// Sitemap whose pages are requested, by file or URL; indexes are followed.
     #[arg(long, value_name = "FILE|URL", conflicts_with = "log")]
     sitemap: Option<String>,
-    /// Access log (combined, common, or Larder's JSON) whose requests are asked again.
+    /// Access log (combined, common, or Larder's JSON) whose requests are repeated.
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
     /// Order of the list.
     #[arg(long, value_enum, default_value = "sequence")]
     order: OrderArg,
-    /// Seed of what is random.
+    /// Seed of random choices.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Method of URLs on the command line.
@@ -53,14 +53,14 @@ pub(crate) struct AskArgs {
     /// File with the body of URLs on the command line.
     #[arg(long, value_name = "FILE", conflicts_with = "body")]
     body_file: Option<PathBuf>,
-    /// Ask for compressed responses, as browsers do.
+    /// Accept compressed responses, as browsers do.
     #[arg(long)]
     compressed: bool,
-    /// Ask only for what is newer than what was received before: with the validator of the last
-    /// response to the same request, if it had one (RFC 9110 13.1).
+    /// Make requests conditional: with the validator of the last response to the same request, if
+    /// it had one (RFC 9110 13.1).
     #[arg(long)]
     conditional: bool,
-    /// Ask for a part of each response, such as `0-1023`.
+    /// Request a range of each response, such as `0-1023`.
     #[arg(long, value_name = "RANGE")]
     range: Option<String>,
 }
@@ -69,19 +69,19 @@ pub(crate) struct AskArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Load")]
 pub(crate) struct LoadArgs {
-    /// Connections. Each asks again when it has its answer. A number, or several, as in
-    /// `1,2,5,10..400` (a range is taken in steps of 1, 2, 5, 10; `10..50/10` says the step). With
-    /// --rate, the most there are.
+    /// Connections; each sends its next request after a response. A number, or several, as in
+    /// `1,2,5,10..400` (a range takes the steps 1, 2, 5, 10; `10..50/10` names the step). With
+    /// --rate, the maximum.
     #[arg(short = 'c', long, value_name = "LIST")]
     connections: Option<String>,
-    /// Requests a second, whatever the server does, each timed from when it was due; a number or
+    /// Requests a second, independent of responses; each is timed from when it was due; a number or
     /// several.
     #[arg(long, value_name = "LIST", conflicts_with_all = ["ramp", "sessions", "replay"])]
     rate: Option<String>,
-    /// Times between the requests of --rate.
+    /// Intervals between the requests of --rate.
     #[arg(long, value_enum, default_value = "even")]
     arrivals: ArrivalsArg,
-    /// More and more connections over the duration, as in `1..1000`.
+    /// Increase the connections over the duration, as in `1..1000`.
     #[arg(long, value_name = "A..B", conflicts_with_all = ["sessions", "replay"])]
     ramp: Option<String>,
     /// Sessions that begin in a second, each over a connection of its own.
@@ -96,7 +96,7 @@ pub(crate) struct LoadArgs {
     /// Time between the bursts of a session.
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration)]
     think: Duration,
-    /// Replay the list at its own times, so many times as fast; it needs a log's times.
+    /// Replay the list at its recorded times, by this factor faster; the list must be a log.
     #[arg(long, value_name = "SPEED")]
     replay: Option<String>,
     /// Duration of a round; 10 s, or 0.5 s of a comparison, if not given.
@@ -105,26 +105,26 @@ pub(crate) struct LoadArgs {
     /// Requests (or sessions) of a round, in place of its duration.
     #[arg(short = 'n', long, value_name = "N", conflicts_with_all = ["duration", "ramp"])]
     requests: Option<u64>,
-    /// Time with the load there before a round, which is not counted; 1 s, or 0.1 s of a
+    /// Warm-up: time under load before a round, which is not counted; 1 s, or 0.1 s of a
     /// comparison, if not given.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     warm_up: Option<Duration>,
-    /// Rounds at each value, which take turns; 1, or 40 of a comparison, if not given.
+    /// Rounds at each value, interleaved; 1, or 40 of a comparison, if not given.
     #[arg(long, value_name = "N")]
     pub(crate) rounds: Option<usize>,
-    /// Time for a response.
+    /// Timeout of a response.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
     timeout: Duration,
     /// Threads; by default one for each core.
     #[arg(short = 't', long, value_name = "N")]
     threads: Option<usize>,
-    /// Connections besides, which ask nothing.
+    /// Additional idle connections.
     #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "http2")]
     idle: usize,
-    /// Connections besides, which ask again and again, and read slowly.
+    /// Additional slow readers: connections that repeat requests and read slowly.
     #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "http2")]
     slow: usize,
-    /// Bytes a second that each of those reads.
+    /// Bytes a second that each slow reader reads.
     #[arg(long, value_name = "BYTES", default_value_t = 1000)]
     slow_rate: usize,
 }
@@ -136,10 +136,10 @@ pub(crate) struct ProtocolArgs {
     /// HTTP/1.0.
     #[arg(long, conflicts_with = "http2")]
     http10: bool,
-    /// HTTP/2, with so many streams on each connection at once.
+    /// HTTP/2, with this number of concurrent streams on each connection.
     #[arg(long, value_name = "STREAMS", num_args = 0..=1, default_missing_value = "1")]
     http2: Option<usize>,
-    /// A connection for every request.
+    /// Open a connection for every request.
     #[arg(long, conflicts_with_all = ["http2", "pipeline"])]
     no_keep_alive: bool,
     /// Requests sent on a connection before the first response is read.
@@ -148,10 +148,10 @@ pub(crate) struct ProtocolArgs {
     /// Unix socket of the server.
     #[arg(long, value_name = "PATH")]
     unix_socket: Option<PathBuf>,
-    /// File with the authorities that certificates are checked with, PEM; by default the system's.
+    /// File with the authorities that certificates are verified with, PEM; by default the system's.
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
-    /// Take every certificate.
+    /// Accept every certificate.
     #[arg(short = 'k', long, conflicts_with = "ca")]
     insecure: bool,
     /// Do not resume TLS sessions.
@@ -161,19 +161,19 @@ pub(crate) struct ProtocolArgs {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum OrderArg {
-    /// As it stands.
+    /// In the order of the list.
     Sequence,
     /// Shuffled.
     Shuffle,
-    /// Each drawn by itself.
+    /// Each drawn independently.
     Random,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ArrivalsArg {
-    /// All the same.
+    /// Equal intervals.
     Even,
-    /// Exponential, as those of people who know nothing of each other.
+    /// Exponential intervals, as of independent clients.
     Random,
 }
 
@@ -238,13 +238,13 @@ fn range(from: f64, to: f64, step: Option<f64>) -> Vec<f64> {
 }
 
 impl AskArgs {
-    /// The same, asked of one of its URLs.
+    /// The arguments for a single URL.
     pub(crate) fn of_one(&self, url: &str) -> Self {
         Self { url: vec![url.to_owned()], ..self.clone() }
     }
 
-    /// The list of requests, with what could not be read of it on standard error. What a list names
-    /// is asked of the servers on the command line, if there are some.
+    /// The list of requests; unreadable lines are reported on standard error. If the command line
+    /// names servers, the list's requests go to these.
     fn list(&self, tls: &Tls) -> Result<(Vec<TargetServer>, List), String> {
         let list = if let Some(path) = &self.urls {
             let (name, text) = read(path)?;
@@ -270,11 +270,11 @@ impl AskArgs {
         Ok((servers.collect::<Result<_, _>>()?, list.into_paths()))
     }
 
-    /// The list that the command line itself is.
+    /// The list that the command line itself describes.
     fn command_line(&self) -> Result<List, String> {
         if self.url.is_empty() {
             return Err(
-                "nothing to ask: name a URL, or a list by --urls, --sitemap or --log".to_owned()
+                "no requests: name a URL, or a list by --urls, --sitemap or --log".to_owned()
             );
         }
         let body = match (&self.body, &self.body_file) {
@@ -342,7 +342,7 @@ pub(crate) fn read(path: &Path) -> Result<(String, Vec<u8>), String> {
 }
 
 impl LoadArgs {
-    /// The load, and the values of what is swept.
+    /// The load, and the values of the sweep.
     fn load(&self) -> Result<(Load, Vec<f64>), String> {
         let most = |default: usize| -> Result<usize, String> {
             let Some(text) = &self.connections else {
@@ -388,10 +388,10 @@ impl LoadArgs {
     }
 }
 
-/// Times of a round that are not given: its duration, and its warm-up.
+/// The default duration and warm-up of a round.
 pub(crate) type RoundTimes = (Duration, Duration);
 
-/// The settings, and the values of what is swept.
+/// The settings, and the values of the sweep.
 pub(crate) fn settings(
     ask: &AskArgs,
     load: &LoadArgs,

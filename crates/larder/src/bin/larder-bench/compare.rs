@@ -1,4 +1,4 @@
-//! `larder bench compare`: servers in turns, and the ratios of their figures.
+//! `larder bench compare`: interleaved rounds of several servers, and the ratios of their results.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use super::{ResultArgs, RunArgs, VerbError, figures, stopped_at_interrupt};
 
 /// Duration of a round, and of its warm-up.
 const TIMES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_millis(100));
-/// Rounds of each server: enough to see 5% on a machine whose rounds are 4% apart. Many short ones
-/// tell more than a few long ones, since neighbours come and go.
+/// Rounds of each server: enough to detect 5% on a machine whose rounds differ by 4%. Many short
+/// rounds are better than a few long ones, since other load on the machine varies.
 const ROUNDS: usize = 40;
 
 const AFTER_HELP: &str = "\
@@ -104,7 +104,7 @@ fn conclude(
         .collect();
     let mut verdicts = bench::remarks::of_sides(sides);
     for one in &series {
-        // The spread of single rounds is what the intervals are for.
+        // The intervals cover the spread of single rounds.
         let own = bench::remarks::of_series(one, 0);
         verdicts.extend(own.into_iter().filter(|verdict| verdict.name != "noisy").map(
             |mut verdict| {

@@ -1,4 +1,4 @@
-//! Figures of a run on the terminal.
+//! Figures of a run, printed on the terminal.
 
 use bench::latency::Latency;
 use bench::result::{Axis, Round, RunResult};
@@ -38,7 +38,7 @@ pub(crate) fn row(x: f64, round: &Round) -> String {
     )
 }
 
-/// Prints what the rounds of a run had together: what was received, from where, at what cost.
+/// Prints what all rounds of a run share: bytes received, source of the responses, cost.
 pub(crate) fn rest(run: &RunResult) {
     let points = run.series.iter().flat_map(|series| &series.points);
     let all = Round::merged(points.flat_map(|point| &point.rounds));

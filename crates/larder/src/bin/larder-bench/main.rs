@@ -38,7 +38,7 @@ Examples:
 Exit codes: 0 measured; 1 nothing could be measured; 2 wrong arguments; 3 a condition of --fail-if \
 held. Ctrl-C ends a run and prints what was measured until then.";
 
-/// Ask a server as often as wanted, and say what came of it.
+/// Put load on a server, and measure it.
 #[derive(Debug, Parser)]
 #[command(
     name = "larder-bench",
@@ -65,7 +65,7 @@ enum BenchVerb {
     Urls(urls::UrlsVerb),
 }
 
-/// Arguments of whatever measures.
+/// Arguments of every measuring verb.
 #[derive(Clone, Debug, Args)]
 struct RunArgs {
     #[command(flatten)]
@@ -78,7 +78,7 @@ struct RunArgs {
     result: ResultArgs,
 }
 
-/// Servers that are measured, and places that the result goes to.
+/// Servers that are observed, and destinations of the result.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Result")]
 struct ResultArgs {
@@ -91,15 +91,15 @@ struct ResultArgs {
     /// Unit of systemd that is measured; repeatable.
     #[arg(long, value_name = "UNIT")]
     unit: Vec<String>,
-    /// Page of metrics (Prometheus' text format) from which the server's CPU time and memory, its
-    /// hits and its requests to the origin are read, by its URL; repeatable.
+    /// Metrics page (Prometheus' text format) from which the server's CPU time and memory, its hits
+    /// and its requests to the origin are read, by its URL; repeatable.
     #[arg(long, value_name = "URL")]
     metrics: Vec<String>,
-    /// Command before each round, such as one that empties the cache.
+    /// Command that runs before each round, such as one that empties the cache.
     #[arg(long, value_name = "COMMAND")]
     before: Option<String>,
     /// Admin socket of the Larder that is measured: its metrics are read, --cold empties its cache,
-    /// and what it does not answer from its cache comes with its reasons.
+    /// and requests past the cache are reported with its reasons.
     #[arg(long, value_name = "PATH")]
     admin_socket: Option<PathBuf>,
     /// Empty the cache before each round.
@@ -111,7 +111,7 @@ struct ResultArgs {
     /// Write the result to this file.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Exit with code 3 if this holds for a round, such as `p99 > 20ms or errors > 0`.
+    /// Exit with code 3 if this is true for a round, such as `p99 > 20ms or errors > 0`.
     #[arg(long, value_name = "CONDITION", value_parser = condition)]
     fail_if: Option<RoundCondition>,
     #[command(flatten)]
@@ -122,14 +122,14 @@ fn condition(text: &str) -> Result<RoundCondition, String> {
     RoundCondition::parse(text).map_err(|error| error.to_string())
 }
 
-/// An error that a verb ends with.
+/// The exit code and message that a verb ends with.
 struct VerbError {
     code: u8,
     text: String,
 }
 
 impl VerbError {
-    /// Nothing could be measured.
+    /// The measurement failed.
     fn unmeasured(text: String) -> Self {
         Self { code: 1, text }
     }
@@ -160,7 +160,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// A flag that Ctrl-C sets, so that what was measured is printed; a second one ends the program.
+/// A flag that Ctrl-C sets, so that the results so far are printed; a second one ends the program.
 fn stopped_at_interrupt() -> Result<Arc<AtomicBool>, String> {
     let stop = Arc::new(AtomicBool::new(false));
     let set = Arc::clone(&stop);
@@ -185,7 +185,7 @@ fn stopped_at_interrupt() -> Result<Arc<AtomicBool>, String> {
 }
 
 impl ResultArgs {
-    /// The servers that are measured.
+    /// The servers that are observed.
     fn observed(&self) -> Result<Vec<(String, UsageSource)>, String> {
         let mut all = Vec::new();
         for pid in &self.pid {
@@ -232,7 +232,7 @@ impl ResultArgs {
         if status.success() { Ok(()) } else { Err(format!("--before '{text}': {status}")) }
     }
 
-    /// Adds Larder's own reasons to the remark that it was not caching, if it has some.
+    /// Adds Larder's own reasons to the remark that it did not cache.
     fn ask_why(&self, verdicts: &mut [RunRemark], url: &str) {
         let remark = verdicts.iter_mut().find(|verdict| verdict.name == "not-cached");
         if let (Some(remark), Some(socket)) = (remark, &self.admin_socket) {
@@ -240,13 +240,13 @@ impl ResultArgs {
                 Ok(reasons) => {
                     remark.text = format!("{}. Larder on {url}: {reasons}", remark.text);
                 }
-                // What was measured is not lost for want of a reason.
+                // The measurement is kept without the reason.
                 Err(error) => base::say!("larder bench: no reason for {url}: {error}"),
             }
         }
     }
 
-    /// Writes `run` where it shall go, and gives the program's exit code.
+    /// Writes `run` to its destinations, and returns the program's exit code.
     fn conclude(&self, run: &RunResult) -> Result<ExitCode, VerbError> {
         if let Some(path) = &self.json {
             let text = bench::result::to_json(run)?;

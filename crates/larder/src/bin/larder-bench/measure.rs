@@ -1,4 +1,4 @@
-//! `larder bench URL...`: one list, asked at one load or several.
+//! `larder bench URL...`: measures one list, at one load or several.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -54,7 +54,7 @@ pub(super) fn run(args: &MeasureArgs) -> Result<ExitCode, VerbError> {
         stop,
     }
     .run();
-    // The terminal is given back before anything is printed on it.
+    // The live view must end before anything is printed.
     drop(view);
     let series = series.map_err(VerbError::unmeasured)?;
     let mut verdicts = bench::remarks::of_series(&series, besides);

@@ -1,4 +1,5 @@
-//! `larder bench quick`: what a machine can do, and what a page on it costs, in a minute.
+//! `larder bench quick`: measures in a minute the capacity of a machine, and the cost of a page on
+//! it.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -19,19 +20,19 @@ use super::{VerbError, figures::time, stopped_at_interrupt};
 
 /// Most bytes that are written to the disk.
 const DISK_BYTES: usize = 256 << 20;
-/// Connections that ask for the cached page.
+/// Connections that request the cached page.
 const CONNECTIONS: usize = 10;
-/// Connections that ask for pages that are made.
+/// Connections that request uncached pages.
 const MAKERS: usize = 4;
-/// Pages that are asked for anew at most.
+/// Most uncached pages that are requested.
 const FRESH: u64 = 500;
-/// A response that is longer than this is better compressed: one packet.
+/// Size above which a response should be compressed: one packet.
 const PACKET: u64 = 1400;
-/// Time from which a page that is made is slow.
+/// Time from which an uncached page counts as slow.
 const SLOW: Duration = Duration::from_millis(500);
-/// Time from which a write that is waited for is slow.
+/// Time from which a synced write counts as slow.
 const SLOW_SYNC: Duration = Duration::from_millis(10);
-/// Share of all cores' work, below which they take from each other.
+/// Fraction of all cores' work below which they slow each other down.
 const TOGETHER: f64 = 0.7;
 
 const AFTER_HELP: &str = "\
@@ -43,7 +44,7 @@ Examples:
   larder bench quick
   larder bench quick https://example.org/";
 
-/// Say in a minute what this machine can do, and what a page costs.
+/// Measure in a minute the capacity of this machine, and the cost of a page.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct QuickArgs {
@@ -112,7 +113,7 @@ fn print_machine(figures: &Figures, folder: &Path) {
     base::show!("handshakes  {:.0} a second and core (TLS 1.3, P-256)", figures.handshakes);
 }
 
-/// Advice on the machine.
+/// Advice about the machine.
 fn of_machine(figures: &Figures) -> Vec<String> {
     let mut next = Vec::new();
     let cores = std::thread::available_parallelism().map_or(1.0, |cores| cores.get() as f64);
@@ -134,7 +135,7 @@ fn of_machine(figures: &Figures) -> Vec<String> {
     next
 }
 
-/// A page, and how it is asked.
+/// A page, and the settings to request it.
 struct PageSettings {
     url: String,
     settings: Settings,
@@ -162,7 +163,7 @@ impl PageSettings {
         Ok(Self { url: url.to_owned(), settings, time: args.time })
     }
 
-    /// Measures the page as it is made, and as it comes from a cache.
+    /// Measures the page uncached and cached.
     fn measure(&self, stop: &Arc<AtomicBool>) -> Result<PageMeasurement, String> {
         let round = |settings: &Settings| {
             Runner::new(settings, Vec::new(), Arc::clone(stop))?.round(&mut |_| ())
@@ -201,7 +202,7 @@ impl PageSettings {
         Ok(PageMeasurement { url: self.url.clone(), alone, many, cached_alone, cached, tls })
     }
 
-    /// The URL with a query that no cache has seen.
+    /// The URL with a unique query, which no cache has stored.
     fn fresh(&self, number: u64) -> String {
         let moment = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos());
         let url = self.url.split('#').next().unwrap_or_default();
@@ -218,16 +219,16 @@ fn list(urls: impl IntoIterator<Item = String>) -> List {
     }))
 }
 
-/// A page as it was measured.
+/// The measurements of a page.
 struct PageMeasurement {
     url: String,
-    /// Made anew, one at a time, and several at once.
+    /// Uncached, one at a time, and several at once.
     alone: Round,
     many: Round,
-    /// From a cache, if it comes from one.
+    /// Cached, if the page is stored.
     cached_alone: Round,
     cached: Round,
-    /// Over connections that are each new.
+    /// With a new connection for each request.
     tls: Option<Round>,
 }
 
@@ -247,7 +248,7 @@ impl PageMeasurement {
             self.cached.rate(),
             first(&self.cached_alone),
             hits.map_or_else(
-                || "nothing tells of a cache".to_owned(),
+                || "no sign of a cache".to_owned(),
                 |share| format!("{:.0}% from a cache", share * 100.0)
             )
         );
@@ -257,7 +258,7 @@ impl PageMeasurement {
         base::show!("limit       {}", self.limit());
     }
 
-    /// The limit of the page that is asked again.
+    /// The limit of the cached page.
     fn limit(&self) -> String {
         let round = &self.cached;
         let threads = (round.elapsed_us.max(1) * round.generator_threads.max(1)) as f64;
@@ -274,7 +275,7 @@ impl PageMeasurement {
             );
         }
         if busy > 0.9 {
-            return "this tool: the server has more than it asks for".to_owned();
+            return "this tool: the server could serve more".to_owned();
         }
         format!(
             "the way to the server, or the server: {:.0}% of this machine is idle, at {:.1} MB/s",
@@ -307,14 +308,15 @@ impl PageMeasurement {
         } else {
             next.push(format!(
                 "from the cache this page comes {ratio:.0} times as fast: what counts is how many \
-                 visitors get it from there; `larder bench --log access.log {}` asks as yours do",
+                 visitors get it from there; `larder bench --log access.log {}` sends requests \
+                 as yours do",
                 self.url
             ));
         }
         let made = self.alone.first_byte.as_ref().map_or(0, |first| first.p50);
         if Duration::from_micros(made) > SLOW {
             next.push(format!(
-                "whoever comes first waits {} for the page: let it be refreshed behind the stale \
+                "the first visitor waits {} for the page: let it be refreshed behind the stale \
                  one (grace)",
                 time(made as f64)
             ));
@@ -323,7 +325,7 @@ impl PageMeasurement {
         let longest = self.cached.body_lengths.keys().next_back().copied().unwrap_or_default();
         if plain > self.cached.completed / 2 && longest > PACKET {
             next.push(format!(
-                "{longest} bytes come uncompressed, though gzip, br and zstd were asked for"
+                "{longest} bytes come uncompressed, though gzip, br and zstd were accepted"
             ));
         }
         next

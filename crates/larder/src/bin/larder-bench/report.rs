@@ -9,7 +9,7 @@ use clap::Args;
 
 use super::VerbError;
 
-/// Folder of the charts, as Markdown names it, when none is given.
+/// The default folder of the charts, in Markdown's links.
 const CHARTS: &str = ".";
 
 const AFTER_HELP: &str = "\
@@ -19,7 +19,7 @@ machines stand side by side; series of the same name are called by their file's 
 Example:
   larder bench report monday.json tuesday.json --html report.html";
 
-/// Show runs that were written with --json: a page of HTML, Markdown, charts.
+/// Show runs that were written with --json: an HTML page, Markdown, charts.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct ReportArgs {
@@ -30,11 +30,11 @@ pub(super) struct ReportArgs {
     pages: PageArgs,
 }
 
-/// Where a report goes.
+/// The destinations of a report.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Report")]
 pub(super) struct PageArgs {
-    /// Write a page of HTML, with everything in it, to this file.
+    /// Write a self-contained HTML page to this file.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Write Markdown to this file.
@@ -48,7 +48,7 @@ pub(super) struct PageArgs {
     title: String,
 }
 
-/// Reports.
+/// Writes the reports.
 pub(super) fn run(args: &ReportArgs) -> Result<ExitCode, VerbError> {
     let mut runs = Vec::new();
     for path in &args.files {
@@ -67,12 +67,12 @@ pub(super) fn run(args: &ReportArgs) -> Result<ExitCode, VerbError> {
 }
 
 impl PageArgs {
-    /// True if no page is wanted.
+    /// Returns true if no page is configured.
     pub(super) fn is_none(&self) -> bool {
         self.html.is_none() && self.markdown.is_none() && self.svg.is_none()
     }
 
-    /// Writes the pages that are wanted.
+    /// Writes the configured pages.
     pub(super) fn write(&self, runs: Vec<(String, RunResult)>) -> Result<(), String> {
         if self.is_none() {
             return Ok(());
@@ -95,7 +95,7 @@ impl PageArgs {
         Ok(())
     }
 
-    /// The folder of the charts as the Markdown's own folder sees it, where it is in that.
+    /// The path of the charts' folder relative to the Markdown's folder, if it is inside.
     fn shown(&self, markdown: &Path, folder: &Path) -> String {
         let own = markdown.parent().unwrap_or_else(|| Path::new(""));
         let inside = folder.strip_prefix(own).unwrap_or(folder);

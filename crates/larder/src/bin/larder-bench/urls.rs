@@ -1,4 +1,4 @@
-//! `larder bench urls`: lists of URLs, made or read from elsewhere.
+//! `larder bench urls`: makes lists of URLs, or reads them from other formats.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -32,7 +32,7 @@ pub(super) enum UrlsVerb {
     },
 }
 
-/// Where a list goes.
+/// The destination of a list.
 #[derive(Clone, Debug, Args)]
 pub(super) struct OutputArgs {
     /// File to write to; standard output if not given.
@@ -48,7 +48,7 @@ of these are different.
 Example:
   larder bench urls makelist --total 100000 --sizes 10..40KB --cacheable 89% -o list";
 
-/// Make a list of URLs of several sizes. The responses of a share of them may be stored.
+/// Make a list of URLs of several sizes; a share of the responses is cacheable.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct MakelistArgs {
@@ -58,16 +58,16 @@ pub(super) struct MakelistArgs {
     /// Sizes of the responses.
     #[arg(long, value_name = "SIZES", default_value = "10..40KB")]
     sizes: Sizes,
-    /// Share of URLs whose responses may be stored.
+    /// Share of URLs with cacheable responses.
     #[arg(long, value_name = "SHARE", default_value = "89%")]
     cacheable: Share,
-    /// Different URLs to draw those from; 88 for each size if not given.
+    /// Number of different URLs to draw from; 88 for each size if not given.
     #[arg(long, value_name = "N")]
     unique: Option<u64>,
-    /// Beginning of each URL.
+    /// Prefix of each URL.
     #[arg(long, value_name = "BASE", default_value = "")]
     base: String,
-    /// Seed: the same one makes the same list.
+    /// Seed: equal seeds make equal lists.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
@@ -88,7 +88,7 @@ pub(super) fn run(verb: &UrlsVerb) -> Result<ExitCode, VerbError> {
     }
 }
 
-/// Writes a list that was read, and says what could not be read.
+/// Writes a list that was read, and reports unreadable lines.
 fn listed(list: &List, output: &OutputArgs) -> Result<ExitCode, VerbError> {
     let mut text = String::new();
     for ask in list.sequence().iter().filter_map(|number| list.asks().get(*number as usize)) {

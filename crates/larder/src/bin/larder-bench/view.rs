@@ -1,4 +1,4 @@
-//! Views of a measurement while it runs: a live one on a terminal, else plain lines.
+//! The view of a measurement while it runs: live on a terminal, otherwise plain lines.
 
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::figures;
 /// The view of a run, with its table of rounds.
 pub(super) struct RunView {
     live: Option<LiveView>,
-    /// True if a line on standard error says how far it is.
+    /// True if a line on standard error shows the progress.
     line: bool,
     axis: Axis,
     /// Rows of the table so far.
@@ -35,7 +35,7 @@ impl RunView {
         Ok(Self { live, line, axis, rows: Vec::new(), stop: Arc::clone(stop) })
     }
 
-    /// Shows where a measurement is.
+    /// Shows the progress of a measurement.
     pub(super) fn watch(&mut self, place: String, progress: &LoadProgress) {
         let moment = moment(place, progress);
         if let Some(live) = &mut self.live {
@@ -77,7 +77,7 @@ impl RunView {
     }
 }
 
-/// Gives the terminal back. The table is printed then, if the live view had it.
+/// Ends the live view. Its table is printed then.
 impl Drop for RunView {
     fn drop(&mut self) {
         if self.live.take().is_some() {

@@ -1,12 +1,12 @@
-//! `larder-top`: what redraws a terminal (`larder top`, `hist`, `stat`), and what packages and
-//! shells have of all verbs (`larder completions`, `larder manual`).
+//! `larder-top`: the program for screens (`larder top`, `hist`, `stat`), and for the man pages and
+//! completions of all programs (`larder completions`, `larder manual`).
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 
-/// Screens over the running daemon.
+/// Live screens of the running daemon.
 #[derive(Debug, Parser)]
 #[command(name = "larder-top", bin_name = "larder", version, max_term_width = 100)]
 struct TopCli {
@@ -19,7 +19,7 @@ enum TopVerb {
     Top(tools::TopArgs),
     Hist(tools::HistArgs),
     Stat(tools::StatArgs),
-    /// Print what a shell needs to complete verbs and options.
+    /// Print the completions of verbs and options for a shell.
     #[command(after_help = "Examples:\n  \
                             source <(larder completions bash)\n  \
                             larder completions fish > ~/.config/fish/completions/larder.fish")]
@@ -27,10 +27,10 @@ enum TopVerb {
         /// The shell.
         shell: manual::Shell,
     },
-    /// Write the man pages and the shells' completions below a folder, as packages have them.
+    /// Write the man pages and the shells' completions below a folder, as for a package.
     #[command(hide = true)]
     Manual {
-        /// The folder; it is made if it is not there.
+        /// Folder; it is created if missing.
         folder: PathBuf,
         /// Date of the pages, such as 2026-11-27.
         #[arg(long)]
@@ -58,7 +58,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// All programs' verbs, as if they were one program.
+/// The verbs of all programs, as of one program.
 fn whole() -> Result<tools::ProgramDescription, String> {
     let mut whole = tools::read_description("larder")?;
     whole.verb.merge_programs(tools::VerbDescription::of(&TopCli::command()).into_verbs());
@@ -66,7 +66,7 @@ fn whole() -> Result<tools::ProgramDescription, String> {
     Ok(whole)
 }
 
-/// Prints the completions for `shell`; a reader that has seen enough is no failure.
+/// Prints the completions for `shell`; a closed pipe is no failure.
 fn complete(shell: manual::Shell) -> Result<(), String> {
     tools::print(&manual::completions(&whole()?.verb.command(), shell)).map(|_| ())
 }

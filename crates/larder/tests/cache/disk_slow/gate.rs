@@ -1,5 +1,5 @@
-//! A file system in this process's memory, mounted by FUSE, whose reads and writes are let through
-//! as a test says: at once, after a time, or not until the test goes on.
+//! The gate: a file system in this process's memory, mounted by FUSE, whose reads and writes
+//! proceed at the test's pace: at once, after a delay, or not until the test goes on.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -19,7 +19,7 @@ use crate::support::eventually;
 use crate::support::folder::Folder;
 use crate::support::system::run;
 
-/// More than the daemon has that wait for the disk at once.
+/// More than the daemon's concurrent disk operations.
 const THREADS: usize = 16;
 
 /// The pace of reads, or of writes and syncs.
@@ -27,9 +27,9 @@ const THREADS: usize = 16;
 pub(crate) enum Pace {
     Quick,
     Slow(Duration),
-    /// Nothing comes back until there is another pace.
+    /// Nothing completes until the pace changes.
     Still,
-    /// So many come back at once, and nothing more.
+    /// So many complete at once, and no more.
     StillAfter(usize),
 }
 
@@ -45,7 +45,7 @@ struct State {
     files: BTreeMap<u64, Vec<u8>>,
     last: u64,
     paces: [Pace; 2],
-    /// Operations that are held up at this moment.
+    /// Operations that are blocked now.
     held: [usize; 2],
 }
 
@@ -56,7 +56,7 @@ struct Gate {
 }
 
 impl Gate {
-    /// Waits as the pace is.
+    /// Waits according to the pace.
     fn pass(&self, way: Way) {
         let mut state = self.state.lock();
         state.held[way as usize] += 1;
@@ -106,7 +106,7 @@ impl Gate {
     }
 }
 
-/// The file system. It is gone with its test.
+/// The file system, removed with its test.
 #[derive(Debug)]
 pub(crate) struct Mount {
     gate: Arc<Gate>,
@@ -115,7 +115,7 @@ pub(crate) struct Mount {
 }
 
 impl Mount {
-    /// `None` where nothing can be mounted.
+    /// `None` if nothing can be mounted.
     pub(crate) fn new() -> Option<Self> {
         let folder = Folder::new();
         let at = folder.path().join("mount");
@@ -145,12 +145,12 @@ impl Mount {
         self.gate.changed.notify_all();
     }
 
-    /// Waits until a read is held up.
+    /// Waits until a read is blocked.
     pub(crate) async fn holds_a_read(&self) {
         eventually("a read", async || self.holds(Way::Read)).await;
     }
 
-    /// Waits until a write or a sync is held up.
+    /// Waits until a write or a sync is blocked.
     pub(crate) async fn holds_a_write(&self) {
         eventually("a write", async || self.holds(Way::Write)).await;
     }
@@ -163,7 +163,7 @@ impl Mount {
 impl Drop for Mount {
     fn drop(&mut self) {
         self.set(Pace::Quick, Pace::Quick);
-        // The session would leave it mounted. Its threads end with it, once nobody has files there.
+        // The session would leave it mounted. Its threads end with the last open file.
         _ = run("umount", &["--lazy", &self.path().display().to_string()]);
         drop(self.session.take());
     }
@@ -172,11 +172,11 @@ impl Drop for Mount {
 #[derive(Debug)]
 struct Slow(Arc<Gate>);
 
-/// Nothing is believed by the system: sizes may be looked up anew at any time.
+/// The kernel caches nothing: sizes are looked up at any time.
 const TTL: Duration = Duration::ZERO;
 const FIRST: Generation = Generation(0);
 const NO_HANDLE: FileHandle = FileHandle(0);
-/// Each read comes here: the system keeps no pages.
+/// Each read arrives here: the kernel keeps no pages.
 const DIRECT: FopenFlags = FopenFlags::FOPEN_DIRECT_IO;
 
 impl Slow {

@@ -1,8 +1,8 @@
-//! Parts that join what is stored, and what they say of that.
+//! Tests of parts that join a stored set, and of their caching fields.
 
 use super::*;
 
-/// The first part said that it may be kept. A later one brings a cookie or says otherwise.
+/// The first part may be stored. A later one has a cookie or forbids it.
 #[tokio::test]
 async fn a_part_that_may_not_be_stored_is_not_kept_and_ends_its_set() {
     let public = "Cache-Control: public, max-age=300\r\n";
@@ -20,7 +20,7 @@ async fn a_part_that_may_not_be_stored_is_not_kept_and_ends_its_set() {
             assert_part(&cinema.part(near.clone()).await, near.clone(), 1, LENGTH, &case);
             eventually("a set", async || cinema.metric("slice_sets_total").await == 1).await;
             cinema.film.say(new);
-            // The client has a head by then, so that the end of the set cuts its body.
+            // The client has a head by then, so that the end of the set truncates its body.
             let fields = format!("Range: bytes={}-{}\r\n", far.start, far.end - 1);
             let seen = cinema.seen("GET", &fields).await;
             assert!(seen.complete().is_none_or(|reply| reply.status != 206), "{case}: {seen:?}");
@@ -34,7 +34,7 @@ async fn a_part_that_may_not_be_stored_is_not_kept_and_ends_its_set() {
     }
 }
 
-/// An origin that sets a cookie beside each part says nothing new with it.
+/// A cookie beside every part changes nothing.
 #[tokio::test]
 async fn parts_that_say_what_the_first_one_said_are_kept() {
     let cinema = Cinema::small_that(Policy::Declared, "cache = { drop_set_cookie = true }\n").await;

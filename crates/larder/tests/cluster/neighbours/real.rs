@@ -1,4 +1,4 @@
-//! Debian's Varnish, nginx and Squid, told of a purge, and Squid telling.
+//! Tests with Debian's Varnish, nginx and Squid: they get purges, and Squid sends some.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -27,14 +27,14 @@ impl Drop for Peer {
     }
 }
 
-/// A port that is free now. Whoever takes it before the server does lets it fail, and it is tried
+/// A port that is free now. If another process binds it first, the server fails and is started
 /// again.
 fn free() -> u16 {
     let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     socket.local_addr().expect("an address").port()
 }
 
-/// Starts what `command` makes of a folder and a port, once more where the port was taken.
+/// Starts what `command` makes of a folder and a port, again if the port was taken.
 async fn start(program: &str, command: impl Fn(&Path, u16) -> Command) -> Option<Peer> {
     let found =
         Command::new(program).arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status();
@@ -70,7 +70,7 @@ async fn ask(addr: SocketAddr, method: &str, target: &str) -> Reply {
 async fn origin() -> ScriptedOrigin {
     let origin = ScriptedOrigin::start().await.expect("an origin");
     for target in ["/a", "/b"] {
-        // Squid keeps nothing without a Date.
+        // Squid stores nothing without a Date.
         let date = http_date(0);
         let fields = format!("Cache-Control: max-age=600\r\nX-Cache-Tags: t1\r\nDate: {date}\r\n");
         origin.on(target, Script::ok(&fields, "a page"));
@@ -78,7 +78,7 @@ async fn origin() -> ScriptedOrigin {
     origin
 }
 
-/// Has the peer store both pages; the result is how often it asked for them.
+/// Makes the peer store both pages; the result is the number of its requests for each.
 async fn store(peer: &Peer, origin: &ScriptedOrigin) -> [usize; 2] {
     for target in ["/a", "/b"] {
         eventually("stored", async || {
@@ -92,7 +92,7 @@ async fn store(peer: &Peer, origin: &ScriptedOrigin) -> [usize; 2] {
     [origin.seen("/a"), origin.seen("/b")]
 }
 
-/// Asks the peer for both pages; the result is which of them it had to ask for.
+/// Requests both pages from the peer; the result is which of them it had to fetch.
 async fn lacks(peer: &Peer, origin: &ScriptedOrigin, before: [usize; 2]) -> [bool; 2] {
     let mut lacks = [false; 2];
     for (at, target) in ["/a", "/b"].into_iter().enumerate() {
@@ -102,7 +102,7 @@ async fn lacks(peer: &Peer, origin: &ScriptedOrigin, before: [usize; 2]) -> [boo
     lacks
 }
 
-/// A Larder in front of nothing, with this neighbour.
+/// A Larder with this neighbour, and an idle origin.
 async fn larder(neighbour: &str) -> Stage {
     let site = format!("{SITE}\n[[neighbour]]\n{neighbour}\n");
     Setup { site: &site, ..Setup::default() }.start().await
@@ -114,7 +114,7 @@ async fn told(stage: &Stage, method: &str, fields: &str) {
     assert_eq!(reply.status, 200, "{method} {fields}: {}", reply.text());
 }
 
-/// A program such as FOSHttpCache's documentation has users write.
+/// A program as in FOSHttpCache's documentation.
 fn vcl(origin: &ScriptedOrigin) -> String {
     let (host, port) = (origin.addr().ip(), origin.addr().port());
     format!(
@@ -169,7 +169,7 @@ fn squid(folder: &Path, port: u16, peers: &str) -> Command {
     squid_as("accel defaultsite=larder.test", folder, port, peers)
 }
 
-/// A Squid whose port is of this mode, or a proxy's where that is empty.
+/// A Squid with a port of this mode, or a proxy's if empty.
 fn squid_as(mode: &str, folder: &Path, port: u16, peers: &str) -> Command {
     let conf = format!(
         "http_port 127.0.0.1:{port} {mode}\n{peers}\
@@ -182,7 +182,7 @@ fn squid_as(mode: &str, folder: &Path, port: u16, peers: &str) -> Command {
     );
     std::fs::write(folder.join("squid.conf"), conf).expect("written");
     if rustix::process::geteuid().is_root() {
-        // It gives root up for a user who must reach its folder.
+        // It switches from root to a user who must reach its folder.
         _ = Command::new("chown").arg("-R").arg("proxy").arg(folder).status();
     }
     let mut command = Command::new("squid");
@@ -193,7 +193,7 @@ fn squid_as(mode: &str, folder: &Path, port: u16, peers: &str) -> Command {
 #[tokio::test]
 async fn squid_is_told_by_requests_and_by_datagrams_and_tells() {
     let origin = origin().await;
-    // Who is told by Squid, and Squid's own port for datagrams.
+    // The receiver of Squid's messages, and Squid's own port for datagrams.
     let top = "htcp = { listen = \"127.0.0.1:0\" }\n";
     let hears = Setup { top, ..Setup::default() }.start().await;
     hears.origin.on("/a", Script::ok("Cache-Control: max-age=600\r\n", "a page"));
@@ -220,19 +220,19 @@ async fn squid_is_told_by_requests_and_by_datagrams_and_tells() {
         let before = store(&peer, &origin).await;
         told(&stage, "PURGE", "").await;
         assert_eq!(lacks(&peer, &origin, before).await, [true, false], "{neighbour}");
-        // What is not there any more is cleared as well.
+        // A page that is gone is cleared as well.
         told(&stage, "PURGE", "").await;
         stage.daemon.assert_metric("larder_neighbours_told_total", 2).await;
     }
-    // What Squid had and has purged it tells its siblings.
+    // Squid tells its siblings of a page that it stored and purged.
     eventually("stored", async || is_hit(&hears.get("/a").await)).await;
     store(&peer, &origin).await;
     assert_eq!(ask(peer.addr, "PURGE", "/a").await.status, 200);
     eventually("a sibling of Squid has heard", async || !is_hit(&hears.get("/a").await)).await;
 }
 
-/// A page that only a sibling has comes from there: Squid asks it by TST, and fetches it by a
-/// request that wants nothing else.
+/// A page that only a sibling has comes from there: Squid asks by TST, and fetches by a request
+/// with only-if-cached.
 #[tokio::test]
 async fn squid_asks_whether_a_page_is_stored_and_takes_it() {
     let origin = origin().await;
@@ -257,7 +257,7 @@ async fn squid_asks_whether_a_page_is_stored_and_takes_it() {
         squid(folder, port, &peers)
     });
     let Some(peer) = peer.await else { return };
-    // A page each time, as Squid keeps what it has: it may not know its sibling at once.
+    // A new page each time, as Squid stores them: it may not know its sibling at once.
     let number = std::cell::Cell::new(0);
     eventually("the sibling has answered", async || {
         number.set(number.get() + 1);
@@ -274,8 +274,8 @@ async fn squid_asks_whether_a_page_is_stored_and_takes_it() {
     assert!(sibling.metric("larder_htcp_tests_total").await >= 2);
 }
 
-/// A page that a Squid has comes from there, an accelerator or a proxy, under either policy; one
-/// that it was told to forget does not.
+/// A page stored by a Squid comes from there, an accelerator or a proxy, under either policy; a
+/// purged one does not.
 #[tokio::test]
 async fn squid_is_asked_and_what_it_has_is_taken() {
     for (mode, prefix) in [("accel defaultsite=larder.test", ""), ("", "http://larder.test")] {
@@ -293,7 +293,7 @@ async fn squid_is_asked_and_what_it_has_is_taken() {
             let stage = asking(vcl, htcp, peer.addr).await;
             let number = std::cell::Cell::new(0);
             let target = || format!("/page-{}", number.get());
-            // It may not know its parent at once, and Larder not its neighbour.
+            // It may not know its parent at once, nor Larder its neighbour.
             eventually("a page comes from Squid", async || {
                 number.set(number.get() + 1);
                 ask(peer.addr, "GET", &format!("{prefix}{}", target())).await;
@@ -313,7 +313,7 @@ async fn squid_is_asked_and_what_it_has_is_taken() {
     }
 }
 
-/// A Larder that asks a Squid, under either policy.
+/// A Larder with a Squid as its sibling, under either policy.
 async fn asking(vcl: bool, htcp: u16, http: SocketAddr) -> Stage {
     let folder = Folder::new();
     let origin = ScriptedOrigin::start().await.expect("an origin");
@@ -362,7 +362,7 @@ async fn nginx_is_told_by_its_purge_module() {
     assert_eq!(lacks(&peer, &origin, before).await, [true, false]);
     let before = store(&peer, &origin).await;
     told(&stage, "PURGE", "").await;
-    // Nothing is there: its module says 404 or 412.
+    // The page is not stored: nginx's module responds with 404 or 412.
     told(&stage, "PURGE", "").await;
     stage.daemon.assert_metric("larder_neighbours_told_total", 3).await;
     assert_eq!(lacks(&peer, &origin, before).await, [true, false]);

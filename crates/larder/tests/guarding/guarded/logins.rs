@@ -1,5 +1,5 @@
-//! Connections to origins that users log in to (NTLM, Negotiate): they are the client connection's
-//! that they were used for.
+//! Tests of connections authenticated by NTLM or Negotiate: an origin connection belongs to the
+//! client connection that authenticated it.
 
 use testkit::client::{RawClient, WriteSplit, request};
 use testkit::h2::Request;
@@ -16,7 +16,7 @@ const ASKS: &str = "HTTP/1.1 401 Who\r\nWWW-Authenticate: NTLM\r\nWWW-Authentica
      Cache-Control: private\r\nContent-Length: 3\r\n\r\nwho";
 const PRIVATE: &str = "Cache-Control: private\r\n";
 
-/// A client that stays on its connection, and that the origin knows by X-Who.
+/// A client that keeps its connection, and that the origin identifies by X-Who.
 struct Guest {
     raw: RawClient,
     who: &'static str,
@@ -50,7 +50,7 @@ fn connections(stage: &Stage) -> Vec<Vec<ParsedRequest>> {
     recorded.iter().map(|connection| read(&connection.bytes)).collect()
 }
 
-/// The connection to the origin that `sought` went over.
+/// The connection to the origin that `sought` used.
 fn over(stage: &Stage, sought: impl Fn(&ParsedRequest) -> bool) -> Vec<usize> {
     let all = connections(stage);
     let found = all.iter().enumerate().flat_map(|(at, requests)| {
@@ -59,7 +59,7 @@ fn over(stage: &Stage, sought: impl Fn(&ParsedRequest) -> bool) -> Vec<usize> {
     found.collect()
 }
 
-/// Holds that nobody has come over a connection of another, where one of them had logged in or was
+/// Asserts that no client used an origin connection on which another one authenticated, or was
 /// asked to.
 fn nobody_meets(stage: &Stage, policy: Policy) {
     for requests in connections(stage) {

@@ -1,4 +1,4 @@
-//! Fields that Connection names: those of the peer go, and those that were added since stay.
+//! Tests of fields that Connection names: the peer's are removed, those added here stay.
 
 use data_encoding::BASE64;
 use testkit::fastcgi::ApplicationScript;
@@ -19,12 +19,12 @@ fn connection(names: &[&str]) -> String {
     format!("Connection: close, {}\r\n", names.join(", "))
 }
 
-/// The latest request that the origin was sent.
+/// The latest request to the origin.
 fn latest(stage: &Stage) -> ParsedRequest {
     stage.received().pop().expect("the origin was asked")
 }
 
-/// Asks with a Connection that names all of `added`, and finds them at the origin all the same.
+/// Sends a Connection that names all of `added`, and finds them at the origin all the same.
 async fn stay(stage: &Stage, target: &str, fields: &str, added: &[(&str, &str)]) {
     let names: Vec<_> = added.iter().map(|(name, _)| *name).collect();
     let hop = "X-Hop: 1\r\n";

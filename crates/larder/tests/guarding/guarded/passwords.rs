@@ -1,4 +1,4 @@
-//! Many passwords at once: those who guess hold up each other, and no user.
+//! Tests of many concurrent passwords: guessing clients delay each other, and no user.
 
 use data_encoding::BASE64;
 use testkit::client::{RawClient, WriteSplit, request};
@@ -30,7 +30,7 @@ fn shown(user: &str, password: &str, client: usize) -> String {
     format!("Authorization: Basic {credentials}\r\nX-Forwarded-For: 198.51.{high}.{low}\r\n")
 }
 
-/// So many clients that guess, each from an address of its own. They stay.
+/// So many guessing clients, each with an address of its own. They stay connected.
 async fn guessers(stage: &Stage, count: usize) -> Vec<RawClient> {
     let mut guessers = Vec::new();
     for client in 0..count {
@@ -56,7 +56,7 @@ async fn a_user_is_let_in_before_those_who_guess() {
     assert_eq!(user("ann").await, 200);
     let guessers = guessers(&stage, GUESSERS).await;
     eventually("they wait", async || stage.limit_hits("password_checks").await >= 100).await;
-    // Ann was right before, and nothing is known of Bob, who comes last.
+    // Ann's password is cached, Bob's is not, and he comes last.
     for name in ["ann", "bob"] {
         assert_eq!(user(name).await, 200, "{name}");
         let checked = stage.metric("larder_gate_checked_total").await;

@@ -1,4 +1,4 @@
-//! Rules for a path, and what runs under it: `/a.php/b` is run by `/a.php`.
+//! Tests of rules for a path and the paths below it: `/a.php/b` runs `/a.php`.
 
 use testkit::origin::{Script, ScriptedOrigin};
 
@@ -7,7 +7,7 @@ use crate::support::disked::Policy;
 use crate::support::folder::Folder;
 use crate::support::{is_hit, scripts};
 
-/// Paths that application servers take for one below a script of this name.
+/// Paths that application servers map to a script of this name.
 fn below(script: &str) -> [String; 6] {
     let stem = script.trim_start_matches('/');
     [
@@ -20,7 +20,7 @@ fn below(script: &str) -> [String; 6] {
     ]
 }
 
-/// Routes with every kind of rule that keeps something from somebody.
+/// Routes with every kind of restricting rule.
 fn routes(keeper: &ScriptedOrigin, folder: &Folder) -> String {
     // `htpasswd -nbB -C 5 ann secret`.
     folder.file("users", "ann:$2y$05$pirA/ZQzb4TZXyVzoFnxVO9xpzbhsxFvsySVXQE3G/voezCDT78bO\n");
@@ -43,7 +43,7 @@ fn routes(keeper: &ScriptedOrigin, folder: &Folder) -> String {
     .concat()
 }
 
-/// The status of each of the paths below a script, but for those rules that count requests.
+/// The status of each path below a script, except for rules that count requests.
 const GUARDED: [(&str, u16); 5] = [
     ("/wp-login.php", 401),
     ("/word.php", 401),

@@ -1,4 +1,4 @@
-//! Facts about a client that other servers hear, and that `explain` foretells.
+//! Tests of facts about a client that other servers get, and that `explain` predicts.
 
 use std::fs;
 

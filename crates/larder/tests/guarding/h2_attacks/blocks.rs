@@ -1,5 +1,5 @@
-//! Header blocks without end, and small ones that are large when they are read: CONTINUATION flood
-//! (CVE-2024-27316 and its like) and HPACK bombs (CVE-2016-6581).
+//! Tests of endless header blocks, and of small ones that expand: CONTINUATION flood
+//! (CVE-2024-27316 and similar) and HPACK bombs (CVE-2016-6581).
 
 use testkit::h2::{FieldBlock, Frame, Request, error};
 use testkit::origin::Script;
@@ -56,7 +56,7 @@ async fn blocks_without_end_byte_by_byte() {
     .await;
 }
 
-/// Blocks that are refused one by one: whatever they cost, so many of them are too many.
+/// Blocks that are refused one by one: so many of them end the connection.
 const BOMBS: Flood = Flood {
     rounds: 300,
     codes: &[error::ENHANCE_YOUR_CALM, error::COMPRESSION_ERROR],
@@ -97,7 +97,7 @@ async fn references_of_one_byte() {
     .await;
 }
 
-/// Crumbs of cookies are put together again; so many of them would be a long work.
+/// Cookie crumbs are joined again; so many of them would be much work.
 #[tokio::test(flavor = "multi_thread")]
 async fn cookies_in_countless_crumbs() {
     Flood {
@@ -116,7 +116,7 @@ async fn cookies_in_countless_crumbs() {
     .await;
 }
 
-/// A head that comes a byte at a time is not waited for longer than one of HTTP/1.
+/// A head that arrives byte by byte has the deadline of HTTP/1.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_block_that_never_comes_to_its_end() {
     let siege = Siege::start("header_timeout = \"1s\"").await;
@@ -142,7 +142,7 @@ async fn a_block_that_never_comes_to_its_end() {
     siege.end("slow blocks", 1).await;
 }
 
-/// The same within every limit of one request: work, but no more than HTTP/1 would allow.
+/// A bomb within every limit of one request: work, but no more than HTTP/1 permits.
 #[tokio::test(flavor = "multi_thread")]
 async fn many_crumbs_that_are_allowed() {
     let siege = Siege::start("").await;
@@ -159,7 +159,7 @@ async fn many_crumbs_that_are_allowed() {
     siege.end("many crumbs", 1).await;
 }
 
-/// The table made small and large again and again, and entries that push each other out.
+/// A table that shrinks and grows repeatedly, and entries that evict each other.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_table_that_is_turned_over_all_the_time() {
     let siege = Siege::start("").await;

@@ -1,5 +1,5 @@
-//! Frames that carry nothing and must be read all the same, their answers unread (CVE-2019-9512,
-//! -9515, -9518 and others).
+//! Tests of frames without content whose replies are not read (CVE-2019-9512, -9515, -9518 and
+//! others).
 
 use testkit::h2::{Frame, Request, error, kind, setting};
 
@@ -27,7 +27,7 @@ async fn empty_settings() {
     .await;
 }
 
-/// A change of the initial window has to reach every stream.
+/// A change of the initial window affects every stream.
 #[tokio::test(flavor = "multi_thread")]
 async fn settings_that_change_all_windows() {
     Flood {
@@ -61,7 +61,7 @@ async fn empty_data() {
     .await;
 }
 
-/// Nothing but padding: it takes of the windows and gives nothing.
+/// Padding only: it consumes windows without content.
 #[tokio::test(flavor = "multi_thread")]
 async fn padding_alone() {
     Flood {
@@ -92,7 +92,7 @@ async fn priorities_of_the_old_kind() {
     .await;
 }
 
-/// Of streams that may never come: something has to be remembered for each, but not for all.
+/// Priorities of idle streams: the state for them is bounded.
 #[tokio::test(flavor = "multi_thread")]
 async fn priorities_of_the_new_kind() {
     Flood {

@@ -1,5 +1,5 @@
-//! Requests made and taken back: by the client (CVE-2023-44487, rapid reset), or by a server that
-//! the client brings to it (CVE-2025-8671, "MadeYouReset").
+//! Tests of requests that are reset: by the client (CVE-2023-44487, rapid reset), or by a server
+//! that the client provokes (CVE-2025-8671, "MadeYouReset").
 
 use testkit::h2::{Frame, Request, error, kind};
 
@@ -8,7 +8,7 @@ use super::siege::{Flood, Siege, stream};
 /// Requests in each burst.
 const BURST: u32 = 50;
 
-/// Every burst opens so many streams with a request for `path` and has `after` follow each.
+/// A burst that opens so many streams with a request for `path`, each followed by `after`.
 fn each(round: u32, path: &str, after: impl Fn(u32) -> Vec<u8>) -> Vec<u8> {
     let numbers = round * BURST..(round + 1) * BURST;
     numbers
@@ -169,7 +169,7 @@ async fn resets_of_streams_long_over() {
     .await;
 }
 
-/// More streams than allowed, again and again: each refused, none served.
+/// More streams than permitted, repeatedly: each is refused, none served.
 #[tokio::test(flavor = "multi_thread")]
 async fn streams_beyond_the_limit() {
     Flood {

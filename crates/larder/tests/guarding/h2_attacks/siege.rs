@@ -1,4 +1,4 @@
-//! One attack: many connections that do the same, and what it does to the daemon.
+//! The siege: one attack over many equal connections, and its effect on the daemon.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,17 +18,17 @@ use crate::support::figures::{Clean, count, processor_secs, resident};
 use crate::support::h2::H2C;
 use crate::support::{Setup, Stage, eventually, is_full_run, pattern, pause};
 
-/// Attacks take turns: each wants the processor, and a clean client that only it disturbs.
+/// Attacks take turns: each needs the processor, and a clean client without other load.
 static TURN: Mutex<()> = Mutex::const_new(());
 
-/// Memory that one connection may cost, in bytes.
+/// Bytes of memory that one connection may cost.
 const EACH: u64 = 4 << 20;
-/// Time for which attackers come again in a run at full length.
+/// Duration of an attack in a full run.
 const FULL: Duration = Duration::from_secs(10);
-/// Time that an attacker waits for anything.
+/// Timeout of an attacker.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A daemon with something to attack.
+/// A daemon under attack.
 pub(crate) struct Siege {
     pub(crate) stage: Stage,
     before: u64,
@@ -37,7 +37,7 @@ pub(crate) struct Siege {
     _turn: MutexGuard<'static, ()>,
 }
 
-/// The behaviour of an attacker on each of its connections.
+/// The behaviour of an attacking connection.
 #[derive(Clone, Copy)]
 pub(crate) struct Flood {
     pub(crate) name: &'static str,
@@ -45,7 +45,7 @@ pub(crate) struct Flood {
     pub(crate) settings: &'static [(u16, u32)],
     /// Bytes that the attacker sends in each round, without reading anything in between.
     pub(crate) burst: fn(u32) -> Vec<u8>,
-    /// Rounds, if it is let. Enough for any limit.
+    /// Rounds, if none ends the connection. Enough for any limit.
     pub(crate) rounds: u32,
     /// Codes its connection may end with.
     pub(crate) codes: &'static [u32],
@@ -56,9 +56,9 @@ pub(crate) struct Flood {
 
 /// The result of an attack.
 pub(crate) struct Made {
-    /// Connections it was made on.
+    /// Attacking connections.
     pub(crate) connections: u64,
-    /// Those that were ended by a limit.
+    /// Connections ended by a limit.
     pub(crate) calmed: u64,
 }
 
@@ -73,7 +73,7 @@ impl Flood {
         limits: &["h2_control_frames"],
     };
 
-    /// Attacks with it, and judges what comes of it.
+    /// Attacks in this way, and checks the outcome.
     pub(crate) async fn run(self) {
         let siege = Siege::start("").await;
         let made = siege.attack(self).await;
@@ -103,11 +103,11 @@ impl Siege {
         Self { stage, before, processor_before, began: Instant::now(), _turn: turn }
     }
 
-    /// Runs `flood` on several connections at once with the clean client beside it.
+    /// Runs `flood` on several connections at once, beside the clean client.
     pub(crate) async fn attack(&self, flood: Flood) -> Made {
         let mut attackers = JoinSet::new();
         let began = Instant::now();
-        // Made once: an attack is as fast as it can be sent.
+        // Built once: an attack is as fast as it can be sent.
         let bursts: Arc<[_]> = (0..flood.rounds).map(flood.burst).collect();
         for _ in 0..count(20, 5) {
             let (addr, bursts) = (self.stage.daemon.addr(), Arc::clone(&bursts));
@@ -130,13 +130,13 @@ impl Siege {
         made
     }
 
-    /// The clean client while `attackers` are at work: every answer of its is right. Memory is
-    /// watched meanwhile.
+    /// Runs the clean client beside `attackers`: each response is correct. Memory is watched
+    /// meanwhile.
     pub(crate) async fn beside<T: 'static>(&self, name: &str, mut attackers: JoinSet<T>) -> Vec<T> {
         let number = attackers.len() as u64;
         let (addr, done) = (self.stage.daemon.addr(), Arc::new(AtomicBool::new(false)));
         let seen = Arc::clone(&done);
-        // On a thread of its own: it is the daemon that is to be measured, not the attackers' loop.
+        // On a thread of its own: the daemon is to be measured, not the attackers' loop.
         let friend = std::thread::spawn(move || clean_client(addr, &seen));
         let mut peak = self.before;
         let mut results = Vec::new();
@@ -156,7 +156,7 @@ impl Siege {
         results
     }
 
-    /// That one of `limits` was reached on each of so many connections.
+    /// Asserts that one of `limits` was reached on each of so many connections.
     pub(crate) async fn reached(&self, name: &str, limits: &[&str], connections: u64) {
         if limits.is_empty() {
             return;
@@ -168,7 +168,7 @@ impl Siege {
             }
             hits
         };
-        // The last may be counted after the end of its connection has been seen.
+        // The last one may be counted after its connection was seen to end.
         eventually(&format!("{name}: a limit reached for each connection"), async || {
             hits().await.iter().map(|(_, hits)| hits).sum::<u64>() >= connections
         })
@@ -176,7 +176,7 @@ impl Siege {
         println!("{name}: {connections} connections, limits reached {:?}", hits().await);
     }
 
-    /// That nothing is left of the attack.
+    /// Asserts that nothing is left of the attack.
     pub(crate) async fn end(mut self, name: &str, connections: u64) {
         let spent = processor_secs(&self.stage.daemon) - self.processor_before;
         let took = self.began.elapsed().as_secs_f64();
@@ -191,7 +191,7 @@ impl Siege {
     }
 }
 
-/// One client on one connection that asks for the stored page every millisecond.
+/// A client on one connection that requests the stored page every millisecond.
 fn clean_client(addr: SocketAddr, done: &AtomicBool) -> Clean {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime").block_on(async {
@@ -207,7 +207,8 @@ fn clean_client(addr: SocketAddr, done: &AtomicBool) -> Clean {
     })
 }
 
-/// One attacking connection, to its end. Nothing is read before all is sent, or no more is taken.
+/// Runs one attacking connection to its end. Nothing is read until everything is sent, or sending
+/// fails.
 async fn assault(addr: SocketAddr, settings: &[(u16, u32)], bursts: &[Vec<u8>]) -> Farewell {
     let mut stream = TcpStream::connect(addr).await.expect("a connection");
     let greeting = [PREFACE, &Frame::settings(settings).bytes()].concat();
@@ -218,7 +219,7 @@ async fn assault(addr: SocketAddr, settings: &[(u16, u32)], bursts: &[Vec<u8>]) 
         }
         std::io::Result::Ok(())
     };
-    // Errors of writing are what an attacker must expect; the end tells the rest.
+    // Failed writes are expected; the end shows the rest.
     _ = timeout(PATIENCE, sending).await;
     let mut ending = Farewell { code: None, end: ConnectionEnd::Open };
     let mut received = Vec::new();
@@ -244,8 +245,8 @@ async fn assault(addr: SocketAddr, settings: &[(u16, u32)], bursts: &[Vec<u8>]) 
     ending
 }
 
-/// The connection has ended, with one of `codes`. Who does not read while sending may lose the
-/// GOAWAY to the reset that answers what came after it.
+/// Returns true if the connection ended with one of `codes`. A client that does not read while it
+/// sends may lose the GOAWAY to a reset.
 fn is_right(ended: &Farewell, codes: &[u32]) -> bool {
     match ended.code {
         _ if ended.end == ConnectionEnd::Open => false,

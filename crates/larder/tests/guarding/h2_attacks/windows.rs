@@ -1,5 +1,5 @@
-//! Clients that ask for much and take little (CVE-2019-9511, -9517): what waits for them must not
-//! pile up, and does not wait for ever.
+//! Tests of clients that request much and read little (CVE-2019-9511, -9517): buffered data is
+//! bounded, and does not wait for ever.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::support::pause;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A client that has asked for `path` on `streams` streams and lets no stream send anything.
+/// A client that has requested `path` on `streams` streams with closed windows.
 async fn shut(siege: &Siege, path: &str, streams: u32) -> Client<TcpStream> {
     let client = Client::connect(siege.stage.daemon.addr()).await.expect("a connection");
     let mut client = client.patience(PATIENCE).manners(Manners::OWN_WINDOWS);
@@ -33,7 +33,7 @@ async fn stalled(name: &'static str, path: &'static str, connections: usize, str
     for _ in 0..connections {
         let mut client = shut(&siege, path, streams).await;
         attackers.spawn(async move {
-            // Whether streams are reset or the connection ends: nothing is kept for them.
+            // Streams are reset or the connection ends: nothing is kept for them.
             let over = client
                 .until(|judge| {
                     let mut all = (0..streams).map(|n| judge.exchange(stream(n)));
@@ -62,7 +62,7 @@ async fn shut_windows_before_what_passes_through() {
     stalled("zero windows, passing", "/passed", count(9, 6), 100).await;
 }
 
-/// Connections that have greeted, asked once, and then do nothing.
+/// Connections with one request, and then nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn idle_connections() {
     let name = "idle connections";
@@ -105,8 +105,7 @@ async fn windows_opened_by_a_byte_now_and_then() {
     siege.end(name, connections as u64).await;
 }
 
-/// Uploads that the origin does not take: what has come waits within bounds, and the windows stay
-/// shut.
+/// Uploads that the origin does not read: buffered data is bounded, and the windows stay closed.
 #[tokio::test(flavor = "multi_thread")]
 async fn uploads_that_nobody_reads() {
     let name = "uploads that nobody reads";
@@ -125,7 +124,7 @@ async fn uploads_that_nobody_reads() {
                 let request = Request::post("/unread").bytes(stream(n), false);
                 client.send(&request).await.expect("sent");
             }
-            // As much as the windows ever allow.
+            // As much as the windows ever permit.
             loop {
                 let open = (0..100).map(stream).find(|s| client.judge().may_send(*s) > 0);
                 let Some(open) = open else {
@@ -144,7 +143,7 @@ async fn uploads_that_nobody_reads() {
         });
     }
     let sent = siege.beside(name, attackers).await;
-    // Most of it is in the system's buffers; what the daemon itself holds has been measured.
+    // Most of it is in the system's buffers; the daemon's part was measured.
     println!("{name}: {sent:?} bytes were taken on each connection");
     siege.end(name, connections as u64).await;
 }

@@ -1,6 +1,5 @@
-//! Attacks by input that comes before the daemon can deal with it, and by output that cannot leave
-//! yet: requests sent ahead of others' responses, heads without end, responses to many small
-//! requests, and bytes that come out of a tunnel.
+//! Attacks by input that arrives too early, and by output that cannot be sent yet: pipelined
+//! requests, endless heads, responses to many small requests, and bytes from a tunnel.
 
 use testkit::client::{RawClient, request};
 use testkit::h2::Frame;
@@ -16,7 +15,7 @@ const CONNECTIONS: usize = 1_200;
 /// Tunnels.
 const TUNNELS: u64 = 8;
 
-/// `count` connections that send `bytes` and read nothing.
+/// Opens `count` connections that send `bytes` and read nothing.
 async fn deaf(fortress: &Fortress, count: usize, bytes: &[u8]) -> Vec<TcpStream> {
     let mut open = Vec::new();
     for n in 0..count {
@@ -109,7 +108,7 @@ async fn heads_without_end_of_http2_take_what_is_allowed() {
     let mut bytes = opens(0);
     bytes.extend(Frame::open_headers(1, get("/stored"), true).bytes());
     for _ in 0..2 {
-        // A literal field whose value is longer than all that comes.
+        // A literal field with a value longer than what is sent.
         let part = [&b"\x00\x01x\x7f\xff\x7f"[..], &[b'h'; 14_000]].concat();
         bytes.extend(Frame::continuation(1, part, false).bytes());
     }

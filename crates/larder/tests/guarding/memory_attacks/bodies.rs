@@ -1,4 +1,4 @@
-//! Bodies that are asked for and not read.
+//! Attacks by bodies that are requested and not read.
 
 use testkit::client::request;
 use tokio::net::TcpStream;
@@ -8,7 +8,7 @@ use super::fortress::{ATTACKS, Fortress, get};
 /// Connections of HTTP/2, each with a hundred streams.
 const CONNECTIONS: usize = 60;
 
-/// Asks for `target`, with a number of its own, on every stream of sixty connections.
+/// Requests `target`, with a number of its own, on every stream of sixty connections.
 pub(crate) async fn unread(fortress: &Fortress, target: &str) -> Vec<TcpStream> {
     let mut deaf = Vec::new();
     for n in 0..CONNECTIONS {
@@ -20,7 +20,7 @@ pub(crate) async fn unread(fortress: &Fortress, target: &str) -> Vec<TcpStream> 
     deaf
 }
 
-/// Half of them stored and half too large for that, over HTTP/1.
+/// Requests bodies over HTTP/1, half of them stored and half too large for that.
 pub(crate) async fn unread_over_http1(fortress: &Fortress) -> Vec<TcpStream> {
     let mut deaf = Vec::new();
     for n in 0..1_400 {
@@ -36,7 +36,7 @@ pub(crate) async fn unread_over_http1(fortress: &Fortress) -> Vec<TcpStream> {
     deaf
 }
 
-/// Five thousand who follow one body that comes slowly.
+/// Opens five thousand followers of one slow body.
 pub(crate) async fn followers(fortress: &Fortress) -> Vec<TcpStream> {
     let mut deaf = Vec::new();
     for n in 0..50 {
@@ -48,7 +48,7 @@ pub(crate) async fn followers(fortress: &Fortress) -> Vec<TcpStream> {
     deaf
 }
 
-/// Fills the store with answers of one size after another.
+/// Fills the store with responses of one size after another.
 pub(crate) async fn sizes(fortress: &Fortress) {
     for (bytes, count) in [(20_000, 4_500), (1_000, 30_000), (100_000, 900), (5_000, 12_000)] {
         fortress.flood(count, |n| format!("/kept/{bytes}-{n}?bytes={bytes}")).await;

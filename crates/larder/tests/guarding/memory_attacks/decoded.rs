@@ -1,4 +1,4 @@
-//! Clients that take no coding, and nothing of what is decoded for them.
+//! Attacks by clients without codings that do not read the decoded body.
 
 use testkit::client::request;
 use tokio::net::TcpStream;
@@ -7,11 +7,11 @@ use super::fortress::{ATTACKS, Fortress, get, site};
 
 /// Connections of HTTP/2, each with a hundred streams.
 const CONNECTIONS: usize = 60;
-/// The window of a stream of a client that says nothing (RFC 9113 6.9.2).
+/// The default window of a stream (RFC 9113 6.9.2).
 const WINDOW: u32 = 65_535;
 
-/// Asks for what `target` says on every stream of so many connections, whose streams have windows
-/// of `window` bytes.
+/// Requests `target` on every stream of so many connections, whose streams have windows of `window`
+/// bytes.
 async fn unread(
     fortress: &Fortress,
     (connections, window): (usize, u32),
@@ -28,7 +28,7 @@ async fn unread(
     deaf
 }
 
-/// The same with `count` connections of HTTP/1.
+/// Requests `target` on `count` connections of HTTP/1.
 async fn unread_over_http1(
     fortress: &Fortress,
     count: usize,
@@ -107,7 +107,8 @@ async fn decoders_with_the_largest_windows_take_what_is_allowed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unread_pages_of_fragments_that_are_decoded_take_what_is_allowed() {
-    // A page of a thousand takes a debug build a tenth of a second: there are fewer of these.
+    // A page of a thousand fragments takes a debug build a tenth of a second: there are fewer of
+    // these.
     for (fragments, each, readers, connections) in [(64, 100_000, 250, 10), (1_000, 3_000, 20, 0)] {
         let fortress = Fortress::start().await;
         for n in 0..fragments {

@@ -1,4 +1,4 @@
-//! A daemon of little memory, its origin, and what of them is judged.
+//! The fortress: a daemon with little memory, its origin, and the checks on them.
 
 use std::fs;
 use std::io;
@@ -24,27 +24,27 @@ use super::texts;
 use crate::support::folder::Folder;
 use crate::support::{self, PATIENCE, eventually};
 
-/// Attacks take turns: each wants most of the machine.
+/// Attacks take turns: each needs most of the machine.
 static TURN: Mutex<()> = Mutex::const_new(());
 
 /// Memory that the daemon may take, in bytes.
 const MEMORY: u64 = 64 << 20;
-/// Bytes that the daemon takes beside what it stores and holds: its own data, and what the
-/// allocator has kept.
+/// Bytes beside what the daemon stores and holds: its own data, and memory that the allocator
+/// keeps.
 const OWN: u64 = 24 << 20;
-/// Connections to the origin that its limit lets be.
+/// The limit of origin connections.
 const ORIGIN_CONNECTIONS: u64 = 1_000;
-/// Time between two looks at the daemon's memory.
+/// The interval of memory readings.
 const LOOK: Duration = Duration::from_millis(5);
 /// Requests of a flood on one connection: fewer than the limit `keepalive_requests`.
 const PER_CONNECTION: usize = 500;
-/// Before a slow answer, and between its pieces.
+/// Pause before a slow response, and between its pieces.
 const SLOW: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(5);
-/// Time until nothing of an attack is left. A client that has sent more ahead than may be kept is
-/// not watched, so its request may wait until the origin's time for a first byte is over (30 s).
+/// Time until nothing of an attack is left. A client that has pipelined more than the limit is not
+/// watched, so its request may wait until the origin's first-byte timeout (30 s).
 const GIVEN_BACK: Duration = Duration::from_secs(90);
-/// Addresses of the attacker and of other clients, as the proxy before them gives them.
+/// Addresses of the attacker and of other clients, as the proxy in front names them.
 pub(crate) const ATTACKER: &str = "192.0.2.1";
 pub(crate) const ATTACKS: &str = "X-Forwarded-For: 192.0.2.1\r\n";
 const OTHERS: &str = "X-Forwarded-For: 198.51.100.7\r\n";
@@ -52,9 +52,9 @@ const OTHERS: &str = "X-Forwarded-For: 198.51.100.7\r\n";
 const WINDOW: u16 = 4;
 
 /// An origin that answers as the target says: `/pass/...` is for one client and everything else may
-/// be kept; `/slow/...` takes its time, `/never/...` all of it; `bytes=N` is the body's length.
-/// `/tunnel/...` becomes one, from which bytes come without end but for `/tunnel/idle`;
-/// `/refused/...` is a 401. Text is as [`texts::answer`] has it.
+/// be stored; `/slow/...` is slow, `/never/...` never answers; `bytes=N` is the body's length.
+/// `/tunnel/...` becomes one, which sends bytes without end except `/tunnel/idle`; `/refused/...`
+/// is a 401. Text is as [`texts::answer`] makes it.
 #[derive(Default)]
 struct Behaviour {
     open: AtomicU64,
@@ -132,9 +132,9 @@ impl Behaviour {
 /// The daemon under attack.
 pub(crate) struct Fortress {
     pub(crate) daemon: Daemon,
-    /// Behind the daemon, which is in it.
+    /// The daemon's control group, if it has one.
     _container: Option<Container>,
-    /// Bytes that the daemon may take, and the most that it has taken.
+    /// The ceiling of the daemon's memory, and the largest reading.
     memory: u64,
     taken: Arc<AtomicU64>,
     origin: Arc<Behaviour>,
@@ -150,17 +150,17 @@ impl Drop for Fortress {
 }
 
 impl Fortress {
-    /// With little but defaults.
+    /// Starts a daemon with mostly defaults.
     pub(crate) async fn start() -> Self {
         Self::with(site).await
     }
 
-    /// With the origins and sites that `sites` writes for an origin at an address.
+    /// Starts a daemon with the origins and sites that `sites` writes for an origin at an address.
     pub(crate) async fn with(sites: impl FnOnce(SocketAddr) -> String) -> Self {
         Self::listening("", sites).await
     }
 
-    /// The same with one more listener.
+    /// Starts a daemon with one more listener.
     pub(crate) async fn listening(
         listener: &str,
         sites: impl FnOnce(SocketAddr) -> String,
@@ -169,7 +169,7 @@ impl Fortress {
         Self::built(turn, listener, sites, Room::Bytes(MEMORY)).await
     }
 
-    /// With a site that has a VCL, in which `PORT` is the origin's.
+    /// Starts a daemon with a site that has a VCL, in which `PORT` is the origin's.
     pub(crate) async fn of_program(program: &str) -> Self {
         let folder = Folder::new();
         let sites = |origin: SocketAddr| {
@@ -180,13 +180,12 @@ impl Fortress {
         Self::with(sites).await
     }
 
-    /// With a share of what a container of `container` bytes has, whatever it is; `None` without
-    /// containers.
+    /// Starts a daemon with a share of a container of `container` bytes; `None` without containers.
     pub(crate) async fn contained(container: u64) -> Option<Self> {
         let turn = TURN.lock().await;
         let room = Room::Of(Container::new(container)?);
         let mut fortress = Self::built(turn, "", site, room).await;
-        // A tenth more is for the kernel to give or to refuse.
+        // A tenth more is for the kernel.
         fortress.memory = container / 11 * 10;
         Some(fortress)
     }
@@ -243,7 +242,7 @@ impl Fortress {
         }
     }
 
-    /// The counters that tell why a client was turned away.
+    /// The counters that explain a refusal.
     async fn counters(&self) -> String {
         let metrics = self.daemon.metrics().await.expect("metrics");
         let of_interest = |line: &&str| {
@@ -253,7 +252,7 @@ impl Fortress {
         metrics.lines().filter(of_interest).collect::<Vec<_>>().join("\n")
     }
 
-    /// Asserts that other clients are served, and memory and origin connections are within bounds.
+    /// Asserts that other clients are served, and that memory and origin connections are bounded.
     pub(crate) async fn stands(&self, when: &str) {
         for _ in 0..5 {
             let n = self.asked.fetch_add(1, Ordering::Relaxed);
@@ -264,7 +263,7 @@ impl Fortress {
         self.within_bounds(when);
     }
 
-    /// Asserts that memory and origin connections are within bounds.
+    /// Asserts that memory and origin connections are bounded.
     pub(crate) fn within_bounds(&self, when: &str) {
         let now = self.private_bytes();
         let (taken, most) = (self.taken.load(Ordering::Relaxed), self.memory / 10 * 11);
@@ -291,7 +290,7 @@ impl Fortress {
         .await;
     }
 
-    /// Waits until the daemon holds nothing for clients, and takes little more than what it stores.
+    /// Waits until the daemon holds nothing for clients, and has little more memory than it stores.
     pub(crate) async fn gives_back(&self) {
         let of = async |name| self.daemon.metric(name, "").await.expect("metrics");
         let started = Instant::now();
@@ -308,7 +307,7 @@ impl Fortress {
         }
     }
 
-    /// Has the daemon answer `count` requests of one kind, and takes all of each answer.
+    /// Sends `count` requests of one kind, and reads each response.
     pub(crate) async fn flood(&self, count: usize, target: impl Fn(usize) -> String) {
         for from in (0..count).step_by(PER_CONNECTION) {
             let to = count.min(from + PER_CONNECTION);
@@ -338,18 +337,18 @@ impl Fortress {
         private_bytes(self.daemon.pid()).expect("the daemon's status")
     }
 
-    /// A number that the daemon tells.
+    /// A figure of the daemon.
     pub(crate) async fn figure(&self, name: &str) -> f64 {
         self.daemon.metric(name, "").await.expect("metrics")
     }
 
-    /// A connection of HTTP/2 that opens a hundred streams, whose windows never open.
+    /// A connection of HTTP/2 with a hundred streams, whose windows never open.
     pub(crate) async fn hundred(&self, block: impl FnMut(usize) -> Vec<u8>) -> TcpStream {
         self.hundred_of(0, block).await
     }
 
-    /// A connection of HTTP/2 that opens a hundred streams with windows of `window` bytes, and
-    /// opens none of them again.
+    /// A connection of HTTP/2 with a hundred streams with windows of `window` bytes, which it never
+    /// extends.
     pub(crate) async fn hundred_of(
         &self,
         window: u32,
@@ -360,13 +359,13 @@ impl Fortress {
             bytes.extend(Frame::headers(2 * n as u32 + 1, block(n), true).bytes());
         }
         let mut stream = TcpStream::connect(self.daemon.addr()).await.expect("a connection");
-        // A connection that is told off reads no more of it.
+        // A connection that was refused is not read any more.
         _ = stream.write_all(&bytes).await;
         stream
     }
 
-    /// Bytes that a client of HTTP/2 sends to open `count` streams, a hundred at a time as they
-    /// end. The client's windows are open.
+    /// The bytes of an HTTP/2 client that opens `count` streams, a hundred at a time as they end.
+    /// The client's windows are open.
     pub(crate) fn eager(&self, count: u32, block: impl Fn() -> Vec<u8>) -> Vec<u8> {
         let mut bytes = opens(1 << 30);
         bytes.extend(Frame::window_update(0, 1 << 30).bytes());
@@ -376,7 +375,7 @@ impl Fortress {
         bytes
     }
 
-    /// A connection of HTTP/1 that sends `bytes` and takes as little as there can be of an answer.
+    /// A connection of HTTP/1 that sends `bytes` and reads as little as possible of a response.
     pub(crate) async fn deaf(&self, bytes: &[u8]) -> TcpStream {
         let socket = TcpSocket::new_v4().expect("a socket");
         socket.set_recv_buffer_size(2 * 1024).expect("a small buffer");
@@ -394,15 +393,15 @@ pub(crate) fn site(origin: SocketAddr) -> String {
     )
 }
 
-/// Memory that a daemon may have.
+/// Memory of a daemon.
 enum Room {
     /// So many bytes, by its settings.
     Bytes(u64),
-    /// A share of what the container has.
+    /// A share of the container's memory.
     Of(Container),
 }
 
-/// A control group whose memory is bounded. Only a daemon is put into it: this process has other
+/// A control group with bounded memory. Only a daemon is put into it: this process runs other
 /// tests.
 struct Container {
     group: PathBuf,
@@ -411,7 +410,7 @@ struct Container {
 impl Container {
     fn new(bytes: u64) -> Option<Self> {
         let mounted = Path::new("/sys/fs/cgroup");
-        // Version 1 has a hierarchy for memory; else all is in one.
+        // Version 1 has a hierarchy for memory; version 2 has a single one.
         let (hierarchy, limit) = match mounted.join("memory").is_dir() {
             true => (mounted.join("memory"), "memory.limit_in_bytes"),
             false => (mounted.to_owned(), "memory.max"),
@@ -448,7 +447,7 @@ fn private_bytes(pid: u32) -> Option<u64> {
     Some((of("RssAnon:")? + of("RssShmem:")?) * 1024)
 }
 
-/// Keeps the most that a process has taken, for as long as somebody wants to know.
+/// Records the largest memory of a process, until the result is dropped.
 fn watch(pid: u32) -> Arc<AtomicU64> {
     let most = Arc::new(AtomicU64::new(0));
     let weak = Arc::downgrade(&most);
@@ -461,7 +460,7 @@ fn watch(pid: u32) -> Arc<AtomicU64> {
     most
 }
 
-/// Bytes with which a client of HTTP/2 begins whose streams have windows of `window` bytes.
+/// The preface of an HTTP/2 client whose streams have windows of `window` bytes.
 pub(crate) fn opens(window: u32) -> Vec<u8> {
     [PREFACE.to_vec(), Frame::settings(&[(WINDOW, window)]).bytes()].concat()
 }

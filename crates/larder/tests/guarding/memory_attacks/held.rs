@@ -1,4 +1,4 @@
-//! Memory that is held beside unread bodies: heads and uploads.
+//! Attacks by memory held beside unread bodies: heads and uploads.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -20,7 +20,7 @@ const SPOOLED: usize = 900_000;
 /// Connections that upload.
 const UPLOADERS: u32 = 6;
 
-/// A site whose scripts below `root` are FastCGI's, beside one that is not.
+/// A site with FastCGI scripts below `root`, beside one without.
 fn with_scripts(origin: SocketAddr, root: &Path) -> String {
     let root = root.display();
     format!(
@@ -61,8 +61,8 @@ async fn spooled_uploads_take_what_is_allowed() {
     for n in 0..UPLOADERS {
         let addr = fortress.daemon.addr();
         open.push(tokio::spawn(async move {
-            // It heeds no window, which may end a connection before much of it is held: it comes
-            // again, as often as attackers do.
+            // It ignores windows, which may end a connection before much of it is held: it
+            // reconnects, as attackers do.
             for _ in 0..100 {
                 upload_to(addr).await;
             }
@@ -79,7 +79,7 @@ async fn spooled_uploads_take_what_is_allowed() {
 /// Connections over HTTP/1 that upload to an origin that does not read.
 const UNREAD: usize = 300;
 
-/// An upload of a known length. As much of it is sent as is taken.
+/// Uploads a body of known length, as much of it as is accepted.
 async fn upload_unread(addr: SocketAddr, number: usize) {
     let Ok(mut stream) = TcpStream::connect(addr).await else { return };
     let length = "Content-Length: 100000000\r\n";
@@ -93,8 +93,7 @@ async fn upload_unread(addr: SocketAddr, number: usize) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn uploads_that_nobody_reads_take_what_is_allowed() {
-    // What a client has sent ahead keeps the end of its connection from being seen: the upload ends
-    // when the origin's time is over.
+    // Pipelined bytes hide the end of a connection: the upload ends with the origin's timeout.
     let patient = "connect_timeout = \"30s\"";
     let brief = format!("{patient}\nbetween_bytes_timeout = \"5s\"");
     let fortress = Fortress::with(|origin| site(origin).replacen(patient, &brief, 1)).await;
@@ -105,7 +104,7 @@ async fn uploads_that_nobody_reads_take_what_is_allowed() {
             fortress.stands(&format!("{} uploads", n + 1)).await;
         }
     }
-    // Counted when they begin: on a busy machine the first have ended before the last come.
+    // Counted at their start: on a busy machine the first have ended before the last begin.
     eventually("the origin has been given uploads, which it does not read", async || {
         let given = fortress.daemon.metric("larder_server_requests_total", "").await;
         given.expect("metrics") > 50.0
@@ -117,7 +116,7 @@ async fn uploads_that_nobody_reads_take_what_is_allowed() {
     fortress.stands("afterwards").await;
 }
 
-/// Heads that are long when they are read: seven references to a field of four kilobytes in each.
+/// Sends heads that expand: seven references to a field of four kilobytes in each.
 pub(crate) async fn long_heads(fortress: &Fortress) -> Vec<TcpStream> {
     let mut waiting = Vec::new();
     for n in 0..60 {

@@ -1,4 +1,4 @@
-//! Connections that ask once and then only stay, beside a store that is full.
+//! Attacks by connections that stay idle after one request, beside a full store.
 
 use testkit::client::request;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -7,15 +7,16 @@ use tokio::net::TcpStream;
 use super::fortress::{ATTACKS, Fortress, get, opens, site};
 use crate::support::tls::{Authority, Kind};
 
-/// Connections of a kind: more than find room. Those of HTTP/2 would take more than all memory.
+/// Connections of a kind: more than memory permits. Those of HTTP/2 would need more than all
+/// memory.
 const PLAIN: usize = 6_000;
 const HTTP2: usize = 12_000;
 const TLS: usize = 2_000;
 
-/// Connections between two looks at other clients.
+/// Connections between two checks of other clients.
 const ROUND: usize = 1_000;
 
-/// However long it takes to open so many, time ends none of them.
+/// Long enough to open so many connections without timeouts.
 const PATIENT: &str = "[limits]\nidle_timeout = \"10m\"\n";
 
 /// Fills the store with pages.
@@ -23,7 +24,7 @@ async fn fill(fortress: &Fortress) {
     fortress.flood(3_500, |n| format!("/kept/{n}?bytes=20000")).await;
 }
 
-/// Asserts that idle connections are counted, and take what they may and no more.
+/// Asserts that idle connections are counted, and stay within their limit.
 async fn are_counted(fortress: &Fortress) {
     let of = async |name| fortress.daemon.metric(name, "").await.expect("metrics");
     let most = of("larder_memory_held_max_bytes").await * 0.75;
@@ -32,7 +33,7 @@ async fn are_counted(fortress: &Fortress) {
     fortress.reached("connection_memory").await;
 }
 
-/// Opens a connection that asks with `bytes` and reads something of the answer.
+/// Opens a connection that sends `bytes` and reads the start of the response.
 async fn stays(fortress: &Fortress, bytes: &[u8]) -> TcpStream {
     let mut stream = TcpStream::connect(fortress.daemon.addr()).await.expect("a connection");
     stream.write_all(bytes).await.expect("sent");

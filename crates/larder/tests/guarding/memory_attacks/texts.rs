@@ -1,17 +1,17 @@
-//! Answers that are text, as it is or in a coding, and pages of fragments.
+//! Text responses, plain or coded, and pages of fragments.
 
 use std::sync::OnceLock;
 
 use codec::{Coding, EncodeSettings, Encoder, FlushMode};
 
-/// The logarithm of the largest window that a coding of HTTP may have (RFC 9659), 8 MiB.
+/// The logarithm of the largest window of a zstd coding in HTTP (RFC 9659), 8 MiB.
 const LARGEST_WINDOW: u8 = 23;
 
-/// Bytes of one text after which the next begins: further apart than a window of gzip reaches, so
-/// that it is folded as far as text is, and not beyond.
+/// Bytes until a text repeats: further apart than gzip's window, so that it compresses as text
+/// does.
 const TEXT_BYTES: usize = 96 << 10;
 
-/// Words of no language.
+/// Pseudo-words.
 fn text() -> &'static [u8] {
     static TEXT: OnceLock<Vec<u8>> = OnceLock::new();
     TEXT.get_or_init(|| {
@@ -41,15 +41,15 @@ fn coded(coding: Coding, plain: &[u8]) -> Vec<u8> {
     }
 }
 
-/// The number that `target` gives behind `name`.
+/// The value of the parameter `name` in `target`.
 fn number(target: &str, name: &str) -> Option<usize> {
     let rest = target.split_once(&format!("{name}="))?.1;
     rest.split('&').next()?.parse().ok()
 }
 
-/// The answer to `target`, of `length` bytes without their coding: `/text/...`, `/zstd/...` and
-/// `/br/...` with the largest window, and `/page/...`, which is put together of
-/// `fragments=N&each=BYTES` texts. `None` for all others.
+/// The response to `target`, of `length` decoded bytes: `/text/...`, `/zstd/...` and `/br/...` with
+/// the largest window, and `/page/...`, which includes `fragments=N&each=BYTES` texts. `None` for
+/// all others.
 pub(crate) fn answer(target: &str, length: usize) -> Option<Vec<u8>> {
     let kind = target.strip_prefix('/')?.split('/').next()?;
     let plain = || text().iter().copied().cycle().take(length).collect::<Vec<u8>>();

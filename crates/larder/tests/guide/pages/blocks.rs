@@ -1,5 +1,5 @@
-//! Blocks of a page: what stands between fences, and what is indented as code. It must never pass
-//! over a block: what it cannot name comes without a tag, and the test refuses that.
+//! Blocks of a page: fenced ones, and code that is indented. None may be skipped: a block of
+//! unknown kind has no tag, and the test refuses that.
 
 /// A block of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -7,7 +7,7 @@ pub(crate) struct Block {
     pub(crate) page: String,
     /// Line of its first line, from 1.
     pub(crate) line: usize,
-    /// Word behind the opening fence; empty without one.
+    /// The tag of the opening fence; empty without one.
     pub(crate) tag: String,
     pub(crate) text: String,
 }
@@ -49,15 +49,15 @@ fn block<'a>(page: &str, line: usize, tag: &str, lines: impl Iterator<Item = &'a
     Block { page: page.to_owned(), line, tag: tag.to_owned(), text }
 }
 
-/// A command of a block, and what the page says that it prints.
+/// A command of a block, and its output in the page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) command: String,
     pub(crate) printed: String,
 }
 
-/// Commands of a block: each line is one, joined where a backslash ends it. With `prompts`, only
-/// lines behind a `$ ` are, and what follows is what they print.
+/// Commands of a block, one in a line, joined where a backslash ends it. With `prompts`, only lines
+/// behind a `$ ` are commands; their output follows.
 pub(crate) fn steps(text: &str, prompts: bool) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     let mut goes_on = false;
@@ -77,9 +77,9 @@ pub(crate) fn steps(text: &str, prompts: bool) -> Vec<Step> {
     steps
 }
 
-/// The first line of `wanted` whose words `printed` does not have, one after the other and in their
-/// shape. Lines are looked for in their order; between them more may be printed, and lines may be
-/// folded elsewhere. `...` and `[...]` stand for what a page leaves out.
+/// The first line of `wanted` whose words `printed` lacks, in their order and shape. Further lines
+/// may be printed in between, and lines may be folded elsewhere. `...` and `[...]` stand for
+/// omissions in the page.
 pub(crate) fn missing(wanted: &str, printed: &str) -> Option<String> {
     let printed: Vec<String> = printed.split_whitespace().map(shape).collect();
     let mut at = 0;
@@ -94,14 +94,14 @@ pub(crate) fn missing(wanted: &str, printed: &str) -> Option<String> {
     lines.into_iter().find(|line| !found(line)).map(str::to_owned)
 }
 
-/// Only the first words of lines, for what measures: figures and remarks differ.
+/// The first words of lines only, for measurements: figures and remarks differ.
 pub(crate) fn heads(text: &str) -> String {
     let words = text.lines().filter_map(|line| line.split_whitespace().next());
     words.filter(|word| *word != "next").map(|word| format!("{word}\n")).collect()
 }
 
-/// A word without its value. What has a digit is a value, and so are units, a request's number in
-/// hexadecimal digits, and what happens to be so: a connection is kept or new.
+/// A word without its value: words with a digit, units, hexadecimal numbers of requests, and
+/// alternatives such as kept or new.
 fn shape(word: &str) -> String {
     let word = word.trim_end_matches([',', ';']).to_lowercase();
     let is_unit = ["b", "bytes", "kib", "mib", "gib", "ms", "s"].contains(&word.as_str());

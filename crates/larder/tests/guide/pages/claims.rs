@@ -1,12 +1,12 @@
-//! Claims of pages outside of blocks, as far as a program can see it: links lead somewhere, and
-//! metrics that are named are there.
+//! Claims of pages outside of blocks that a program can check: links lead somewhere, and named
+//! metrics exist.
 
 use std::fs;
 use std::path::Path;
 
 use regex::Regex;
 
-/// Words of README, at most: it is read before anybody knows that the rest is worth it.
+/// Most words of README, an introduction.
 const README_WORDS: usize = 900;
 
 /// A page without its blocks.
@@ -20,7 +20,7 @@ fn prose(text: &str) -> String {
     lines.map(|line| format!("{line}\n")).collect()
 }
 
-/// The names under which a page's headings are linked to, as forges make them.
+/// The anchors of a page's headings, as forges make them.
 fn anchors(text: &str) -> Vec<String> {
     let text = prose(text);
     let headings = text.lines().filter(|line| line.starts_with('#'));
@@ -50,7 +50,7 @@ pub(crate) fn broken_links(page: &Path, text: &str) -> Vec<String> {
     broken.map(|found| format!("{}: {} leads nowhere", page.display(), &found[0])).collect()
 }
 
-/// Metrics that a page names and `known` does not have.
+/// Metrics in a page that `known` lacks.
 pub(crate) fn unknown_metrics(page: &Path, text: &str, known: &str) -> Vec<String> {
     let name =
         Regex::new(r"`(?:larder_([a-z0-9_]+)|([a-z][a-z0-9_]*_total))\b").expect("a pattern");

@@ -1,5 +1,5 @@
-//! Settings and programs of the pages, as `larder check` and the programs that they are for see
-//! them. A fragment is completed by the least that it needs.
+//! Settings and programs of the pages, checked by `larder check` and by the programs that they are
+//! for. A fragment is completed by as little as possible.
 
 use std::collections::HashMap;
 use std::fs;
@@ -9,8 +9,7 @@ use regex::Regex;
 use super::blocks::Block;
 use super::world::{Done, World};
 
-/// Checks settings. Where a key stands twice in a table, the lines are alternatives, and each is
-/// checked.
+/// Checks settings. A key that occurs twice in a table means alternatives, and each is checked.
 pub(crate) fn settings(world: &World, block: &Block) -> Result<(), String> {
     let is_whole = block.text.contains("[[site]]") && block.text.starts_with("# ");
     if is_whole || block.text.starts_with("listen = \":80\"\n\n[[origin]]") {
@@ -32,12 +31,12 @@ pub(crate) fn settings(world: &World, block: &Block) -> Result<(), String> {
     })
 }
 
-/// The text once for each of its alternatives.
+/// The text for each of its alternatives.
 fn alternatives(text: &str) -> Vec<String> {
     let key = Regex::new(r"^\s*([\w.-]+)\s*=").expect("a pattern");
     let mut table = 0;
     let mut seen: HashMap<(usize, String), usize> = HashMap::new();
-    // Each line with its turn among those of the same key.
+    // Each line, and its number among those with its key.
     let mut turns = Vec::new();
     for line in text.lines() {
         if line.starts_with('[') {
@@ -58,7 +57,7 @@ fn alternatives(text: &str) -> Vec<String> {
     (1..=most).map(|turn| of(turn).map(|(line, _)| format!("{line}\n")).collect()).collect()
 }
 
-/// A fragment as it stands, and inside of what it may be a part of.
+/// A fragment as it is, and inside the tables that it may belong to.
 fn completions(world: &World, text: &str) -> Vec<String> {
     let (http, php) = (world.origin(), world.application());
     let site = format!("[[site]]\nhost = \"*\"\norigin = \"{http}\"\n");
@@ -87,7 +86,7 @@ fn completions(world: &World, text: &str) -> Vec<String> {
     texts.map(|text| with_tables(world, &text)).collect()
 }
 
-/// The text, and the origins that its sites name and it does not have.
+/// The text, with the missing origins that its sites name.
 fn with_origins(text: &str, http: &str, pool: &str) -> String {
     let named = Regex::new(r#"(?m)^origin\s*=\s*"([\w-]+)""#).expect("a pattern");
     let mut whole = text.to_owned();
@@ -104,7 +103,7 @@ fn with_origins(text: &str, http: &str, pool: &str) -> String {
     whole
 }
 
-/// The text, and what its settings need in other tables: a certificate for listeners, a disk, the
+/// The text, with what its settings need in other tables: a certificate for listeners, a disk, the
 /// servers of a cluster.
 fn with_tables(world: &World, text: &str) -> String {
     let mut whole = text.replace("cert = \"...\", key = \"...\"", &world.pair());
@@ -123,7 +122,7 @@ fn with_tables(world: &World, text: &str) -> String {
     whole
 }
 
-/// Compiles a program, which may lack its version.
+/// Compiles a program, whose version may be missing.
 pub(crate) fn program(world: &World, block: &Block) -> Result<(), String> {
     // Names of backends are resolved.
     let body = block.text.replace("app.internal", "localhost");
@@ -132,7 +131,7 @@ pub(crate) fn program(world: &World, block: &Block) -> Result<(), String> {
     well(world.check("block.vcl"))
 }
 
-/// Has another program check what is for it.
+/// Checks settings of another program with that.
 pub(crate) fn foreign(world: &World, block: &Block) -> Option<Result<(), String>> {
     // Debian's NATS is older than this one setting, as the page says beside it.
     let lines = block.text.lines().filter(|line| !line.contains("NATS 2.10 and later"));

@@ -1,4 +1,4 @@
-//! The recipes of the guide, put in force and asked.
+//! The recipes of the guide, put in force and tested by requests.
 
 use testkit::larder::Daemon;
 use testkit::origin::{Script, ScriptedOrigin};
@@ -7,7 +7,8 @@ use testkit::reply::Reply;
 use super::blocks::{Block, read};
 use crate::support::{Setup, Stage};
 
-/// A question: the heading of a recipe, method and host, target, status, and a line of the answer.
+/// A request and its outcome: the heading of a recipe, method and host, target, status, and a line
+/// of the response.
 type Question = (&'static str, &'static str, &'static str, u16, &'static str);
 
 const QUESTIONS: &[Question] = &[
@@ -78,7 +79,7 @@ async fn with(block: &Block) -> Stage {
     Stage { daemon: Daemon::start(&file).expect(&file), origin }
 }
 
-/// The lines of an answer.
+/// The lines of a response.
 fn answer(reply: &Reply) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let fields = reply.fields.iter().map(|(name, value)| format!("{}: {}\n", name, text(value)));

@@ -1,21 +1,21 @@
-//! Parts of pages that a test cannot simply run: samples, with the command that prints them, and
-//! commands that need another machine, each with its reason. An entry that no page needs is a
-//! failure.
+//! The table of parts of pages that a test cannot simply run: samples, with the command that prints
+//! them, and commands that need another machine, each with its reason. An entry that no page needs
+//! is a failure.
 
-/// A sample is printed by a command, or cannot be.
+/// The test of a sample.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Sample {
-    /// The command prints it, whatever its status is; `{}` in it is the sample itself.
+    /// The command prints it, with any status; `{}` in it is the sample itself.
     Printed(&'static str),
-    /// The command takes it, and is done well.
+    /// The command reads it, and succeeds.
     Taken(&'static str),
-    /// The reason why nothing here prints it.
+    /// Untested, for this reason.
     Listed(&'static str),
 }
 
 use Sample::{Listed, Printed, Taken};
 
-/// Blocks that are neither settings nor commands: the page, how the block begins, what it is.
+/// Blocks that are neither settings nor commands: the page, the block's start, its test.
 pub(crate) const SAMPLES: &[(&str, &str, Sample)] = &[
     ("admin.md", "scrape_configs:", Listed("lab/watchers/run.sh has Prometheus read both ways")),
     ("admin.md", "larder: admin: uid", Printed("larder purge --all >/dev/null; cat \"$SAID\"")),
@@ -113,7 +113,7 @@ pub(crate) const SAMPLES: &[(&str, &str, Sample)] = &[
     ),
 ];
 
-/// Commands that are not run: how they begin, and why not.
+/// Commands that are not run: their start, and the reason.
 pub(crate) const LISTED: &[(&str, &str)] = &[
     ("make ", "builds, tests or packs this tree; CI runs it"),
     ("ls target/package", "what `make package` leaves"),
@@ -149,17 +149,17 @@ pub(crate) const LISTED: &[(&str, &str)] = &[
 /// Commands that would order a certificate from the real authority: their flags are only parsed.
 pub(crate) const ORDERS: &str = "--acme ";
 
-/// Commands that never end: done well once they have printed something.
+/// Commands that never end: they succeed once they have printed something.
 pub(crate) const STREAMS: &[&str] = &["curl -N"];
 
-/// Output that is not compared, though its command is run: the page, the command's beginning, why.
+/// Commands whose output is not compared: the page, the command's start, the reason.
 pub(crate) const UNSEEN: &[(&str, &str, &str)] = &[(
     "tls.md",
     "larder cluster status",
     "certificates need an authority: tests/cluster/cluster_secrets.rs has one",
 )];
 
-/// The same, but the first words of lines are compared.
+/// Commands with measurements in their output: only the first words of lines are compared.
 pub(crate) const HEADS: &[(&str, &str, &str)] = &[
     ("bench.md", "taskset -c 1 larder bench -t", "nginx was measured, which says nothing of hits"),
     ("bench.md", "larder bench quick", "remarks depend on the machine"),
@@ -174,7 +174,6 @@ pub(crate) const FOREIGN: &[(&str, &str)] = &[
     ("systemd", "systemd's; tests/operations/service_manager.rs hands sockets over"),
 ];
 
-/// Metrics of nodes that share a configuration, which no daemon here does:
-/// tests/cluster/cluster_configuration.rs has them.
-/// And of a disk: tests/cache/disk_faults.rs has one.
+/// Metrics of nodes that share a configuration, tested by tests/cluster/cluster_configuration.rs,
+/// and of a disk, tested by tests/cache/disk_faults.rs.
 pub(crate) const ELSEWHERE: &str = "cluster_configuration_info disk_volume_up";

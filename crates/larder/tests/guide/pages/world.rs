@@ -1,5 +1,5 @@
-//! The surroundings of the pages' commands: a folder in the place of `/`, one daemon that has what
-//! the pages speak of, its origins, a cluster and a disk. Names, ports and paths of a page are
+//! The world of the pages' commands: a folder in the place of `/`, a daemon with everything that
+//! the pages mention, its origins, a cluster and a disk. Names, ports and paths of a page are
 //! mapped to these; nothing leaves the machine.
 
 use std::fmt::Write as _;
@@ -35,7 +35,7 @@ const HOSTS: &[&str] = &[
     "localhost",
 ];
 
-/// Time after which a command counts as hanging, in seconds.
+/// Seconds after which a command counts as hanging.
 const HANGS: &str = "120";
 
 /// The secret of Varnish's CLI.
@@ -58,7 +58,7 @@ pub(crate) struct World {
     daemon: Daemon,
     /// The daemon's file.
     text: String,
-    /// One that has a program for all hosts, as varnishd has.
+    /// A daemon with a program for all hosts, as varnishd.
     varnish: Daemon,
     _nats: Nats,
     nodes: Vec<Node>,
@@ -114,12 +114,12 @@ impl World {
         self.folder.path()
     }
 
-    /// The folder that commands run in.
+    /// The working directory of commands.
     pub(crate) fn here(&self) -> PathBuf {
         self.root().join("here")
     }
 
-    /// A page's text with its paths mapped below the folder; files that it names are there then.
+    /// A page's text with its paths mapped below the folder; files that it names exist then.
     pub(crate) fn mapped(&self, text: &str) -> String {
         let root = self.root().display().to_string();
         let text = self
@@ -140,7 +140,7 @@ impl World {
         text.replace(&root, "").replace(&self.php.addr().to_string(), "unix:/run/php.sock")
     }
 
-    /// Makes what a page names: a certificate, a program, a page, or a folder.
+    /// Creates what a page names: a certificate, a program, a page, or a folder.
     fn provide(&self, path: &Path) {
         if path.exists() || path.to_string_lossy().contains('*') {
             return;
@@ -182,7 +182,7 @@ impl World {
         format!("fastcgi://{}", self.php.addr())
     }
 
-    /// Links what the pages name to where the daemon has it.
+    /// Links the names of the pages to the daemon's files.
     fn link(&self) {
         let folder = self.daemon.admin_socket();
         let link = |to: &Path, name: &str| {
@@ -204,7 +204,7 @@ impl World {
         self.folder.file(".curlrc", curl);
     }
 
-    /// Leaves a disk in the pages' place, as a daemon leaves it that has stopped.
+    /// Leaves a disk cache, as a stopped daemon does.
     async fn disk(&self) {
         let path = self.root().join("var/cache/larder");
         fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
@@ -224,7 +224,7 @@ impl World {
         let varnish = if is_varnish { &self.varnish } else { &self.daemon };
         let is_cluster = ["cluster.md", "tls.md"].contains(&page);
         let daemon = if is_cluster { self.nodes[0].daemon() } else { &self.daemon };
-        // A page makes another secret, which the daemon has not read.
+        // A page creates another secret, which the daemon has not read.
         self.folder.file("etc/varnish/secret", SECRET);
         let shims = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guide/pages/bin");
         let path = std::env::var("PATH").unwrap_or_default();
@@ -249,7 +249,7 @@ impl World {
         self.done(&self.shell(page, command).output().expect("it starts"))
     }
 
-    /// Has `larder check` look at a file of the folder that commands run in.
+    /// Runs `larder check` on a file of the commands' working directory.
     pub(crate) fn check(&self, file: &str) -> Done {
         let mut check = Command::new(binary().expect("a binary"));
         let output = check.args(["check", file]).current_dir(self.here()).output();
@@ -262,8 +262,7 @@ impl World {
         Done { is_well: output.status.success(), printed, said }
     }
 
-    /// Starts a program that does not end by itself, waits for a line with `word` that it prints,
-    /// and ends it.
+    /// Starts a program that does not end by itself, waits for a line with `word`, and ends it.
     pub(crate) fn begin(&self, page: &str, command: &str, word: &str) -> Done {
         let command = format!("exec {command} 2>&1");
         let mut child =
@@ -283,7 +282,7 @@ impl World {
             is_well = line.contains(word);
             printed.push_str(&format!("{line}\n"));
         }
-        // `timeout` hands this on to what it runs.
+        // `timeout` forwards this to the command.
         let pid = rustix::process::Pid::from_child(&child);
         _ = rustix::process::kill_process(pid, Signal::TERM);
         _ = child.wait();
@@ -291,7 +290,7 @@ impl World {
         Done { is_well, printed: self.unmapped(&printed), said: String::new() }
     }
 
-    /// Readies what a page's commands expect.
+    /// Prepares what a page's commands expect.
     pub(crate) async fn ready(&self, page: &str) {
         self.folder.file("etc/varnish/secret", SECRET);
         fs::write(self.daemon.config_file(), self.file_of(page)).expect("a file");
@@ -300,7 +299,7 @@ impl World {
             self.run(page, &format!("curl -H 'Host: example.com' {url} {url}"));
             assert!(self.nodes[2].order("drain").await.0);
         }
-        // Servers are as they were, and what is asked next is a hit, as the pages have it.
+        // Servers are in their first state, and the next request is a hit, as in the pages.
         let begin = r#"larder purge --all
             varnishadm backend.set_health '*.*' auto
             curl --unix-socket /run/larder/admin.sock -H 'Content-Type: application/json' \
@@ -315,7 +314,7 @@ impl World {
         }
     }
 
-    /// The daemon's file while a page is read: one page reloads what takes a restart.
+    /// The daemon's file for a page: one page reloads what needs a restart.
     fn file_of(&self, page: &str) -> String {
         if page == "operating.md" {
             let text = self.text.replace("workers = 2", "workers = 1");
@@ -364,7 +363,7 @@ fn answer_posts(php: &Application) {
     );
 }
 
-/// Files of the folder that pages name and do not show.
+/// Files that pages name and do not show.
 fn write_files(folder: &Folder, origin: &ScriptedOrigin) {
     let port = origin.addr().port();
     let head = format!(

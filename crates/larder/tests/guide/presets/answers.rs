@@ -1,6 +1,6 @@
-//! Probes about what is answered rather than what is asked: reflected redirects and errors (P17),
-//! purges by strangers (P20), fragments (P21), purges during a fetch (P22), private answers to
-//! requests that wait together (P23), pages of our own (P25). For every preset, and for none.
+//! Probes about responses rather than requests: reflected redirects and errors (P17), purges by
+//! strangers (P20), fragments (P21), purges during a fetch (P22), private responses to requests
+//! that wait together (P23), pages made here (P25). For every preset, and for none.
 
 use std::collections::HashSet;
 
@@ -22,7 +22,7 @@ const PRESETS: [&str; 8] = [
     "wordpress, static, microcache",
 ];
 
-/// A page, and what every preset keeps as a file.
+/// A page, and a file for every preset.
 const TARGETS: [&str; 2] = ["/page", "/wp-content/uploads/a.css"];
 
 async fn stage(preset: &str) -> Stage {
@@ -44,7 +44,7 @@ async fn p17_a_redirect_that_reflects_is_nobody_elses() {
         {
             for target in TARGETS {
                 let host = format!("h{number}");
-                // What an origin makes of something that no cache can see.
+                // The origin's response depends on something that no cache can see.
                 stage.origin.otherwise(Script::respond(format!(
                     "HTTP/1.1 {code} X\r\nLocation: https://{MARK}.test/\r\nContent-Length: {}\r\n\r\n{MARK}",
                     MARK.len()
@@ -92,8 +92,8 @@ async fn p17_a_missing_page_is_kept_for_ten_seconds_at_most() {
     }
 }
 
-/// Presets let the application beside Larder purge over loopback. Whoever comes through something
-/// in front is not that.
+/// Presets permit purges by the application on this machine, over loopback. A request through a
+/// proxy in front is not permitted.
 #[tokio::test]
 async fn p20_strangers_remove_nothing() {
     let stranger = |fields: &str| format!("X-Forwarded-For: 203.0.113.7\r\n{fields}");
@@ -144,7 +144,7 @@ async fn p21_nothing_in_an_answer_makes_it_ask_for_more() {
     for preset in PRESETS {
         let stage = stage(preset).await;
         stage.origin.otherwise(Script::ok(fields, &body));
-        // Magento's own program has every text read, and its pages announce nothing.
+        // Magento's own program parses every text, without announcements.
         let reads_all = preset == "magento";
         for _ in 0..2 {
             let reply = ask(&stage, "GET", &request("GET", "a", "/page", "")).await;
@@ -159,7 +159,7 @@ async fn p21_nothing_in_an_answer_makes_it_ask_for_more() {
         if reads_all {
             continue;
         }
-        // Only an origin that asks for it has its pages read, and then for its own site alone.
+        // Only pages of an origin that asks for it are parsed, and only for its own site.
         let announced = fields.replace("max-age=60", "content=\"ESI/1.0\", max-age=60");
         stage.origin.on("/read", Script::ok(&announced, &body));
         stage.origin.on("/inner", Script::cacheable("inner"));
@@ -193,7 +193,7 @@ async fn change_during_a_fetch(preset: &str) {
         let old = format!("HTTP/1.1 200 OK\r\n{public}Content-Length: 3\r\n\r\nold");
         stage.origin.on(&target, Script::default().delay_ms(1_000).send(old));
         let before = stage.origin.seen(&target);
-        // The fetch runs, in front of the client or behind a stale answer.
+        // The fetch runs in front of the client or behind a stale response.
         let mut raw = stage.connect().await;
         raw.send(&get, WriteSplit::Whole).await.expect("sent");
         eventually("the fetch", async || stage.origin.seen(&target) > before).await;

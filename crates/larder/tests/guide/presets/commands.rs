@@ -1,4 +1,4 @@
-//! Questions of an operator about presets.
+//! Tests of `larder preset`.
 
 use std::fs;
 use std::io::Write as _;
@@ -31,7 +31,7 @@ fn presets_are_listed_and_shown() {
     assert!(!done && said.contains("larder preset list"), "{said}");
 }
 
-/// A folder of the test's own, which goes with it.
+/// A folder that is removed with its test.
 struct Folder(PathBuf);
 
 impl Folder {

@@ -1,8 +1,8 @@
-//! Probes that every preset has to stand: poisoning (P1-P19) and deception (P8).
+//! Probes for every preset: poisoning (P1-P19) and deception (P8).
 
 use super::{MARK, Probe, Rule};
 
-/// Fields that an application behind a proxy may believe, and any client can send.
+/// Fields that an application behind a proxy may trust, and any client can send.
 const FORGED: &[&str] = &[
     "X-Forwarded-Host",
     "X-Forwarded-Server",
@@ -17,7 +17,7 @@ const FORGED: &[&str] = &[
     "Forwarded",
 ];
 
-/// Endings that make a private path look like a file: from P8.
+/// Suffixes that make a private path look like a file: from P8.
 const DISGUISES: &[&str] = &[
     "",
     "/x.css",
@@ -41,8 +41,8 @@ const DISGUISES: &[&str] = &[
     "/x.css?v=1",
 ];
 
-/// Poisoning, P1 to P19. `cookies` is the rule for an unknown cookie, where the origin says
-/// `Vary: Cookie`.
+/// Poisoning, P1 to P19. `cookies` is the rule for an unknown cookie, if the origin says `Vary:
+/// Cookie`.
 pub(crate) fn poisoning(cookies: Rule) -> Vec<Probe> {
     use Rule::{Apart, Clean};
     let mut probes: Vec<Probe> =
@@ -78,14 +78,14 @@ pub(crate) fn poisoning(cookies: Rule) -> Vec<Probe> {
     probes
 }
 
-/// P13: answers that open a session.
+/// P13: responses that begin a session.
 pub(crate) fn set_cookie(targets: &[&str]) -> Vec<Probe> {
     let opened = "Set-Cookie: sid={n}; Path=/\r\n";
     targets.iter().map(|t| Probe::get(*t, "", Rule::Apart).answered(opened)).collect()
 }
 
-/// P8: every private path in every disguise, by a visitor with `cookie`, and by one whom the origin
-/// knows in a way that no cache sees.
+/// P8: every private path in every disguise, by a visitor with `cookie`, and by one identified in a
+/// way that no cache sees.
 pub(crate) fn deception(private: &[&str], cookie: &str) -> Vec<Probe> {
     let mut probes = Vec::new();
     for path in private {
@@ -103,8 +103,8 @@ pub(crate) fn deception(private: &[&str], cookie: &str) -> Vec<Probe> {
     probes
 }
 
-/// Deception where no path is known to be private: by a visitor with `cookie` alone. The
-/// first is not disguised.
+/// Deception without known private paths: by a visitor with `cookie` only. The first is not
+/// disguised.
 pub(crate) fn deception_by_session(cookie: &str, rule: Rule) -> Vec<Probe> {
     let known = format!("Cookie: {cookie}={MARK}\r\n");
     let targets = DISGUISES.iter().map(|disguise| format!("/account{disguise}"));

@@ -1,4 +1,4 @@
-//! Drupal.
+//! Tests of the preset for Drupal.
 
 use super::Rule::{Apart, Clean};
 use super::rules::Want::{Field, Gone, One, Text, Two};

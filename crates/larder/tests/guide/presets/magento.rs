@@ -1,4 +1,4 @@
-//! Magento 2.
+//! Tests of the preset for Magento 2.
 
 use super::Rule::{Apart, ApartUnlessPublic, Clean};
 use super::rules::Want::{Field, Gone, One, Text, Two};
@@ -41,7 +41,7 @@ async fn nobody_gets_what_was_made_for_another() {
         ApartUnlessPublic,
     ));
     probes.extend(sessions(&["/"], &["mage-cache-sessid", "section_data_ids"], Clean));
-    // Who has a group, a currency or a segment of their own.
+    // Visitors with a group, a currency or a segment of their own.
     probes.extend(sessions(&["/", "/shirt.html", "/men.html?b=1&a=2"], &["X-Magento-Vary"], Apart));
     probes.extend(sessions(&["/", "/shirt.html"], &["admin", "persistent_shopping_cart"], Apart));
     probes.extend(sessions(&["/static/version1/x.css", "/media/a.css"], &[SESSION], Clean));

@@ -1,4 +1,4 @@
-//! MediaWiki.
+//! Tests of the preset for MediaWiki.
 
 use super::Rule::{Apart, Clean};
 use super::rules::Want::{Field, Gone, One, Two};

@@ -1,4 +1,4 @@
-//! `microcache`.
+//! Tests of the preset `microcache`.
 
 use super::Rule::{Apart, ApartUnlessPublic, Clean};
 use super::{MARK, Probe, common, hits, no_leak, sessions};

@@ -1,6 +1,5 @@
-//! The rules of applications, as the guide's tables have them, each with exchanges that play it:
-//! before a site with the preset, and where there is a VCL for the application, before varnishd
-//! too.
+//! The rules of applications, as in the guide's tables, each with exchanges that test it: with the
+//! preset, and with varnishd where there is a VCL for the application.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -15,41 +14,41 @@ use testkit::reply::Reply;
 use super::{drupal, magento, mediawiki, stage, wordpress};
 use crate::support::{PATIENCE, whole};
 
-/// A rule, and what plays it.
+/// A rule, and its test.
 pub(crate) struct Row {
     /// The first cell of its row in the guide's table.
     pub(crate) name: &'static str,
     pub(crate) plays: &'static [Play],
 }
 
-/// Two requests, one after the other, and what must come of them. A request is `METHOD target` and
-/// fields, an answer a status and fields, with ` | ` between them; behind ` || ` stands a body.
+/// Two requests, one after the other, and the expected outcome. A request is `METHOD target` and
+/// fields, a response a status and fields, separated by ` | `; a body follows ` || `.
 #[derive(Clone, Copy)]
 pub(crate) struct Play {
     pub(crate) first: &'static str,
     pub(crate) answer: &'static str,
     pub(crate) second: &'static str,
     pub(crate) want: Want,
-    /// The VCL does otherwise, or has no such rule: why.
+    /// The reason why the VCL behaves differently, or has no such rule.
     pub(crate) unlike: Option<&'static str>,
 }
 
 /// The outcome of two requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Want {
-    /// One answer for both.
+    /// One response for both.
     One,
-    /// An answer for each.
+    /// A response for each.
     Two,
-    /// The second answer has this field with this value; without it if the value is empty.
+    /// The second response has this field with this value; without it if the value is empty.
     Field(&'static str, &'static str),
-    /// The second answer's body has this text.
+    /// The second response's body has this text.
     Text(&'static str),
-    /// An answer for each, since this request came between them; without it there would be one.
+    /// A response for each, because of this request in between; without it there would be one.
     Gone(&'static str),
 }
 
-/// A play whose rule the VCL has too.
+/// A test whose rule the VCL has, too.
 pub(crate) const fn play(
     first: &'static str,
     answer: &'static str,
@@ -60,7 +59,7 @@ pub(crate) const fn play(
 }
 
 impl Play {
-    /// The VCL does otherwise, or has no such rule.
+    /// Notes that the VCL behaves differently, or has no such rule.
     pub(crate) const fn unlike(self, why: &'static str) -> Self {
         Self { unlike: Some(why), ..self }
     }
@@ -71,7 +70,7 @@ struct Application {
     preset: &'static str,
     page: &'static str,
     rules: &'static [Row],
-    /// The program with the rules of its usual VCL, where there is one.
+    /// The program with the rules of its usual VCL, if there is one.
     vcl: Option<&'static str>,
 }
 
@@ -154,7 +153,7 @@ fn plays(application: &Application) -> impl Iterator<Item = (&'static str, &'sta
     plays.enumerate().map(|(number, (name, play))| (name, play, number))
 }
 
-/// The number of requests that the origin has had.
+/// The number of requests to the origin.
 fn asked(origin: &ScriptedOrigin) -> usize {
     origin.targets().iter().map(|target| origin.seen(target)).sum()
 }
@@ -193,7 +192,7 @@ async fn try_play(
     if is_right { Ok(()) } else { Err(format!("not {:?}: {}", play.want, shown())) }
 }
 
-/// The origin's script for an answer: one that has no body of its own shows the request.
+/// The origin's script for a response: without a body of its own it shows the request.
 fn answer(text: &str) -> Script {
     let (head, body) = text.split_once(" || ").unwrap_or((text, ""));
     let mut parts = head.split(" | ");
@@ -225,7 +224,7 @@ async fn ask(addr: SocketAddr, host: &str, text: &str) -> Reply {
     whole(raw.reply(method).await, text)
 }
 
-/// varnishd with one program; it ends with this.
+/// varnishd with one program; dropping this ends it.
 struct Varnish {
     child: Child,
     folder: PathBuf,
@@ -235,7 +234,7 @@ struct Varnish {
 impl Varnish {
     fn start(vcl: &str) -> Self {
         let mut fault = String::new();
-        // Somebody else may take the port between its choice and its use.
+        // Another process may take the port between its choice and its use.
         for attempt in 0..3 {
             let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
             let addr = taken.local_addr().expect("an address");
@@ -255,7 +254,7 @@ impl Varnish {
         let file = folder.join("presets.vcl");
         fs::write(&file, vcl).expect("a file");
         let said = fs::File::create(folder.join("said")).expect("a file");
-        // The code matters here, not how fast it is.
+        // The code matters here, not its speed.
         let compiler = "cc_command=exec gcc -O0 -pthread -fpic -shared -Wl,-x -o %o %s";
         let child = Command::new("varnishd")
             .args(["-j", "none", "-F", "-s", "malloc,32m", "-p", compiler])
@@ -284,7 +283,7 @@ impl Varnish {
 
 impl Drop for Varnish {
     fn drop(&mut self) {
-        // It ends its own child, if it is told and not killed.
+        // On a signal it ends its child, but not when it is killed.
         if let Some(pid) = rustix::process::Pid::from_raw(self.child.id() as i32) {
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         }

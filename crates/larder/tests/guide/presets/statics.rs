@@ -1,4 +1,4 @@
-//! `static`.
+//! Tests of the preset `static`.
 
 use super::Rule::{Apart, ApartUnlessPublic, Clean};
 use super::{MARK, Probe, common, hits, is_hit, no_leak, sessions, stage};
@@ -11,7 +11,7 @@ async fn nobody_gets_what_was_made_for_another() {
     let known = ["sid", "PHPSESSID", "sessionid"];
     probes.extend(sessions(&["/", "/page", "/a.html", "/book.pdf"], &known, ApartUnlessPublic));
     probes.extend(sessions(&["/a.css", "/a.js", "/favicon.ico", "/x/a.css?1"], &known, Clean));
-    // By their names these are files; by their types and delimiters they are not.
+    // These are files by their names, but not by their types and delimiters.
     probes.extend(common::deception_by_session("sid", Clean).split_off(1));
     for target in ["/account;x.css", "/account%2fx.css", "/account%3fx.css", "/account%3bx.css"] {
         probes.push(Probe::get(target, "", ApartUnlessPublic));

@@ -1,4 +1,4 @@
-//! WordPress, WooCommerce, Easy Digital Downloads.
+//! Tests of the preset for WordPress, with WooCommerce and Easy Digital Downloads.
 
 use super::Rule::{Apart, ApartUnlessPublic, Clean};
 use super::rules::Want::{Gone, One, Text, Two};
@@ -110,7 +110,7 @@ fn probes() -> Vec<Probe> {
 async fn ordinary_pages_are_hits() {
     let (html, css) = ("Content-Type: text/html\r\n", "Content-Type: text/css\r\n");
     let known = format!("Cookie: {LOGIN}=1\r\n");
-    // Whoever has seen the login form has this cookie, and no other.
+    // The cookie of a visitor who has seen the login form.
     const TESTED: &str = "Cookie: wordpress_test_cookie=WP%20Cookie%20check\r\n";
     hits(
         "wordpress",

@@ -1,4 +1,4 @@
-//! Answers of every kind, as HTTP/2 has them.
+//! Tests of responses of every kind over HTTP/2.
 
 use testkit::h2::{Exchange, Manners, Request, RequestOutcome, kind, setting};
 use testkit::origin::Script;
@@ -27,7 +27,7 @@ async fn a_miss_and_hits_are_the_same_answer_to_either_protocol() {
     }
     assert!(crate::support::is_hit(&stage.get("/page").await), "over HTTP/1.1 too");
     assert_eq!(stage.origin.seen("/page"), 1);
-    // The other way round.
+    // The reverse order.
     stage.origin.on("/other", Script::cacheable(TEXT));
     stage.get("/other").await;
     assert!(is_hit(&client.get("/other").await.answer("/other")));

@@ -1,4 +1,4 @@
-//! Bodies both ways: large ones, slow ones, ones that break off.
+//! Tests of bodies in both directions: large, slow, and truncated ones.
 
 use testkit::h2::{
     ConnectionEvent, Frame, Judge, Manners, Request, RequestOutcome, error, flag, kind, setting,
@@ -12,7 +12,7 @@ use crate::support::pattern;
 const UNCACHED: &str = "Cache-Control: no-store\r\n";
 const LARGE: usize = 5 << 20;
 
-/// The listener of these tests, as [`Scene`] wants it.
+/// The listener of these tests, in the form of [`Scene`].
 const LISTEN: &str = "127.0.0.1:0 h2c";
 
 fn large() -> String {
@@ -32,7 +32,7 @@ async fn large_bodies_arrive_whole_stored_or_not() {
         let answer = client.get(path).await.answer(path);
         assert!(answer.body == pattern(LARGE), "{path}: {} bytes", answer.body.len());
     }
-    // Frames as large as a client allows are used or not, but never larger ones: the judge sees.
+    // Frames up to a client's limit are optional, larger ones forbidden: the judge checks.
     let settings = [(setting::MAX_FRAME_SIZE, 1 << 18), (setting::INITIAL_WINDOW_SIZE, 1 << 24)];
     let mut client = greeted(&stage.daemon, Manners::GOOD, &settings).await;
     assert!(client.get("/stored").await.answer("/stored").body == pattern(LARGE));
@@ -126,8 +126,8 @@ async fn uploads_arrive_whole_whether_or_not_their_length_is_said() {
     }
 }
 
-/// Together they are more than the connection's window; each is less than what is gathered before
-/// an origin is asked, or than what is given back at once.
+/// Together they exceed the connection's window; each is less than what is gathered before an
+/// origin is asked, or than what is returned at once.
 #[tokio::test]
 async fn many_uploads_side_by_side_do_not_stop_each_other() {
     let stage = stage().await;
@@ -160,7 +160,7 @@ async fn an_upload_too_large_is_refused_and_the_rest_of_the_connection_goes_on()
     let mut client = client(&stage.daemon).await;
     for request in [Request::post("/said").field("content-length", "100000"), Request::post("/")] {
         let stream = client.ask(&request, false).await.expect("sent");
-        // The answer may come before the end.
+        // The response may come before the end.
         _ = client.upload(stream, &pattern(100_000)).await;
         let answer = client.outcome(stream).await.answer("refused");
         assert_eq!(answer.status, 413);
@@ -169,7 +169,7 @@ async fn an_upload_too_large_is_refused_and_the_rest_of_the_connection_goes_on()
     }
 }
 
-/// An answer before the upload's end: the client is told to keep the rest (RFC 9113 8.1).
+/// An early response: the client is asked to stop the upload (RFC 9113 8.1).
 #[tokio::test]
 async fn an_early_answer_ends_an_upload_in_order() {
     let stage = stage().await;
@@ -192,7 +192,7 @@ async fn an_early_answer_ends_an_upload_in_order() {
     assert_eq!(client.get("/next").await.answer("/next").status, 404);
 }
 
-/// curl before 8.0 takes an answer for a failure when it reads RST_STREAM along with it.
+/// curl before 8.0 fails if it reads RST_STREAM together with the response.
 #[tokio::test]
 async fn an_early_answer_has_been_read_before_the_upload_is_ended() {
     let stage = limited("request_body_bytes = \"64KiB\"").await;
@@ -218,7 +218,7 @@ async fn an_early_answer_has_been_read_before_the_upload_is_ended() {
     assert!(client.until(|judge| reset(judge) == Some(error::NO_ERROR)).await);
 }
 
-/// A client that never says so is asked to stop all the same.
+/// A client that sends no window update is asked to stop all the same.
 #[tokio::test]
 async fn an_early_answer_that_nobody_reads_ends_the_upload_after_a_time() {
     let stage = limited("request_body_bytes = \"64KiB\"\nlinger_timeout = \"50ms\"").await;
@@ -243,7 +243,7 @@ async fn a_request_without_end_reaches_the_origin_piece_by_piece() {
     let head = origin.head().await;
     assert!(head.to_lowercase().contains("transfer-encoding: chunked\r\n"), "{head}");
     origin.some().await;
-    // The client gives up: no last chunk, and the connection ends.
+    // The client aborts: no last chunk, and the connection ends.
     client.send_frame(&Frame::reset(stream, error::CANCEL)).await.expect("sent");
     let mut last = Vec::new();
     loop {

@@ -1,4 +1,4 @@
-//! The end of a connection in good order: GOAWAY (RFC 9113 6.8).
+//! Tests of an orderly end of a connection: GOAWAY (RFC 9113 6.8).
 
 use std::process::Command;
 
@@ -21,7 +21,7 @@ fn terminate(daemon: &Daemon) {
     kill_process(pid, Signal::TERM).expect("our own child");
 }
 
-/// Two GOAWAYs: one that only warns, and one that names the last stream served.
+/// Asserts two GOAWAYs: a warning, and one that names the last stream served.
 fn warned_and_told(client: &Plain, last: u32) {
     assert_eq!(client.judge().goaways(), [(0x7fff_ffff, error::NO_ERROR), (last, error::NO_ERROR)]);
 }
@@ -50,7 +50,7 @@ async fn a_stop_lets_streams_finish_and_says_so_twice() {
     assert!(ended.expect("it ends").success());
 }
 
-/// A request that was on its way when the warning went out is served, not lost.
+/// A request sent before the warning arrived is served.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_crosses_the_warning_is_served() {
     let scene = Scene::listening(LISTEN, "").await;
@@ -112,7 +112,7 @@ async fn an_idle_connection_ends_in_order() {
     assert_eq!(client.judge().goaways().last(), Some(&(3, error::NO_ERROR)));
 }
 
-/// The origin's answer comes when nothing has been read from the client for a while.
+/// The origin's response comes after a pause in reading from the client.
 #[tokio::test]
 async fn an_idle_connection_ends_after_an_answer_that_took_its_time() {
     let stage = limited("idle_timeout = \"300ms\"").await;
@@ -125,7 +125,7 @@ async fn an_idle_connection_ends_after_an_answer_that_took_its_time() {
     assert_eq!(client.rest().await, Ok(IN_ORDER));
 }
 
-/// One that neither heeds the warning nor answers the PING behind it.
+/// A client that neither heeds the warning nor answers the PING behind it.
 #[tokio::test]
 async fn a_client_that_overhears_the_warning_is_left_all_the_same() {
     let stage = limited("keepalive_requests = 5").await;
@@ -151,7 +151,7 @@ async fn a_connection_serves_so_many_requests_and_then_ends_in_order() {
     assert_eq!(client.rest().await, Ok(IN_ORDER));
 }
 
-/// A client whose windows hold all of `/large`, which it has asked for and does not read.
+/// A client whose windows hold all of `/large`, which it has requested and does not read.
 async fn slow_reader(stage: &Stage) -> (Plain, u32) {
     let body = String::from_utf8(pattern(LARGE)).expect("letters");
     stage.origin.on("/large", Script::cacheable(&body));
@@ -164,7 +164,7 @@ async fn slow_reader(stage: &Stage) -> (Plain, u32) {
     (client, stream)
 }
 
-/// Reads on, late, and asserts that all of it is there.
+/// Reads on, late, and asserts that the response is complete.
 async fn reads_late(mut client: Plain, stream: u32) {
     for _ in 0..10 {
         pause(50).await;
@@ -175,8 +175,8 @@ async fn reads_late(mut client: Plain, stream: u32) {
     assert_eq!(client.rest().await, Ok(IN_ORDER));
 }
 
-/// A server that has sent everything still reads and discards what its client sends. A reset would
-/// take the end of the response with it.
+/// A server that has sent everything still reads and discards its client's bytes. A reset would
+/// truncate the response.
 #[tokio::test]
 async fn a_slow_reader_gets_everything_before_the_end() {
     let stage = limited("keepalive_requests = 1").await;
@@ -209,7 +209,7 @@ async fn a_client_that_says_goodbye_still_gets_its_answers() {
     assert!(matches!(ending.code, None | Some(error::NO_ERROR)), "{ending:?}");
 }
 
-/// A client may end its sending side behind its last request, as with HTTP/1.
+/// A client may half-close after its last request, as with HTTP/1.
 #[tokio::test]
 async fn a_half_closed_connection_gets_its_answers() {
     let stage = stage().await;

@@ -1,5 +1,5 @@
-//! Errors that end a connection, with their codes (RFC 9113 5.4.1): the cases that attackers use
-//! first. The suite of h2spec has the rest.
+//! Tests of errors that end a connection, with their codes (RFC 9113 5.4.1): the cases that
+//! attackers use first. The suite of h2spec covers the rest.
 
 use testkit::h2::{FieldBlock, Frame, PREFACE, Request, error, flag, kind, setting};
 use testkit::reply::ConnectionEnd;
@@ -96,7 +96,7 @@ async fn what_is_no_http2_is_told_so_and_ends() {
     assert_eq!(stage.origin.targets(), Vec::<String>::new(), "nothing was forwarded");
 }
 
-/// RFC 9113 3.4: a wrong preface. Its answer may be anything but a request served.
+/// RFC 9113 3.4: a wrong preface. Any response is permitted but that to a request.
 #[tokio::test]
 async fn a_wrong_preface_ends_the_connection() {
     let stage = stage().await;
@@ -112,7 +112,7 @@ async fn a_wrong_preface_ends_the_connection() {
         let mut client = silent(&stage.daemon).await;
         client.send(&bytes).await.expect("sent");
         client.send(&Request::get("/page").bytes(1, true)).await.ok();
-        // Text of HTTP/1 is no fault here: whoever sent this is no HTTP/2 client.
+        // Text of HTTP/1 is no fault here: its sender is no HTTP/2 client.
         let ended = client.rest().await;
         assert!(ended.is_err() || ended.is_ok_and(|e| e.end != ConnectionEnd::Open), "{name}");
     }

@@ -1,5 +1,5 @@
-//! Flow control to the byte (RFC 9113 6.9). The judge counts every byte against both windows; what
-//! is tested here is that all of a window is used, and when.
+//! Tests of flow control to the byte (RFC 9113 6.9). The judge counts every byte against both
+//! windows; these tests check that all of a window is used, and when.
 
 use testkit::h2::{Frame, Manners, Request, setting};
 use testkit::origin::Script;
@@ -20,7 +20,7 @@ async fn stored() -> Stage {
     stage
 }
 
-/// A client with windows in its own hands, `initial` for each stream.
+/// A client that controls its windows, `initial` for each stream.
 async fn careful(stage: &Stage, initial: u32) -> Plain {
     let settings = [(setting::INITIAL_WINDOW_SIZE, initial)];
     greeted(&stage.daemon, Manners::OWN_WINDOWS, &settings).await
@@ -30,7 +30,7 @@ fn received(client: &Plain, stream: u32) -> usize {
     client.judge().exchange(stream).map_or(0, |exchange| exchange.body.len())
 }
 
-/// Waits until `stream` has `bytes` of body, and makes sure that no more come.
+/// Waits until `stream` has `bytes` of body, and checks that no more come.
 async fn exactly(client: &mut Plain, stream: u32, bytes: usize) {
     let there = client
         .until(|judge| {
@@ -38,7 +38,7 @@ async fn exactly(client: &mut Plain, stream: u32, bytes: usize) {
         })
         .await;
     assert!(there, "{} of {bytes} bytes: {:?}", received(client, stream), client.step().await);
-    // Twice: what a first PING found under way has come before the second.
+    // Twice: what a first PING overtook has arrived before the second.
     assert!(client.ping().await && client.ping().await, "the server answers");
     assert_eq!(received(client, stream), bytes);
 }
@@ -75,7 +75,7 @@ async fn a_shut_window_lets_the_head_through_and_opens_by_settings() {
         client.send_frame(&frame).await.expect("sent");
         exactly(&mut client, stream, window as usize).await;
     }
-    // An empty answer needs no window.
+    // An empty response needs no window.
     stage.origin.on("/empty", Script::cacheable(""));
     client.send_frame(&Frame::settings(&[(setting::INITIAL_WINDOW_SIZE, 0)])).await.expect("sent");
     assert_eq!(client.get("/empty").await.answer("/empty").status, 200);
@@ -89,7 +89,7 @@ async fn a_window_may_become_negative_and_comes_back() {
     exactly(&mut client, stream, 1_000).await;
     let less = Frame::settings(&[(setting::INITIAL_WINDOW_SIZE, 10)]);
     client.send_frame(&less).await.expect("sent");
-    // 990 below nothing.
+    // A window of -990 bytes.
     open(&mut client, stream, 989).await;
     exactly(&mut client, stream, 1_000).await;
     open(&mut client, stream, 1).await;

@@ -1,5 +1,5 @@
-//! The protocol that a connection speaks: chosen by ALPN on TLS (RFC 7301), by the first bytes on a
-//! plain listener that allows both (RFC 9113 3.3), and HTTP/1.1 on all others.
+//! Tests of a connection's protocol: chosen by ALPN on TLS (RFC 7301), by the first bytes on a
+//! plain listener with both (RFC 9113 3.3), and HTTP/1.1 on all others.
 
 use testkit::client::{RawClient, WriteSplit, request};
 use testkit::h2::{Client, Frame, PREFACE, Request};
@@ -71,13 +71,13 @@ async fn a_request_by_tls_is_told_as_such() {
     let mut client = over_tls(h2.connect(served.addr(), "larder.test").await).await;
     let text = client.get("/mirror").await.answer("/mirror").text().to_lowercase();
     assert!(text.contains("x-forwarded-proto: https\n"), "{text}");
-    // Bodies both ways, through TLS records of every size.
+    // Bodies in both directions, through TLS records of every size.
     let body = pattern(1 << 20);
     let request = Request::post("/mirror").set(":scheme", "https");
     let stream = client.ask(&request, false).await.expect("sent");
     client.upload(stream, &body).await.expect("taken");
     assert!(client.outcome(stream).await.answer("/mirror").body.ends_with(&body));
-    // As logs tell it.
+    // As in the log.
     let arguments = ["log", "--once", "-F", "$server_protocol $https $ssl_protocol"];
     let log = async || printed(&served.daemon, &arguments).await;
     eventually("two lines", async || log().await.lines().count() == 2).await;
@@ -148,7 +148,7 @@ async fn a_preface_where_only_http1_is_spoken_is_refused() {
     assert_eq!(stage.origin.targets(), Vec::<String>::new());
 }
 
-/// RFC 7540 had a way from HTTP/1.1 to HTTP/2 within a connection; RFC 9113 3.1 has none.
+/// RFC 7540 had an upgrade from HTTP/1.1 to HTTP/2; RFC 9113 3.1 has none.
 #[tokio::test]
 async fn an_upgrade_to_h2c_is_not_taken() {
     let stage = stage().await;
@@ -160,7 +160,7 @@ async fn an_upgrade_to_h2c_is_not_taken() {
     assert_eq!(reply.field("upgrade"), None);
 }
 
-/// TLS on a listener for plain text, and the reverse, are no requests.
+/// TLS on a plain listener, and the reverse, are no requests.
 #[tokio::test]
 async fn a_plain_client_on_a_tls_listener_gets_nothing() {
     let authority = Authority::new();

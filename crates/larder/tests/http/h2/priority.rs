@@ -1,5 +1,5 @@
-//! The order of DATA (RFC 9218). A shut window of the connection makes it visible: what is sent
-//! when it opens was the server's choice.
+//! Tests of the order of DATA (RFC 9218). A closed window of the connection makes it visible: what
+//! is sent when it opens was the server's choice.
 
 use testkit::h2::{Frame, Manners, Request, setting};
 use testkit::origin::Script;
@@ -9,7 +9,7 @@ use crate::support::{Stage, pattern};
 
 const BODY: usize = 400_000;
 
-/// A client whose connection's window is used up by another stream's answer.
+/// A client whose connection window is used up by another stream's response.
 async fn held_up() -> (Stage, Plain) {
     let stage = stage().await;
     let body = String::from_utf8(pattern(BODY)).expect("letters");
@@ -37,7 +37,7 @@ async fn ask(client: &mut Plain, path: &str, priority: &str) -> u32 {
     client.ask(&request, true).await.expect("sent")
 }
 
-/// Opens the connection's window by `bytes` and says how many of them went to each of `streams`.
+/// Opens the connection's window by `bytes` and returns how many of them went to each of `streams`.
 async fn shares<const N: usize>(client: &mut Plain, bytes: usize, streams: [u32; N]) -> [usize; N] {
     let lengths = |client: &Plain| {
         streams.map(|stream| client.judge().exchange(stream).map_or(0, |e| e.body.len()))
@@ -98,7 +98,7 @@ async fn a_client_may_change_its_mind() {
     assert_eq!(shares(&mut client, 50_000, [first, second]).await, [50_000, 0]);
 }
 
-/// RFC 9218 7.1: it may come before the request it is about.
+/// RFC 9218 7.1: it may come before its request.
 #[tokio::test]
 async fn a_wish_may_come_before_its_request() {
     let (_stage, mut client) = held_up().await;
@@ -109,14 +109,14 @@ async fn a_wish_may_come_before_its_request() {
     assert_eq!(shares(&mut client, 50_000, [first, second]).await, [0, 50_000]);
 }
 
-/// A malformed priority counts as the default, and is no reason to end anything.
+/// A malformed priority counts as the default, and is no error.
 #[tokio::test]
 async fn priorities_that_make_no_sense_are_ignored() {
     let (_stage, mut client) = held_up().await;
     let first = ask(&mut client, "/a", "u=99, ;;").await;
     let second = ask(&mut client, "/b", "frob").await;
     client.send_frame(&Frame::priority_update(second, "\"")).await.expect("sent");
-    // PRIORITY of the old kind has no meaning any more.
+    // PRIORITY frames of RFC 7540 are ignored.
     client.send_frame(&Frame::priority(second, 0, 255)).await.expect("sent");
     client.send_frame(&Frame::priority(first, second, 0)).await.expect("sent");
     assert_eq!(shares(&mut client, 50_000, [first, second]).await, [50_000, 0]);
@@ -124,7 +124,7 @@ async fn priorities_that_make_no_sense_are_ignored() {
     assert_eq!(announced, Some(1), "clients are told which kind counts");
 }
 
-/// A small urgent answer does not wait behind large ones that are being sent.
+/// A small urgent response does not wait behind large ones.
 #[tokio::test]
 async fn a_small_urgent_answer_passes_large_ones() {
     let (stage, mut client) = held_up().await;

@@ -1,4 +1,4 @@
-//! Clients that take or send almost nothing: their streams end, whatever they keep moving.
+//! Tests of clients that read or send almost nothing: their streams end, whatever they keep moving.
 
 use testkit::h2::{Farewell, Frame, Manners, Request, RequestOutcome, error, setting};
 use testkit::origin::Script;
@@ -7,11 +7,12 @@ use testkit::reply::ConnectionEnd;
 use crate::support::h2::{Plain, client, greeted, limited};
 use crate::support::{PATIENCE, Stage, eventually, pattern, pause};
 
-/// Steps of a drip; by then everything here is long over.
+/// Steps of a drip; more than any test here needs.
 const DROPS: usize = 600;
 const DROP_MS: u64 = 50;
 
-/// A stage where clients may be slow for a second and a half, with a large page that is not stored.
+/// A stage with timeouts of a second and a half for slow clients, and a large page that is not
+/// stored.
 async fn stage(more: &str) -> Stage {
     let leeway = "send_rate_leeway = \"1500ms\"\nbody_rate_leeway = \"1500ms\"\n";
     let stage = limited(&format!("{leeway}{more}")).await;
@@ -21,13 +22,13 @@ async fn stage(more: &str) -> Stage {
     stage
 }
 
-/// Sends `frame` again and again until `over`; whether it came to that.
+/// Sends `frame` again and again until `over`; false if it never was.
 async fn drip(client: &mut Plain, frame: &Frame, over: impl Fn(&Plain) -> bool) -> bool {
     for _ in 0..DROPS {
         if over(client) {
             return true;
         }
-        // After the end of stream or connection it is of no use, and harms nobody.
+        // After the end of stream or connection it is ignored.
         _ = client.send_frame(frame).await;
         client.ping().await;
         pause(DROP_MS).await;
@@ -39,7 +40,7 @@ fn is_over(client: &Plain, stream: u32) -> bool {
     client.judge().exchange(stream).is_some_and(|exchange| exchange.over())
 }
 
-/// Waits until no exchange with the origin is under way.
+/// Waits until no exchange with the origin is in progress.
 async fn origin_is_free(stage: &Stage) {
     eventually("the origin's connection to be free", async || {
         stage.metric("larder_server_in_flight").await == 0

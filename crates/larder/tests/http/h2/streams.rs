@@ -1,4 +1,4 @@
-//! Many requests on one connection.
+//! Tests of many requests on one connection.
 
 use testkit::h2::{Frame, Request, RequestOutcome, error, kind, setting};
 use testkit::origin::Script;
@@ -10,7 +10,7 @@ use crate::support::h2::{client, limited, stage};
 const UNCACHED: &str = "Cache-Control: no-store\r\n";
 const LISTEN: &str = "127.0.0.1:0 h2c";
 
-/// Numbers in an order without pattern: every one of `0..count` once, when `count` is 100.
+/// Numbers in shuffled order: every one of `0..count` once, when `count` is 100.
 fn shuffled(count: usize) -> impl Iterator<Item = usize> {
     (0..count).map(move |n| (n * 37 + 11) % count)
 }
@@ -155,8 +155,8 @@ async fn settings_and_pings_are_answered() {
     assert_eq!(client.get("/page").await.answer("/page").status, 404);
 }
 
-/// RFC 7541 4.2: the server's table is never larger than the client's setting, and the client is
-/// told of every change. The judge reads each block with a table of exactly that size.
+/// RFC 7541 4.2: the server's table never exceeds the client's setting, and every change is
+/// announced. The judge decodes each block with a table of exactly that size.
 #[tokio::test]
 async fn header_tables_are_as_large_as_the_client_says() {
     let stage = stage().await;
@@ -191,7 +191,7 @@ async fn what_a_client_takes_back_stops_at_the_origin_too() {
     let mut client = client(&scene.daemon).await;
     for headed in [false, true] {
         let path = format!("/{headed}");
-        // With a cookie nobody else can be waiting for the answer.
+        // With a cookie no other client can wait for the response.
         let request = Request::get(&path).field("cookie", "sid=1");
         let stream = client.ask(&request, true).await.expect("sent");
         let mut origin = scene.origin().await;
@@ -246,7 +246,7 @@ async fn a_client_that_leaves_takes_all_its_requests_with_it() {
     eventually("its end", async || scene.metric("larder_connections_open").await == 0).await;
 }
 
-/// RFC 9113 5.4.2: a reset ends one stream and nothing else.
+/// RFC 9113 5.4.2: a reset ends one stream only.
 #[tokio::test]
 async fn a_wrong_request_disturbs_none_of_its_neighbours() {
     let stage = stage().await;

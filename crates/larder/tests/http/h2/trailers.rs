@@ -1,5 +1,5 @@
-//! Trailers through every pair of protocols: those that pass, those that never do, those of bodies
-//! that are not whole.
+//! Tests of trailers through every pair of protocols: forwarded ones, forbidden ones, and those of
+//! truncated bodies.
 
 use testkit::h2::{Exchange, FieldBlock, Frame, Request, RequestOutcome};
 use testkit::larder::Daemon;
@@ -14,13 +14,13 @@ use crate::support::h2::{Plain, client};
 const LISTEN: &str = "127.0.0.1:0 h2c";
 const UNCACHED: &str =
     "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nTransfer-Encoding: chunked\r\n";
-/// Fields that a trailer section may hold, but that must not pass.
+/// Fields that a trailer section may contain, but that must not be forwarded.
 const FORBIDDEN: &str = "Set-Cookie: a=1\r\nset_cookie: b\r\nCache-Control: no-store\r\n\
                          Authorization: x\r\nCookie: y\r\nContent-Type: text/html\r\n\
                          Content-Encoding: gzip\r\nExpires: 0\r\nVia: 1.1 x\r\nAge: 1\r\n\
                          Vary: *\r\nX-Forwarded-For: 1.2.3.4\r\nForwarded: for=x\r\n\
                          Surrogate-Key: k\r\nLocation: /\r\nIf-Match: *\r\nRange: bytes=0-0\r\n";
-/// Fields that make a message malformed when they stand behind its body.
+/// Fields that make a message malformed as trailers.
 const MALFORMED: [&str; 8] = [
     "Transfer-Encoding: chunked",
     "Content-Length: 1",
@@ -36,7 +36,7 @@ async fn scene() -> Scene {
     Scene::listening(LISTEN, "").await
 }
 
-/// A scene and a request of HTTP/1 under way, `fields` being lines of its head.
+/// A scene and a pending request of HTTP/1; `fields` are lines of its head.
 async fn asked(scene: &Scene, fields: &str) -> (End<TcpStream>, End<TcpStream>, String) {
     let mut client = scene.client().await;
     client.send(format!("GET /page HTTP/1.1\r\nHost: larder.test\r\n{fields}\r\n")).await;
@@ -45,7 +45,7 @@ async fn asked(scene: &Scene, fields: &str) -> (End<TcpStream>, End<TcpStream>, 
     (client, origin, head)
 }
 
-/// The same over HTTP/2.
+/// A scene and a pending request of HTTP/2.
 async fn asked_h2(scene: &Scene, request: &Request) -> (Plain, u32, End<TcpStream>, String) {
     let mut client = client(&scene.daemon).await;
     let stream = client.ask(request, true).await.expect("sent");
@@ -179,7 +179,7 @@ async fn trailers_are_kept_with_a_stored_answer_and_follow_it_for_all_who_take_t
 #[tokio::test]
 async fn a_stored_answer_has_a_length_and_no_trailers_for_who_takes_none_or_not_all_of_it() {
     let scene = scene().await;
-    // They are kept, though who had it fetched has not asked for any.
+    // They are stored, though the first client did not ask for any.
     let (mut first, mut origin, head) = asked(&scene, "").await;
     assert!(!has_line(&head, "TE: trailers"), "{head}");
     let head = UNCACHED.replace("no-store", "max-age=60");
@@ -219,7 +219,7 @@ async fn behind_a_form_that_was_made_here_comes_what_is_true_of_it() {
     let head = UNCACHED.replace("no-store", "max-age=60\r\nContent-Type: text/plain");
     let tail = format!("0\r\n{digest}{etag}X-Sum: 1\r\n\r\n");
     origin.send(format!("{head}\r\n{:x}\r\n{text}\r\n{tail}", text.len())).await;
-    // It is stored as it came, and this client gets it so.
+    // It is stored as it came, and sent to this client unchanged.
     assert!(first.head().await.contains("Vary: Accept-Encoding"));
     let mut body = String::new();
     while !body.ends_with("\r\n\r\n") {

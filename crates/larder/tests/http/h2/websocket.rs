@@ -1,5 +1,5 @@
-//! WebSocket over HTTP/2 (RFC 8441): CONNECT with a protocol on one side, the HTTP/1 handshake on
-//! the other, where a library speaks WebSocket as it always does.
+//! Tests of WebSocket over HTTP/2 (RFC 8441): CONNECT with a protocol on one side, the HTTP/1
+//! handshake on the other, where an unmodified library speaks WebSocket.
 
 use futures_util::{SinkExt, StreamExt};
 use testkit::h2::{Frame, Request, RequestOutcome, error, setting};
@@ -12,7 +12,7 @@ use super::ends::{Next, Scene};
 use crate::support::h2::{H2C, Plain, client};
 use crate::support::{eventually, pattern};
 
-/// An origin that sends every message back.
+/// An origin that echoes every message.
 struct Chat {
     daemon: Daemon,
     server: JoinHandle<()>,
@@ -71,7 +71,7 @@ fn masked(opcode: u8, text: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Waits until the tunnel is open; the status of the answer.
+/// Waits until the tunnel is open; returns the status.
 async fn opened(client: &mut Plain, stream: u32) -> u16 {
     let headed = client
         .until(|judge| judge.exchange(stream).is_some_and(|e| e.status > 0 || e.over()))
@@ -128,7 +128,7 @@ async fn messages_go_there_and_back_beside_requests() {
     expected.extend((1_u64 << 20).to_be_bytes());
     expected.extend(&large);
     assert!(received(&mut client, stream, expected.len()).await == expected);
-    // Goodbye: the close frame comes back and the stream ends.
+    // The close frame comes back and the stream ends.
     client.send_frame(&Frame::data(stream, &masked(8, &[0x03, 0xe8]), true)).await.expect("sent");
     match client.outcome(stream).await {
         RequestOutcome::Answered(exchange) => {
@@ -169,13 +169,13 @@ async fn the_origin_sees_the_usual_handshake() {
     let key = lower.split("sec-websocket-key: ").nth(1).and_then(|rest| rest.split('\r').next());
     assert_eq!(key.map(str::len), Some(24), "16 bytes in base64: {head}");
     assert!(!lower.contains("content-length") && !lower.contains("transfer-encoding"), "{head}");
-    // An origin that declines is answered as it declines.
+    // An origin's refusal is forwarded.
     origin.send("HTTP/1.1 403 No\r\nContent-Length: 2\r\n\r\nno").await;
     let answer = client.outcome(stream).await.answer("/chat");
     assert_eq!((answer.status, answer.text().as_str()), (403, "no"));
 }
 
-/// To the client any success says that the tunnel is open.
+/// To the client any success means that the tunnel is open.
 #[tokio::test]
 async fn a_success_that_is_no_tunnel_is_an_error() {
     let scene = Scene::listening("127.0.0.1:0 h2c", "").await;
@@ -202,7 +202,7 @@ async fn a_tunnel_ends_with_either_side() {
         if by_client {
             client.send_frame(&Frame::reset(stream, error::CANCEL)).await.expect("sent");
         } else {
-            // A frame of no kind: the library hangs up.
+            // An invalid frame: the library closes.
             send(&mut client, stream, &masked(0x0b, b"?")).await;
             let over = client.until(|judge| judge.exchange(stream).is_some_and(|e| e.over())).await;
             assert!(over, "the stream ends with the origin's connection");
@@ -226,7 +226,7 @@ async fn early_bytes_wait_for_the_origins_word() {
     origin.head().await;
     assert!(origin.is_silent().await, "nothing behind the handshake");
     origin.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nno").await;
-    // Not 101: whatever the client is told, its bytes never reach the origin.
+    // Not 101: the client's bytes never reach the origin.
     let outcome = client.outcome(stream).await;
     assert!(!matches!(outcome, RequestOutcome::Faulty(_) | RequestOutcome::Over(_)), "{outcome:?}");
     match origin.next_within(std::time::Duration::from_millis(500)).await {

@@ -1,4 +1,4 @@
-//! Both ends of an exchange in the test's hands: nothing is sent, read or closed unless it says so.
+//! Ends of an exchange that the test controls: nothing is sent, read or closed unless it says so.
 
 use std::io;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::support::PATIENCE;
 pub(crate) const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 pub(crate) const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 
-/// A request with which a browser opens a WebSocket; `more` are lines with their CRLF.
+/// A browser's request to open a WebSocket; `more` are lines with their CRLF.
 pub(crate) fn opening(more: &str) -> String {
     format!(
         "GET /chat HTTP/1.1\r\nHost: larder.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
@@ -77,7 +77,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> End<S> {
         }
     }
 
-    /// The next bytes, whatever has come; none at the end.
+    /// The next bytes received; none at the end.
     pub(crate) async fn some(&mut self) -> Vec<u8> {
         if self.received.is_empty() {
             let read = timeout(PATIENCE, self.read()).await;
@@ -86,7 +86,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> End<S> {
         std::mem::take(&mut self.received)
     }
 
-    /// Puts back what was taken too much.
+    /// Puts back bytes that were read too early.
     pub(crate) fn put_back(&mut self, bytes: &[u8]) {
         self.received.splice(..0, bytes.iter().copied());
     }
@@ -104,7 +104,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> End<S> {
     }
 
     async fn read(&mut self) -> io::Result<usize> {
-        // What was taken left no room behind, and the next read would be one of 64 bytes.
+        // Without a reserve, the next read would be one of 64 bytes.
         self.received.reserve(ROOM);
         self.stream.read_buf(&mut self.received).await
     }
@@ -119,7 +119,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> End<S> {
         String::from_utf8_lossy(&self.received).into_owned()
     }
 
-    /// Whatever comes within `patience`.
+    /// The next event within `patience`.
     pub(crate) async fn next_within(&mut self, patience: Duration) -> Next {
         if !self.received.is_empty() {
             return Next::Bytes(std::mem::take(&mut self.received));
@@ -136,7 +136,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> End<S> {
         self.next_within(PATIENCE).await
     }
 
-    /// That nothing comes, as far as a moment can tell.
+    /// Returns true if nothing arrives, as far as a moment can show.
     pub(crate) async fn is_silent(&mut self) -> bool {
         self.next_within(Duration::from_millis(300)).await == Next::Silence
     }
@@ -153,22 +153,22 @@ impl Scene {
         Self::with("", "").await
     }
 
-    /// With further lines in `[limits]` and `[[site]]`.
+    /// A scene with further lines in `[limits]` and `[[site]]`.
     pub(crate) async fn with(limits: &str, site: &str) -> Self {
         Self::with_top("", limits, site).await
     }
 
-    /// The same, and with further lines at the top.
+    /// A scene with further lines at the top, too.
     pub(crate) async fn with_top(top: &str, limits: &str, site: &str) -> Self {
         Self::start("127.0.0.1:0", top, limits, site).await
     }
 
-    /// With another listener.
+    /// A scene with another listener.
     pub(crate) async fn listening(listen: &str, top: &str) -> Self {
         Self::start(listen, top, "", "").await
     }
 
-    /// The same with further lines in `[limits]` and `[[site]]`.
+    /// A scene with another listener, and further lines in `[limits]` and `[[site]]`.
     pub(crate) async fn listening_with(listen: &str, limits: &str, site: &str) -> Self {
         Self::start(listen, "", limits, site).await
     }
@@ -210,7 +210,7 @@ origin = "app"
         End::new(stream)
     }
 
-    /// Tells whether the origin is left alone, as far as a moment can tell.
+    /// Returns true if the origin gets nothing, as far as a moment can show.
     pub(crate) async fn origin_is_silent(&self) -> bool {
         timeout(Duration::from_millis(300), self.listener.accept()).await.is_err()
     }

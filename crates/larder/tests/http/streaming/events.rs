@@ -1,4 +1,4 @@
-//! Event streams, long polls and other answers that come bit by bit.
+//! Tests of event streams, long polls and other responses that arrive in pieces.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn event(number: usize) -> String {
     format!("{:x}\r\n{data}\r\n", data.len())
 }
 
-/// The head at once, then each event at once, and the end.
+/// Asserts that the head, each event and the end are forwarded at once.
 async fn follows<C, O>(client: &mut End<C>, origin: &mut End<O>, head: &str)
 where
     C: AsyncRead + AsyncWrite + Unpin,
@@ -103,7 +103,7 @@ async fn each_client_of_a_stream_has_its_own() {
     for number in 0..4 {
         let mut client = scene.client().await;
         client.send(get("/events", "")).await;
-        // While the others' go on.
+        // While the others' continue.
         let mut origin = scene.origin().await;
         origin.head().await;
         origin.send(&stream).await;
@@ -158,7 +158,7 @@ async fn a_stream_lives_as_long_as_something_comes() {
         origin.send(event(number)).await;
         client.expect(event(number)).await;
     }
-    // Silence is what ends it, and not in a way that could pass for its end.
+    // Silence ends it, in a way that cannot pass for its end.
     assert_eq!(client.next().await, Next::Reset);
     assert_eq!(origin.next().await, Next::Closed);
     scene.daemon.assert_limit_count("between_bytes_timeout", 1).await;

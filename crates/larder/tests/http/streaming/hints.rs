@@ -1,4 +1,4 @@
-//! Interim responses on every way that leads to a client: Early Hints (RFC 8297) and their like.
+//! Tests of interim responses on every way to a client: Early Hints (RFC 8297) and others.
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -11,8 +11,8 @@ const PROCESSING: &str = "HTTP/1.1 102 Processing\r\n\r\n";
 const CONTINUE: &str = "HTTP/1.1 100 Continue\r\n\r\n";
 const PAGE: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-/// Asserts that interim responses of the origin leave at once, except for a 100: that is between
-/// the client and this proxy.
+/// Asserts that interim responses of the origin are forwarded at once, except for a 100: that is
+/// between the client and this proxy.
 async fn are_passed_on<S: AsyncRead + AsyncWrite + Unpin>(scene: &Scene, client: &mut End<S>) {
     for (number, fields) in
         ["", "Cookie: sid=1\r\n", "Authorization: Basic eA==\r\n"].iter().enumerate()

@@ -1,5 +1,5 @@
-//! Bodies larger than what the daemon may hold: byte for byte, through plain connections and TLS,
-//! with little memory. `LARDER_TEST_FULL=1` has them at 2 GiB.
+//! Tests of bodies larger than the daemon's memory: byte for byte, through plain connections and
+//! TLS. `LARDER_TEST_FULL=1` uses 2 GiB.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::Hasher;
@@ -15,16 +15,15 @@ use crate::support::tls::{Authority, Kind};
 use crate::support::{is_full_run, pattern, pause};
 
 const BLOCK: usize = 1 << 20;
-/// Bytes by which the daemon's memory may have grown at any time: buffers of a few connections, not
-/// a body.
+/// Bytes by which the daemon's memory may grow: buffers of a few connections, not a body.
 const MEMORY_BYTES: u64 = 24 << 20;
 
-/// Of how many blocks a body consists: more than the largest that is stored.
+/// The number of blocks of a body: more than the largest that is stored.
 fn blocks() -> usize {
     if is_full_run() { 2048 } else { 72 }
 }
 
-/// Most memory that the daemon ever had, in bytes.
+/// The largest memory of the daemon so far, in bytes.
 fn peak(daemon: &Daemon) -> u64 {
     let file = format!("/proc/{}/status", daemon.pid());
     let status = std::fs::read_to_string(file).expect("a process");
@@ -141,8 +140,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> End<S> {
     }
 }
 
-/// Answers as the target says: `/length` and `/chunks` with a body, `/sum` with the sum of what it
-/// gets.
+/// Serves requests by target: `/length` and `/chunks` with a body, `/sum` with the sum of the
+/// request's body.
 async fn serve(mut end: End<TcpStream>, block: Vec<u8>) {
     loop {
         let first = end.some().await;
@@ -229,14 +228,14 @@ fn request(method: &str, target: &str, fields: &str) -> String {
     format!("{method} {target} HTTP/1.1\r\nHost: larder.test\r\n{fields}\r\n")
 }
 
-/// Every kind of body down and up over one connection.
+/// Sends every kind of body down and up over one connection.
 async fn all_ways<S: AsyncRead + AsyncWrite + Unpin>(
     files: &Files,
     client: &mut End<S>,
     what: &str,
 ) {
     let expected = whole(&files.block);
-    // What a connection needs anyway is not counted.
+    // The connection's own memory is not counted.
     client.send(request("GET", "/length", "Range: bytes=1048570-1048579\r\nCookie: a=1\r\n")).await;
     let head = client.head().await;
     assert_eq!(client.body(&head).await.length, 10);
@@ -301,7 +300,7 @@ async fn a_client_that_stalls_holds_the_origin_back() {
     let head = client.head().await;
     pause(1500).await;
     let came = files.daemon.metric("larder_origin_bytes_in_total", "").await.expect("metrics");
-    // The window, and what both sockets to the client hold.
+    // The window, and the buffers of both sockets to the client.
     assert!(came < (BLOCK * blocks()) as f64 / 2.0, "{came} bytes came");
     assert_eq!(client.body(&head).await, whole(&files.block));
 }
@@ -313,7 +312,8 @@ async fn ranges_of_what_is_not_stored_are_the_origins() {
         let mut client = files.client().await;
         let range = request("GET", "/length", "Range: bytes=1048570-1048579\r\n");
         if site.is_empty() {
-            // The first asks for all of it, to be kept. That it is not to be is known only then.
+            // The first request is for the whole, to be stored. That it may not be stored is known
+            // only then.
             client.send(request("GET", "/length", "")).await;
             let head = client.head().await;
             client.body(&head).await;

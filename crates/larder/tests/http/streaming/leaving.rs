@@ -1,4 +1,4 @@
-//! Clients that leave while they wait, and those that only seem to.
+//! Tests of clients that leave while they wait, and of those that only seem to.
 
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::net::TcpStream;
@@ -9,7 +9,7 @@ use crate::support::{eventually, pause};
 
 const STREAM: &str =
     "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
-/// More than what ends a client's side together with its request.
+/// A delay in which a client's half-close is not joined with its request.
 const LATER_MS: u64 = 1_200;
 
 fn get(fields: &str) -> String {
@@ -152,7 +152,7 @@ async fn requests_sent_ahead_are_kept_while_the_first_is_answered() {
     client.send(get("")).await;
     let mut origin = scene.origin().await;
     origin.head().await;
-    // More than is taken in while the first waits.
+    // More than is read while the first waits.
     let ahead = 4_000;
     let more = get(&format!("X-Filler: {}\r\n", "x".repeat(40))).repeat(ahead);
     let (mut reads, mut writes) = client.stream.into_split();

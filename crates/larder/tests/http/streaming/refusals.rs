@@ -1,5 +1,5 @@
-//! Requests that never become a tunnel: upgrades that are not granted, responses that are no answer
-//! to one, and attempts to smuggle requests by way of either.
+//! Tests of requests that never become a tunnel: refused upgrades, responses that do not fit one,
+//! and attempts to smuggle requests by them.
 
 use super::ends::{ACCEPT, End, KEY, Next, Scene, agreed, opening};
 use tokio::net::TcpStream;
@@ -7,11 +7,10 @@ use tokio::net::TcpStream;
 const NEXT: &str = "GET /next HTTP/1.1\r\nHost: larder.test\r\n\r\n";
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nCache-Control: no-store\r\n\r\nok";
 
-/// Asks for `/next` on the same connection, and has it answered: whatever came before was well
-/// framed.
+/// Requests `/next` on the same connection, which is answered: everything before was well framed.
 async fn goes_on(scene: &Scene, client: &mut End<TcpStream>, origin: &mut End<TcpStream>) {
     client.send(NEXT).await;
-    // Over the kept connection to the origin, or a new one: as the core that answers has it.
+    // Over the kept connection to the origin, or a new one: that depends on the core.
     let mut new = None;
     let head = tokio::select! {
         head = origin.head() => head,
@@ -61,7 +60,7 @@ async fn an_origin_that_does_not_agree_answers_as_ever() {
         }
         goes_on(&scene, &mut client, &mut origin).await;
         drop(origin);
-        // The kept connection is gone when the next one asks.
+        // The kept connection is gone when the next request comes.
         crate::support::pause(50).await;
     }
     assert_eq!(scene.metric("larder_tunnels_total").await, 0);
@@ -168,7 +167,7 @@ async fn connect_is_refused_and_nothing_behind_it_is_read() {
     assert!(scene.origin_is_silent().await);
 }
 
-/// A 101 that is no answer to the upgrade: the client gets a 502, and the origin's connection ends.
+/// A 101 that does not fit the upgrade: the client gets a 502, and the origin's connection ends.
 #[tokio::test]
 async fn a_101_that_is_no_answer_is_an_error() {
     let agreed = agreed();
@@ -205,7 +204,7 @@ async fn a_101_that_is_no_answer_is_an_error() {
         let head = client.head().await;
         assert!(head.starts_with("HTTP/1.1 502 "), "{what}: {head}");
         assert!(matches!(origin.next().await, Next::Closed | Next::Reset), "{what}");
-        // What was pipelined is a request, answered by the origin and not by what it sent before.
+        // The pipelined bytes are a request, answered by the origin and not by its earlier bytes.
         let mut origin = scene.origin().await;
         assert!(origin.head().await.starts_with(&format!("GET /next/{number} ")), "{what}");
     }
@@ -307,7 +306,7 @@ async fn a_stored_page_answers_no_wish_and_an_answer_to_one_is_not_stored() {
     client.head().await;
     client.expect("stored").await;
     drop(origin);
-    // Stored now, and still not an answer to who wants a tunnel.
+    // Stored now, but no response to an upgrade.
     client.send(opening("")).await;
     let mut origin = scene.origin().await;
     origin.head().await;

@@ -1,4 +1,4 @@
-//! Tunnels from their first byte to their last.
+//! Tests of tunnels from their first byte to their last.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use super::ends::{ACCEPT, KEY, Next, Scene, agreed, opening};
 use crate::support::{eventually, is_full_run, pattern, pause, raise_descriptors};
 
-/// Most memory that an idle tunnel may take in the daemon.
+/// Most memory of an idle tunnel in the daemon.
 const TUNNEL_BYTES: u64 = 16 << 10;
 
 #[tokio::test]
@@ -181,7 +181,7 @@ async fn a_slow_reader_holds_its_writer_back_and_loses_nothing() {
             false => (&mut origin, &mut client),
         };
         let mut sent = 0;
-        // Without reading, only what the kernel and one buffer hold is taken.
+        // Without reading, only the kernel's and one buffer fill.
         while let Ok(wrote) =
             timeout(Duration::from_millis(500), from.stream.write(&body[sent..])).await
         {
@@ -230,7 +230,7 @@ async fn there_are_only_so_many() {
 #[tokio::test]
 async fn each_client_has_only_so_many() {
     let scene = Scene::with("tunnels_per_ip = 1", "").await;
-    // Loopback is not bounded.
+    // Loopback is exempt.
     let _tunnels = (scene.tunnel().await, scene.tunnel().await);
     let scene = Scene::with_top("trusted_proxies = \"127.0.0.1\"", "tunnels_per_ip = 1", "").await;
     let mut held = Vec::new();
@@ -278,7 +278,7 @@ async fn a_reload_leaves_them_alone() {
     origin.expect("ping").await;
     origin.send("pong").await;
     client.expect("pong").await;
-    // A new one is not let through any more.
+    // New bytes are not forwarded any more.
     let mut late = scene.client().await;
     late.send(opening("")).await;
     let head = scene.origin().await.head().await;
@@ -330,7 +330,7 @@ async fn an_idle_tunnel_holds_little_memory() {
     for _ in 0..count {
         tunnels.push(scene.tunnel().await);
     }
-    // Something has gone through each: buffers are not merely still unused.
+    // Each was used: otherwise its buffers would only be unused.
     let text = pattern(20_000);
     for (client, origin) in &mut tunnels {
         client.send(&text).await;
@@ -338,7 +338,7 @@ async fn an_idle_tunnel_holds_little_memory() {
         origin.send(&text).await;
         client.expect(&text).await;
     }
-    // The allocator gives back what was used for a moment when it has been idle for a while.
+    // The allocator returns memory after an idle time.
     let is_little = async || {
         let each = resident(&scene).saturating_sub(before) / count;
         println!("an idle tunnel: {each} bytes");

@@ -1,4 +1,4 @@
-//! WebSocket as a library speaks it, at both ends.
+//! Tests of WebSocket with a library at both ends.
 
 use futures_util::{SinkExt, StreamExt};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -22,7 +22,7 @@ fn config() -> WebSocketConfig {
     WebSocketConfig::default().max_message_size(Some(2 * LARGE)).max_frame_size(Some(2 * LARGE))
 }
 
-/// Sends back what it gets; "bye" has it close.
+/// Echoes messages; "bye" closes.
 async fn echo(stream: impl AsyncRead + AsyncWrite + Unpin) {
     let Ok(mut socket) = accept_async_with_config(stream, Some(config())).await else { return };
     while let Some(Ok(message)) = socket.next().await {
