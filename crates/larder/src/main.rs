@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
-use tools::{AdminArgs, PartArgs};
+use tools::{AdminArgs, ExternalVerbArgs};
 
 use serve_verb::USUAL_CONFIG;
 
@@ -71,19 +71,19 @@ enum LarderVerb {
     },
     Log(tools::LogArgs),
     /// Show what is asked for most: URLs, clients, user agents, statuses and more, as it changes.
-    Top(PartArgs),
+    Top(ExternalVerbArgs),
     /// Show how long requests take, as it changes: hits as `|`, all others as `#`.
-    Hist(PartArgs),
+    Hist(ExternalVerbArgs),
     Stat(tools::StatArgs),
     Status(tools::StatusArgs),
     Logstat(tools::LogstatArgs),
     /// Ask a server as often as wanted, and say what came of it.
-    Bench(PartArgs),
+    Bench(ExternalVerbArgs),
     /// Look after the cache on disk (`[disk]`) while no daemon uses it.
     #[command(subcommand)]
     Disk(disk_verb::DiskVerb),
     /// Print what a shell needs to complete verbs and options.
-    Completions(PartArgs),
+    Completions(ExternalVerbArgs),
     /// Say how a daemon is stopped.
     #[command(hide = true)]
     Stop,
@@ -92,7 +92,7 @@ enum LarderVerb {
     Version,
     /// Write the man pages and the shells' completions below a folder, as packages have them.
     #[command(hide = true)]
-    Manual(PartArgs),
+    Manual(ExternalVerbArgs),
     /// Helper process that a daemon starts beside itself.
     #[command(hide = true)]
     Keeper(KeeperArgs),
