@@ -1,8 +1,8 @@
-//! Behaviours that the declared policy and a program in VCL share: one list of behaviours, run
-//! against a site of either kind.
+//! Both policies, the declared one and a VCL program: one list of behaviours, run against a site of
+//! either kind.
 //!
-//! A bug that ends a fetch (`larder_panics_total`) is not in the list: nothing that clients,
-//! origins or programs do makes a fetch panic, and `vtc.panic` fails a program without a panic.
+//! A bug that ends a fetch (`larder_panics_total`) is not in the list: no client, origin or program
+//! can make a fetch panic, and `vtc.panic` fails a program without a panic.
 
 use crate::support;
 
@@ -43,7 +43,7 @@ async fn site(policy: Policy, top: &str) -> (Stage, Folder) {
     limited_site(policy, top, "").await
 }
 
-/// The same, with these keys of `[limits]`.
+/// Makes a site with these keys of `[limits]`.
 async fn limited_site(policy: Policy, top: &str, limits: &str) -> (Stage, Folder) {
     let folder = Folder::new();
     let keys = "bypass = { path = [\"/pass*\"] }\npurge = { dialects = [\"purge\"] }\n";
@@ -63,7 +63,7 @@ async fn limited_site(policy: Policy, top: &str, limits: &str) -> (Stage, Folder
     (Stage { origin, daemon: Daemon::start(&file).expect("larder starts") }, folder)
 }
 
-/// The records of a target, once there are so many.
+/// Waits until a target has `count` records, and returns them.
 async fn records(stage: &Stage, target: &str, count: usize) -> Vec<Value> {
     let of_target = async || -> Vec<Value> {
         let text = printed(&stage.daemon, &["log", "--once", "--json"]).await;
@@ -200,7 +200,7 @@ async fn what_the_store_cannot_take_is_whole_and_counted_as_refused() {
     }
 }
 
-/// The work that a stored page is stale for, as soon as it is there.
+/// The work for which a stored page is stale at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Renewal {
     /// Its client waits for it.
@@ -209,8 +209,8 @@ enum Renewal {
     Behind,
 }
 
-/// A site of either kind whose pages are stale as soon as they are stored. A declared one has these
-/// fields from the origin for that; a program sets the times itself.
+/// A site of either kind whose pages are stale once they are stored. On a declared site the
+/// origin's fields say so; a program sets the times itself.
 async fn stale_site(policy: Policy, renewal: Renewal) -> (Stage, Folder, &'static str) {
     let folder = Folder::new();
     if policy == Policy::Declared {
@@ -250,8 +250,8 @@ const FORBIDDING: [&str; 4] = [
     "Cache-Control: public, max-age=600\r\nVary: *\r\n",
 ];
 
-/// Asks for `target`, whose page is stale, and returns the reply once the origin is asked to renew
-/// it.
+/// Requests the stale page `target`, and returns the reply once the origin has got the request that
+/// renews it.
 async fn renew(stage: &Stage, (method, target): (&str, &str), fields: &str) -> Reply {
     // Programs have pages fresh for a millisecond.
     tokio::time::sleep(Duration::from_millis(5)).await;
@@ -260,8 +260,8 @@ async fn renew(stage: &Stage, (method, target): (&str, &str), fields: &str) -> R
     reply
 }
 
-/// Asks as others do until they get the new page. Nobody is shown a cookie, nor what a 304 forbids
-/// to share.
+/// Requests the page as others until they get the new one. No reply may contain a cookie, or a
+/// field that a 304 forbids to share.
 async fn others_get_the_new_page(stage: &Stage, target: &str, case: &str) {
     stage.origin.on(target, Script::ok("Cache-Control: private\r\n", "new"));
     eventually("the new page", async || {
@@ -374,7 +374,7 @@ fn towards(policy: Policy, backend: &str, listen: &str, folder: &Folder) -> Daem
     Daemon::start(&file).expect("larder starts")
 }
 
-/// The same, with the test as the origin.
+/// Makes a site whose origin is the test itself.
 fn by_hand(policy: Policy) -> (Daemon, UnixListener, Folder) {
     let folder = Folder::new();
     let socket = folder.path().join("origin.sock");
@@ -424,7 +424,7 @@ async fn a_client_that_ends_its_side_at_once_is_not_waited_for_long() {
 }
 
 #[tokio::test]
-async fn those_who_come_during_a_fetch_wait_for_it() {
+async fn requests_during_a_fetch_wait_for_it() {
     for policy in BOTH {
         let (stage, _folder) = site(policy, "").await;
         let answer = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 2\r\n\r\nok";

@@ -1,5 +1,5 @@
-//! Storing and reuse of responses, over real sockets: what is stored, for whom, under which key,
-//! and which parts of it are answered.
+//! Caching over real sockets: which responses are stored, for whom, under which key, and how ranges
+//! and conditions of them are answered.
 
 use crate::support;
 

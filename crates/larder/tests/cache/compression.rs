@@ -1,5 +1,5 @@
-//! Compression over real sockets: what is stored once goes to each client as it takes it, and is
-//! coded for those alone who ask for that.
+//! Compression over real sockets: one stored object is delivered to each client in the coding that
+//! it accepts, and coded only for clients that ask for it.
 
 use crate::support;
 
@@ -31,7 +31,7 @@ const GZIP: &str = "Accept-Encoding: gzip\r\n";
 const BROWSER: &str = "Accept-Encoding: gzip, deflate, br, zstd\r\n";
 const NONE: &str = "Accept-Encoding: identity\r\n";
 
-/// A site of either kind that compresses what it stores, with these keys of `[limits]`.
+/// A site of either kind that compresses stored bodies, with these keys of `[limits]`.
 async fn site(policy: Policy, limits: &str) -> (Stage, Folder) {
     let folder = Folder::new();
     if policy == Policy::Declared {
@@ -84,7 +84,7 @@ fn gunzipped(coded: &[u8]) -> Vec<u8> {
     plain
 }
 
-/// The answer, whole or not, that a client sees that asks for `target`.
+/// The outcome of a request for `target`.
 async fn seen(stage: &Stage, target: &str, fields: &str) -> ReplyOutcome {
     let mut client = stage.connect().await;
     client.send(&request("GET", target, fields), WriteSplit::Whole).await.expect("sent");
@@ -102,7 +102,7 @@ fn read(reply: &Reply) -> (Option<String>, Vec<u8>) {
     (coding, plain)
 }
 
-/// Asks for `target` as a client that takes gzip until it gets that, and returns the answer.
+/// Requests `target` with gzip until the response is gzip, and returns it.
 async fn folded(stage: &Stage, target: &str) -> Reply {
     let is_gzip = async || {
         let reply = stage.ask("GET", target, GZIP).await;
@@ -139,7 +139,7 @@ async fn a_page_is_coded_once_for_those_who_ask_for_that_and_never_for_others() 
     assert_eq!(zipped.field("content-length"), Some(zipped.body.len().to_string()));
     assert_eq!(zipped.field("vary").as_deref(), Some("Accept-Encoding"));
     assert_eq!(zipped.field("etag").as_deref(), Some("\"e-gzip\""));
-    // One who would rather have brotli gets what is there.
+    // A client that prefers brotli gets the stored form.
     let browser = stage.ask("GET", "/page", BROWSER).await;
     assert_eq!(browser.field("content-encoding").as_deref(), Some("gzip"));
     for fields in [NONE, "", "Accept-Encoding: *;q=0\r\n"] {
@@ -191,7 +191,7 @@ fn numbers() -> String {
 }
 
 #[tokio::test]
-async fn in_a_full_memory_gzip_takes_the_place_of_what_nobody_asks_for_without_a_coding() {
+async fn in_a_full_memory_gzip_replaces_bodies_that_no_client_requests_uncoded() {
     let top = "memory = { size = \"64MiB\" }";
     let stage = Setup { top, limits: "coding_time = 100\n", ..Setup::default() }.start().await;
     let script = |body: &str| cacheable("ETag: \"e\"\r\n", body.as_bytes());
@@ -207,7 +207,7 @@ async fn in_a_full_memory_gzip_takes_the_place_of_what_nobody_asks_for_without_a
         stage.origin.on(target, script(&page));
     }
     stage.ask("GET", "/both", GZIP).await;
-    // One who asks without a coding gets what came, and it stays.
+    // A client without Accept-Encoding gets the stored body, which stays stored.
     stage.ask("GET", "/both", NONE).await;
     for target in ["/browsers", "/both"] {
         let zipped = folded(&stage, target).await;
@@ -326,7 +326,7 @@ async fn an_error_page_keeps_its_form_whatever_form_the_client_has() {
 }
 
 #[tokio::test]
-async fn head_tells_of_the_form_that_get_would_get() {
+async fn head_describes_the_form_that_get_would_get() {
     for policy in BOTH {
         let (stage, _folder) = site(policy, "").await;
         stage.origin.on("/page", cacheable("ETag: \"e\"\r\n", page().as_bytes()));
@@ -612,8 +612,8 @@ async fn what_is_hot_is_kept_in_better_forms_until_it_is_purged() {
     assert_eq!(stage.origin.seen("/page"), 2);
 }
 
-/// Load tools and old clients take no coding: what an origin has coded, and they often ask for, is
-/// decoded once.
+/// Load tools and old clients accept no coding: a coded body that they request often is decoded
+/// once.
 #[tokio::test]
 async fn what_is_often_asked_for_without_a_coding_is_decoded_once() {
     let top = "[compression]\nwarm_hits = 2\n";

@@ -1,5 +1,5 @@
-//! Dictionaries (RFC 9842) over TLS: a client that has one version of a script gets the next one as
-//! what differs from it.
+//! Dictionaries (RFC 9842) over TLS: a client with one version of a script gets the next one as a
+//! difference.
 
 use crate::support;
 
@@ -89,7 +89,7 @@ impl Rig {
         self.ask("GET", HOST, target, fields).await
     }
 
-    /// Has the store learn both versions, the first with `field`.
+    /// Stores both versions, the first with `field`.
     async fn publish(&self, field: &str) {
         self.served.origin.on("/js/app.v1.js", script(field, &version(1)));
         self.served.origin.on("/js/app.v2.js", script("ETag: \"two\"\r\n", &version(2)));
@@ -98,7 +98,7 @@ impl Rig {
         }
     }
 
-    /// Asks for the second version with the first as a dictionary until it comes as a delta.
+    /// Requests the second version with the first as dictionary until it comes as a delta.
     async fn delta(&self) -> Reply {
         let fields = format!("{BROWSER}{SCRIPT}{}", available(&version(1)));
         eventually("a delta", || async {
@@ -119,7 +119,7 @@ impl Rig {
         self.get(target, fields).await
     }
 
-    /// Asks for `target`, a dictionary whose content is `body`, until its hash is known.
+    /// Requests the dictionary `target` with content `body` until its hash is known.
     async fn note(&self, target: &str, body: &[u8]) {
         let (page, fields) = (format!("https://{HOST}/js/app.v2.js"), available(body));
         let fields = format!("{BROWSER}{SCRIPT}{fields}");
@@ -249,7 +249,7 @@ async fn a_client_with_a_version_gets_the_next_one_as_what_differs() {
         // Under VCL all forms have one weak tag.
         let is_own = Some(&tag) != usual.field("etag").as_ref();
         assert_eq!(is_own, policy == Policy::Declared, "{tag}");
-        // Others get what they got, and are told that it goes by the dictionary.
+        // Other clients get the usual response, whose Vary names the dictionary.
         let other = rig.gzip("/js/app.v2.js", "Accept-Encoding: gzip\r\n").await;
         assert!(varies_by(&other, "available-dictionary"));
         let plain = rig.get("/js/app.v2.js", "Accept-Encoding: identity\r\n").await;
@@ -342,7 +342,7 @@ async fn what_a_route_keeps_for_some_is_no_dictionary_for_another_route() {
     rig.often("/js/app.v1.js", &of("192.0.2.1")).await;
     assert_eq!(rig.get("/js/app.v1.js", &of("192.0.2.2")).await.status, 403);
     let target = "/js/app.v2.js";
-    // What is made for one who may have it would lie there for all.
+    // A form made for one authorised client would be stored for all.
     for client in ["192.0.2.1", "192.0.2.2"] {
         rig.gzip(target, &of(client)).await;
         let reply = rig.often(target, &of(client)).await;
@@ -397,7 +397,7 @@ async fn explain_and_the_log_say_why_an_answer_goes_by_a_dictionary_or_not() {
 }
 
 #[tokio::test]
-async fn whoever_may_not_have_a_delta_gets_the_usual_form() {
+async fn clients_that_may_not_have_a_delta_get_the_usual_form() {
     for policy in BOTH {
         let rig = rig(policy, "", "").await;
         rig.publish(PATTERN).await;

@@ -1,5 +1,5 @@
-//! A cache that survives: what was stored before a stop, a kill or an eviction is a hit again,
-//! under both kinds of policy, and what was purged before is not.
+//! The disk cache: objects stored before a stop, a kill or an eviction are hits again, under both
+//! policies, and purged ones are not.
 
 use crate::support;
 
@@ -44,7 +44,7 @@ async fn what_is_stored_is_a_hit_after_a_restart_with_its_age_and_its_variants()
     }
 }
 
-/// Rules for storing that have become stricter hold for what is on disk.
+/// Stricter rules for storing also apply to objects on disk.
 #[tokio::test]
 async fn what_the_rules_would_not_store_any_more_does_not_come_from_disk() {
     let mut stage = Disked::start(Policy::Declared, "profile = \"rfc\"\n").await;
@@ -340,8 +340,8 @@ fn version(reply: &Reply) -> u64 {
     text.rsplit(' ').next().and_then(|number| number.parse().ok()).expect("a version")
 }
 
-/// Kills under load, again and again: what was purged never comes back, and most of what was asked
-/// for again does. Five times, or 200 in a full run.
+/// Kills under load: purged objects never come back, and most requested ones do. Five times, or 200
+/// in a full run.
 #[tokio::test(flavor = "multi_thread")]
 async fn kills_in_a_row_bring_back_nothing_that_was_purged() {
     const PAGES: usize = 40;

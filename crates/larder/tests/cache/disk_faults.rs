@@ -1,5 +1,5 @@
-//! Disks that fail, on file systems of their own: full, unreadable, read-only. No client gets
-//! anything but a right answer, and what was purged stays so.
+//! Disk faults on file systems of their own: full, unreadable, read-only. No client gets a wrong
+//! response, and purged objects stay purged.
 
 use crate::support;
 
@@ -20,10 +20,10 @@ use testkit::origin::Script;
 /// A volume that failed for a time is tried again after a minute.
 const AGAIN: Duration = Duration::from_secs(90);
 
-/// Pages: more than memory has room for.
+/// Number of pages: more than memory can store.
 const PAGES: usize = 150;
 
-/// A file system of its own on a loop device. It is gone with its test.
+/// A file system on a loop device, removed when dropped.
 struct Mount {
     device: String,
     folder: Folder,
@@ -65,8 +65,7 @@ impl Mount {
         self.at().join("filler")
     }
 
-    /// Cuts the device: behind its first `bytes` nothing can be read any more, nor written, but for
-    /// what the system has in memory.
+    /// Cuts the device: behind its first `bytes`, reads and writes fail, except for cached pages.
     fn cut(&self, bytes: u64) {
         // What is not written yet could never be forgotten.
         self.files().for_each(|file| file.sync_all().expect("it is written"));
@@ -75,7 +74,7 @@ impl Mount {
         self.forget();
     }
 
-    /// Has the system forget what it has in memory of the cache's files, as far as it can now.
+    /// Drops the system's page cache of the cache's files, as far as possible.
     fn forget(&self) {
         let forget = |file: File| fadvise(&file, 0, None, Advice::DontNeed).expect("advice");
         self.files().for_each(forget);
@@ -86,7 +85,7 @@ impl Mount {
         files.map(|file| File::open(file.expect("a file").path()).expect("it opens"))
     }
 
-    /// Has the file system find an error.
+    /// Makes the file system report an error.
     fn break_down(&self) {
         let name = Path::new(&self.device).file_name().expect("a device").to_str().expect("text");
         fs::write(format!("/sys/fs/ext4/{name}/trigger_fs_error"), "x").expect("it breaks down");
@@ -133,7 +132,7 @@ impl Stage {
         Some(stage)
     }
 
-    /// The origin has another version of a page from now on.
+    /// Replaces a page at the origin by another version.
     fn change(&mut self, page: usize) {
         self.versions[page] += 1;
         let body = body(page, self.versions[page]);
@@ -145,7 +144,7 @@ impl Stage {
         self.disked.origin.on(&format!("/{page}"), script);
     }
 
-    /// Asks for each page twice; each answer is the page's newest version.
+    /// Requests each page twice; each response must be the page's newest version.
     async fn ask_for_all(&self) {
         for (page, version) in self.versions.iter().enumerate() {
             for _ in 0..2 {
@@ -182,7 +181,7 @@ impl Stage {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_file_system_costs_nobody_an_answer_and_is_used_again_when_there_is_room() {
+async fn a_full_file_system_costs_no_client_a_response_and_is_used_again_when_it_has_space() {
     let Some(mut stage) = Stage::start().await else { return };
     stage.mount.fill();
     let mut lasting = Vec::new();
@@ -221,7 +220,7 @@ async fn a_device_that_cannot_be_read_is_left_alone_and_that_is_remembered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_system_that_turns_read_only_costs_nobody_an_answer() {
+async fn a_file_system_that_turns_read_only_costs_no_client_a_response() {
     let Some(mut stage) = Stage::start().await else { return };
     stage.mount.break_down();
     for page in 0..10 {
@@ -232,7 +231,7 @@ async fn a_file_system_that_turns_read_only_costs_nobody_an_answer() {
     stage.ask_for_all().await;
 }
 
-/// A daemon whose disk cache is to be below a file, where no directory can be.
+/// A daemon whose disk cache cannot be created, because its path is below a file.
 async fn without_a_disk(policy: Policy) -> (Disked, PathBuf) {
     let folder = Folder::new();
     let place = folder.path().join("place");
@@ -250,7 +249,7 @@ fn page(text: &str) -> Script {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_disk_that_cannot_be_used_at_the_start_is_told_and_is_taken_back_when_it_can() {
+async fn a_disk_that_is_unusable_at_the_start_is_reported_and_used_once_it_is_usable() {
     for policy in [Policy::Declared, Policy::Vcl] {
         let (disked, place) = without_a_disk(policy).await;
         disked.origin.on("/", page("first"));

@@ -1,6 +1,5 @@
-//! A disk that is slow, or stands still. What is in memory is answered as ever, what is not comes
-//! from the origin, what waits to be written stays within its bounds, and the disk is used again by
-//! itself when it is quick.
+//! A disk that is slow or blocks. Objects in memory are hits as ever, others are fetched from the
+//! origin, the write queue stays within its limit, and the disk is used again once it is fast.
 
 use crate::support;
 
@@ -18,7 +17,7 @@ use testkit::origin::Script;
 /// A volume that was slow is tried again after a minute.
 const AGAIN: Duration = Duration::from_secs(90);
 
-/// Pages: more than memory has room for.
+/// Number of pages: more than memory can store.
 const PAGES: usize = 60;
 
 /// Pages that memory and what may wait have no room for together.
@@ -34,7 +33,7 @@ const QUEUE_BYTES: u64 = 16 << 20;
 const LONG_BYTES: usize = 16 << 20;
 const LONG_READS: usize = 30;
 
-/// Requests for pages in memory while the disk stands still.
+/// Requests for pages in memory while the disk blocks.
 const MEANWHILE: usize = 200;
 
 /// Times that pages are asked for and the daemon is started again until all are on disk.
@@ -90,19 +89,19 @@ impl Stage {
         Some(stage)
     }
 
-    /// The origin has another version of a page from now on.
+    /// Replaces a page at the origin by another version.
     fn change(&mut self, page: usize) {
         self.versions[page] += 1;
         let script = script(page, self.versions[page]);
         self.disked.origin.on(&format!("/{page}"), script);
     }
 
-    /// Asks for a page; the answer is its newest version. Returns true for a hit.
+    /// Requests a page, whose newest version must come. Returns true for a hit.
     async fn get(&self, page: usize) -> bool {
         self.fetch(&format!("/{page}"), page, self.versions[page]).await
     }
 
-    /// Asks for a version of a page that is at `target`. Returns true for a hit.
+    /// Requests a version of a page at `target`. Returns true for a hit.
     async fn fetch(&self, target: &str, page: usize, version: u64) -> bool {
         let reply = self.disked.get(target).await;
         assert_eq!(reply.status, 200, "{target}");
@@ -110,12 +109,12 @@ impl Stage {
         reply.field("cache-status").is_some_and(|status| status.contains("hit"))
     }
 
-    /// Asks for some pages at once: what is late is late at one moment.
+    /// Requests some pages at once, so that all are late together.
     async fn ask_at_once(&self) {
         futures_util::future::join_all((0..AT_ONCE).map(|page| self.get(page))).await;
     }
 
-    /// Asks for each page twice.
+    /// Requests each page twice.
     async fn ask_for_all(&self) {
         for page in 0..PAGES {
             self.get(page).await;
@@ -131,7 +130,7 @@ impl Stage {
         self.disked.metric("larder_origin_requests_total").await
     }
 
-    /// Waits until the volume is used again: pages go there, and come from there.
+    /// Waits until the volume is used again, for writing and reading.
     async fn is_used_again(&mut self) {
         let started = Instant::now();
         let (puts, reads) = (self.figure("puts_total").await, self.figure("reads_total").await);
@@ -151,7 +150,7 @@ impl Stage {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn memory_answers_while_a_disk_stands_still_and_who_asked_the_disk_waits_alone() {
+async fn memory_answers_while_a_disk_blocks_and_only_its_readers_wait() {
     for policy in BOTH {
         // Nothing but the gate ends the wait.
         let Some(stage) = Stage::start(policy, "disk_read_timeout = \"1h\"").await else { return };
@@ -266,7 +265,7 @@ async fn a_long_body_that_has_begun_goes_on_when_its_disk_does() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_disk_of_half_a_second_costs_nobody_an_answer() {
+async fn a_disk_of_half_a_second_costs_no_client_a_response() {
     let Some(stage) = Stage::start(Policy::Declared, "disk_read_timeout = \"200ms\"").await else {
         return;
     };

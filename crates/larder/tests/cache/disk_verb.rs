@@ -1,4 +1,5 @@
-//! `larder disk` on real volumes: what it tells, what it finds damaged, and what it must not touch.
+//! The verb `larder disk` on real volumes: its reports, the damage that it finds, and the files
+//! that it must not touch.
 
 use crate::support;
 
@@ -55,7 +56,7 @@ fn body(hash: u64) -> Vec<u8> {
     format!("{hash} ").repeat(1000).into_bytes()
 }
 
-/// A volume in the folder with all records, which nobody has open.
+/// A volume in the folder with all records, which no process has open.
 fn filled(folder: &Folder, name: &str) -> PathBuf {
     let path = folder.path().join(name);
     let disk = open(&path);
@@ -78,8 +79,8 @@ fn filled(folder: &Folder, name: &str) -> PathBuf {
     path
 }
 
-/// Waits until nobody has the volume: a process that another test starts has all that is open here,
-/// until it is the program that it is to be.
+/// Waits until no process has the volume open: a forked process of another test inherits open files
+/// until it executes its program.
 fn until_free(path: &Path) {
     let clock: Clock = Arc::new(|| System.now());
     let volume: Arc<dyn vfs::Vfs> = Arc::new(RealDirectory::new(path).expect("a directory"));
@@ -155,7 +156,7 @@ fn a_flipped_bit_is_found_and_nothing_is_changed() {
 }
 
 #[test]
-fn a_volume_is_told_in_numbers() {
+fn a_volume_is_described_in_numbers() {
     let folder = Folder::new();
     let path = filled(&folder, "volume");
     let text = larder(&["stat"], &path);

@@ -1,4 +1,4 @@
-//! Pages that are put together of others (ESI), under both policies.
+//! ESI: pages assembled from fragments, under both policies.
 
 use crate::support;
 
@@ -33,7 +33,7 @@ const PROGRAM: &str = "sub vcl_recv {
 sub vcl_backend_response { if (bereq.url ~ \"page\") { set beresp.do_esi = true; } }
 ";
 
-/// Fields of a page that is to be put together.
+/// Fields of a page with fragments.
 const PAGE: &str = "Cache-Control: max-age=60\r\nContent-Type: text/html\r\n\
                     Surrogate-Control: content=\"ESI/1.0\"\r\nETag: \"page\"\r\n";
 

@@ -1,5 +1,5 @@
-//! Pages of large fragments: they come whole at whatever pace they are read, and what they hold
-//! has its bounds.
+//! Large fragments: their pages are delivered whole at any reading speed, within the limits on held
+//! memory.
 
 use crate::support;
 
@@ -58,7 +58,7 @@ async fn stage(kind: Kind, top: &str, limits: &str) -> (Stage, Folder) {
     (Stage { origin, daemon: Daemon::start(&file).expect("larder starts") }, folder)
 }
 
-/// An instruction for `src`, as pages of this kind have it.
+/// An instruction for `src` in this kind of page.
 fn include(kind: Kind, src: &str) -> String {
     match kind {
         Kind::Ssi => format!("<!--#include virtual=\"{src}\" -->"),
@@ -131,7 +131,7 @@ async fn a_page_of_many_long_fragments_comes_whole_with_little_memory() {
         let (stage, _folder) = stage(kind, "memory = { size = \"64MiB\" }\n", "").await;
         let srcs: Vec<String> = (0..64)
             .map(|n| match n % 3 {
-                // Stored in gzip, not stored, and one that is the same.
+                // One stored as gzip, one not stored, and one common to all pages.
                 0 => format!("/text/{n}"),
                 1 => format!("/new/{n}"),
                 _ => "/same".to_owned(),
@@ -174,7 +174,7 @@ async fn pages_within_pages_do_not_wait_for_each_others_places() {
             }
             stage.origin.on("/page", page(kind, "max-age=60", &[""; 3], &names));
             for _ in 0..2 {
-                // Fragments of fragments are pages themselves, as this program has it.
+                // This program treats fragments of fragments as pages.
                 let text = stage.get("/page").await.text();
                 assert_eq!(text.len(), expected.len(), "{kind:?} {parallel}");
                 assert_eq!(text, expected, "{kind:?} {parallel}");

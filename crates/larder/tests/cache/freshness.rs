@@ -1,7 +1,8 @@
-//! Fresh, in grace, stale: what is served when, and what is asked behind it.
+//! Freshness: what is served while fresh, in grace and stale, and what is fetched in the
+//! background.
 //!
-//! Lifetimes are the shortest there are (100 ms); tests wait longer than that, and never rely on
-//! anything being done within it.
+//! Lifetimes are the shortest that exist (100 ms); tests wait longer, and never rely on anything
+//! being done within one.
 
 use crate::support;
 
@@ -34,7 +35,7 @@ fn error(status: u16) -> Script {
     Script::respond(format!("HTTP/1.1 {status} Error\r\nContent-Length: 5\r\n\r\nerror"))
 }
 
-/// Asserts that the stale response stands in for the origin.
+/// Asserts that the stale response replaces the origin's.
 #[track_caller]
 fn assert_stand_in(reply: &Reply) {
     assert_eq!((reply.status, reply.text().as_str()), (200, "first"), "{reply:?}");

@@ -1,5 +1,5 @@
-//! One meaning of "hit": a scripted load is counted alike by `stat`, `top`, `logstat`, metrics, the
-//! dashboard and the panels for Grafana.
+//! Hits are counted alike by `stat`, `top`, `logstat`, metrics, the dashboard and the panels for
+//! Grafana, under a scripted load.
 
 use crate::support;
 
@@ -38,7 +38,7 @@ async fn stage(folder: &Folder) -> Stage {
     stage
 }
 
-/// Drives the load: each page comes from the origin first, and `/gone` is never kept.
+/// Sends the load: each page is a miss first, and `/gone` is never stored.
 async fn drive(stage: &Stage) {
     let [hits, stale, revalidated, misses, passes, files, synthetic, refused, _] = LOAD;
     let again = async |method: &str, target: &str, times: u64| {
@@ -70,7 +70,7 @@ async fn told(stage: &Stage, arguments: &[&str]) -> Value {
     serde_json::from_str(&said).expect("JSON")
 }
 
-/// The numbers of an object that has one for each class.
+/// The numbers of a JSON object with one per class.
 fn by_class(object: &Value) -> [Option<u64>; Outcome::ALL.len()] {
     Outcome::ALL.map(|outcome| object[outcome.word()].as_u64())
 }

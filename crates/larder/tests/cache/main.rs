@@ -1,5 +1,5 @@
-//! The store, in memory and on disk: what is stored, for how long, in which form, and what takes it
-//! away.
+//! The cache, in memory and on disk: which objects are stored, for how long, in which form, and
+//! what invalidates them.
 
 #[path = "../support/mod.rs"]
 mod support;

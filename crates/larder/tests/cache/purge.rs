@@ -1,5 +1,5 @@
-//! Purges as applications and their plugins send them, over real sockets: each request is theirs,
-//! byte for byte but for names.
+//! Purges over real sockets, as applications and their plugins send them, byte for byte except for
+//! names.
 
 use crate::support;
 
@@ -68,7 +68,7 @@ async fn proxy_cache_purge_and_wp_rocket_purge_by_url_and_by_expression() {
 }
 
 #[tokio::test]
-async fn nginx_helper_purges_by_path_and_is_told_what_was_not_there() {
+async fn nginx_helper_purges_by_path_and_learns_what_was_absent() {
     let stage = stage("\"nginx-helper\"").await;
     store(&stage, &PAGES).await;
     let hit = stage.get("/purge/a/1").await;
@@ -226,7 +226,7 @@ async fn a_purge_reaches_every_variant_however_it_is_keyed() {
 }
 
 #[tokio::test]
-async fn without_a_setting_nobody_purges_and_nothing_reaches_the_origin() {
+async fn without_a_setting_no_client_purges_and_nothing_reaches_the_origin() {
     let stage = Stage::new().await;
     store(&stage, &PAGES).await;
     for method in ["PURGE", "BAN"] {
@@ -237,11 +237,11 @@ async fn without_a_setting_nobody_purges_and_nothing_reaches_the_origin() {
 }
 
 #[tokio::test]
-async fn a_preset_opens_purges_to_this_machine_and_to_nobody_who_comes_through_a_proxy() {
+async fn a_preset_permits_purges_from_this_machine_and_not_through_a_proxy() {
     let site = "preset = \"wordpress\"\n";
     let stage = Setup { site, ..Setup::default() }.start().await;
     store(&stage, &PAGES).await;
-    // A proxy on the same machine that nobody has named passes on what a stranger sends.
+    // A proxy that is not trusted forwards what a stranger sends, from this machine.
     for field in ["X-Forwarded-For: 127.0.0.1", "Via: 1.1 x", "X-Real-IP: ::1", "Forwarded: for=a"]
     {
         let reply = stage.ask("PURGE", "/b", &format!("{field}\r\n")).await;
@@ -263,7 +263,7 @@ async fn behind_a_trusted_proxy_the_client_counts_and_cannot_be_forged() {
     let stage = Setup { top, site, ..Setup::default() }.start().await;
     store(&stage, &PAGES).await;
     for (client, status) in [
-        // What the proxy adds stands last; what stands before is the client's own word.
+        // The proxy's own address is the last; those before it are the client's claim.
         ("192.0.2.7, 198.51.100.1", 403),
         ("198.51.100.1", 403),
         ("127.0.0.1, 198.51.100.1", 403),

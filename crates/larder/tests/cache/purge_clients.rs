@@ -1,5 +1,5 @@
-//! Purges as applications, plugins and tools send them when something changes, one test for each:
-//! the pages that a purge means are gone, all others stay.
+//! Purge clients: applications, plugins and tools, one test for each. The purged pages are gone,
+//! all others stay.
 
 use crate::support;
 
@@ -9,8 +9,8 @@ use testkit::origin::Script;
 
 const PAGES: [&str; 4] = ["/", "/shop/", "/shop/one/", "/shop/two/"];
 
-/// A site with these keys, and four pages that are stored; what they are about is in the field
-/// `tags`, parted by `sign`.
+/// A site with these keys and four stored pages, whose tags are in the field `tags`, separated by
+/// `sign`.
 async fn stage(site: &str, tags: &str, sign: &str) -> Stage {
     let stage = Setup { site, ..Setup::default() }.start().await;
     for (target, about) in
@@ -43,7 +43,7 @@ async fn gone(stage: &Stage) -> Vec<&'static str> {
     gone
 }
 
-/// Sends a request, lines without their ends, and says the answer's status and what is gone.
+/// Sends a request, given as lines. Returns the status, and the pages that are gone.
 async fn after(stage: &Stage, lines: &[&str]) -> (u16, Vec<&'static str>) {
     let bytes = format!("{}\r\n\r\n", lines.join("\r\n"));
     let method = lines[0].split(' ').next().unwrap_or_default();
@@ -97,7 +97,7 @@ async fn wordpress_nginx_helper_by_get() {
     let get = |path: &str| format!("GET /purge{path} HTTP/1.1");
     let send = async |path: &str| after(&stage, &[&get(path), "Host: larder.test", AGENT]).await;
     assert_eq!(send("/shop/one/").await, (200, vec!["/shop/one/"]));
-    // The feeds of a post, which nobody has asked for.
+    // The feeds of a post, which were never requested.
     for feed in ["/shop/one/feed/", "/shop/one/feed/atom/", "/shop/one/feed/rdf/"] {
         assert_eq!(send(feed).await, (404, vec![]), "{feed}");
     }
@@ -309,8 +309,8 @@ async fn mediawikis_purge() {
     assert_eq!(gone(&stage).await, ["/shop/one/", "/shop/two/"]);
 }
 
-/// One shop over two sites, and a neighbour that purges in another way; the page `/page` of each is
-/// stored, tagged `one`.
+/// One shop over two sites, and a neighbour with another dialect of purges; the page `/page` of
+/// each is stored with tag `one`.
 async fn neighbours(shop: &str, neighbour: &str, tags: &str) -> Stage {
     let origin = testkit::origin::ScriptedOrigin::start().await.expect("a port");
     let addr = origin.addr();
@@ -356,8 +356,8 @@ async fn gone_of(stage: &Stage, lines: &[&str]) -> (u16, Vec<&'static str>) {
 
 const SHOP: [&str; 2] = ["de.shop.test", "fr.shop.test"];
 
-/// Asserts that `lines`, sent by the software of a shop that knows only the address of the cache,
-/// purge the pages of the shop alone; `site` has the dialects of the shop.
+/// Asserts that `lines`, sent by a shop's software that knows only the cache's address, purge the
+/// shop's pages only; `site` has the shop's dialects.
 async fn reaches_the_shop(site: &str, tags: &str, lines: &[&str]) {
     let stage = neighbours(site, "preset = \"wordpress\"", tags).await;
     assert_eq!(gone_of(&stage, lines).await, (200, SHOP.to_vec()), "{lines:?}");

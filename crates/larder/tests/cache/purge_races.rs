@@ -1,5 +1,5 @@
-//! Purges while pages are being fetched and read: once a purge was answered, nobody who asks
-//! afterwards gets what was fetched before it.
+//! Races of purges with fetches and deliveries: a request after a purge was answered never gets a
+//! response fetched before it.
 
 use crate::support;
 

@@ -1,5 +1,5 @@
-//! Several daemons and a NATS server: what is invalidated on one is so on all, whatever happens to
-//! a node, the server or what it stored.
+//! A cluster of several daemons and a NATS server: an invalidation on one node applies to all,
+//! despite failures of nodes, server and stored streams.
 
 use crate::support;
 
@@ -90,14 +90,14 @@ async fn a_datagram_to_one_node_clears_on_all() {
     let url = mediawikis("http://larder.test/page", 0);
     socket.send_to(&url, port).await.expect("sent");
     for node in &nodes {
-        // Nobody can wait for a datagram.
+        // A datagram has no answer to wait for.
         eventually("it is gone", async || !node.hits("/page").await).await;
         assert!(node.hits("/other").await);
     }
 }
 
-/// As a plugin of an application does it, which knows one address to purge, and nothing of a
-/// cluster: the node that it knows is another each time.
+/// As an application's plugin does, which knows one address for purges, and nothing of a cluster:
+/// that node is another each time.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_edit_is_purged_on_one_node_and_shows_on_all_at_the_next_request() {
     let (nats, origin) = (Nats::start(&[]).await, origin().await);
@@ -251,9 +251,9 @@ async fn a_stream_that_lost_all_has_everything_validated() {
     }
 }
 
-/// The stream loses the last two entries; another takes the place of the first, and the second is
-/// sent again and gets its old place. So the stream has the very entry that the node applied last,
-/// behind one that it never saw.
+/// The stream loses its last two entries. Another entry takes the first one's position, and the
+/// second is sent again to its old position. So the node's last applied entry follows one that it
+/// never saw.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_entry_that_is_stored_again_hides_no_loss_of_the_one_before() {
     let (stream, subject) = ("larder-invalidations", "larder.invalidations");
@@ -325,7 +325,7 @@ async fn led(server: &Nats, subject: &str, body: &Value) -> Value {
     let answer = RefCell::new(Value::Null);
     eventually("the stream has a leader", async || {
         let asked = async { Wire::open(server).await.ask(subject, body).await };
-        // Nobody answers while there is none.
+        // No server answers.
         let told = tokio::time::timeout(Duration::from_secs(2), asked).await.unwrap_or_default();
         let is_told = !told.is_null() && told["error"].is_null();
         answer.replace(told);
@@ -366,10 +366,10 @@ async fn times(server: &Nats, entries: u64) -> Vec<Value> {
     times
 }
 
-/// A position has the time at which the stream stored its entry. Were that another where another
-/// server leads, nodes would believe that entries were lost.
+/// A position includes the time at which the stream stored its entry. If another leader changed
+/// that time, nodes would conclude that entries were lost.
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_leads_the_stream_no_node_doubts_what_it_stored() {
+async fn no_change_of_the_stream_leader_makes_a_node_distrust_its_store() {
     let (mut servers, origin) = (Nats::three().await, origin().await);
     let wanted = Wanted { cluster: "replicas = 3", ..PLAIN };
     let mut nodes = Vec::new();

@@ -1,5 +1,5 @@
-//! One configuration for all nodes: rolled out to canaries, then to all, and back where one of them
-//! is not well; while clients ask all the time.
+//! The configuration of a cluster: rolled out to canaries, then to all nodes, and rolled back if
+//! one of them fails, while clients send requests.
 
 use crate::support;
 
@@ -71,7 +71,7 @@ async fn a_bad_configuration_stops_at_the_canary_which_goes_back_and_no_request_
     let (done, said) = fleet.roll_out(&fleet.marked("x"), &["--canary", "n9"]).await;
     assert!(!done && said.contains("n9: no live node"), "{said}");
     assert_eq!(fleet.nodes[0].state().await["number"], 1, "nothing was rolled out");
-    // A program that does not compile, by whoever does not look at it before.
+    // A program that does not compile, from a client that did not check it.
     let body = json!({
         "configuration": {
             "name": "all.toml", "toml": "vcl = \"/x.vcl\"\n[[site]]\nhost = \"*\"\n",
@@ -100,7 +100,7 @@ async fn a_bad_configuration_stops_at_the_canary_which_goes_back_and_no_request_
         assert!(marks.iter().all(|mark| mark == "one" || mark == only), "{}: {marks:?}", node.name);
     }
     assert!(fleet.nodes[3].has_said("has failed here: check http://a.test/"));
-    // The failed one is told of, and the next good one goes to all.
+    // The failure is counted, and the next good roll-out reaches all nodes.
     let failed = "larder_cluster_configuration_failed";
     assert_eq!(fleet.nodes[1].daemon().metric(failed, "").await.expect("metrics"), 1.0);
     fleet.all_take(&fleet.marked("three")).await;
@@ -158,7 +158,7 @@ async fn what_a_canarys_own_file_does_not_allow_fails_there() {
     fleet.has(1, &one).await;
     // With another canary it goes to all, and the one that cannot take it says so and stays.
     let (done, said) = fleet.roll_out(&next, &["--wait"]).await;
-    assert!(!done && said.contains("not all took it") && said.contains("n2: "), "{said}");
+    assert!(!done && said.contains("not all nodes applied it") && said.contains("n2: "), "{said}");
     assert_eq!(fleet.nodes[2].mark().await, "two");
     assert_eq!(fleet.nodes[1].mark().await, "one");
     let wanted = "larder_cluster_configuration_wanted";
@@ -184,7 +184,7 @@ async fn a_canary_that_is_killed_promotes_nothing_and_an_operator_ends_it() {
     let has_it = async || fleet.nodes[2].mark().await == "two";
     eventually("the canary has it", has_it).await;
     fleet.nodes[2].end(Signal::KILL).await;
-    // Two at once: one is told.
+    // Of two simultaneous roll-outs, one is rejected.
     let (done, said) = fleet.roll_out(&fleet.marked("three"), &[]).await;
     assert!(!done && said.contains("waiting for the word of n3"), "{said}");
     // Back, it begins with what was good, and then tries again.
@@ -232,7 +232,7 @@ async fn a_canary_asks_itself_over_tls_and_says_which_listener_is_missing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_roll_outs_at_once_one_is_told() {
+async fn of_two_roll_outs_at_once_one_is_rejected() {
     let fleet = Fleet::start(2).await;
     let one = fleet.all_take(&fleet.marked("one")).await;
     let begin = async |node: usize, mark: &str| {
@@ -327,7 +327,7 @@ async fn programs_go_with_it_and_no_file_of_a_node_takes_their_place() {
         assert!(done, "{err}");
         assert_eq!((node.mark().await, node.in_force().await), ("one".to_owned(), one.clone()));
     }
-    // A program with a fault is told at once.
+    // A program with an error is rejected at once.
     let path = fleet.write("vcl/main.vcl", "vcl 4.1; sub vcl_recv { nonsense; }");
     let (done, said) =
         fleet.roll_out(&format!("vcl = \"{path}\"\n{}", "[[site]]\nhost = \"*\"\n"), &[]).await;
@@ -384,7 +384,7 @@ async fn an_entry_that_was_tampered_with_is_refused_and_nothing_is_lost() {
     let (done, said) = fleet.roll_out(&fleet.marked("one"), &[]).await;
     assert!(!done && said.contains("is what all nodes are to have already"), "{said}");
     fleet.has(2, &one).await;
-    // An operator's word is something new, whatever lies there.
+    // An operator's order replaces whatever is in the store.
     wire.publish(STATE, b"nonsense").await.expect("it is taken");
     fleet.all_take(&fleet.marked("two")).await;
 }

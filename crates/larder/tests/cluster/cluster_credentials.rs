@@ -1,4 +1,4 @@
-//! The ways in which a node shows the NATS servers who it is, and they show it who they are.
+//! Credentials between nodes and NATS servers, in both directions.
 
 use crate::support;
 

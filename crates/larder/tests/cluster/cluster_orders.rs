@@ -1,4 +1,4 @@
-//! A node that drains, leaves its cluster and joins it again, as its operator orders.
+//! Orders of an operator: a node drains, leaves its cluster and joins it again.
 
 use crate::support;
 
@@ -72,7 +72,7 @@ async fn one_that_has_left_is_not_waited_for_and_asks_its_origin_until_it_is_bac
     assert!(!nodes[0].hits("/page").await && !nodes[0].hits("/page").await, "it validates");
     assert_eq!(origin.seen("/page"), before + 2);
     eventually("the other knows", async || nodes[1].sees("n1").await == "left").await;
-    // Whoever does not wait for it is not kept by its silence.
+    // A purge that does not wait for this node is not delayed by its silence.
     nodes[0].signal(Signal::STOP);
     assert_eq!(nodes[1].purge("all").await.status, 200);
     nodes[0].signal(Signal::CONT);
@@ -87,7 +87,7 @@ async fn one_that_has_left_is_not_waited_for_and_asks_its_origin_until_it_is_bac
     let before = origin.seen("/kept");
     assert!(nodes[0].hits("/kept").await, "it is trusted again");
     assert_eq!(origin.seen("/kept"), before);
-    // A process that begins is a member, whatever the one before was told.
+    // A new process is a member, whatever order the last one had.
     ordered(&nodes[0], "leave").await;
     nodes[0].end(Signal::TERM).await;
     nodes[0].begin();
@@ -107,7 +107,7 @@ async fn orders_count_without_nats_and_the_others_are_shown_when_it_is_back() {
     eventually("it is out of touch", async || !nodes[0].is("connected").await).await;
     nodes[0].store("/page").await;
     let said = ordered(&nodes[0], "leave").await;
-    assert!(said.contains("the others do not know it yet: "), "{said}");
+    assert!(said.contains("the other nodes do not know this yet: "), "{said}");
     assert_eq!(nodes[0].readiness().await, 503);
     assert!(!nodes[0].hits("/page").await, "trust ends at once");
     nats.begin().await;

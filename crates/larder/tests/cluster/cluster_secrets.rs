@@ -1,5 +1,5 @@
-//! Nodes of a cluster behind one name: one orders the certificate of all, any answers the
-//! authority, and a session that one began goes on with another.
+//! Secrets of nodes behind one name: one node orders the certificate for all, any node answers the
+//! authority, and a TLS session of one resumes on another.
 
 use crate::support;
 
@@ -39,7 +39,7 @@ async fn served_alike<'a>(
     shown.expect("at least one node")
 }
 
-/// The number of times that `what` stands in all logs.
+/// The number of occurrences of `what` in all logs.
 fn all_said(members: &[Arc<Member>], what: &str) -> usize {
     members.iter().map(|member| said(&member.daemon, what)).sum()
 }
@@ -52,14 +52,14 @@ fn kept(ground: &Ground, name: &str) -> PathBuf {
     ground.folder.path().join(name).join(authority).join("certificates").join(file)
 }
 
-async fn one_order_whoever_is_asked(challenge: &str) {
+async fn one_order_whichever_node_is_asked(challenge: &str) {
     let ground = Ground::new(&[]).await;
     let acme = format!("challenges = \"{challenge}\"");
     let members = ground.three(&acme, "", &ground.secret()).await;
     let balancer = Balancer::start(&ground.place, &members, false).await;
     let _pebble = ground.place.pebble().await;
     let shown = served_alike(&ground, members.iter()).await;
-    // It is told behind what is told of.
+    // The log line comes after the event.
     let taken = "taken from the cluster";
     let told = async || all_said(&members, "obtained") + all_said(&members, taken) == 3;
     eventually("all tell of it", told).await;
@@ -70,12 +70,12 @@ async fn one_order_whoever_is_asked(challenge: &str) {
     for member in &members {
         let is_told = async || {
             let (_, page, _) = run(&member.daemon, &["cluster", "status"]).await;
-            let orders = format!("certificates: none to be ordered; {} was the last", asked[0].0);
+            let orders = format!("certificates: none to order; {} was the last", asked[0].0);
             [&orders, "certificate.", "account.", "tickets"].iter().all(|what| page.contains(*what))
         };
         eventually("who ordered, and what is shared", is_told).await;
     }
-    // One that comes later takes what is there, and asks nobody.
+    // A later node takes the shared certificate, without an order to the authority.
     let config = ground.config("n4", &acme, "", &ground.secret());
     let fresh = Member::start("n4", &config);
     assert_eq!(served_alike(&ground, [&fresh].into_iter()).await, shown);
@@ -89,7 +89,7 @@ async fn one_order_whoever_is_asked(challenge: &str) {
     let pem = fs::read(kept(&ground, "n4")).expect("its own copy");
     assert!(sealed.len() > pem.len() && pem.starts_with(b"-----BEGIN PRIVATE KEY-----"));
     assert!(!sealed.windows(9).any(|bytes| bytes == b"-----BEGI"));
-    // And whoever has its own copy needs nobody to serve it.
+    // A node with its own copy needs no NATS server to serve it.
     let (mut nats, place) = (ground.nats, ground.place);
     nats.kill();
     drop(fresh);
@@ -100,12 +100,12 @@ async fn one_order_whoever_is_asked(challenge: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn three_nodes_order_one_certificate_over_http_whichever_of_the_others_is_asked() {
-    one_order_whoever_is_asked("http-01").await;
+    one_order_whichever_node_is_asked("http-01").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn three_nodes_order_one_certificate_in_handshakes_whichever_of_the_others_is_asked() {
-    one_order_whoever_is_asked("tls-alpn-01").await;
+    one_order_whichever_node_is_asked("tls-alpn-01").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -170,7 +170,7 @@ async fn a_certificate_that_was_tampered_with_is_refused_and_none_that_works_is_
         }
         assert_eq!(served_alike(&ground, members.iter()).await, shown);
     }
-    // The right one again is none that anybody has to take.
+    // The current secret again changes nothing.
     wire.publish(&subject, &good).await.expect("it is taken");
     for member in &members {
         let is_well = async || {
@@ -191,7 +191,7 @@ async fn refusals(members: &[Arc<Member>]) -> Vec<u64> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_removes_a_certificate_and_reloads_gets_another_for_all() {
+async fn a_removed_certificate_is_replaced_for_all_after_a_reload() {
     let ground = Ground::new(&[("PEBBLE_VA_ALWAYS_VALID", "1")]).await;
     let members = ground.three("", "", &ground.secret()).await;
     let _pebble = ground.place.pebble().await;
@@ -306,7 +306,7 @@ async fn a_session_goes_on_with_any_node_and_without_nats() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_secret_is_replaced_node_by_node_and_who_has_another_shares_nothing() {
+async fn a_secret_is_replaced_node_by_node_and_a_node_with_another_shares_nothing() {
     let sessions = Sessions::new().await;
     let first = sessions.node("n1", &["one"]);
     let is_shared = async || first.shared("tickets").await.is_some();
@@ -327,7 +327,7 @@ async fn a_secret_is_replaced_node_by_node_and_who_has_another_shares_nothing() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_shares_what_was_not_meant_to_be_shared() {
+async fn secrets_that_are_not_shared_stay_private() {
     let sessions = Sessions::new().await;
     let members = ["n1", "n2"].map(|name| sessions.node(name, &[]));
     for member in &members {
@@ -367,7 +367,7 @@ async fn a_bucket_that_is_not_larders_is_refused_by_name_and_all_else_goes_on() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bucket_that_is_lost_is_filled_anew_by_those_who_have_what_was_in_it() {
+async fn a_lost_bucket_is_refilled_by_the_nodes() {
     let ground = Ground::new(&[("PEBBLE_VA_ALWAYS_VALID", "1")]).await;
     let members = ground.three("", "", &ground.secret()).await;
     let _pebble = ground.place.pebble().await;

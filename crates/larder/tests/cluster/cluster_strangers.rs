@@ -1,5 +1,5 @@
-//! A cluster among strangers: those without credentials, those with some who say what they like,
-//! and streams that are not Larder's.
+//! Strangers to a cluster: clients without credentials, clients with credentials that publish
+//! anything, and streams that are not Larder's.
 
 use crate::support;
 
@@ -66,7 +66,7 @@ async fn a_stream_that_is_not_larders_is_refused_by_name_and_serving_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nats_refuses_whoever_has_no_credentials() {
+async fn nats_rejects_clients_without_credentials() {
     let (nats, origin) = (Nats::start(&["--user", "us", "--pass", "right"]).await, origin().await);
     let nodes = two(&nats, &origin, "user = \"us\"\npassword = \"right\"").await;
     nodes[0].store("/page").await;
@@ -103,7 +103,7 @@ async fn cards_and_words_that_say_nothing_are_counted_and_change_nothing() {
         ("larder.member.n9", b"\xff\0 no card"),
         ("larder.member.n9", br#"{"name":"n8","run":1}"#),
         ("larder.member.n9", b""),
-        // Over the card of one who is there, and who shows it again.
+        // Overwrites the record of a live member, which publishes it again.
         ("larder.member.n2", b"[]"),
         (&words, b"no word"),
         (&words, br#"{"name":"a.b","run":1,"number":1}"#),
@@ -115,7 +115,7 @@ async fn cards_and_words_that_say_nothing_are_counted_and_change_nothing() {
     }
     let figure = nodes[0].daemon().metric("larder_cluster_strange_total", "").await;
     assert_eq!(figure.expect("a figure") as u64, strange);
-    // Another's word that one who is live has left, and words for entries that nobody has made.
+    // A claim that a live member has left, and acknowledgements of entries that do not exist.
     let left = json!({ "name": "n2", "run": 7, "left": true }).to_string();
     wire.publish("larder.member.n2", left.as_bytes()).await.expect("it is taken");
     let word = json!({ "name": "n2", "run": 7, "number": 9 }).to_string();

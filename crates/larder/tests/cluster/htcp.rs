@@ -133,7 +133,7 @@ async fn strangers_and_malformed_datagrams_do_nothing_and_are_counted() {
 }
 
 #[tokio::test]
-async fn a_site_that_nobody_purges_or_only_with_a_token_is_not_purged() {
+async fn a_site_without_purges_or_with_a_token_is_not_purged() {
     for site in [
         "preset = \"mediawiki\"\npurge = false\n",
         "purge = false\n",
@@ -152,7 +152,7 @@ async fn a_site_that_nobody_purges_or_only_with_a_token_is_not_purged() {
 #[tokio::test]
 async fn a_multicast_group_is_joined_and_one_that_cannot_be_is_named() {
     let group = "239.128.0.112";
-    // A port of nobody's: of a group every member has the same.
+    // An unused port: all members of a group have the same one.
     let port = {
         let free = socket("127.0.0.1:0").await;
         free.local_addr().expect("an address").port()

@@ -1,5 +1,4 @@
-//! Daemons that know of each other: a cluster over NATS, shared stores, siblings, and neighbours of
-//! other makes.
+//! Clusters and neighbours: nodes over NATS, shared stores, siblings, and caches of other makes.
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,5 +1,5 @@
-//! Other caches that are told of what is invalidated here: what they get, what is done when they
-//! are away, and real ones of each kind.
+//! Neighbours that are notified of invalidations: what they receive, what happens while they are
+//! down, and real ones of each kind.
 
 use crate::support;
 
@@ -44,7 +44,7 @@ async fn purge(stage: &Stage, method: &str, target: &str, fields: &str) -> Reply
 }
 
 #[tokio::test]
-async fn each_server_of_a_neighbour_is_told_in_its_dialect() {
+async fn each_server_of_a_neighbour_is_notified_in_its_dialect() {
     let (first, second, api) = (taker().await, taker().await, taker().await);
     let stage = stage(&format!(
         "[[origin]]\nname = \"edge\"\nservers = [\"http://{}\", \"http://{}\"]\n\
@@ -101,7 +101,7 @@ async fn every_way_to_purge_is_passed_on() {
     stage.origin.on("/form", Script::ok("", "done"));
     stage.ask("POST", "/form", "Content-Length: 0\r\n").await;
     stage.daemon.assert_metric("larder_neighbours_told_total", 5).await;
-    // It has no word for the age of a response.
+    // Its language cannot test the age of a response.
     admin(&["purge", "--ban", "obj.age > 1h"]).await;
     stage.daemon.assert_metric("larder_neighbours_unsaid_total", 1).await;
     let told = stage.daemon.assert_logged("is not told: its dialect has no word for ages").await;
@@ -119,7 +119,7 @@ async fn every_way_to_purge_is_passed_on() {
 }
 
 #[tokio::test]
-async fn one_that_is_away_holds_nobody_up_and_is_told_when_it_is_back() {
+async fn a_neighbour_that_is_down_delays_nothing_and_is_notified_when_it_is_up() {
     let folder = Folder::new();
     let path = folder.path().join("neighbour");
     let more = format!("[[neighbour]]\norigin = \"unix:{}\"\n", path.display());
@@ -154,7 +154,7 @@ async fn one_that_is_away_holds_nobody_up_and_is_told_when_it_is_back() {
 }
 
 #[tokio::test]
-async fn who_waits_for_all_is_told_who_is_missing_and_what_is_refused_is_not_repeated() {
+async fn a_purge_for_all_names_missing_neighbours_and_rejected_ones_are_not_retried() {
     let (silent, refuses) = (taker().await, taker().await);
     silent.otherwise(Script::default().hang());
     refuses.otherwise(Script::respond("HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n"));
@@ -205,10 +205,10 @@ fn site(folder: &Folder, origin: &ScriptedOrigin, vcl: bool) -> String {
     format!("vcl = \"{}\"", folder.path().join("site.vcl").display())
 }
 
-/// Two that tell each other end. The second one's address is known only when it is there, so the
-/// first one learns of it by a reload.
+/// Notifications between two neighbours end. The second one's address is known only once it runs,
+/// so the first one learns it by a reload.
 #[tokio::test]
-async fn two_larders_tell_each_other_once() {
+async fn two_larders_notify_each_other_once() {
     let origin = ScriptedOrigin::start().await.expect("an origin");
     origin.on("/a", Script::ok("Cache-Control: max-age=600\r\n", "a page"));
     for vcl in [false, true] {

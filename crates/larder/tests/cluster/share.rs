@@ -1,5 +1,5 @@
-//! Nodes that share what they store: one fetch for all of them, and no purge that is lost on the
-//! way from one to another.
+//! Sharing of stored objects between nodes: one fetch for all of them, and no purge lost between
+//! two nodes.
 
 use crate::support;
 
@@ -33,7 +33,7 @@ fn node(name: &str, nats: &Nats, origin: &ScriptedOrigin, wanted: Wanted<'_>) ->
     node_that("share", name, nats, origin, wanted)
 }
 
-/// The same in this mode.
+/// Makes a node in this mode.
 fn node_that(
     mode: &str,
     name: &str,
@@ -56,7 +56,7 @@ async fn figure(nodes: &[Node], name: &str) -> u64 {
     sum
 }
 
-/// Waits until each node has had something from another one.
+/// Waits until each node has fetched something from another.
 async fn all_share(nodes: &[Node]) {
     all_joined(nodes).await;
     all_are_answered(nodes).await;
@@ -98,10 +98,10 @@ async fn what_one_node_has_fetched_the_others_need_not() {
     }
 }
 
-/// Whoever asks the owner of a page right behind a purge gets nothing that was stored before, even
-/// if the stream has not been told yet.
+/// A request to a page's owner right after a purge gets nothing that was stored before, even if the
+/// stream does not have the purge yet.
 #[tokio::test(flavor = "multi_thread")]
-async fn no_purge_is_undone_by_what_another_node_stores() {
+async fn no_purge_is_undone_by_another_nodes_store() {
     for vcl in [false, true] {
         let (nats, origin) = (Nats::start(&[]).await, origin().await);
         let nodes =
@@ -176,7 +176,7 @@ async fn who_owns_a_page_and_is_gone_or_stands_still_is_not_waited_for() {
     all_answer(&nodes[..2], "dead").await;
 }
 
-/// The line of a forecast that names the owner of what is missing, if there is one.
+/// The line of a forecast that names the owner of a missing object, if there is one.
 async fn owner_told(node: &Node, target: &str) -> String {
     let url = format!("http://{}{target}", node.daemon().addr());
     let (done, out, err) = run(node.daemon(), &["explain", &url]).await;
@@ -225,9 +225,9 @@ async fn where_a_node_shields_no_other_asks_the_origin() {
     }
 }
 
-/// Nodes give each other what is stored; each client gets of it what it asks for.
+/// Nodes exchange stored objects; each client gets the form or range that it requests.
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_get_what_they_ask_for_whoever_has_stored_it() {
+async fn clients_get_a_page_from_any_node() {
     const LONG: usize = 6 << 20;
     let (nats, origin) = (Nats::start(&[]).await, origin().await);
     let nodes = ["n1", "n2", "n3"].map(|name| node(name, &nats, &origin, PLAIN));
@@ -265,7 +265,7 @@ async fn clients_get_what_they_ask_for_whoever_has_stored_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_but_the_nodes_is_let_in_at_their_port() {
+async fn only_nodes_are_admitted_at_their_port() {
     let (nats, origin) = (Nats::start(&[]).await, origin().await);
     let nodes = ["n1", "n2"].map(|name| node(name, &nats, &origin, PLAIN));
     all_share(&nodes).await;
@@ -293,7 +293,7 @@ async fn nobody_but_the_nodes_is_let_in_at_their_port() {
     assert_eq!((reply.status, reply.field("larder-record")), (200, None));
 }
 
-/// A user whom an origin is told of is in the key, and so he is where another node owns that.
+/// The user whose name the origin gets is part of the key, also at another node that owns it.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_stored_for_a_user_is_shared_among_nodes() {
     let (nats, origin, folder) = (Nats::start(&[]).await, origin().await, Folder::new());

@@ -1,5 +1,5 @@
-//! Neighbours that are asked for what is missing here: by whom the page comes then, and what
-//! siblings are never asked for.
+//! Siblings: neighbours that are asked for missing objects. From whom a page comes, and what they
+//! are never asked for.
 
 use crate::support;
 
@@ -34,20 +34,20 @@ enum Says {
     Yes,
     No,
     Nothing,
-    /// Yes, when the test says so.
+    /// Yes, but only when the test permits it.
     Late,
-    /// Yes to a question that nobody has asked.
+    /// A positive answer to a question that was not asked.
     ToAnother,
     /// Yes from another address.
     FromElsewhere,
 }
 
-/// A sibling that says what it is told to, and has what its script says.
+/// A scripted sibling.
 struct Sibling {
     http: ScriptedOrigin,
     htcp: SocketAddr,
     says: Arc<Mutex<Says>>,
-    /// It confirms what it is told.
+    /// True if it confirms invalidations.
     confirms: Arc<Mutex<bool>>,
     asked: Arc<AtomicUsize>,
     cleared: Arc<AtomicUsize>,
@@ -131,7 +131,7 @@ impl Sibling {
     }
 }
 
-/// A Larder with an origin, under a declared policy or a program that does the same.
+/// A Larder with an origin, under a declared policy or an equivalent program.
 struct Place {
     daemon: Daemon,
     origin: ScriptedOrigin,
@@ -177,7 +177,7 @@ fn page(body: &str) -> Script {
     Script::ok("Cache-Control: max-age=600\r\n", body)
 }
 
-/// A page that a cache has had for some seconds.
+/// A page that a cache has had for `age` seconds.
 fn stored(age: u64) -> Script {
     let fields = format!("Cache-Control: max-age=600\r\nAge: {age}\r\n");
     Script::ok(&fields, "the sibling's page")
@@ -199,7 +199,7 @@ impl Place {
         self.daemon.metric(name, "").await.expect("metrics") as u64
     }
 
-    /// The sums of what was asked, found, and said in vain.
+    /// The sums of questions, hits and false hits.
     async fn sums(&self) -> [u64; 3] {
         let mut sums = [0; 3];
         for (sum, name) in sums.iter_mut().zip(["asked", "found", "false"]) {
@@ -290,7 +290,7 @@ async fn what_no_sibling_has_the_origin_is_asked_for_once() {
         assert_eq!(place.origin.seen("/a"), 1, "vcl: {vcl}");
         assert_eq!((one.asked(), two.asked()), (asked.0 + 1, asked.1 + 1), "vcl: {vcl}");
         assert_eq!(one.requests() + two.requests(), 0, "vcl: {vcl}");
-        // The other one has it, and the first one says nothing at all.
+        // The second one has it, and the first one does not answer.
         (*one.says.lock(), *two.says.lock()) = (Says::Nothing, Says::Yes);
         assert_eq!(place.get("/b").await, "the sibling's page", "vcl: {vcl}");
         assert_eq!((place.origin.seen("/b"), one.requests()), (0, 0), "vcl: {vcl}");
@@ -357,7 +357,7 @@ async fn a_sibling_that_says_yes_and_has_nothing_costs_one_request() {
 }
 
 #[tokio::test]
-async fn what_is_not_for_everybody_no_sibling_is_asked_for() {
+async fn siblings_are_not_asked_for_private_objects() {
     for vcl in [false, true] {
         let sibling = Sibling::start(Says::Yes, stored(9)).await;
         let place = place(vcl, &sibling.neighbour(), PATIENT).await;
@@ -420,7 +420,7 @@ async fn a_page_that_was_purged_does_not_come_back_from_a_sibling() {
         let place = place(vcl, &sibling.neighbour(), PATIENT).await;
         place.asks(|| sibling.asked()).await;
         assert_eq!(place.get("/a").await, "the sibling's page", "vcl: {vcl}");
-        // It is told, and says nothing to that.
+        // It is notified, and does not confirm.
         *sibling.confirms.lock() = false;
         assert_eq!(place.ask("PURGE", "/a", "").await.status, 200, "vcl: {vcl}");
         let told = place.explained("/a").await;
@@ -433,7 +433,7 @@ async fn a_page_that_was_purged_does_not_come_back_from_a_sibling() {
         *sibling.confirms.lock() = true;
         place.daemon.assert_metric("larder_neighbours_told_total", 1).await;
         assert_eq!(place.get("/c").await, "the sibling's page", "vcl: {vcl}");
-        // HTCP has no word for patterns: what it had before that may be one of those.
+        // HTCP has no patterns: earlier objects of the sibling may match.
         let ban = ["purge", "--ban", "req.url ~ ^/[a-z]"];
         let (done, _, err) = run(&place.daemon, &ban).await;
         assert!(done, "{err}");
@@ -451,8 +451,8 @@ async fn a_page_that_was_purged_does_not_come_back_from_a_sibling() {
     }
 }
 
-/// A sibling is told of a purge by the node where it began, and by no other: those ask the sibling
-/// for nothing that is as old as the purge.
+/// A sibling is notified of a purge only by the node where it began. Other nodes ask it for no
+/// object older than the purge.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_another_node_has_purged_does_not_come_back_from_a_sibling() {
     const OLD: u64 = 5;
@@ -471,7 +471,7 @@ async fn what_another_node_has_purged_does_not_come_back_from_a_sibling() {
             let target = format!("/{}", number.get());
             nodes[1].ask("GET", &target, "").await.text() == "the sibling's page"
         };
-        // Whoever has just joined does not know what was purged before.
+        // A node that has just joined does not know earlier purges.
         let mut rounds = 0;
         loop {
             eventually("a page of that age comes from there", is_from_there).await;
@@ -491,7 +491,7 @@ async fn what_another_node_has_purged_does_not_come_back_from_a_sibling() {
     }
 }
 
-/// A page that is told apart by more than its URL is another page to a sibling.
+/// A page whose key has more than its URL is another page to a sibling.
 #[tokio::test]
 async fn a_key_with_more_than_the_url_is_nothing_to_ask_for() {
     let sibling = Sibling::start(Says::Yes, stored(9)).await;
@@ -516,8 +516,8 @@ async fn a_key_with_more_than_the_url_is_nothing_to_ask_for() {
     assert_eq!((place.origin.seen("/a"), sibling.asked()), (2, asked));
 }
 
-/// Two that ask each other: what one has the other need not fetch, and what neither has each
-/// origin is asked for once.
+/// Two siblings of each other: one fetches what the other has from it, and a page that neither has
+/// is fetched once from each origin.
 #[tokio::test]
 async fn two_larders_ask_each_other() {
     for vcl in [false, true] {
@@ -569,8 +569,8 @@ async fn two_larders_ask_each_other() {
     }
 }
 
-/// Pages over HTTPS come from a sibling over TLS; those over HTTP are others, which it is not asked
-/// for.
+/// Pages over HTTPS come from a sibling over TLS; it is not asked for those over HTTP, which are
+/// other pages.
 #[tokio::test]
 async fn pages_over_https_come_over_tls() {
     let authority = Authority::new();

@@ -1,5 +1,5 @@
-//! Gates of a site (`basic_auth`, `forward_auth`): under the declared policy and under a program,
-//! over HTTP/1 and HTTP/2.
+//! Authentication before a site (`basic_auth`, `forward_auth`): under the declared policy and under
+//! a program, over HTTP/1 and HTTP/2.
 
 use crate::support;
 
@@ -23,7 +23,7 @@ const USERS: &str = "ann:$2y$05$pirA/ZQzb4TZXyVzoFnxVO9xpzbhsxFvsySVXQE3G/voezCD
     bob:$apr1$lZL6V/ci$eIMz/iKDkbtys/uU7LEK00\n\
     old:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=\n";
 
-/// The file of a site of either kind, with these keys of its own.
+/// The configuration of a site of either kind, with these keys of the file and the site.
 fn file(policy: Policy, origin: &ScriptedOrigin, folder: &Folder, top: &str, site: &str) -> String {
     let addr = origin.addr();
     let head =
@@ -67,11 +67,11 @@ fn shown(user: &str, password: &str) -> String {
     format!("Authorization: Basic {}\r\n", BASE64.encode(format!("{user}:{password}").as_bytes()))
 }
 
-/// All three have it.
+/// The password of all three users.
 const PASSWORD: &str = "password";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_shows_a_password_gets_what_is_stored_for_all_and_nobody_else_does() {
+async fn only_authenticated_clients_get_objects_stored_for_all() {
     for policy in BOTH {
         let (folder, site) = users(", realm = \"the cellar\"");
         let log = folder.path().join("log");
@@ -141,7 +141,7 @@ async fn over_http2_the_gate_is_the_same() {
     }
 }
 
-/// A body that waits behind a gate, a connection that is to be a tunnel, and one that is left.
+/// An upload, a tunnel and an aborted request that wait for authentication.
 #[tokio::test(flavor = "multi_thread")]
 async fn uploads_and_tunnels_wait_behind_the_gate() {
     for policy in BOTH {
@@ -180,7 +180,7 @@ async fn uploads_and_tunnels_wait_behind_the_gate() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_origin_is_told_of_a_user_is_never_another_s() {
+async fn the_user_that_the_origin_gets_is_never_another_s() {
     let (folder, site) = users(", user_field = \"Remote-User\"");
     let stage = stage(Policy::Declared, &folder, "", &site).await;
     stage.origin.otherwise(Script::mirror("Cache-Control: max-age=600\r\n"));
@@ -195,7 +195,7 @@ async fn what_the_origin_is_told_of_a_user_is_never_another_s() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_key_tells_apart_is_stored_for_each_user() {
+async fn responses_with_the_user_in_the_key_are_stored_for_each_user() {
     let (folder, site) = users(", user_field = \"Remote-User\"");
     let site = format!("{site}cache = {{ key_headers = [\"Remote-User\"] }}\n");
     let stage = stage(Policy::Declared, &folder, "", &site).await;
@@ -294,7 +294,7 @@ fn a_check_names_what_is_wrong_and_where() {
     }
 }
 
-/// A server that is asked who may enter: it lets in whom a cookie names.
+/// An authentication server: it admits the users that a cookie names.
 async fn gatekeeper() -> ScriptedOrigin {
     let keeper = ScriptedOrigin::start().await.expect("a port");
     keeper.otherwise(Script::ok("Remote-User: ann\r\nRemote-Groups: staff\r\n", "welcome"));
@@ -344,7 +344,7 @@ async fn another_server_lets_in_and_what_is_stored_is_for_all_of_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn its_own_answer_goes_to_whom_it_does_not_let_in() {
+async fn rejected_clients_get_the_servers_own_response() {
     for policy in BOTH {
         let (folder, keeper) = (Folder::new(), gatekeeper().await);
         let stage = stage(policy, &folder, "", &asks(&keeper, ", keep = \"1h\"")).await;
@@ -378,7 +378,7 @@ async fn its_own_answer_goes_to_whom_it_does_not_let_in() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_yes_is_remembered_for_who_shows_the_same() {
+async fn a_grant_is_cached_for_equal_credentials() {
     let (folder, keeper) = (Folder::new(), gatekeeper().await);
     let site = asks(&keeper, ", keep = \"1h\", keep_for = \"site\"");
     let stage = stage(Policy::Declared, &folder, "", &site).await;
@@ -476,7 +476,7 @@ async fn curl_is_let_in_by_its_user_and_password() {
     }
 }
 
-/// An attacker's many passwords keep nobody else from showing a right one.
+/// An attacker's many passwords do not delay a user's right one.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_client_has_few_passwords_checked_at_once() {
     let (folder, site) = users("");
@@ -515,7 +515,7 @@ async fn one_client_has_few_passwords_checked_at_once() {
 
 /// Fields of a proxy that only a client has sent: servers that decide go by some of them.
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_is_let_in_for_what_a_client_says_in_a_proxy_s_name() {
+async fn forged_proxy_fields_admit_no_client() {
     for policy in BOTH {
         let (folder, keeper) = (Folder::new(), gatekeeper().await);
         let stage = stage(policy, &folder, "", &asks(&keeper, "")).await;
@@ -537,7 +537,7 @@ fn text_of(origin: &ScriptedOrigin) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_trusted_proxy_says_of_a_client_is_told_to_the_server_that_decides() {
+async fn a_trusted_proxy_s_client_fields_reach_the_authentication_server() {
     let (folder, keeper) = (Folder::new(), gatekeeper().await);
     let site = asks(&keeper, ", keep = \"1h\"");
     let stage = stage(Policy::Declared, &folder, "trusted_proxies = \"127.0.0.0/8\"", &site).await;
@@ -558,7 +558,7 @@ async fn what_a_trusted_proxy_says_of_a_client_is_told_to_the_server_that_decide
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_is_asked_for_a_password_where_it_would_travel_in_the_clear() {
+async fn no_password_is_requested_over_cleartext() {
     let (folder, site) = users("");
     let top = "trusted_proxies = \"127.0.0.0/8\"";
     let site = format!("redirect_https = true\n{site}");
@@ -615,7 +615,7 @@ async fn an_identity_that_is_in_the_key_of_another_route_is_never_another_s() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_gate_of_two_routes_tells_of_a_user_once() {
+async fn a_check_of_two_routes_reports_a_user_once() {
     let (folder, site) = users(", user_field = \"X-User\"");
     let site = format!("{site}\n[[site.route]]\npath = \"/inner/*\"\ncache = true\n");
     let stage = stage(Policy::Declared, &folder, "", &site).await;
@@ -651,7 +651,7 @@ async fn a_fragment_that_the_origin_makes_for_one_user_is_no_other_s() {
     }
 }
 
-/// A page cannot take its reader past a gate that he has not passed.
+/// A page cannot include a fragment that its reader may not request.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_gets_no_fragment_from_behind_a_gate_that_it_does_not_stand_behind() {
     let (folder, site) = users("");
@@ -721,7 +721,7 @@ async fn a_yes_is_not_another_server_s() {
     }
 }
 
-/// A browser asks for all that a page needs at once.
+/// A browser requests all parts of a page at once.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_right_password_that_comes_many_times_at_once_is_checked_once() {
     let (folder, site) = users("");

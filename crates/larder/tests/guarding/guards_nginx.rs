@@ -1,4 +1,4 @@
-//! Guards of a site beside those of nginx: the same requests are let in, and the same are refused.
+//! Guards of a site beside those of nginx: both admit and reject the same requests.
 
 use crate::support;
 
@@ -13,7 +13,7 @@ use testkit::client::{RawClient, WriteSplit, request};
 use testkit::larder::Daemon;
 use testkit::origin::{Script, ScriptedOrigin};
 
-/// As Debian's `htpasswd` has made them.
+/// Made by Debian's `htpasswd`.
 const USERS: &str = "ann:$2y$05$pirA/ZQzb4TZXyVzoFnxVO9xpzbhsxFvsySVXQE3G/voezCDT78bO\n\
     bob:$apr1$lZL6V/ci$eIMz/iKDkbtys/uU7LEK00\n\
     old:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=\n";

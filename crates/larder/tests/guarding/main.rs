@@ -1,4 +1,4 @@
-//! Guards before sites, and attacks on the daemon itself.
+//! Guards of sites, and attacks on the daemon.
 
 #[path = "../support/mod.rs"]
 mod support;

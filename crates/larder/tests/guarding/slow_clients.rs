@@ -1,4 +1,4 @@
-//! Many clients that are slow, silent or idle, and one that is not: it must not notice them.
+//! Slow clients: many that are slow, silent or idle, and one that must not notice them.
 //!
 //! `LARDER_TEST_FULL=1` takes the numbers of real attacks. Figures are printed: run with
 //! `--nocapture`, against a release build by `LARDER_BIN`, to see them as they are.
@@ -35,7 +35,7 @@ async fn connect(stage: &Stage) -> TcpStream {
     TcpStream::connect(stage.daemon.addr()).await.expect("a connection")
 }
 
-/// Asks for the stored page again and again, over HTTP/1.1.
+/// Requests the stored page repeatedly, over HTTP/1.1.
 async fn clean_client(stage: &Stage, what: &str) {
     let mut raw = stage.connect().await;
     let mut clean = Clean::new();
@@ -61,7 +61,7 @@ fn show_memory(what: &str, before: u64, after: u64, connections: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn half_sent_heads_disturb_nobody() {
+async fn half_sent_heads_disturb_no_other_client() {
     let _turn = TURN.lock().await;
     let stage = start().await;
     let before = resident(&stage.daemon);
@@ -84,7 +84,7 @@ async fn half_sent_heads_disturb_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn slow_uploads_disturb_nobody() {
+async fn slow_uploads_disturb_no_other_client() {
     let _turn = TURN.lock().await;
     let stage = start().await;
     stage.origin.on("/form", Script::ok("", "thanks"));
@@ -109,7 +109,7 @@ async fn slow_uploads_disturb_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn slow_readers_disturb_nobody() {
+async fn slow_readers_disturb_no_other_client() {
     let _turn = TURN.lock().await;
     let stage = start().await;
     let body = String::from_utf8(pattern(1 << 20)).expect("letters");
@@ -138,7 +138,7 @@ async fn slow_readers_disturb_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn idle_connections_disturb_nobody_and_all_still_work() {
+async fn idle_connections_disturb_no_other_client_and_all_still_work() {
     let _turn = TURN.lock().await;
     let stage = start().await;
     let before = resident(&stage.daemon);

@@ -1,4 +1,5 @@
-//! Promises of README and guide: their blocks are done, and the presets hold what their tables say.
+//! The guide's promises, and README's: their blocks run, and the presets behave as their tables
+//! say.
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,5 +1,5 @@
-//! The leak suite of every preset, over real sockets: whoever asks second never gets a byte of what
-//! was made for the first, whatever the origin says about its answers; and ordinary pages are hits.
+//! Presets and their leak suite, over real sockets: a second visitor never gets a byte made for the
+//! first, whatever the origin's responses claim; and ordinary pages are hits.
 
 use crate::support;
 
@@ -45,13 +45,13 @@ const AT_ONCE: usize = 8;
 pub(crate) enum Rule {
     /// Never the answer made for the first.
     Apart,
-    /// As [`Rule::Apart`]; where the origin says `public`, it is believed.
+    /// As [`Rule::Apart`], except that `public` from the origin permits sharing.
     ApartUnlessPublic,
     /// Nothing of what the first sent. One answer for both is good.
     Clean,
 }
 
-/// The first visitor's request, and what those who come after ask for.
+/// The first visitor's request, and the later visitors' requests.
 #[derive(Clone, Debug)]
 pub(crate) struct Probe {
     method: &'static str,
@@ -61,7 +61,7 @@ pub(crate) struct Probe {
     body: String,
     /// Lines that the origin's answer has besides.
     answer: String,
-    /// Target of the later requests; by default the same.
+    /// Target of the later requests; `None` for the first one's.
     second: Option<String>,
     rule: Rule,
 }
@@ -80,20 +80,20 @@ impl Probe {
         }
     }
 
-    /// The same with another method, and a body that holds [`MARK`].
+    /// Makes a probe with another method, and a body that contains [`MARK`].
     pub(crate) fn sent_by(mut self, method: &'static str, body: &str) -> Self {
         self.method = method;
         self.body = body.to_owned();
         self
     }
 
-    /// The origin's answer has these lines too.
+    /// Adds lines to the origin's response.
     pub(crate) fn answered(mut self, fields: &str) -> Self {
         self.answer = fields.to_owned();
         self
     }
 
-    /// The others ask for `target`.
+    /// Sets the later visitors' target.
     pub(crate) fn then(mut self, target: &str) -> Self {
         self.second = Some(target.to_owned());
         self
@@ -181,8 +181,8 @@ pub(crate) async fn no_leak(preset: &str, probes: &[Probe], session: &'static st
     assert!(reached * 2 > all, "{preset}: of {all} probes {reached} reached the origin");
 }
 
-/// Runs probes against an origin that gives them all the response of this kind; returns the number
-/// of probes that reached the origin. Each probe has a host of its own, so that no two share an
+/// Runs probes against an origin that gives this kind of response to all of them. Returns the
+/// number of probes that reached the origin. Each probe has its own host, so that no two share an
 /// object.
 async fn run(
     stage: &Stage,
@@ -200,7 +200,7 @@ async fn run(
     reached
 }
 
-/// Runs a probe; tells whether its first request reached the origin.
+/// Runs a probe. Returns true if its first request reached the origin.
 async fn check(
     visitors: &mut Visitors<'_>,
     probe: &Probe,

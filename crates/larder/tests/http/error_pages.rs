@@ -1,4 +1,4 @@
-//! A site's own pages for errors that are made here (`error_pages`), over HTTP/1 and HTTP/2.
+//! Error pages of a site (`error_pages`) for errors that Larder reports, over HTTP/1 and HTTP/2.
 
 use crate::support;
 
@@ -30,14 +30,14 @@ fn written() -> Folder {
     folder
 }
 
-/// A stage with these pages, whose origin closes connections without a word on `/down`.
+/// A stage with these pages. Its origin closes connections for `/down` without a response.
 async fn stage(folder: &Folder) -> Stage {
     let stage = Setup { site: &keys(folder), ..Setup::default() }.listening(H2C).await;
     stage.origin.on("/down", Script::default().close());
     stage
 }
 
-/// Checks a file with `text` in `folder`; what is said, if it is wrong.
+/// Checks a file with `text` in `folder`; the error is the report.
 fn check(folder: &Folder, text: &str) -> Result<(), String> {
     folder.file("larder.toml", text);
     let file = folder.path().join("larder.toml");
@@ -137,7 +137,7 @@ async fn a_check_names_pages_that_cannot_be_used_and_where_they_are_written() {
     }
 }
 
-/// A site of `program`, for an origin that nobody listens for.
+/// A site of `program`, with an origin on which no server listens.
 fn with_program(program: &Path, keys: &str) -> String {
     let program = program.display();
     format!(

@@ -1,6 +1,5 @@
-//! Requests about whose framing servers disagree, sent to the real binary in front of an origin
-//! that forgives nothing: no smuggled request reaches it, whatever way the bytes arrive and whether
-//! or not the URL is in the cache.
+//! Framing that servers disagree about, sent to the real binary in front of a strict origin: no
+//! smuggled request reaches it, however the bytes are divided and whether or not the URL is cached.
 
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use testkit::reference_reader::{self, Violation};
 use testkit::reply::{ConnectionEnd, ReplyOutcome};
 use testkit::wire::MessageFault;
 
-/// Targets that only a smuggled request has; accepted cases may ask for the first in the open.
+/// Targets of smuggled requests only; accepted cases may request the first one openly.
 const SMUGGLED: [&str; 3] = ["/smuggled", "/evil", "/admin"];
 
 /// Larder's own patience with a request that stays unfinished, and well above it the client's with
@@ -24,9 +23,9 @@ const LONG: &str = "10m";
 
 struct Bench {
     origin: ScriptedOrigin,
-    /// For requests that are to be refused; some of them never end.
+    /// For rejected requests, including endless ones.
     hasty: Daemon,
-    /// For those that are to be answered.
+    /// For accepted requests.
     patient: Daemon,
 }
 
@@ -104,7 +103,7 @@ origin = "strict"
         (end == ConnectionEnd::Open).then(|| "left the connection open".to_owned())
     }
 
-    /// So many whole answers come, and no more.
+    /// Asserts that exactly this many whole responses come.
     async fn accepted(
         &self,
         case: &FramingCase,
@@ -127,7 +126,7 @@ origin = "strict"
         (!surplus.is_empty()).then(|| format!("one answer too many: {}", surplus.escape_ascii()))
     }
 
-    /// Requests for targets that only a smuggler asks for, so far.
+    /// Number of requests with smuggled targets so far.
     fn smuggled(&self) -> usize {
         SMUGGLED.iter().map(|target| self.origin.seen(target)).sum()
     }

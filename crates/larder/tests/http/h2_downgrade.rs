@@ -1,6 +1,6 @@
-//! HTTP/2 requests that would become something else as HTTP/1 text, sent to the real binary in
-//! front of an origin that forgives nothing: no smuggled request reaches it, the connection goes on
-//! after each, whatever way the bytes arrive and whether or not the URL is in the cache.
+//! Downgrades: HTTP/2 requests that are dangerous as HTTP/1 text, sent to the real binary in front
+//! of a strict origin. No smuggled request reaches it, and the connection continues after each,
+//! however the bytes are divided and whether or not the URL is cached.
 
 use crate::support;
 
@@ -26,7 +26,7 @@ struct Bench {
     stage: Stage,
     client: Client<TcpStream>,
     pieces: WriteSplit,
-    /// Answers may come from the store, so that nothing need be forwarded.
+    /// True if responses may be hits, so that nothing need be forwarded.
     cached: bool,
 }
 
@@ -138,7 +138,7 @@ async fn nothing_is_smuggled_when_the_url_is_cached() {
     bench.run().await;
 }
 
-/// A request that claims to have come by TLS is refused, or forwarded as what it is.
+/// A request that claims TLS is rejected, or forwarded with its real scheme.
 #[tokio::test]
 async fn a_scheme_cannot_be_claimed() {
     let mut bench = Bench::new(UNCACHED, WriteSplit::Whole).await;

@@ -1,6 +1,6 @@
-//! Limits of client connections: each fires, says so where it can, and is counted.
+//! Limits of client connections: each takes effect, is reported where possible, and is counted.
 //!
-//! They are looked at once a second, so each of these tests takes a few.
+//! They are checked once a second, so each of these tests takes a few.
 
 use crate::support;
 
@@ -332,7 +332,7 @@ async fn who_ends_its_side_with_the_request_is_answered_if_that_is_soon() {
     };
     let seen = asks("/soon").await.reply("GET").await;
     assert_eq!(whole(seen, "/soon").text(), "here");
-    // One whose end is seen late has left: that is not this limit, and another comes.
+    // A client whose end is noticed late has left without this limit, so another one follows.
     eventually("the limit", async || {
         assert_eq!(asks("/never").await.rest().await, (Vec::new(), ConnectionEnd::Closed));
         stage.limit_hits("half_close_timeout").await > 0
@@ -369,7 +369,7 @@ async fn who_sends_on_after_the_last_answer_is_read_off_for_a_while_only() {
 }
 
 #[tokio::test]
-async fn the_last_request_of_a_connection_is_told_so() {
+async fn the_last_response_of_a_connection_says_close() {
     let stage = with_limits("keepalive_requests = 3").await;
     stage.get("/page").await;
     let mut raw = stage.connect().await;
@@ -440,7 +440,7 @@ async fn an_upload_that_streams_before_it_is_whole_is_counted() {
     let mut raw = stage.connect().await;
     raw.send(head.as_bytes(), WriteSplit::Whole).await.expect("sent");
     raw.send(&body.as_bytes()[..4_000], WriteSplit::Whole).await.expect("sent");
-    // Half of it is there, and the origin has it.
+    // Half of it has reached the origin.
     stage.daemon.assert_limit_count("body_buffer_bytes", 1).await;
     raw.send(&body.as_bytes()[4_000..], WriteSplit::Whole).await.expect("sent");
     assert_eq!(whole(raw.reply("POST").await, "/form").text(), "taken");
@@ -533,7 +533,7 @@ async fn a_slow_origin_is_no_reason_to_close_the_client() {
 }
 
 #[tokio::test]
-async fn a_long_body_that_nobody_reads_ends_its_connection_and_is_counted() {
+async fn a_long_unread_body_ends_its_connection_and_is_counted() {
     let stage = with_limits("").await;
     let early = Script::ok("Cache-Control: no-store\r\n", "early").without_reading_body();
     stage.origin.on("/early", early);

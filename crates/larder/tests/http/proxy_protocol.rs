@@ -47,7 +47,7 @@ async fn answer(stage: &Stage, bytes: &[u8], pieces: WriteSplit) -> (Vec<u8>, Co
 }
 
 #[tokio::test]
-async fn the_client_is_whom_the_header_names() {
+async fn the_client_is_the_one_in_the_header() {
     let stage = behind("127.0.0.1", "", "").await;
     let ask = request("GET", "/page", "");
     for header in [line("192.0.2.1"), binary()] {
@@ -68,7 +68,7 @@ async fn the_client_is_whom_the_header_names() {
 }
 
 #[tokio::test]
-async fn whom_no_header_names_is_the_balancer_or_nobody() {
+async fn without_a_header_the_client_is_the_balancer_or_unknown() {
     let stage = behind("127.0.0.1", "", "").await;
     let forged = request("GET", "/page", "X-Forwarded-For: 203.0.113.1\r\n");
     let local = [SIGNATURE, &[0x20, 0, 0, 0]].concat();
@@ -243,7 +243,7 @@ async fn tls_follows_the_header_in_the_same_segment_or_later() {
     }
 }
 
-/// All that `proxy` tells a program, in a response's reason.
+/// A program that puts all facts of `proxy` into a response's reason.
 const SAYS: &str = "vcl 4.1;
 import proxy;
 backend none none;
@@ -272,14 +272,14 @@ fn with_values(values: &[(u8, &[u8])]) -> Vec<u8> {
     header
 }
 
-/// Asks a program behind `addr` what it is told, after `header`.
+/// Returns what a program behind `addr` reads, after `header`.
 async fn told(addr: SocketAddr, header: &[u8]) -> String {
     let mut raw = RawClient::connect(addr).await.expect("connected").patience(PATIENCE);
     raw.send(&[header, &request("GET", "/", "")].concat(), WriteSplit::Whole).await.expect("sent");
     whole(raw.reply("GET").await, "/").field("said").unwrap_or_default()
 }
 
-/// Headers, and what a program is told then; as a real Varnish tells it, where there is one.
+/// Headers, and what a program reads then; a real Varnish, if installed, must agree.
 fn headers() -> Vec<(Vec<u8>, &'static str)> {
     let tls = |client: u8, verify: u8| {
         let parts: [(u8, &[u8]); 5] =
@@ -384,7 +384,7 @@ impl Balancer {
 
 impl Drop for Balancer {
     fn drop(&mut self) {
-        // Both end at once when they are told to end; a kill would leave nginx's worker behind.
+        // Both end on TERM; KILL would leave nginx's worker running.
         let pid = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw);
         if let Some(pid) = pid {
             _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);

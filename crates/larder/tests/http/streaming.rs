@@ -1,5 +1,4 @@
-//! Streams that must simply work when they pass through: other protocols, streams that do not end,
-//! bodies larger than memory.
+//! Streaming that must simply work: other protocols, endless streams, bodies larger than memory.
 
 pub(crate) mod ends;
 mod events;

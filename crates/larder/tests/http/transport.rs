@@ -80,7 +80,7 @@ async fn a_body_that_only_closing_ends_is_passed_on_and_not_stored() {
     let stage = Stage::new().await;
     let head = "HTTP/1.1 200 OK\r\nCache-Control: max-age=300\r\n\r\n";
     stage.origin.on("/page", Script::respond(format!("{head}{TEXT}")).close());
-    // Nothing tells whether it is whole.
+    // It cannot be known whether it is whole.
     for count in 1..=3 {
         let reply = stage.get("/page").await;
         assert_eq!((reply.text().as_str(), reply.ending), (TEXT, Ending::LastChunk));
@@ -150,7 +150,7 @@ async fn pipelined_requests_of_every_kind_are_answered_in_order() {
 }
 
 #[tokio::test]
-async fn a_client_that_expects_it_is_told_to_continue() {
+async fn a_client_that_expects_it_gets_a_100() {
     let stage = Stage::new().await;
     stage.origin.on("/form", Script::ok("", TEXT));
     let mut stream = TcpStream::connect(stage.daemon.addr()).await.expect("a connection");

@@ -17,7 +17,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
-/// A socket's path in a folder of its own, which is gone with it.
+/// A socket's path in a folder, which is removed with it.
 struct Place(PathBuf);
 
 impl Place {
@@ -139,7 +139,7 @@ async fn the_proxy_protocol_names_clients_over_unix_sockets_too() {
     assert_eq!(sent_field(&stage.sole_request("/page"), "x-forwarded-for"), "192.0.2.1");
     drop(stage);
 
-    // Not believed, nobody gets through.
+    // If its header is not trusted, no client is admitted.
     let stage = listening(&place, " proxy", "trusted_proxies = \"127.0.0.1\"").await;
     let mut stream = UnixStream::connect(place.file()).await.expect("a connection");
     _ = stream.write_all(&bytes).await;
@@ -204,7 +204,7 @@ async fn a_file_in_the_place_of_the_admin_socket_is_left_alone() {
         .await;
     };
     said("is no socket, and stays").await;
-    // It serves all the same.
+    // It serves nevertheless.
     said("listening on").await;
     daemon.kill().expect("a child");
     daemon.wait().expect("a child");

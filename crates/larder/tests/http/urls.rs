@@ -1,4 +1,4 @@
-//! One page has one URL, however it is spelt; and requests that no site has, or that are none.
+//! URLs: one per page, however it is spelled; and requests that match no site or are invalid.
 
 use crate::support;
 
@@ -36,7 +36,7 @@ async fn spellings_of_a_path_are_one_page_for_readers_origins_and_purges() {
     assert!(!is_hit(&stage.get(&format!("{path}?q=%C3~")).await));
 }
 
-/// As nginx's `add_header ... always`.
+/// As with nginx's `add_header ... always`.
 #[tokio::test]
 async fn every_answer_of_a_site_has_its_fields() {
     let folder = Folder::new();
@@ -100,7 +100,7 @@ async fn utf_8_that_is_not_escaped_is_refused_where_that_is_set_and_other_bytes_
 }
 
 #[tokio::test]
-async fn a_balancer_that_asks_by_address_is_told_that_the_server_is_there() {
+async fn a_balancer_that_asks_by_address_gets_a_200() {
     let origin = ScriptedOrigin::start().await.expect("a port for the origin");
     origin.otherwise(Script::ok(CACHED, "the site's own"));
     let file = Setup { top: "health_check = \"/health\"\n", ..Setup::default() }.file(&origin);
@@ -186,7 +186,7 @@ async fn a_campaign_survives_redirects_of_its_site_and_splits_no_page() {
     };
     let of = |name: &str| format!("http://larder.test/offer/?a=1&utm_source={name}&gclid=1#top");
     assert_eq!(sent("/offer?utm_source=mail&gclid=1").await, (false, of("mail")));
-    // What is stored has nobody's parameters.
+    // The stored redirect has no visitor's parameters.
     assert_eq!(sent("/offer?utm_source=ads&gclid=1").await, (true, of("ads")));
     assert_eq!(sent("/offer").await, (true, "http://larder.test/offer/?a=1#top".to_owned()));
     assert_eq!(sent("/login?utm_source=a").await, (false, "/in?utm_source=a".to_owned()));

@@ -19,7 +19,7 @@ async fn stage() -> Stage {
     Setup { top: LISTENS, ..Setup::default() }.start().await
 }
 
-/// Path whose response has no end.
+/// A path with an endless response.
 const ENDLESS: &str = "/api/v1/live";
 
 /// A request of a route, with as little as it takes.
@@ -36,7 +36,7 @@ fn purge_all() -> Ask {
 }
 
 #[tokio::test]
-async fn a1_without_a_token_only_health_is_told() {
+async fn a1_without_a_token_only_health_is_shown() {
     let stage = stage().await;
     let daemon = &stage.daemon;
     for route in TABLE {
@@ -224,7 +224,7 @@ async fn a6_every_answer_forbids_browsers_what_it_does_not_need() {
     }
 }
 
-/// Tells whether `role` is enough for what a route of the table needs.
+/// Returns true if `role` may use a route of the table.
 fn may(needs: RouteAccess, role: &str) -> bool {
     match needs {
         RouteAccess::Nothing => true,
@@ -414,7 +414,7 @@ async fn a9_nothing_is_set_by_what_is_sent() {
         assert_eq!(said["good"], false, "{said}");
         assert!(said["said"].as_str().is_some_and(|text| text.contains(why)), "{said}");
     }
-    // Whether a file is there, or what is in it, is not told.
+    // The answer does not reveal whether a file exists, or its content.
     let key = "[tls]\ncert = \"/etc/passwd\"\nkey = \"/etc/shadow\"\n";
     let said = check(&format!(
         "listen = \":443 tls\"\n{key}[[site]]\nhost = \"*\"\norigin = \"http://a\"\n"
@@ -453,7 +453,7 @@ async fn a_kept_connection_reaches_no_limit_by_its_end() {
 }
 
 #[tokio::test]
-async fn slow_clients_hold_up_nobody_and_are_sent_away() {
+async fn slow_clients_delay_no_other_and_are_disconnected() {
     let limits = "admin_connections = 4\nadmin_timeout = \"300ms\"\n";
     let stage = Setup { top: LISTENS, limits, ..Setup::default() }.start().await;
     let daemon = &stage.daemon;

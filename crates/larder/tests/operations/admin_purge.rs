@@ -1,5 +1,5 @@
-//! `larder purge` and what it is made of: what is stored is listed, hit, counted and written down;
-//! and servers that are taken out by hand.
+//! Purges through the admin listener, `larder purge`: objects are listed, selected, counted and
+//! logged; and servers are taken out by hand.
 
 use crate::support;
 
@@ -15,7 +15,7 @@ const PAGES: [(&str, &str, &str); 4] = [
     ("b.test", "/shop/1", "post-1,list"),
 ];
 
-/// Has the pages stored, those of one URL for every host.
+/// Stores the pages, those of one URL for every host.
 async fn store(stage: &Stage) {
     for (host, target, tags) in PAGES {
         let fields = format!(
@@ -28,7 +28,7 @@ async fn store(stage: &Stage) {
     }
 }
 
-/// Asks for a page, and says `hit`, `hit stale` or nothing.
+/// Requests a page. Returns `hit`, `hit stale` or nothing.
 async fn get(stage: &Stage, host: &str, target: &str) -> String {
     let bytes = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
     let reply = stage.exchange("GET", bytes.as_bytes()).await;
@@ -63,7 +63,7 @@ async fn purge_hits_what_is_meant_and_says_how_many() {
             &["http://a.test/shop/1?x=y"][..],
         ),
         (&["https://A.test/"], "purged: 1 response", &["http://a.test/"]),
-        (&["http://a.test/none"], "nothing was stored of that", &[]),
+        (&["http://a.test/none"], "no stored object matches", &[]),
         (
             &["http://a.test/", "http://b.test/shop/1"],
             "purged: 2 responses",
@@ -288,7 +288,7 @@ async fn a_server_that_is_taken_out_gets_no_requests_until_it_is_back() {
 }
 
 #[tokio::test]
-async fn what_runs_is_told_without_its_secrets() {
+async fn the_running_configuration_is_shown_without_its_secrets() {
     let secret = "0123456789abcdef0123456789abcdef";
     let site = format!(
         "purge = {{ dialects = [\"purge\"], token = \"{secret}\" }}\n\

@@ -1,4 +1,4 @@
-//! The dashboard as a browser gets it: files for everyone, figures for whom has a token.
+//! The dashboard in a browser: files for everyone, figures only with a token.
 
 use crate::support;
 
@@ -57,7 +57,7 @@ async fn the_page_is_for_everyone_and_runs_nothing_but_its_own_files() {
 }
 
 #[tokio::test]
-async fn whoever_looks_sees_what_happened_before_and_what_happens() {
+async fn a_viewer_sees_the_past_and_the_present() {
     let top = "[admin]\nlisten = \"127.0.0.1:0\"\nhistory = \"2h\"";
     let stage = Setup { top, ..Setup::default() }.start().await;
     let busy = "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n";
@@ -93,8 +93,7 @@ async fn whoever_looks_sees_what_happened_before_and_what_happens() {
     assert!(columns.iter().any(|rate| rate.as_f64().is_some_and(|rate| rate > 0.0)));
 }
 
-/// A request for `target` as a browser sends it that has come by the daemon's own port; its host
-/// and port.
+/// A browser's request for `target` through the daemon's port. Returns host and port.
 async fn by_port(stage: &Stage, target: &str) -> String {
     let authority = format!("larder.test:{}", stage.daemon.addr().port());
     let asked = format!("GET {target} HTTP/1.1\r\nHost: {authority}\r\n\r\n");
@@ -192,7 +191,7 @@ async fn one_site_alone_has_figures_a_time_before_and_tables_of_its_own() {
     for _ in 0..6 {
         get("blog.test", "/kept").await;
     }
-    // What visitors of one site get, and nobody else's.
+    // The figures of one site's visitors, and of no other site.
     let told = |data: &Value| {
         data["now"]["spared_requests"] == 2
             && data["ring"]["urls_by_time"].as_array().is_some_and(|rows| rows.len() == 2)
@@ -208,7 +207,7 @@ async fn one_site_alone_has_figures_a_time_before_and_tables_of_its_own() {
     assert_eq!(figures["sites"].as_array().map(Vec::len), Some(2), "one may choose another");
     let figures = all.find("figures", |data| data["now"]["spared_requests"] == 7).await;
     assert_eq!(figures["site"], Value::Null);
-    // The time before: the same columns, of the site alone.
+    // The period before: equal columns, of this site only.
     let mut later = Events::open_at(&stage, "read", "/api/v1/live?site=shop.test").await;
     let history = later.find("history", |_| true).await;
     let columns: Vec<&str> =
@@ -239,7 +238,7 @@ async fn one_site_alone_has_figures_a_time_before_and_tables_of_its_own() {
 }
 
 #[tokio::test]
-async fn the_configuration_in_force_is_told_to_readers_without_its_secrets() {
+async fn readers_see_the_configuration_in_force_without_its_secrets() {
     let origin = ScriptedOrigin::start().await.expect("an origin");
     let daemon = Daemon::start(&two_sites(&origin)).expect("larder starts");
     let stage = Stage { daemon, origin };
@@ -257,7 +256,7 @@ async fn the_configuration_in_force_is_told_to_readers_without_its_secrets() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cluster_is_told_with_its_nodes_and_with_what_is_wrong() {
+async fn a_cluster_is_shown_with_its_nodes_and_problems() {
     let mut nats = Nats::start(&[]).await;
     let top = format!("{TOP}\n[cluster]\nservers = [\"{}\"]\nname = \"n1\"\n", nats.url());
     let stage = Setup { top: &top, ..Setup::default() }.start().await;
@@ -301,7 +300,7 @@ async fn a_link_signs_in_by_itself_and_may_what_its_role_may() {
 }
 
 #[tokio::test]
-async fn a_purge_that_found_no_site_is_told() {
+async fn a_purge_that_found_no_site_is_shown() {
     let origin = ScriptedOrigin::start().await.expect("a port for the origin");
     let site = "preset = \"wordpress\"";
     let file = Setup { top: TOP, site, ..Setup::default() }.file(&origin);

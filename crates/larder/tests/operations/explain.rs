@@ -1,4 +1,5 @@
-//! Answers of `POST /api/v1/explain` and `larder explain`, held against what the daemon then does.
+//! Explanations by `POST /api/v1/explain` and `larder explain`, compared with what the daemon then
+//! does.
 
 use crate::support;
 
@@ -139,7 +140,7 @@ const FIELDS: [&str; 20] = [
     "If-Match: \"1\"",
 ];
 
-/// Tells whether the explanation of a request (`told`) and the request's record agree.
+/// Asserts that the explanation of a request (`told`) and its record agree.
 fn agree(told: &Value, record: &Value) -> bool {
     let (foreseen, served) = (text(&told["outcome"], "served"), text(record, "cache"));
     let summary = text(&told["outcome"], "summary");
@@ -200,7 +201,7 @@ async fn what_is_said_of_a_request_is_what_becomes_of_it() {
     assert!(all.iter().all(|word| words.contains(word)), "not everything came up: {words:?}");
 }
 
-/// The same request for the host `a.test`.
+/// The request for the host `a.test`.
 fn at_a(bytes: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(bytes);
     let (line, rest) = text.split_once("\r\n").expect("a request line");
@@ -248,7 +249,7 @@ async fn explaining_changes_nothing() {
 }
 
 #[tokio::test]
-async fn rules_are_told_with_the_lines_they_are_written_on() {
+async fn rules_are_shown_with_their_lines() {
     let setup = Setup {
         site: "preset = \"wordpress\"\n[[site.route]]\npath = \"/mine*\"\n",
         ..Setup::default()
@@ -293,7 +294,7 @@ async fn rules_are_told_with_the_lines_they_are_written_on() {
 }
 
 #[tokio::test]
-async fn freshness_is_told_with_the_field_it_is_from() {
+async fn freshness_is_shown_with_its_field() {
     let site = "cache = { ttl = { 404 = \"90s\" }, stale_while_revalidate = \"30s\" }";
     let stage = Setup { site, ..Setup::default() }.start().await;
     let file = stage.daemon.config_file();
@@ -544,7 +545,7 @@ async fn files_refusals_and_strangers_are_foreseen() {
 }
 
 #[tokio::test]
-async fn a_request_that_waits_is_told_to_wait() {
+async fn a_request_that_would_wait_is_explained_so() {
     let stage = Stage::new().await;
     stage.origin.on("/slow", Script::default().hang());
     let mut raw = stage.connect().await;

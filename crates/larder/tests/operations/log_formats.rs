@@ -89,7 +89,7 @@ fn larder(folder: &Path) -> (Server, PathBuf) {
     (Server::start(command, folder, "larder"), socket)
 }
 
-/// Runs a command that must succeed; returns what it prints.
+/// Runs a command that must succeed. Returns its output.
 async fn printed(mut command: Command) -> String {
     let run = tokio::task::spawn_blocking(move || command.stdin(Stdio::null()).output());
     let output = run.await.expect("no panic").expect("it starts");
@@ -140,14 +140,14 @@ fn requests() -> Vec<Vec<u8>> {
     .to_vec()
 }
 
-/// The same in both: what stands between bars.
+/// Items that both print alike, between bars.
 const ALIKE: &str = "%m|%U|%q|%r|%s|%b|%H|%h|%l|%u|%I|%{X-Id}i|%{User-agent}i|%{cookie}i|\
                      %{X-Tag}o|%{Nope}o|%{Varnish:hitmiss}x|%{Varnish:handling}x|\
                      %{Varnish:side}x|%{VCL_Log:class}x|a\\tb";
-/// The same but for their digits.
+/// Items that are alike except for digits.
 const OF_TIME: &str = "%t|%D|%T|%{ms}T|%{us}T|%{s}T|%O|%{Varnish:time_firstbyte}x|%{Varnish:vxid}x|\
                        %{%Y-%m-%dT%H:%M}t|%{sec}t|%{msec}t|%{msec_frac}t|%{usec_frac}t";
-/// The same of what was asked of the origin.
+/// Items about the request to the origin that are alike.
 const BEHIND: &str = "%m|%U|%q|%r|%s|%b|%h|%{X-Id}i|%{X-Tag}o|%{Varnish:side}x";
 
 /// Text with one digit for each row of them.
@@ -223,7 +223,7 @@ fn field(record: &Value, side: &str, name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn header_fields_of_all_sides_are_kept_while_somebody_asks() {
+async fn header_fields_of_all_sides_are_kept_while_a_reader_subscribes() {
     let stage = Stage::new().await;
     let fields = "Cache-Control: max-age=60\r\nX-Tag: o\r\nSet-Cookie: sid=secret; Path=/\r\n";
     stage.origin.on("/page", Script::ok(fields, "page"));
@@ -294,7 +294,7 @@ async fn what_cannot_be_kept_is_refused_and_what_does_not_fit_is_left_out() {
 }
 
 #[tokio::test]
-async fn the_tool_asks_for_what_its_format_tells() {
+async fn the_tool_subscribes_to_the_fields_of_its_format() {
     let stage = Stage::new().await;
     stage.origin.on("/page", Script::ok("Cache-Control: no-store\r\nX-Tag: o\r\n", "page"));
     let socket = stage.daemon.admin_socket();

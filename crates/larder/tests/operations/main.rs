@@ -1,5 +1,5 @@
-//! The daemon as operators meet it: its start and its end, privileges, admin socket and dashboard,
-//! logs, figures, and the tools.
+//! Operations: start and stop, privileges, admin socket and dashboard, logs, metrics, and the
+//! tools.
 
 #[path = "../support/mod.rs"]
 mod support;

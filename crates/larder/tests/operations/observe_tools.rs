@@ -36,8 +36,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// A daemon that has answered `/page` three times, once from its origin, `/gone` with 404, and
-/// `/own` past the store. It has one core: records of several are in the order in which responses
-/// ended, which is chance.
+/// `/own` by a pass. It has one core, because the order of several cores' records is chance.
 async fn visited() -> Stage {
     let stage = Setup { one_core: true, ..Setup::default() }.start().await;
     stage.origin.on("/page?a=1", Script::cacheable("page"));
@@ -99,7 +98,7 @@ async fn log_shows_what_a_filter_holds_for_and_points_at_mistakes() {
     assert!(said.contains("resp.status > abc\n              ^^^ a number belongs here"), "{said}");
 }
 
-/// A tool that runs on, and what it writes.
+/// A running tool and its output.
 struct Running {
     child: Child,
     lines: BufReader<std::process::ChildStdout>,
@@ -134,7 +133,7 @@ impl Drop for Running {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn log_follows_what_comes_until_it_is_told_to_end() {
+async fn log_follows_requests_until_it_is_interrupted() {
     let stage = visited().await;
     let socket = stage.daemon.admin_socket().display().to_string();
     let tool = Running::start(&["log", "--admin-socket", &socket, "-n", "1", "-f"]);
@@ -144,7 +143,7 @@ async fn log_follows_what_comes_until_it_is_told_to_end() {
     let (mut tool, line) = tool.line().await;
     assert!(line.contains("\"GET /own HTTP/1.1\" 200 3 "), "{line}");
     let pid = Pid::from_raw(tool.child.id().cast_signed()).expect("a process id");
-    // A shell that runs this in the background has it ignore interrupts; lab/tools presses Ctrl-C.
+    // A shell that runs this in the background ignores interrupts; lab/tools presses Ctrl-C.
     kill_process(pid, Signal::TERM).expect("it runs");
     let ended = tokio::task::spawn_blocking(move || tool.child.wait()).await.expect("no panic");
     assert!(!ended.expect("it ends").success());
@@ -282,7 +281,7 @@ async fn logstat_answers_how_many_were_there_at_once() {
     has("  most at once", " 2  within 5 min from 2026-11-22 10:00:00");
     has("  per second, peak", " 2  at 2026-11-22 10:00:00");
     has("hit ratio", "75.0 %");
-    has("lines that are none", " 1");
+    has("unreadable lines", " 1");
     has("2026-11-22", " 75.0 %");
     let output = run(&["logstat", "--json", "--gap", "200", &old, &new]).await;
     let value: Value = serde_json::from_slice(&output.stdout).expect("JSON");

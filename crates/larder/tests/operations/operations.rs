@@ -1,4 +1,4 @@
-//! Work of an operator: reload, stop, figures, checks, logs.
+//! Operations by hand: reload, stop, metrics, checks, logs.
 
 use crate::support;
 
@@ -51,7 +51,7 @@ impl Drop for Folder {
     }
 }
 
-/// Clients that ask without pause until they are told to stop.
+/// Clients that send requests without pause until they are stopped.
 struct Load {
     stop: Arc<AtomicBool>,
     answered: Arc<AtomicU64>,
@@ -84,7 +84,7 @@ impl Load {
         Self { clients: clients.collect(), stop, answered }
     }
 
-    /// Waits for so many more answers.
+    /// Waits for `count` further responses.
     async fn more(&self, count: u64) {
         let wanted = self.answered.load(Ordering::Relaxed) + count;
         eventually("answers under load", async || self.answered.load(Ordering::Relaxed) >= wanted)
@@ -133,8 +133,7 @@ async fn a_reload_changes_what_follows_and_loses_nothing() {
     assert_eq!(stage.origin.seen("/stored"), 1);
 }
 
-/// Asks on one new connection after the other until it is told to stop; what went wrong, if
-/// anything did.
+/// Sends requests on new connections until it is stopped. Returns errors, if any.
 async fn ask_again_and_again(addr: SocketAddr, stop: &AtomicBool, asked: &AtomicU64) -> String {
     while !stop.load(Ordering::Relaxed) {
         let Ok(mut raw) = RawClient::connect(addr).await else { return "no connection".to_owned() };
@@ -154,8 +153,7 @@ async fn a_stop_loses_no_connection_while_another_daemon_listens() {
     let addr = stage.daemon.addr();
     let (stop, asked) = (AtomicBool::new(false), AtomicU64::new(0));
     let (stop, asked) = (&stop, &asked);
-    // A rolling restart, again and again: the next one listens on the same port before the old one
-    // stops.
+    // A rolling restart, repeated: the next daemon listens on the port before the last one stops.
     let text = Setup::default().file(&stage.origin).replacen("127.0.0.1:0", &addr.to_string(), 1);
     let restart = async {
         for round in 1..=5 {
@@ -257,7 +255,7 @@ async fn ask_admin(daemon: &Daemon, target: &str, host: &str, token: Option<&str
 }
 
 #[tokio::test]
-async fn the_admin_listener_shows_figures_to_whom_has_a_token() {
+async fn the_admin_listener_shows_figures_to_clients_with_a_token() {
     let top = "[admin]\nlisten = \"127.0.0.1:0\"";
     let stage = Setup { top, ..Setup::default() }.start().await;
     stage.origin.on("/page", Script::cacheable("page"));
@@ -314,7 +312,7 @@ async fn check(file: &Path) -> (bool, String, String) {
 }
 
 #[tokio::test]
-async fn check_tells_good_from_bad_and_where() {
+async fn check_accepts_good_and_locates_bad_files() {
     let folder = Folder::new("check");
     let file = folder.0.join("larder.toml");
     let good = "listen = \"127.0.0.1:0\"\n[[origin]]\nname = \"app\"\n\
@@ -421,7 +419,7 @@ async fn a_moved_log_is_opened_anew_on_request() {
 }
 
 #[tokio::test]
-async fn an_unknown_host_is_told_so_and_nothing_is_asked() {
+async fn an_unknown_host_gets_an_error_and_nothing_is_fetched() {
     let origin = ScriptedOrigin::start().await.expect("a port");
     let config = Setup::default().file(&origin).replace("host = \"*\"", "host = \"larder.test\"");
     let daemon = Daemon::start(&config).expect("larder starts");
@@ -462,7 +460,7 @@ async fn a_stop_is_over_in_its_time_whatever_hangs() {
 }
 
 #[tokio::test]
-async fn a_core_that_stands_still_is_counted_and_told_of() {
+async fn a_blocked_core_is_counted_and_logged() {
     let stage = Stage::new().await;
     send(&stage.daemon, Signal::STOP);
     support::pause(500).await;
@@ -475,7 +473,7 @@ async fn a_core_that_stands_still_is_counted_and_told_of() {
 /// A demo that runs.
 struct Demo {
     child: std::process::Child,
-    /// Text that the demo has printed at its start.
+    /// The demo's output at its start.
     said: String,
 }
 
@@ -492,14 +490,14 @@ impl Demo {
                 said.push_str(&lines.next().expect("more").expect("text"));
                 said.push('\n');
             }
-            // Whoever prints into a closed pipe ends.
+            // A process that writes into a closed pipe ends.
             std::thread::spawn(move || lines.for_each(drop));
             Self { child, said }
         });
         started.await.expect("no panic")
     }
 
-    /// The word behind another in what it has printed.
+    /// The word after `before` in its output.
     fn word(&self, before: &str) -> &str {
         let (_, rest) = self.said.split_once(before).expect(before);
         rest.split_whitespace().next().expect("a word")
@@ -550,7 +548,7 @@ async fn a_demo_has_visitors_of_its_own_and_urls_worth_explaining() {
         (urls[1], &["HIT-FOR-MISS"], "The application decides"),
         (urls[2], &["HIT-FOR-MISS"], "`demo_session`"),
     ] {
-        // Nobody but the visitors asks for it.
+        // Only the visitors request it.
         eventually(url, async || {
             let output = run(&["explain", "--json", "--admin-socket", &socket, url]).await;
             let told: serde_json::Value =
@@ -578,7 +576,7 @@ async fn ring_of(socket: &mut tokio::net::UnixStream) -> PathBuf {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_has_the_port_is_named_and_a_daemon_elsewhere_too() {
+async fn the_process_on_the_port_is_named_and_other_daemons_too() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = taken.local_addr().expect("an address").to_string();
     let output = run(&["demo", "--listen", &address]).await;
@@ -645,7 +643,7 @@ async fn a_reload_says_what_takes_a_restart() {
         let answer = json(&ask.send_locally(&stage.daemon).await);
         assert_eq!((&answer["good"], &answer["stays"]), (&true.into(), &stays), "{answer}");
     }
-    // A hangup tells the same, and nothing more.
+    // SIGHUP does exactly that.
     let lines = |log: &str| log.lines().filter(|line| line.contains("reloaded")).count();
     let before = lines(&stage.daemon.log());
     send(&stage.daemon, Signal::HUP);

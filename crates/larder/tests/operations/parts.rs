@@ -1,5 +1,5 @@
-//! The programs that Larder is made of: what `larder` runs for its verbs, and the pages and
-//! completions of all of them.
+//! Parts of the distribution: the programs that `larder` executes for its verbs, and the man pages
+//! and completions of all.
 
 use std::fs;
 use std::path::Path;

@@ -26,7 +26,7 @@ use testkit::client::{RawClient, WriteSplit};
 use testkit::larder::{Daemon, binary};
 use testkit::origin::{Script, ScriptedOrigin};
 
-/// Whom the daemon becomes; every system has it.
+/// The user that the daemon becomes; every system has it.
 const USER: &str = "nobody";
 
 fn is_root() -> bool {
@@ -210,7 +210,7 @@ async fn one_process_stays_root_opens_only_what_is_named_and_ends_with_the_daemo
     let reply = scene.daemon.ask_admin("POST", "/reload").await.expect("an answer");
     assert_eq!(reply.status, 422);
     assert!(reply.text().contains("Permission denied"), "{}", reply.text());
-    // Once nobody but root could have written it, it is.
+    // Once only root can write it, it is.
     fs::set_permissions(&file, Permissions::from_mode(0o644)).expect("a mode");
     let reply = scene.daemon.ask_admin("POST", "/reload").await.expect("an answer");
     assert_eq!(reply.status, 200, "{}", reply.text());
@@ -252,7 +252,7 @@ struct Manager {
 }
 
 impl Manager {
-    /// One whose configuration, keys and log are in folders or files that only root can open.
+    /// A daemon whose configuration, keys and log only root can open.
     async fn new() -> Self {
         let authority = Authority::new();
         authority.sign("site", &["larder.test"], Kind::Elliptic);
@@ -299,7 +299,7 @@ impl Manager {
         });
     }
 
-    /// The daemon as it is started.
+    /// The command that starts the daemon.
     fn daemon(&self) -> Command {
         let (run, (uid, gid)) = (self.run(), self.ids);
         let mut command = Command::new(binary().expect("a binary"));
@@ -339,7 +339,7 @@ fn listens(daemon: &mut Own) -> (SocketAddr, SocketAddr, Vec<String>) {
     (at[0], at[1], all)
 }
 
-/// Waits until a process has ended, and tells whether it says that all went well.
+/// Waits until a process has ended. Returns true if it ended with success.
 async fn ends_well(process: Own) -> bool {
     let process = Mutex::new(process);
     let status = || process.lock().0.try_wait().expect("a child");
@@ -357,7 +357,7 @@ async fn a_daemon_that_never_was_root_has_a_keeper_behind_a_socket() {
     manager.listen();
     let mut daemon = Own(manager.daemon().spawn().expect("it starts"));
     let (plain, tls, said) = listens(&mut daemon);
-    // Neither of its keeper, nor of `[run]`, which names whom it is already.
+    // Neither about the keeper, nor about `[run]`, which names the current user.
     assert!(!said.iter().any(|line| line.contains("only root")), "{said:?}");
     assert_lowered(daemon.0.id());
     assert_eq!(manager.shown(tls).await, manager.signed());
@@ -606,7 +606,7 @@ fn mode(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).expect("a mode");
 }
 
-/// The owner and the mode of what is at `path`.
+/// The owner and mode of `path`.
 fn owned(path: &Path) -> (String, u32) {
     let found = fs::symlink_metadata(path).expect("it is there");
     (found.uid().to_string(), found.mode() & 0o7777)
@@ -622,7 +622,7 @@ fn disked(user: &str, volume: &Path) -> String {
     )
 }
 
-/// A daemon whose disk cache is in use, with a umask that lets in nobody else.
+/// A daemon with a disk cache, and a umask that excludes other users.
 async fn with_disk(config: &str) -> Daemon {
     let mut command = Command::new("sh");
     command.args(["-c", "umask 077; exec \"$0\" \"$@\""]).arg(binary().expect("a binary"));
@@ -742,7 +742,7 @@ async fn root_looks_after_a_volume_that_is_another_users() {
     assert_eq!(owned(&volume), (ids().0, 0o700));
 }
 
-/// The verdict of `larder check` by `user`, and what it says.
+/// The result of `larder check` by `user`, and its output.
 fn checked(file: &Path, user: u32) -> (bool, String) {
     let mut command = Command::new(binary().expect("a binary"));
     let output = command.uid(user).gid(user).arg("check").arg(file).output().expect("it runs");
@@ -750,7 +750,7 @@ fn checked(file: &Path, user: u32) -> (bool, String) {
 }
 
 #[tokio::test]
-async fn a_cache_directory_of_the_services_user_is_no_matter_of_who_checks() {
+async fn a_cache_directory_of_the_services_user_passes_any_users_check() {
     if !is_root() {
         return;
     }
@@ -767,7 +767,7 @@ async fn a_cache_directory_of_the_services_user_is_no_matter_of_who_checks() {
     };
     let (good, said) = check(&volume, ids().0.parse().expect("a number"));
     assert!(good, "{said}");
-    // What would have to be made is told to everyone.
+    // Files that do not exist yet are reported to every user.
     let (good, said) = check(&volume.join("more"), ids().0.parse().expect("a number"));
     assert!(!good && said.contains("may not make it in"), "{said}");
 }

@@ -1,4 +1,4 @@
-//! A second daemon on the address of a first: refused by name, unless it is told to share.
+//! A second daemon on the first one's address: rejected by name, unless it is configured to share.
 
 use crate::support;
 
@@ -26,7 +26,7 @@ fn refused(listen: &str, origin: &ScriptedOrigin) -> String {
     Daemon::start(&file_at(listen, origin)).expect_err("a refusal").to_string()
 }
 
-/// An address that is this process's own on every port: no other test has it.
+/// An address of this process on every port, which no other test uses.
 fn own_address(port: u16) -> SocketAddr {
     let [_, high, middle, low] = std::process::id().to_be_bytes();
     (Ipv4Addr::new(127, 128 | high, middle, low), port).into()
@@ -45,7 +45,7 @@ async fn stage_at(address: SocketAddr) -> Stage {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_second_daemon_is_refused_and_told_who_listens() {
+async fn a_second_daemon_is_rejected_with_the_name_of_the_first() {
     let stage = Stage::new().await;
     stage.origin.otherwise(Script::cacheable("page"));
     let addr = stage.daemon.addr();

@@ -41,7 +41,7 @@ impl Manager {
         Self { socket, folder, name }
     }
 
-    /// The next thing it is told.
+    /// The next message to it.
     fn told(&self) -> String {
         let mut bytes = [0; 1024];
         let length = self.socket.recv(&mut bytes).expect("a word in time");
@@ -121,7 +121,7 @@ async fn the_watchdog_is_fed_only_when_it_is_this_process_that_is_watched() {
     assert!(daemon.wait().expect("it ends").success());
 }
 
-/// A listener on a port of its own, to learn which is free.
+/// A free port, found by listening on it.
 fn free_port() -> std::net::SocketAddr {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.local_addr().expect("an address")
@@ -141,7 +141,7 @@ async fn sockets_that_were_handed_over_are_listened_on_by_name() {
     let mut command = std::process::Command::new(activate);
     command.args(["-l", &web.to_string(), "-l", &other.to_string(), "--fdname=web:other"]);
     command.arg(testkit::larder::binary().expect("a binary"));
-    // The first connection has it started, and is answered.
+    // The first connection starts the daemon, and gets a response.
     let first = tokio::spawn(async move {
         let mut raw = None;
         while raw.is_none() {

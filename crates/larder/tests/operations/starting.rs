@@ -1,4 +1,4 @@
-//! A start: what it serves where little is said, what it tells, and what it refuses.
+//! Starting with few settings: what the daemon serves, logs and rejects.
 
 use crate::support;
 
@@ -39,7 +39,7 @@ impl Flagged {
                 );
                 said.push('\n');
             }
-            // Whoever writes into a closed pipe ends.
+            // A process that writes into a closed pipe ends.
             std::thread::spawn(move || lines.for_each(drop));
             let (_, at) = said.split_once("listening on ").expect("an address");
             let at = at.lines().next().expect("a line").parse().expect("an address");
@@ -57,7 +57,7 @@ impl Drop for Flagged {
     }
 }
 
-/// A command with files of its own.
+/// A command with its own files.
 fn command(folder: &Folder) -> Command {
     let mut command = Command::new(binary().expect("a binary"));
     command.env("XDG_RUNTIME_DIR", folder.path()).stderr(Stdio::piped()).stdout(Stdio::piped());
@@ -74,7 +74,7 @@ async fn ended(folder: &Folder, arguments: &[&str]) -> (bool, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_origin_without_a_scheme_is_served_and_told() {
+async fn an_origin_without_a_scheme_is_served_and_logged() {
     let folder = Folder::new();
     let origin = ScriptedOrigin::start().await.expect("a port for the origin");
     origin.otherwise(Script::cacheable("page"));
@@ -139,7 +139,7 @@ async fn no_workers_are_refused_by_name() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn memory_and_roots_that_are_not_there_are_told_with_their_places() {
+async fn missing_memory_and_roots_are_reported_with_their_places() {
     let folder = Folder::new();
     let top = "[memory]\nsize = \"1TiB\"";
     let site = "[[site.route]]\npath = \"/files/*\"\nfiles = \"/nonexistent/files\"\n\
@@ -150,7 +150,7 @@ async fn memory_and_roots_that_are_not_there_are_told_with_their_places() {
     assert!(said.contains("memory: 1048576 MiB are more than the "), "{said}");
     assert!(said.contains("larder.toml:4:8"), "{said}");
     assert!(!said.contains("/tmp:"), "{said}");
-    // `check` tells the same, and that the file can be used.
+    // `check` reports that, and that the file is usable.
     let file = stage.daemon.config_file().display().to_string();
     let (done, said) = ended(&folder, &["check", &file]).await;
     assert!(done && said.contains(root) && said.contains("memory: 1048576 MiB"), "{said}");
@@ -166,7 +166,7 @@ async fn memory_and_roots_that_are_not_there_are_told_with_their_places() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_check_tells_of_users_and_cache_folders_that_a_start_could_not_use() {
+async fn a_check_reports_users_and_cache_folders_that_a_start_could_not_use() {
     let folder = Folder::new();
     let site = "[[site]]\nhost = \"*\"\norigin = \"127.0.0.1:1\"\n";
     let check = async |top: &str| {
@@ -177,7 +177,7 @@ async fn a_check_tells_of_users_and_cache_folders_that_a_start_could_not_use() {
     let (done, said) = check("[run]\nuser = \"nobdy\"").await;
     assert!(!done && said.contains("there is no user `nobdy` to run as"), "{said}");
     assert!(said.contains("larder.toml:2:8") && said.contains("useradd"), "{said}");
-    // Root becomes the user that the file names; anybody else stays who it is.
+    // Root becomes the user that the file names; any other user stays.
     let above = folder.path().join("above");
     fs::create_dir(&above).expect("a folder");
     let shown = above.display();
@@ -190,7 +190,7 @@ async fn a_check_tells_of_users_and_cache_folders_that_a_start_could_not_use() {
         if is_shut {
             let why = format!("the disk cache in {shown}/cache: ");
             assert!(said.contains(&why) && said.contains("larder.toml:4:8"), "{said}");
-            // Root makes the folder and gives it away, and lets nobody in on the way.
+            // Root creates the folder and changes its owner; no other user gets access meanwhile.
             let is_root = rustix::process::geteuid().is_root();
             let remedy = if is_root { "`setfacl -m u:nobody:x " } else { "`install -d -o " };
             assert!(said.contains(remedy), "{said}");
@@ -199,7 +199,7 @@ async fn a_check_tells_of_users_and_cache_folders_that_a_start_could_not_use() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn status_tells_of_the_daemon_in_a_few_lines() {
+async fn status_describes_the_daemon_in_a_few_lines() {
     let stage = Stage::new().await;
     stage.origin.otherwise(Script::cacheable("page"));
     for _ in 0..2 {
@@ -226,7 +226,7 @@ async fn status_tells_of_the_daemon_in_a_few_lines() {
         .expect("written");
     assert!(console::run(&stage.daemon, &["reload"]).await.0);
     let (_, shown, _) = console::run(&stage.daemon, &["status"]).await;
-    assert!(shown.contains("restart   wanted by workers"), "{shown}");
+    assert!(shown.contains("restart   needed for workers"), "{shown}");
     let (done, shown, _) = console::run(&stage.daemon, &["status", "--json"]).await;
     let value: serde_json::Value = serde_json::from_str(&shown).expect("JSON");
     assert_eq!((done, &value["hit_ratio"], &value["ready"]), (true, &0.5.into(), &true.into()));
@@ -260,7 +260,7 @@ async fn a_filter_s_misspelt_word_is_refused_with_the_one_that_is_meant() {
     let (done, _, said) =
         console::run(&stage.daemon, &["log", "--once", "-q", "served == hit"]).await;
     assert!(done, "{said}");
-    // Without a daemon a slip is told, too, and its absence only where there is none.
+    // A mistake is reported even without a daemon, whose absence is reported only if needed.
     let folder = Folder::new();
     let socket = folder.path().join("admin.sock").display().to_string();
     for verb in ["log", "hist", "top"] {
@@ -292,11 +292,11 @@ async fn servers_without_a_scheme_are_the_same_in_a_file_as_in_a_flag() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_socket_that_may_not_be_connected_to_is_told_with_its_place() {
+async fn a_forbidden_socket_is_reported_with_its_place() {
     let folder = Folder::new();
     let socket = folder.path().join("php.sock");
     let _listener = UnixListener::bind(&socket).expect("a socket");
-    // Root becomes the user that the file names; anybody else stays who it is.
+    // Root becomes the user that the file names; any other user stays.
     let toml = format!(
         "[run]\nuser = \"nobody\"\n[[origin]]\nname = \"php\"\n\
          servers = \"fastcgi+unix:{}\"\nroot = \"/\"\n\

@@ -23,7 +23,7 @@ fn traceparent(flags: &str) -> String {
     format!("traceparent: 00-{TRACE}-{SPAN}-{flags}\r\n")
 }
 
-/// A daemon that tells it of a part of its traces.
+/// A daemon that exports a sample of its traces to the collector.
 async fn staged(collector: &Collector, sample: &str) -> Stage {
     let port = collector.port;
     let top =
@@ -32,7 +32,7 @@ async fn staged(collector: &Collector, sample: &str) -> Stage {
 }
 
 #[tokio::test]
-async fn a_trace_that_a_client_brings_goes_on_and_is_told() {
+async fn a_clients_trace_continues_and_is_exported() {
     let collector = Collector::start().await;
     let stage = staged(&collector, "0").await;
     stage.origin.on("/page?a=b", Script::ok("Cache-Control: max-age=600\r\n", "a page"));
@@ -74,7 +74,7 @@ async fn a_trace_that_a_client_brings_goes_on_and_is_told() {
     assert_eq!((&*server.state, &*client.state), ("vendor=value", "vendor=value"));
     let times = [server.start_ns, client.start_ns, client.end_ns, server.end_ns];
     assert!(times.is_sorted() && times[0] > 1_700_000_000_000_000_000, "{times:?}");
-    // A hit asks nobody.
+    // A hit sends no request.
     assert!(is_hit(&stage.ask("GET", "/page?a=b", &traceparent("01")).await));
     let spans = collector.spans(3).await;
     assert_eq!(attribute(&spans[2], "larder.served"), "HIT");
@@ -83,7 +83,7 @@ async fn a_trace_that_a_client_brings_goes_on_and_is_told() {
 }
 
 #[tokio::test]
-async fn what_is_not_sampled_goes_on_untold() {
+async fn an_unsampled_trace_continues_and_is_not_exported() {
     let collector = Collector::start().await;
     let stage = staged(&collector, "0.0").await;
     stage.ask("GET", "/not-sampled", &traceparent("00")).await;
@@ -97,7 +97,7 @@ async fn what_is_not_sampled_goes_on_untold() {
         assert_eq!(sent_field(&request, "traceparent"), "", "{target}");
         assert_eq!(sent_field(&request, "tracestate"), "", "{target}");
     }
-    // What comes after them is told, and they are not.
+    // Later traces are exported, and these are not.
     stage.ask("GET", "/sampled", &traceparent("01")).await;
     for span in collector.spans(2).await {
         assert_eq!(span.trace(), TRACE);
@@ -153,8 +153,8 @@ async fn two_contexts_are_none_to_the_origin_and_to_the_collector() {
 }
 
 #[tokio::test]
-async fn spans_that_nobody_takes_are_dropped_and_counted() {
-    // Nobody listens there.
+async fn undeliverable_spans_are_dropped_and_counted() {
+    // No server listens there.
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("bound").port();
     drop(listener);
@@ -174,7 +174,7 @@ async fn spans_that_nobody_takes_are_dropped_and_counted() {
     assert!(stage.limit_hits("trace_retry").await >= 1);
 }
 
-/// Sends a request that has two spans.
+/// Sends a request with two spans.
 async fn traced(stage: &Stage, target: &str) {
     stage.origin.on(target, Script::ok("Cache-Control: no-store\r\n", "a page"));
     stage.ask("GET", target, &traceparent("01")).await;
@@ -227,7 +227,7 @@ async fn a_collector_of_a_vendor_is_reached_over_tls_with_its_key() {
     let head = collector.heads().pop().expect("a head");
     assert!(head.contains("\r\nauthorization: Bearer hush-anew\r\n"), "{head}");
     stage.daemon.assert_metric("larder_trace_spans_dropped_total", 2).await;
-    // It is nobody's to see.
+    // It is secret.
     let shown = stage.daemon.ask_admin("GET", "/api/v1/config").await.expect("an answer").text();
     let mut check = Command::new(binary().expect("a binary"));
     let check = check.args(["check", "--show"]).arg(stage.daemon.config_file()).output();
@@ -240,7 +240,7 @@ async fn a_collector_of_a_vendor_is_reached_over_tls_with_its_key() {
 }
 
 #[tokio::test]
-async fn a_collector_that_nobody_vouches_for_is_told_nothing() {
+async fn an_untrusted_collector_gets_nothing() {
     let (authority, other) = (Authority::new(), Authority::new());
     authority.sign("collector", &["127.0.0.1"], Kind::Elliptic);
     let collector = Collector::secure(authority.acceptor("collector")).await;
@@ -278,7 +278,7 @@ async fn what_a_collector_cannot_take_yet_is_kept_for_it() {
 }
 
 #[tokio::test]
-async fn rejected_spans_are_dropped_ones_and_told_once() {
+async fn rejected_spans_count_as_dropped_and_are_logged_once() {
     let collector = Collector::start().await;
     let rejecting = || Answer::rejecting(1, "too old");
     collector.answer([rejecting(), rejecting()]);

@@ -32,7 +32,7 @@ async fn daemon(folder: &Folder, origin: &ScriptedOrigin) -> Daemon {
     Daemon::start(&config).expect("it starts")
 }
 
-/// Asks for what `host` has; the status.
+/// Requests `host`. Returns the status.
 async fn ask(client: &mut RawClient, host: &str) -> u16 {
     let asked = format!("GET / HTTP/1.1\r\nHost: site.test\r\nX-Host: {host}\r\n\r\n");
     client.send(asked.as_bytes(), WriteSplit::Whole).await.expect("sent");
@@ -72,7 +72,7 @@ async fn a_flood_of_made_up_hosts_keeps_no_real_one_out() {
             && limit_hits(&daemon, "director_new_hosts").await > 0.0
     })
     .await;
-    // A real name that nobody has asked for yet gets in at once: one client has half of a second.
+    // A real name that was never requested is resolved at once: a client has half of a second.
     let client = RawClient::connect(daemon.addr()).await.expect("a connection");
     let client = tokio::sync::Mutex::new(client);
     assert_eq!(ask(&mut *client.lock().await, "localhost").await, 200);

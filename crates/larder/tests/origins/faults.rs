@@ -7,7 +7,7 @@ use testkit::larder::Daemon;
 use testkit::origin::{Script, ScriptedOrigin};
 use testkit::reply::{Ending, ReplyOutcome};
 
-/// Ejection is off: the origin's one server fails on purpose and must be asked again all the same.
+/// Without ejection: the origin's only server fails on purpose, and must be used again.
 fn config(origin: &ScriptedOrigin) -> String {
     format!(
         r#"

@@ -54,7 +54,7 @@ fn style() -> String {
 const GZIP: &str = "Accept-Encoding: gzip\r\n";
 const BROWSER: &str = "Accept-Encoding: gzip, deflate, br, zstd\r\n";
 
-/// Asks for `target` until it comes in `coding`, and returns the answer.
+/// Requests `target` until it comes in `coding`, and returns the response.
 async fn coded(stage: &Stage, (target, fields): (&str, &str), coding: &str) -> Reply {
     let is_coded =
         async || field(&stage.ask("GET", target, fields).await, "content-encoding") == coding;
@@ -200,7 +200,7 @@ async fn directories_have_an_index_or_nothing() {
     assert!(!bare.text().contains("a.txt"), "no listing");
 }
 
-/// Requests that must never get a byte of what is outside, hidden, or no regular file.
+/// Requests that must never get a byte of a file that is outside, hidden, or not regular.
 const ATTACKS: &[&str] = &[
     // Out of the root, in every spelling.
     "/../secret.txt",
@@ -378,7 +378,7 @@ async fn no_path_leads_to_what_is_outside_or_hidden() {
         assert_eq!(stage.get(target).await.text(), "open", "{target}");
     }
     assert!(stage.daemon.alive());
-    // Hidden and missing look the same.
+    // Hidden and missing files get equal responses.
     let (hidden, missing) = (stage.get("/dump.sql").await, stage.get("/no.such").await);
     assert_eq!((hidden.status, hidden.body), (missing.status, missing.body));
 }
@@ -591,7 +591,7 @@ async fn conditions_and_ranges_are_of_the_form_of_a_file_that_is_sent() {
         let reply = stage.ask("GET", "/site.css", &format!("{GZIP}If-Match: {tag}\r\n")).await;
         assert_eq!(reply.status, 200, "{tag}");
     }
-    // One who takes no coding has no use for a 304 of one.
+    // A client that accepts no coding cannot use a 304 of a coded form.
     let fields = format!("Accept-Encoding: identity\r\nIf-None-Match: {zipped_tag}\r\n");
     assert_eq!(stage.ask("GET", "/site.css", &fields).await.body, plain.body);
     let fields = format!("{GZIP}If-Match: \"other\"\r\n");
@@ -607,7 +607,7 @@ async fn conditions_and_ranges_are_of_the_form_of_a_file_that_is_sent() {
 }
 
 #[tokio::test]
-async fn the_form_of_a_file_that_has_changed_is_sent_to_nobody() {
+async fn the_form_of_a_changed_file_is_never_sent() {
     let root = Folder::new();
     root.file("www/site.css", style());
     let stage = Stage::start(root, "[limits]\nfiles_recheck = \"100ms\"\n");

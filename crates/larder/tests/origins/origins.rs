@@ -47,7 +47,7 @@ async fn a_length_that_an_origin_says_twice_is_one_if_both_agree() {
     assert_eq!(stage.get("/unequal").await.status, 502);
 }
 
-/// Asks for what is not stored, one after the other, and waits until its connection is kept.
+/// Sends misses one after the other, and waits until the connection is kept.
 async fn ask_in_a_row(stage: &Stage, kept: u64) {
     for kept in kept - 2..=kept {
         assert_eq!(stage.get("/passed").await.status, 200);

@@ -1,4 +1,4 @@
-//! An origin that is away: operators are told once, with the reason, and visitors get a plain page.
+//! Outages of an origin: they are logged once, with the reason, and visitors get a plain page.
 
 use crate::support;
 
@@ -11,7 +11,7 @@ use testkit::larder::Daemon;
 use testkit::origin::{Script, ScriptedOrigin};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// A daemon whose origin's port nobody listens on; the listener that is returned keeps it, bound.
+/// A daemon whose origin's port is bound, but not listening; the returned socket keeps it so.
 async fn without_origin() -> (Daemon, SocketAddr, socket2::Socket) {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
     let socket = socket.expect("a socket");
@@ -77,7 +77,7 @@ async fn a_timeout_s_page_names_the_limit_and_no_server() {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_waited_for_a_fetch_that_failed_sees_the_same_page() {
     let stage = Stage::new().await;
-    // The origin closes without a word once both wait.
+    // The origin closes without a response once both wait.
     stage.origin.on("/page", Script::default().delay_ms(500).close());
     let (one, two) = tokio::join!(stage.get("/page"), stage.get("/page"));
     for reply in [one, two] {
@@ -105,7 +105,7 @@ async fn answer_all(listener: tokio::net::TcpListener) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_origin_that_goes_and_comes_back_is_told_of_once_each() {
+async fn an_outage_and_a_recovery_are_logged_once_each() {
     let (daemon, address, socket) = without_origin().await;
     for _ in 0..30 {
         assert_eq!(ask(&daemon, "/page").await.0, 502);

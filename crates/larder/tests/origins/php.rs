@@ -71,7 +71,7 @@ const FILES: &[(&str, &str)] = &[
     ("uploads/x.jpg", r#"<?php echo 'executed';"#),
 ];
 
-/// PHP-FPM with a pool and a folder of its own; both are gone with it.
+/// PHP-FPM with its own pool and folder, both removed with it.
 struct Fpm {
     child: Child,
     folder: PathBuf,
@@ -99,7 +99,7 @@ impl Fpm {
         fs::write(&config, text).expect("a file");
         let binary = binary();
         let mut command = Command::new(&binary);
-        // As root PHP-FPM wants a user for its workers, or to be told that it may go without.
+        // As root, PHP-FPM needs a user for its workers, or this flag.
         command.arg("--nodaemonize").arg("--allow-to-run-as-root").arg("--fpm-config").arg(&config);
         let child = command
             .stdout(Stdio::null())
@@ -124,8 +124,8 @@ impl Fpm {
 
 impl Drop for Fpm {
     fn drop(&mut self) {
-        // Its workers end with the master, which must be told and not killed. The id is that of a
-        // child not yet waited for, so it can be nobody else's.
+        // Its workers end with the master if that gets TERM instead of KILL. The child has not been
+        // waited for, so its id cannot belong to another process.
         if let Some(pid) = rustix::process::Pid::from_raw(self.child.id() as i32) {
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         }
@@ -290,7 +290,7 @@ async fn php_pages_are_cached() {
     assert_eq!((part.status, part.text().as_str()), (206, "ab"));
     let head = stage.ask("HEAD", "/index.php", "").await;
     assert_eq!((head.status, head.body.len()), (200, 0));
-    // Four workers, two cores with one idle connection each: nobody is locked out.
+    // Four workers, and two cores with an idle connection each: no request is locked out.
     for _ in 0..40 {
         assert_eq!(stage.get("/index.php").await.status, 200);
     }
@@ -301,7 +301,7 @@ async fn php_pages_are_cached() {
 #[tokio::test]
 async fn an_upload_is_never_run_although_php_would() {
     let stage = Stage::new("fpm-safe", "");
-    // As it is, it is somebody's picture.
+    // Unchanged, it is a user's picture.
     let picture = stage.get("/uploads/x.jpg").await;
     assert!(picture.text().starts_with("<?php"));
     assert_eq!(picture.field("content-type").as_deref(), Some("image/jpeg"));
@@ -312,7 +312,7 @@ async fn an_upload_is_never_run_although_php_would() {
     }
 }
 
-/// Scripts below folders that an application writes to, and one that visitors ask for.
+/// Scripts in folders that an application writes to, and one that visitors may request.
 const WRITTEN: &[(&str, &[&str], &str)] = &[
     (
         "wordpress",
@@ -421,7 +421,7 @@ async fn what_php_flushes_reaches_the_client_at_once() {
             received.push_str(std::str::from_utf8(&bytes[..read]).expect("ASCII"));
         }
         assert!(!received.contains(&format!("data: {}", number + 1)), "{received}");
-        // The script goes on when it sees that the client has it.
+        // The script continues once the client has received it.
         let seen = stage.fpm.site().join(format!("uploads/seen{number}"));
         std::fs::write(seen, "").expect("a file");
     }

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 const PAGES: usize = 8;
 const CLIENTS: usize = 24;
 
-/// A process of its own that answers every page.
+/// A process that answers every page.
 fn origin() -> Daemon {
     let config = "listen = \"127.0.0.1:0\"\nworkers = 1\n[[site]]\nhost = \"*\"\n[site.respond]\n\
                   status = 200\nbody = \"a page\"\n";
@@ -24,7 +24,7 @@ fn send(daemon: &Daemon, signal: Signal) {
     kill_process(pid, signal).expect("our own child");
 }
 
-/// A client that asks for each page in turn, `rounds` times; each is answered with what is stored.
+/// A client that requests each page in turn, `rounds` times; all are hits.
 async fn read(daemon: std::net::SocketAddr, first: usize, rounds: usize) {
     let mut client = RawClient::connect(daemon).await.expect("connected").patience(PATIENCE);
     for n in 0..rounds * PAGES {
@@ -38,7 +38,8 @@ async fn in_flight(daemon: &Daemon) -> usize {
     daemon.metric("larder_server_in_flight", "").await.expect("metrics") as usize
 }
 
-/// Stops the origin while clients ask, looks on, and has it go on. In the end `held` fetches wait.
+/// Stops the origin under load, checks the daemon, and lets the origin continue. In the end `held`
+/// fetches wait.
 async fn stopped_under_load(limits: &str, cache: &str, held: usize) {
     let origin = origin();
     let site = format!("cache = {{ ttl = {{ 200 = \"100ms\" }}, {cache} }}");

@@ -20,7 +20,7 @@ use super::pebble::{Place, site};
 pub(crate) const SECRET: &str = "a secret that the nodes of this test have in common\n";
 pub(crate) const NAME: &str = "a.test";
 
-/// A place for nodes that order certificates for one name.
+/// A ground for nodes that order certificates for one name.
 pub(crate) struct Ground {
     pub(crate) place: Place,
     pub(crate) nats: Nats,
@@ -41,13 +41,13 @@ impl Ground {
         Self { place: Place::new(variables).await, nats: Nats::start(&[]).await, folder }
     }
 
-    /// The line of `[cluster]` with the secret that all have.
+    /// The setting of `[cluster]` with the secret that all nodes share.
     pub(crate) fn secret(&self) -> String {
         format!("secret_file = \"{}\"\n", self.folder.path().join("secret").display())
     }
 
     /// A node's configuration: `acme` are keys of `[tls.acme]`, `limits` of `[limits]`, `cluster`
-    /// of `[cluster]`. What it stores is in a folder of its own, which outlives it.
+    /// of `[cluster]`. Its storage is a folder of its own, which outlives the node.
     pub(crate) fn config(&self, name: &str, acme: &str, limits: &str, cluster: &str) -> String {
         let (place, url) = (&self.place, self.nats.url());
         let storage = self.folder.path().join(name);
@@ -60,7 +60,7 @@ impl Ground {
             + &format!("[cluster]\nservers = \"{url}\"\nname = \"{name}\"\n{cluster}")
     }
 
-    /// Three nodes that know each other.
+    /// Starts three nodes, and waits until they know each other.
     pub(crate) async fn three(&self, acme: &str, limits: &str, cluster: &str) -> Vec<Arc<Member>> {
         let start = |name| Member::start(name, &self.config(name, acme, limits, cluster));
         let members: Vec<_> = ["n1", "n2", "n3"].into_iter().map(start).collect();
@@ -84,7 +84,7 @@ impl Member {
         Arc::new(Self { name: name.to_owned(), daemon, is_killed: AtomicBool::default() })
     }
 
-    /// The cluster as it knows it.
+    /// The cluster's status as this node reports it.
     pub(crate) async fn status(&self) -> Value {
         look(&self.daemon, "/api/v1/cluster").await
     }
@@ -111,7 +111,7 @@ impl Member {
         self.daemon.metric(&format!("larder_{name}"), "").await.expect("metrics") as u64
     }
 
-    /// The entry that it shares under a name that begins so.
+    /// The shared entry whose name begins with `begin`.
     pub(crate) async fn shared(&self, begin: &str) -> Option<Value> {
         let status = self.status().await;
         let secrets = status["shared"]["secrets"].as_array()?.clone();
@@ -122,14 +122,14 @@ impl Member {
 /// A balancer.
 pub(crate) struct Balancer {
     members: Vec<Arc<Member>>,
-    /// The node that orders is to be killed when an authority asks.
+    /// True if the ordering node is killed when the authority connects.
     kills: AtomicBool,
-    /// The node that ordered, and the one that was asked, each time.
+    /// The ordering node and the connected node, for each connection of the authority.
     pub(crate) asked: Mutex<Vec<(String, String)>>,
 }
 
 impl Balancer {
-    /// Listens where the authority asks.
+    /// Listens on the port that the authority connects to.
     pub(crate) async fn start(place: &Place, members: &[Arc<Member>], kills: bool) -> Arc<Self> {
         let balancer = Arc::new(Self {
             members: members.to_vec(),

@@ -15,7 +15,7 @@ use super::{PATIENCE, Setup, Stage, pause};
 
 pub(crate) const SECRET: &[u8] = b"a secret of these tests\n";
 
-/// A daemon with the port, and the folder of its secret.
+/// A daemon with the CLI's port, and the folder of its secret.
 pub(crate) async fn stage(limits: &str) -> (Stage, Folder) {
     let folder = Folder::new();
     folder.file("secret", SECRET);
@@ -27,7 +27,7 @@ pub(crate) async fn stage(limits: &str) -> (Stage, Folder) {
     (Setup { top: &top, limits, ..Setup::default() }.start().await, folder)
 }
 
-/// Debian's `varnishadm` with a command: whether it went well, and what it printed.
+/// Runs Debian's `varnishadm` with a command. Returns true if it succeeded, and its output.
 pub(crate) async fn varnishadm(
     address: SocketAddr,
     folder: &Folder,
@@ -54,7 +54,7 @@ pub(crate) type Answer = (u16, String);
 pub(crate) struct Cli(TcpStream);
 
 impl Cli {
-    /// A connection, and what it is greeted with.
+    /// Connects. Returns the greeting, too.
     pub(crate) async fn connect(address: SocketAddr) -> (Self, Answer) {
         Self::over(TcpStream::connect(address).await.expect("a connection")).await
     }
@@ -65,7 +65,7 @@ impl Cli {
         (cli, greeting)
     }
 
-    /// One whose client knows the secret.
+    /// Connects and authenticates.
     pub(crate) async fn authenticated(address: SocketAddr) -> Self {
         let (mut cli, greeting) = Self::connect(address).await;
         let (status, text) = cli.ask(&auth(&greeting.1, SECRET)).await;
@@ -74,7 +74,7 @@ impl Cli {
     }
 
     pub(crate) async fn send(&mut self, bytes: &[u8]) {
-        // When the connection has ended there is no answer, which says so.
+        // After the connection's end there is no answer, which shows it.
         _ = timeout(PATIENCE, self.0.write_all(bytes)).await.expect("in time");
     }
 
@@ -83,8 +83,8 @@ impl Cli {
         self.answer().await
     }
 
-    /// Asserts that counters, under Varnish's names, are `wanted`. Waits for them to get there: an
-    /// answer may be counted when its client has it already.
+    /// Asserts that counters, by Varnish's names, are `wanted`. It polls, because a response may be
+    /// counted after the client has received it.
     pub(crate) async fn counted(&mut self, wanted: &[(&str, u64)]) {
         let wanted: Vec<_> = wanted.iter().map(|(name, value)| (*name, Some(*value))).collect();
         let started = Instant::now();
@@ -116,7 +116,7 @@ impl Cli {
         (number(&head[..3]) as u16, String::from_utf8_lossy(&text).into_owned())
     }
 
-    /// Tells whether the other side ends the connection, and says nothing more.
+    /// Returns true if the peer closes the connection and sends nothing more.
     pub(crate) async fn ends(&mut self) -> bool {
         let mut rest = Vec::new();
         let ended = timeout(PATIENCE, self.0.read_to_end(&mut rest)).await.is_ok();

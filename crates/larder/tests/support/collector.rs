@@ -15,10 +15,10 @@ use tokio_rustls::TlsAcceptor;
 
 use super::eventually;
 
-/// Kinds of spans, by their numbers.
+/// Numbers of span kinds.
 pub(crate) const SERVER: i32 = 2;
 pub(crate) const CLIENT: i32 = 3;
-/// The code of a span's error.
+/// Status code of a failed span.
 pub(crate) const ERROR: i32 = 2;
 
 #[derive(Clone, PartialEq, Message)]
@@ -113,17 +113,17 @@ struct PartialSuccess {
 }
 
 impl Span {
-    /// Its trace, in hexadecimal digits.
+    /// The trace id in hexadecimal digits.
     pub(crate) fn trace(&self) -> String {
         HEXLOWER.encode(&self.trace)
     }
 
-    /// Its id, in hexadecimal digits.
+    /// The span id in hexadecimal digits.
     pub(crate) fn id(&self) -> String {
         HEXLOWER.encode(&self.id)
     }
 
-    /// Its parent's id, or the empty string.
+    /// The parent's id, or the empty string.
     pub(crate) fn parent(&self) -> String {
         HEXLOWER.encode(&self.parent)
     }
@@ -151,12 +151,12 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// A refusal; `fields` are lines with their CRLF.
+    /// A rejection; `fields` are lines with CRLF.
     pub(crate) fn refusal(status: u16, fields: &'static str, body: &str) -> Self {
         Self { status, fields, body: body.as_bytes().to_vec() }
     }
 
-    /// So many of the spans are rejected.
+    /// A success that rejects `rejected` spans.
     pub(crate) fn rejecting(rejected: i64, words: &str) -> Self {
         let partial = PartialSuccess { rejected, words: words.to_owned() };
         let body = Partial { partial }.encode_to_vec();
@@ -172,7 +172,7 @@ struct Kept {
     answers: VecDeque<Answer>,
 }
 
-/// A collector that keeps what it is sent.
+/// A collector that records deliveries.
 pub(crate) struct Collector {
     pub(crate) port: u16,
     kept: Arc<Mutex<Kept>>,
@@ -183,7 +183,7 @@ impl Collector {
         Self::listen(None).await
     }
 
-    /// One that speaks TLS.
+    /// Starts a collector with TLS.
     pub(crate) async fn secure(acceptor: TlsAcceptor) -> Self {
         Self::listen(Some(acceptor)).await
     }
@@ -212,12 +212,12 @@ impl Collector {
         Self { port, kept }
     }
 
-    /// Answers the next deliveries so; further ones are taken.
+    /// Sets the answers to the next deliveries; further ones succeed.
     pub(crate) fn answer(&self, answers: impl IntoIterator<Item = Answer>) {
         self.kept.lock().answers.extend(answers);
     }
 
-    /// Waits for so many spans.
+    /// Waits for `count` spans.
     pub(crate) async fn spans(&self, count: usize) -> Vec<Span> {
         eventually("the spans", async || self.kept.lock().spans.len() >= count).await;
         let spans = self.kept.lock().spans.clone();
@@ -236,7 +236,7 @@ impl Collector {
     }
 }
 
-/// Takes deliveries until the connection ends.
+/// Answers deliveries until the connection ends.
 async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, kept: &Mutex<Kept>) {
     let mut bytes = Vec::new();
     while let Some((head, body)) = take(&mut stream, &mut bytes).await {

@@ -60,13 +60,13 @@ impl Ask {
         Self { fields: format!("{}{name}: {value}\r\n", self.fields), ..self }
     }
 
-    /// With the token of a role.
+    /// Adds the token of a role.
     pub(crate) fn with(self, daemon: &Daemon, role: &str) -> Self {
         let token = daemon.token(role).expect("a token");
         self.field("Authorization", &format!("Bearer {token}"))
     }
 
-    /// The whole request.
+    /// Serialises the request.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let Self { method, target, host, fields, body } = self;
         let length = match body.as_str() {
@@ -80,19 +80,19 @@ impl Ask {
         .into_bytes()
     }
 
-    /// Asks the address.
+    /// Sends it to the admin listener.
     pub(crate) async fn send(&self, daemon: &Daemon) -> Reply {
         self.send_to(daemon.admin().expect("an admin listener")).await
     }
 
-    /// Asks another address.
+    /// Sends it to another address.
     pub(crate) async fn send_to(&self, addr: SocketAddr) -> Reply {
         let mut raw = RawClient::connect(addr).await.expect("a connection").patience(PATIENCE);
         raw.send(&self.bytes(), WriteSplit::Whole).await.expect("sent");
         whole(raw.reply(&self.method).await, &self.target)
     }
 
-    /// Asks the unix socket.
+    /// Sends it to the admin socket.
     pub(crate) async fn send_locally(&self, daemon: &Daemon) -> Reply {
         let mut stream = UnixStream::connect(daemon.admin_socket()).await.expect("a connection");
         stream.write_all(&self.bytes()).await.expect("sent");
@@ -103,7 +103,7 @@ impl Ask {
     }
 }
 
-/// The JSON of an answer.
+/// Parses the JSON of a response.
 pub(crate) fn json(reply: &Reply) -> Value {
     serde_json::from_slice(&reply.body)
         .unwrap_or_else(|e| panic!("{e}: {} {}", reply.status, reply.text()))
@@ -116,7 +116,7 @@ pub(crate) async fn look(daemon: &Daemon, target: &str) -> Value {
     json(&reply)
 }
 
-/// Runs `larder` with the daemon's socket: whether it succeeded, and what it printed.
+/// Runs `larder` with the daemon's socket. Returns true if it succeeded, and its outputs.
 pub(crate) async fn run(daemon: &Daemon, arguments: &[&str]) -> (bool, String, String) {
     let mut command = std::process::Command::new(binary().expect("a binary"));
     command.args(arguments).arg("--admin-socket").arg(daemon.admin_socket());

@@ -11,7 +11,7 @@ use testkit::reply::Reply;
 use super::folder::Folder;
 use super::{PATIENCE, eventually, whole};
 
-/// The kind of policy that decides.
+/// The kind of policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Policy {
     Declared,
@@ -31,8 +31,8 @@ sub vcl_backend_response { set beresp.grace = 1h; }
 sub vcl_deliver { if (obj.hits > 0) { set resp.http.cache-status = \"larder; hit\"; } }
 ";
 
-/// The configuration with a disk that may be as slow as the machine is, unless it says itself how
-/// long it waits: a read that is late is a request to the origin, which tests count.
+/// The configuration with a disk that may be as slow as the machine, unless it sets the limits
+/// itself: a late read is a request to the origin, which tests count.
 pub(crate) fn patient(file: &str) -> String {
     const KEY: &str = "disk_read_timeout";
     if file.contains(KEY) {
@@ -45,11 +45,11 @@ pub(crate) fn patient(file: &str) -> String {
     }
 }
 
-/// A daemon over a disk, which is stopped, killed and started again.
+/// A daemon with a disk cache, which tests stop, kill and restart.
 pub(crate) struct Disked {
     pub(crate) origin: ScriptedOrigin,
     daemon: Option<Daemon>,
-    /// The program and the disk are in it.
+    /// Holds the program and the disk.
     _folder: Folder,
     pub(crate) file: String,
 }
@@ -61,7 +61,7 @@ impl Disked {
         Self::start_at(policy, top, &path, folder).await
     }
 
-    /// The same with its disk in `path`. The program comes into `folder`.
+    /// Starts one with its disk in `path` and its program in `folder`.
     pub(crate) async fn start_at(policy: Policy, top: &str, path: &Path, folder: Folder) -> Self {
         let origin = ScriptedOrigin::start().await.expect("an origin");
         let addr = origin.addr();
@@ -107,8 +107,8 @@ impl Disked {
         self.daemon().metric(name, "").await.expect("metrics") as u64
     }
 
-    /// Ends the daemon by `signal`, and starts another over the same disk; it has found all of it
-    /// then.
+    /// Ends the daemon by `signal`, starts another over its disk, and waits until that has found
+    /// all objects.
     pub(crate) async fn again(&mut self, signal: Signal) {
         self.stop(signal).await;
         self.begin().await;
@@ -125,7 +125,7 @@ impl Disked {
         assert!(signal == Signal::KILL || status.success(), "{log}");
     }
 
-    /// Starts another one after it.
+    /// Starts the daemon again.
     pub(crate) async fn begin(&mut self) {
         self.daemon = Some(Daemon::start(&self.file).expect("larder starts again"));
         eventually("all is found", async || self.is_found().await).await;
@@ -135,7 +135,7 @@ impl Disked {
         self.metric("larder_disk_finding").await == 0
     }
 
-    /// Waits until so many responses are on disk.
+    /// Waits until `records` responses are on disk.
     pub(crate) async fn kept(&self, records: u64) {
         let there = async || {
             self.metric("larder_disk_volume_records").await >= records

@@ -18,7 +18,7 @@ impl Events {
         Self::open_at(stage, role, "/api/v1/live").await
     }
 
-    /// The stream at this path and query.
+    /// Opens the stream at this path and query.
     pub(crate) async fn open_at(stage: &Stage, role: &str, target: &str) -> Self {
         let at = stage.daemon.admin().expect("an admin listener");
         let mut stream = TcpStream::connect(at).await.expect("a connection");
@@ -28,13 +28,13 @@ impl Events {
         Self { stream, text: String::new() }
     }
 
-    /// The first event called `name` for whose data `holds`.
+    /// Waits for the first event called `name` whose data satisfies `holds`.
     pub(crate) async fn find(&mut self, name: &str, holds: impl Fn(&Value) -> bool) -> Value {
         let start = format!("event: {name}\ndata: ");
         let search = async {
             let mut bytes = vec![0; 64 << 10];
             loop {
-                // Whole ones only: the last may still be arriving.
+                // The last event may be incomplete.
                 let (done, _) = self.text.rsplit_once("\n\n").unwrap_or_default();
                 let found = done
                     .split("\n\n")
@@ -57,7 +57,7 @@ impl Events {
     }
 }
 
-/// The field with the token of a role.
+/// The Authorization field with the token of a role.
 pub(crate) fn bearer(stage: &Stage, role: &str) -> String {
     let token = stage.daemon.token(role).expect("a token");
     format!("Authorization: Bearer {token}\r\n")

@@ -6,25 +6,25 @@ use testkit::reply::Reply;
 
 use super::console::{self, Ask};
 
-/// The answer to a question put to the admin socket.
+/// Sends a question to the admin socket.
 pub(crate) async fn put(daemon: &Daemon, question: &Value) -> Reply {
     Ask::post("/api/v1/explain", question).send_locally(daemon).await
 }
 
-/// The explanation that a question is answered with.
+/// The explanation for a question.
 pub(crate) async fn explain(daemon: &Daemon, question: &Value) -> Value {
     let reply = put(daemon, question).await;
     assert_eq!(reply.status, 200, "{}", reply.text());
     console::json(&reply)
 }
 
-/// The first step of this name.
+/// The first step called `what`.
 pub(crate) fn step<'t>(told: &'t Value, what: &str) -> &'t Value {
     let steps = told["steps"].as_array().expect("steps");
     steps.iter().find(|step| step["what"] == what).unwrap_or(&Value::Null)
 }
 
-/// The value of the fact of this name; empty if the step has none.
+/// The value of the fact `name`; empty if the step has no such fact.
 pub(crate) fn fact<'t>(step: &'t Value, name: &str) -> &'t str {
     let mut facts = step["facts"].as_array().into_iter().flatten();
     let fact = facts.find(|fact| fact["name"] == name);

@@ -8,12 +8,12 @@ use testkit::larder::Daemon;
 
 use super::is_full_run;
 
-/// Far above what is to be expected of a hit, far below what waiting for slow clients would be.
+/// Far above a hit's time, and far below the time of waiting for slow clients.
 const CLEAN_P99: Duration = Duration::from_millis(500);
 /// Ticks of the kernel's clock for processes, in a second; Linux has no other number.
 const TICKS: f64 = 100.0;
 
-/// A number for the run at full length, and one for the usual one.
+/// The first number in a full run, otherwise the second.
 pub(crate) fn count(full: usize, otherwise: usize) -> usize {
     if is_full_run() { full } else { otherwise }
 }
@@ -37,7 +37,7 @@ pub(crate) fn processor_secs(daemon: &Daemon) -> f64 {
     ticks.sum::<Result<f64, _>>().expect("numbers") / TICKS
 }
 
-/// Times that a clean client's requests took.
+/// Request times of a clean client.
 pub(crate) struct Clean {
     took: Vec<Duration>,
 }
@@ -59,13 +59,12 @@ impl Clean {
         self.took.len()
     }
 
-    /// Prints the median and the 99th percentile; at full length the latter is held against what a
-    /// client may notice.
+    /// Prints the median and the 99th percentile; a full run also checks the latter.
     pub(crate) fn judge(mut self, what: &str) {
         self.took.sort_unstable();
         let (p50, p99) = (self.took[self.took.len() / 2], self.took[self.took.len() * 99 / 100]);
         println!("{what}: a clean client's p50 {p50:?}, p99 {p99:?}");
-        // On a busy machine times say little of the daemon: they hold where figures are asked for.
+        // On a busy machine times depend little on the daemon.
         assert!(!is_full_run() || p99 < CLEAN_P99, "{what}: p99 {p99:?}");
     }
 }

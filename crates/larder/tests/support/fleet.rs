@@ -22,7 +22,7 @@ use super::{PATIENCE, eventually, whole};
 const SECRET: &str = "a secret that the nodes of this test have in common\n";
 const PAGE: &str = "a page";
 
-/// A node that has what all share.
+/// A node that shares the configuration.
 pub(crate) struct Sharing {
     pub(crate) name: String,
     file: String,
@@ -46,13 +46,13 @@ impl Sharing {
         self.daemon = Some(Daemon::start(&self.file).expect("larder starts again"));
     }
 
-    /// Begins it again with another file of its own, made of the one before.
+    /// Starts it again with an edited configuration of its own.
     pub(crate) fn begin_as(&mut self, edit: impl FnOnce(&str) -> String) {
         self.file = edit(&self.file);
         self.begin();
     }
 
-    /// The state of roll-outs as it knows it.
+    /// The state of roll-outs as this node reports it.
     pub(crate) async fn state(&self) -> Value {
         look(self.daemon(), "/api/v1/cluster/configuration").await
     }
@@ -75,12 +75,12 @@ impl Sharing {
         whole(raw.get(target).await.expect("sent"), target)
     }
 
-    /// The mark that its answers have.
+    /// The mark in its responses.
     pub(crate) async fn mark(&self) -> String {
         self.get("/page").await.field("x-mark").unwrap_or_default()
     }
 
-    /// Runs `larder` with its socket: whether that succeeded, and what it printed.
+    /// Runs `larder` with its socket. Returns true if it succeeded, and its outputs.
     pub(crate) async fn run(&self, arguments: &[&str]) -> (bool, String, String) {
         run(self.daemon(), arguments).await
     }
@@ -94,7 +94,7 @@ impl Sharing {
     }
 }
 
-/// The nodes with all that is around them.
+/// The nodes with their NATS server and origin.
 pub(crate) struct Fleet {
     pub(crate) nats: Nats,
     pub(crate) origin: ScriptedOrigin,
@@ -103,7 +103,7 @@ pub(crate) struct Fleet {
 }
 
 impl Fleet {
-    /// So many nodes that know each other, and share nothing yet.
+    /// Starts `count` nodes without a shared configuration, and waits until they know each other.
     pub(crate) async fn start(count: usize) -> Self {
         let (nats, origin) =
             (Nats::start(&[]).await, ScriptedOrigin::start().await.expect("an origin"));
@@ -118,7 +118,7 @@ impl Fleet {
         fleet
     }
 
-    /// One more node.
+    /// Starts one more node.
     pub(crate) fn add(&mut self, name: &str) {
         let path = |name: &str| self.folder.path().join(name).display().to_string();
         let (url, secret, storage) = (self.nats.url(), path("secret"), path(name));
@@ -131,7 +131,7 @@ impl Fleet {
         self.nodes.push(Sharing { name: name.to_owned(), file, daemon });
     }
 
-    /// Waits until each of `count` nodes that run knows of all.
+    /// Waits until each running node knows `count` nodes.
     pub(crate) async fn all_know(&self, count: usize) {
         for node in self.nodes.iter().filter(|node| node.daemon.is_some()) {
             let knows = async || {
@@ -144,7 +144,7 @@ impl Fleet {
         }
     }
 
-    /// A configuration whose answers have a mark.
+    /// A configuration whose responses have a mark.
     pub(crate) fn marked(&self, mark: &str) -> String {
         let addr = self.origin.addr();
         format!(
@@ -153,14 +153,14 @@ impl Fleet {
         )
     }
 
-    /// The path of a file with this text.
+    /// Writes a file with this text, and returns its path.
     pub(crate) fn write(&self, name: &str, text: &str) -> String {
         self.folder.file(name, text);
         self.folder.path().join(name).display().to_string()
     }
 
-    /// Rolls a text out over the first node that runs, with further arguments; returns whether that
-    /// was done, and what was printed.
+    /// Rolls out `text` through the first running node. Returns true if it succeeded, and its
+    /// output.
     pub(crate) async fn roll_out(&self, text: &str, more: &[&str]) -> (bool, String) {
         let file = self.write("shared.toml", text);
         let arguments = [&["cluster", "roll-out", &file, "--watch", "0s"], more].concat();
@@ -169,7 +169,7 @@ impl Fleet {
         (done, format!("{out}{err}"))
     }
 
-    /// Rolls a text out, which all nodes are to take; returns its version.
+    /// Rolls out `text` to all nodes, and returns its version.
     pub(crate) async fn all_take(&self, text: &str) -> String {
         let (done, said) = self.roll_out(text, &["--wait"]).await;
         assert!(done, "{said}");
@@ -180,7 +180,7 @@ impl Fleet {
         version
     }
 
-    /// Waits until all nodes that run see the last roll-out at a stage.
+    /// Waits until all running nodes report the last roll-out at a stage.
     pub(crate) async fn all_see(&self, stage: &str) {
         for node in self.nodes.iter().filter(|node| node.daemon.is_some()) {
             let sees = async || node.state().await["stage"] == stage;
@@ -188,28 +188,28 @@ impl Fleet {
         }
     }
 
-    /// Waits until a node has a version in force.
+    /// Waits until a node runs a version.
     pub(crate) async fn has(&self, node: usize, version: &str) {
         let has = async || self.nodes[node].in_force().await == version;
         eventually(&format!("{} has {version}", self.nodes[node].name), has).await;
     }
 }
 
-/// Clients that ask nodes all the time, and look at every answer.
+/// Clients that send requests all the time, and check every response.
 pub(crate) struct Load {
     slots: Mutex<BTreeMap<String, Target>>,
     next: AtomicU64,
     is_over: AtomicBool,
-    /// Whole answers with status 200.
+    /// Whole responses with status 200.
     pub(crate) answered: AtomicU64,
-    /// All that was not one.
+    /// All other responses.
     wrong: Mutex<Vec<String>>,
 }
 
-/// A node as the clients know it.
+/// A node as the clients see it.
 #[derive(Default)]
 struct Target {
-    /// Where it is; `None` while it is to get no requests.
+    /// The node's address; `None` while it gets no requests.
     address: Option<SocketAddr>,
     in_flight: usize,
     marks: BTreeSet<String>,
@@ -217,7 +217,7 @@ struct Target {
 }
 
 impl Load {
-    /// So many clients of all nodes.
+    /// Starts clients of all nodes.
     pub(crate) fn begin(fleet: &Fleet, clients: usize) -> Arc<Self> {
         let load = Arc::new(Self {
             slots: Mutex::default(),
@@ -238,13 +238,13 @@ impl Load {
         load
     }
 
-    /// A node gets requests from now on.
+    /// Adds a node, which then gets requests.
     pub(crate) fn add(&self, node: &Sharing) {
         let mut slots = self.slots.lock();
         slots.entry(node.name.clone()).or_default().address = Some(node.daemon().addr());
     }
 
-    /// A node gets no requests any more; returns when it has answered all that it got.
+    /// Removes a node, after it has answered all its requests.
     pub(crate) async fn remove(&self, node: &Sharing) {
         self.slots.lock().entry(node.name.clone()).or_default().address = None;
         let is_idle = async || self.slots.lock()[&node.name].in_flight == 0;
@@ -264,7 +264,7 @@ impl Load {
             target.in_flight += 1;
             (name.clone(), address)
         };
-        // Some pages are asked for again and again, some once.
+        // Some pages are requested often, some once.
         let page = if number.is_multiple_of(3) { number } else { number % 7 };
         let answer = Self::answer(address, &format!("/page/{page}")).await;
         let mut slots = self.slots.lock();
@@ -291,7 +291,7 @@ impl Load {
         }
     }
 
-    /// Waits until every node that gets requests has answered some more.
+    /// Waits until every node has answered further requests.
     pub(crate) async fn goes_on(&self) {
         let answered = || -> BTreeMap<String, u64> {
             let slots = self.slots.lock();
@@ -306,12 +306,12 @@ impl Load {
         eventually("all nodes answer", has_more).await;
     }
 
-    /// The marks of all answers of a node.
+    /// The marks in all responses of a node.
     pub(crate) fn marks(&self, node: &str) -> Vec<String> {
         self.slots.lock()[node].marks.iter().cloned().collect()
     }
 
-    /// Ends it. No answer may have been wrong.
+    /// Stops the clients, and asserts that no response was wrong.
     pub(crate) fn end(&self) -> u64 {
         self.is_over.store(true, Ordering::Relaxed);
         let wrong = self.wrong.lock();

@@ -30,7 +30,7 @@ impl Folder {
         fs::write(path, content).expect("a file");
     }
 
-    /// Puts a whole file in place at once, as careful tools do.
+    /// Replaces a file atomically.
     pub(crate) fn replace(&self, name: &str, content: impl AsRef<[u8]>) {
         let draft = format!("{name}.draft");
         self.file(&draft, content);

@@ -7,20 +7,20 @@ use tokio::net::TcpStream;
 use super::tls::{self, Connection};
 use super::{PATIENCE, Setup, Stage};
 
-/// The listener of these tests: plain text, HTTP/2 by prior knowledge allowed.
+/// The listener of these tests: cleartext, with HTTP/2 by prior knowledge.
 pub(crate) const H2C: &str = "listen = \"127.0.0.1:0 h2c\"";
 
-/// A client over plain text.
+/// A client over cleartext.
 pub(crate) type Plain = Client<TcpStream>;
 /// A client over TLS.
 pub(crate) type Secure = Client<tokio_rustls::client::TlsStream<TcpStream>>;
 
-/// A stage that clients may talk HTTP/2 to.
+/// A stage with a listener for HTTP/2.
 pub(crate) async fn stage() -> Stage {
     limited("").await
 }
 
-/// The same with further keys of `[limits]`.
+/// Starts a stage with further keys of `[limits]`.
 pub(crate) async fn limited(limits: &str) -> Stage {
     Setup { limits, ..Setup::default() }.listening(H2C).await
 }
@@ -30,19 +30,19 @@ pub(crate) async fn silent(daemon: &Daemon) -> Plain {
     Client::connect(daemon.addr()).await.expect("a connection").patience(PATIENCE)
 }
 
-/// A well-behaved client that has greeted.
+/// A well-behaved client after its preface.
 pub(crate) async fn client(daemon: &Daemon) -> Plain {
     greeted(daemon, Manners::GOOD, &[]).await
 }
 
-/// A client of these manners that has sent these settings.
+/// A client with these manners after its preface with these settings.
 pub(crate) async fn greeted(daemon: &Daemon, manners: Manners, values: &[(u16, u32)]) -> Plain {
     let mut client = silent(daemon).await.manners(manners);
     client.greet(values).await.expect("a greeting is taken");
     client
 }
 
-/// HTTP/2 on a TLS connection that was made for it.
+/// Begins HTTP/2 on a TLS connection that negotiated it.
 pub(crate) async fn over_tls(connection: Connection) -> Secure {
     assert_eq!(connection.stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
     let mut client = Client::over(connection.stream).patience(PATIENCE).secure();
@@ -51,7 +51,7 @@ pub(crate) async fn over_tls(connection: Connection) -> Secure {
 }
 
 impl tls::Client {
-    /// The same client, offering these protocols.
+    /// Makes a client that offers these protocols.
     pub(crate) fn offering(&self, protocols: &[&str]) -> Self {
         let mut config = (*self.config).clone();
         config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();

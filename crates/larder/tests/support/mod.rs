@@ -57,7 +57,7 @@ pub(crate) struct Setup<'a> {
 }
 
 impl Setup<'_> {
-    /// The whole file. Ejection is off: the origin's one server fails on purpose.
+    /// The whole file. Ejection is off, because the origin's only server fails on purpose.
     pub(crate) fn file(&self, origin: &ScriptedOrigin) -> String {
         let Self { top, one_core, limits, origin: more, site } = self;
         let workers = if *one_core { 1 } else { 2 };
@@ -103,7 +103,7 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// With nothing but defaults.
+    /// Starts both with default settings.
     pub(crate) async fn new() -> Self {
         Setup::default().start().await
     }
@@ -113,17 +113,17 @@ impl Stage {
         RawClient::connect(self.daemon.addr()).await.expect("a connection").patience(PATIENCE)
     }
 
-    /// The whole answer to GET of `target`, on a connection of its own.
+    /// The whole response to GET of `target`, on a new connection.
     pub(crate) async fn get(&self, target: &str) -> Reply {
         self.ask("GET", target, "").await
     }
 
-    /// The whole answer to a request without body; `fields` are lines with their CRLF.
+    /// The whole response to a request without a body; `fields` are lines with CRLF.
     pub(crate) async fn ask(&self, method: &str, target: &str, fields: &str) -> Reply {
         self.exchange(method, &request(method, target, fields)).await
     }
 
-    /// The whole answer to `bytes`, a request of `method`, on a connection of its own.
+    /// The whole response to `bytes`, a request of `method`, on a new connection.
     pub(crate) async fn exchange(&self, method: &str, bytes: &[u8]) -> Reply {
         let mut raw = self.connect().await;
         raw.send(bytes, WriteSplit::Whole).await.expect("the request is taken");
@@ -131,7 +131,7 @@ impl Stage {
         whole(raw.reply(method).await, &String::from_utf8_lossy(first_line))
     }
 
-    /// Every request the origin was sent, connection by connection.
+    /// All requests that the origin received, connection by connection.
     pub(crate) fn received(&self) -> Vec<ParsedRequest> {
         let recorded = self.origin.recorded();
         recorded
@@ -140,7 +140,7 @@ impl Stage {
             .collect()
     }
 
-    /// The one request the origin was sent for `target`.
+    /// The only request for `target` that the origin received.
     pub(crate) fn sole_request(&self, target: &str) -> ParsedRequest {
         let mut found: Vec<_> =
             self.received().into_iter().filter(|request| request.target == target).collect();
@@ -160,7 +160,7 @@ impl Stage {
     }
 }
 
-/// The message that `seen` must be; `asked` is for the failure's text.
+/// The message in `seen`; any other outcome fails the test, with `asked` in its text.
 pub(crate) fn whole(seen: ReplyOutcome, asked: &str) -> Reply {
     match seen {
         ReplyOutcome::Complete(reply) => reply,
@@ -168,19 +168,19 @@ pub(crate) fn whole(seen: ReplyOutcome, asked: &str) -> Reply {
     }
 }
 
-/// Tells whether the store answered, as the reply itself says (RFC 9211).
+/// Returns true if the reply reports a hit (RFC 9211).
 pub(crate) fn is_hit(reply: &Reply) -> bool {
     reply.field("cache-status").is_some_and(|status| status.contains("; hit"))
 }
 
-/// One field of a request the origin was sent, or the empty string.
+/// A field of a request that the origin received, or the empty string.
 pub(crate) fn sent_field(request: &ParsedRequest, name: &str) -> String {
     let values: Vec<_> =
         request.values(name).into_iter().map(|v| String::from_utf8_lossy(v).into_owned()).collect();
     values.join(", ")
 }
 
-/// Waits until `holds`, asking again and again.
+/// Polls until `holds` returns true.
 pub(crate) async fn eventually<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> F) {
     let started = Instant::now();
     while !holds().await {
@@ -194,7 +194,7 @@ pub(crate) async fn pause(ms: u64) {
     tokio::time::sleep(Duration::from_millis(ms)).await;
 }
 
-/// Tells whether the large numbers are asked for; they take minutes and most of the machine.
+/// Returns true if the large numbers are wanted; they take minutes and most of the machine.
 pub(crate) fn is_full_run() -> bool {
     std::env::var_os("LARDER_TEST_FULL").is_some_and(|value| value == "1")
 }
@@ -207,20 +207,20 @@ pub(crate) fn raise_descriptors() {
     setrlimit(Resource::Nofile, raised).expect("raising a soft limit is always allowed");
 }
 
-/// Bytes that differ at every distance a mix-up of chunks is likely to have.
+/// Bytes that differ at every distance at which chunks might be mixed up.
 pub(crate) fn pattern(length: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_u32;
     let step = || {
         state ^= state << 13;
         state ^= state >> 17;
         state ^= state << 5;
-        // Letters, so that it can stand in a script's text too.
+        // Letters, so that it can be part of a script.
         b'a' + (state % 26) as u8
     };
     std::iter::repeat_with(step).take(length).collect()
 }
 
-/// A moment of the past as fields say it.
+/// A date in the past, as in header fields.
 pub(crate) fn http_date(seconds_ago: u64) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970").as_secs();
     String::from_utf8(HttpDate::new(now - seconds_ago).as_bytes().to_vec()).expect("ASCII")

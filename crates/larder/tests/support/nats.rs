@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use super::eventually;
 use super::folder::Folder;
 
-/// A server, which can be ended and started again.
+/// A server, which tests stop and start again.
 pub(crate) struct Nats {
     folder: Folder,
     port: u16,
@@ -33,17 +33,17 @@ fn free_port() -> u16 {
 }
 
 impl Nats {
-    /// A server that is up, with further arguments.
+    /// Starts a server with further arguments.
     pub(crate) async fn start(arguments: &[&str]) -> Self {
         Self::of("nats", "", arguments).await
     }
 
-    /// A server that is up, with a configuration.
+    /// Starts a server with a configuration.
     pub(crate) async fn configured(config: &str) -> Self {
         Self::of("nats", config, &[]).await
     }
 
-    /// Three servers that are one cluster, and may be led by each of them.
+    /// Starts three servers of one cluster.
     pub(crate) async fn three() -> [Self; 3] {
         let routes = [free_port(), free_port(), free_port()];
         let routes = routes.map(|port| format!("nats://127.0.0.1:{port}"));
@@ -56,7 +56,7 @@ impl Nats {
         [of(0).await, of(1).await, of(2).await]
     }
 
-    /// A server that is up, and speaks TLS.
+    /// Starts a server with TLS.
     pub(crate) async fn start_tls(arguments: &[&str]) -> Self {
         Self::of("tls", "", arguments).await
     }
@@ -76,7 +76,7 @@ impl Nats {
         nats
     }
 
-    /// Starts it again, with what it has stored.
+    /// Starts it again with its store.
     pub(crate) async fn begin(&mut self) {
         let port = self.port.to_string();
         let mut command = Command::new(program());
@@ -90,7 +90,7 @@ impl Nats {
         eventually("NATS is up", is_up).await;
     }
 
-    /// Ends it at once.
+    /// Kills it.
     pub(crate) fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
             child.kill().expect("it runs");
@@ -98,18 +98,18 @@ impl Nats {
         }
     }
 
-    /// Has it forget all that it stored; it does not run.
+    /// Removes all that it stored, while it is stopped.
     pub(crate) fn forget(&self) {
         assert!(self.child.is_none());
         std::fs::remove_dir_all(self.folder.path().join("store")).expect("what it stored");
     }
 
-    /// Copies what it has stored, to go back to; it does not run.
+    /// Copies its store, for `go_back`, while it is stopped.
     pub(crate) fn remember(&self) {
         self.copy("store", "remembered");
     }
 
-    /// Has it lose all that it stored since it was to remember; it does not run.
+    /// Restores the state that was remembered, while it is stopped.
     pub(crate) fn go_back(&self) {
         self.forget();
         self.copy("remembered", "store");

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use testkit::client::RawClient;
 
-/// Starts of a server whose port somebody else has taken before it could.
+/// Attempts to start a server, because another process may take its port first.
 const STARTS: usize = 5;
 
 /// A running nginx.
@@ -22,7 +22,7 @@ impl Drop for Nginx {
     }
 }
 
-/// Tells whether there is one; says so if not.
+/// Returns true if it is installed; otherwise reports that.
 pub(crate) fn is_here() -> bool {
     let found = Command::new("nginx").arg("-v").stderr(Stdio::null()).status().is_ok();
     if !found {
@@ -32,8 +32,8 @@ pub(crate) fn is_here() -> bool {
 }
 
 impl Nginx {
-    /// Starts one whose files are in `folder`, with these lines in `http` and in its one `server`,
-    /// which listens with `how`: `ssl`, or nothing.
+    /// Starts one whose files are in `folder`, with these lines in `http` and in its one `server`.
+    /// `how` is an option of its listener: `ssl`, or empty.
     pub(crate) async fn start(folder: &Path, http: &str, (how, server): (&str, &str)) -> Self {
         for _ in 0..STARTS {
             let listener = TcpListener::bind("127.0.0.1:0").expect("a port");

@@ -1,4 +1,4 @@
-//! Nodes of a cluster: daemons that tell each other, over a NATS server of the test's own.
+//! Nodes of a cluster: daemons connected over a NATS server that belongs to the test.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -35,7 +35,7 @@ pub(crate) struct Wanted<'a> {
     pub(crate) top: &'a str,
     /// The host of the one site.
     pub(crate) host: &'a str,
-    /// Lines of the site, beside its origin.
+    /// Lines of the site, in addition to its origin.
     pub(crate) site: &'a str,
     pub(crate) has_disk: bool,
     pub(crate) vcl: bool,
@@ -60,7 +60,7 @@ impl Node {
         Self::before(origin.addr(), name, nats, wanted)
     }
 
-    /// A node before the origin at `addr`.
+    /// Starts a node in front of the origin at `addr`.
     pub(crate) fn before(addr: SocketAddr, name: &str, nats: &Nats, wanted: Wanted<'_>) -> Self {
         let folder = Folder::new();
         let disk = match wanted.has_disk {
@@ -107,7 +107,7 @@ impl Node {
     pub(crate) fn signal(&self, signal: Signal) {
         let pid = self.daemon().pid();
         kill_process(Pid::from_raw(pid as i32).expect("a process"), signal).expect("sent");
-        // One thread takes it, and the others go on until that one had its turn.
+        // One thread takes the signal; the others run on until it is scheduled.
         while signal == Signal::STOP && !is_stopped(pid) {
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -153,7 +153,7 @@ impl Node {
         Ask::get("/readyz").send_locally(self.daemon()).await
     }
 
-    /// The state in which it knows the node `name`.
+    /// The state of node `name` as this node reports it.
     pub(crate) async fn sees(&self, name: &str) -> String {
         let status = self.status().await;
         let members = status["members"].as_array().expect("a list");
@@ -161,41 +161,41 @@ impl Node {
         member.map(|own| own["state"].as_str().expect("a word").to_owned()).unwrap_or_default()
     }
 
-    /// Runs `larder cluster` with a word; what it printed, and whether it was done.
+    /// Runs `larder cluster` with a verb. Returns its output, and true if it succeeded.
     pub(crate) async fn order(&self, word: &str) -> (bool, String) {
         let (done, out, err) = run(self.daemon(), &["cluster", word]).await;
         (done, format!("{out}{err}"))
     }
 
-    /// Begins to purge `/page`.
+    /// Sends a purge of `/page`.
     pub(crate) async fn purge(&self, wait: &str) -> Reply {
         self.ask("PURGE", "/page", &format!("Larder-Wait: {wait}\r\n")).await
     }
 
-    /// Waits until it is in touch and trusts what it stores.
+    /// Waits until it is connected and trusts its store.
     pub(crate) async fn joined(&self) {
         let is_there = async || self.is("connected").await && self.is("trusted").await;
         eventually("a node joins", is_there).await;
     }
 
-    /// Has it store a page.
+    /// Makes it store a page.
     pub(crate) async fn store(&self, target: &str) {
         eventually("a page is stored", async || self.hits(target).await).await;
     }
 }
 
-/// Returns true if no thread of a process goes on.
+/// Returns true if all threads of a process are stopped.
 fn is_stopped(pid: u32) -> bool {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).expect("a process");
     let stands = |thread: std::fs::DirEntry| {
         let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
-        // Behind the name, which may have spaces.
+        // Behind the name, which may contain blanks.
         stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T'))
     };
     threads.flatten().all(stands)
 }
 
-/// Waits until each knows of all.
+/// Waits until each node knows all others.
 pub(crate) async fn all_joined(nodes: &[Node]) {
     for node in nodes {
         node.joined().await;
@@ -214,7 +214,7 @@ pub(crate) async fn origin() -> ScriptedOrigin {
     origin
 }
 
-/// Has all store the page, purges it by `purge`, and looks whether it is gone on all.
+/// Stores the page on all nodes, purges it by `purge`, and asserts that it is gone on all.
 pub(crate) async fn gone_on_all(nodes: &[Node], what: &str, purge: impl AsyncFnOnce()) {
     for node in nodes {
         node.store("/page").await;

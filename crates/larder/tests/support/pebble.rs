@@ -16,14 +16,14 @@ use super::{PATIENCE, pause};
 /// Text that every site serves.
 pub(crate) const TEXT: &str = "0123456789abcdefghij";
 
-/// The ports to choose from: below those that the system gives to whoever names none, so that
-/// nobody gets one of them before it is used.
+/// The range of ports: below the system's ephemeral ports, so that no other process gets one of
+/// them.
 const PORTS: std::ops::Range<u32> = 10_000..32_000;
 
-/// A free port, which no other test has as long as `held` has its lock.
+/// A free port, which other tests leave alone while `held` has its lock.
 fn free_port(held: &mut Vec<fs::File>) -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    // Processes that run side by side begin far from each other, but there are only so many ports.
+    // Parallel processes begin far from each other, but the range is limited.
     let begin = std::process::id().wrapping_mul(7_919);
     loop {
         let place = begin.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
@@ -38,13 +38,13 @@ fn free_port(held: &mut Vec<fs::File>) -> u16 {
     }
 }
 
-/// Returns true if nothing has the port, for TCP or UDP.
+/// Returns true if the port is free for TCP and UDP.
 fn is_free(port: u16) -> bool {
     let address = ("127.0.0.1", port);
     TcpListener::bind(address).is_ok() && UdpSocket::bind(address).is_ok()
 }
 
-/// A place for an authority and for daemons that use it, with every port chosen ahead.
+/// A place for an authority and its daemons, with all ports chosen in advance.
 pub(crate) struct Place {
     pub(crate) folder: PathBuf,
     pub(crate) tls: SocketAddr,
@@ -66,7 +66,7 @@ impl Drop for Place {
 }
 
 impl Place {
-    /// `variables` are those of `lab/pebble.sh`.
+    /// Chooses the ports; `variables` are those of `lab/pebble.sh`.
     pub(crate) async fn new(variables: &[(&'static str, &str)]) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -148,7 +148,7 @@ impl Place {
         pebble
     }
 
-    /// A client that trusts what the authority issues.
+    /// A client that trusts the authority's certificates.
     pub(crate) async fn client(&self) -> Client {
         let own = fs::read_to_string(self.folder.join("ca.pem")).expect("a certificate");
         let management = SocketAddr::from(([127, 0, 0, 1], self.management));
@@ -160,7 +160,7 @@ impl Place {
         self.folder.join("storage")
     }
 
-    /// The folder of this authority in the storage.
+    /// The authority's folder in the storage.
     pub(crate) fn kept(&self) -> PathBuf {
         self.storage().join(format!("127.0.0.1-{}-dir", self.directory))
     }
@@ -214,7 +214,7 @@ pub(crate) struct Pebble {
 impl Drop for Pebble {
     fn drop(&mut self) {
         for child in &mut self.children {
-            // Both fail only when it has ended already.
+            // Both fail only if it has ended.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -235,7 +235,7 @@ pub(crate) fn mode(path: &Path) -> u32 {
     fs::metadata(path).expect("it is there").permissions().mode() & 0o777
 }
 
-/// The number of times that `what` stands in the daemon's log.
+/// The number of occurrences of `what` in the daemon's log.
 pub(crate) fn said(daemon: &Daemon, what: &str) -> usize {
     daemon.log().matches(what).count()
 }

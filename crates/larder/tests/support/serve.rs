@@ -16,7 +16,7 @@ use super::PATIENCE;
 use super::cli::{Cli, SECRET};
 use super::folder::Folder;
 
-/// A daemon under varnishd's flags.
+/// A daemon with varnishd's flags.
 pub(crate) struct Serve {
     pub(crate) child: Child,
     pub(crate) folder: Folder,
@@ -27,7 +27,7 @@ pub(crate) struct Serve {
 }
 
 impl Serve {
-    /// One in front of `origin`, with further flags.
+    /// Starts one in front of `origin`, with further flags.
     pub(crate) fn start(vcl: &str, more: &[&str]) -> Self {
         let folder = Folder::new();
         folder.file("secret", SECRET);
@@ -61,14 +61,14 @@ impl Serve {
         serve
     }
 
-    /// The listener of TLS, which is not the first.
+    /// The TLS listener, which is not the first.
     pub(crate) fn secure(&mut self) -> SocketAddr {
         let line = self.until("(TLS)");
         let address = line.split("listening on ").nth(1).and_then(|rest| rest.split(' ').next());
         address.and_then(|address| address.parse().ok()).expect("an address")
     }
 
-    /// The next line that has `part` in it.
+    /// Waits for the next output line that contains `part`.
     pub(crate) fn until(&mut self, part: &str) -> String {
         loop {
             let line = self.lines.recv_timeout(PATIENCE);
@@ -80,7 +80,7 @@ impl Serve {
         }
     }
 
-    /// Tells whether one of the lines so far has `part` in it.
+    /// Returns true if an output line contains `part`.
     pub(crate) fn has_said(&self, part: &str) -> bool {
         self.log.iter().any(|line| line.contains(part))
     }
@@ -113,13 +113,13 @@ impl Serve {
 
 impl Drop for Serve {
     fn drop(&mut self) {
-        // One that has ended cannot be ended.
+        // It may have ended.
         _ = self.child.kill();
         _ = self.child.wait();
     }
 }
 
-/// A program with `origin` as its backend, and `rest` behind that.
+/// A program with `origin` as its backend, followed by `rest`.
 pub(crate) fn vcl(origin: &ScriptedOrigin, rest: &str) -> String {
     let (host, port) = (origin.addr().ip(), origin.addr().port());
     format!(

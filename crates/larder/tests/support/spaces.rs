@@ -7,17 +7,17 @@ use testkit::larder::binary;
 
 /// The daemon's addresses.
 pub(crate) const NEAR: [&str; 2] = ["10.83.1.1", "fd83::1"];
-/// Those of whoever asks it.
+/// Addresses in the far namespace.
 const FAR: [&str; 2] = ["10.83.1.2", "fd83::2"];
 
-/// The namespaces, which are gone with it.
+/// The namespaces, which are removed when this is dropped.
 pub(crate) struct Spaces {
     near: String,
     far: String,
 }
 
 impl Spaces {
-    /// Makes both; `None` where that is not possible, which is told.
+    /// Makes both; `None`, with a report, if that is impossible here.
     pub(crate) fn new() -> Option<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -42,14 +42,14 @@ impl Spaces {
         Ok(())
     }
 
-    /// A command that ends with the binary, for a daemon in its namespace.
+    /// A command that runs the daemon's binary in its namespace.
     pub(crate) fn daemon(&self) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.near]).arg(binary().expect("a binary"));
         command
     }
 
-    /// Has curl ask from the other one: the status, 0 if there is no answer, and the answer's text.
+    /// Runs curl in the far namespace. Returns the status (0 without a response) and the body.
     pub(crate) fn curl(&self, arguments: &[&str]) -> (u16, String) {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.far, "curl", "--silent", "--max-time", "30"]);
@@ -64,13 +64,13 @@ impl Spaces {
 impl Drop for Spaces {
     fn drop(&mut self) {
         for space in [&self.near, &self.far] {
-            // It may not have been made.
+            // It may not exist.
             _ = ip(&format!("netns del {space}"));
         }
     }
 }
 
-/// Carries out one command of `ip`.
+/// Runs a command of `ip`.
 fn ip(command: &str) -> Result<(), String> {
     let done = Command::new("ip").args(command.split(' ')).output();
     let done = done.map_err(|error| format!("ip: {error}"))?;

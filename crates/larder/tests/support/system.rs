@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-/// Output of a program that was run to its end; `None` if it could not be, or failed.
+/// Runs a program. Returns its output; `None` if it cannot be run, or fails.
 pub(crate) fn run(program: &str, arguments: &[&str]) -> Option<String> {
     let mut command = Command::new(program);
     command.args(arguments).env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin").stdin(Stdio::null());

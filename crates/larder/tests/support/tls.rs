@@ -30,7 +30,7 @@ pub(crate) enum Kind {
     Rsa,
 }
 
-/// An authority, and a folder for what it signs.
+/// An authority, and the folder of its certificates.
 pub(crate) struct Authority {
     pub(crate) folder: PathBuf,
     issuer: Issuer<'static, KeyPair>,
@@ -51,7 +51,7 @@ impl Authority {
         let folder = std::env::temp_dir().join(&name);
         fs::create_dir_all(&folder).expect("a folder");
         let mut params = CertificateParams::new(Vec::new()).expect("parameters");
-        // Two authorities of one name would be told apart by their signatures only.
+        // Authorities of equal names would differ only by their signatures.
         params.distinguished_name.push(rcgen::DnType::CommonName, name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().expect("a key");
@@ -67,7 +67,7 @@ impl Authority {
         self.put(&format!("{file}.key"), &key);
     }
 
-    /// Certificate and key, PEM.
+    /// Makes a certificate and its key, as PEM.
     pub(crate) fn make(&self, names: &[&str], kind: Kind, expired: bool) -> (String, String) {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let mut params = CertificateParams::new(names).expect("names");
@@ -86,7 +86,7 @@ impl Authority {
         (certificate.pem(), key.serialize_pem())
     }
 
-    /// Puts a whole file in place at once, as careful tools do.
+    /// Replaces a file atomically.
     pub(crate) fn put(&self, file: &str, text: &str) {
         let draft = self.folder.join(format!("{file}.new"));
         fs::write(&draft, text).expect("written");
@@ -97,13 +97,13 @@ impl Authority {
         self.folder.join(file).display().to_string()
     }
 
-    /// `cert = ..., key = ...` of what [`Authority::sign`] wrote.
+    /// The settings `cert = ..., key = ...` for the files of [`Authority::sign`].
     pub(crate) fn pair(&self, file: &str) -> String {
         let (cert, key) = (self.path(&format!("{file}.crt")), self.path(&format!("{file}.key")));
         format!("cert = \"{cert}\", key = \"{key}\"")
     }
 
-    /// A server that shows what [`Authority::sign`] wrote.
+    /// A server with the certificate of [`Authority::sign`].
     pub(crate) fn acceptor(&self, file: &str) -> TlsAcceptor {
         let pem =
             |kind: &str| fs::read(self.folder.join(format!("{file}.{kind}"))).expect("a file");
@@ -125,7 +125,7 @@ impl Authority {
         self.client_of(rustls::ALL_VERSIONS, None)
     }
 
-    /// A client of given protocol versions, perhaps with a certificate.
+    /// A client of certain protocol versions, with or without a certificate.
     pub(crate) fn client_of(
         &self,
         versions: &[&'static SupportedProtocolVersion],
@@ -134,7 +134,7 @@ impl Authority {
         trusting(&self.root, default_provider(), versions, own)
     }
 
-    /// A client that trusts this authority and speaks one cipher suite only.
+    /// A client that trusts this authority and offers one cipher suite only.
     pub(crate) fn client_speaking(&self, suite: SupportedCipherSuite) -> Client {
         let provider = CryptoProvider { cipher_suites: vec![suite], ..default_provider() };
         trusting(&self.root, provider, &[suite.version()], None)
@@ -179,7 +179,8 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Connects, or says why not. Over TLS 1.3 a refused client learns it with the first answer.
+    /// Connects, or returns the reason of the failure. Over TLS 1.3 a rejected client learns it
+    /// with its first response.
     pub(crate) async fn try_connect(
         &self,
         addr: SocketAddr,
@@ -193,7 +194,8 @@ impl Client {
         Ok(Connection { stream, received: Vec::new(), end: ConnectionEnd::Open })
     }
 
-    /// Connects and sends `before` first: with the handshake's first message, or ahead of it.
+    /// Connects and sends `before` first: in one packet with the handshake's first message, or
+    /// ahead of it.
     pub(crate) async fn connect_after(
         &self,
         addr: SocketAddr,
@@ -202,7 +204,7 @@ impl Client {
         together: bool,
     ) -> Connection {
         let mut tcp = TcpStream::connect(addr).await.expect("a connection");
-        // What is corked leaves with what follows it.
+        // A corked message is sent with the next one.
         rustix::net::sockopt::set_tcp_cork(&tcp, together).expect("an option of TCP");
         tcp.write_all(before).await.expect("sent");
         if !together {
@@ -219,7 +221,7 @@ impl Client {
         self.try_connect(addr, name).await.expect("a handshake")
     }
 
-    /// The whole answer to GET of `target` from `name`, on a connection of its own.
+    /// The whole response to GET of `target` from `name`, on a new connection.
     pub(crate) async fn get(&self, addr: SocketAddr, name: &str, target: &str) -> Reply {
         self.connect(addr, name).await.get(name, target).await
     }
@@ -238,7 +240,7 @@ impl Connection {
         self.stream.flush().await
     }
 
-    /// The answer to the request sent last.
+    /// The response to the last request.
     pub(crate) async fn reply(&mut self, method: &str) -> ReplyOutcome {
         let next = async {
             loop {
@@ -262,13 +264,13 @@ impl Connection {
         super::whole(self.reply("GET").await, target)
     }
 
-    /// The certificate that was shown.
+    /// The server's certificate.
     pub(crate) fn shown(&self) -> Vec<u8> {
         let chain = self.stream.get_ref().1.peer_certificates().expect("a certificate");
         chain[0].to_vec()
     }
 
-    /// Tells whether the session goes on from an earlier one.
+    /// Returns true if the session was resumed.
     pub(crate) fn is_resumed(&self) -> bool {
         self.stream.get_ref().1.handshake_kind() == Some(rustls::HandshakeKind::Resumed)
     }

@@ -1,4 +1,4 @@
-//! A client of NATS that says what it likes: its protocol by hand, with no code of Larder's.
+//! A wire client of NATS: it sends any protocol text, with no code of Larder's.
 
 use data_encoding::BASE64;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    /// Connects with `fields` of CONNECT. The server's word if it is refused.
+    /// Connects with `fields` of CONNECT, or returns the server's error.
     pub(crate) async fn connect(nats: &Nats, fields: Value) -> Result<Self, String> {
         let stream = TcpStream::connect(("127.0.0.1", nats.port())).await.expect("a connection");
         let mut wire = Self { stream: BufReader::new(stream), inboxes: 0 };
@@ -32,7 +32,7 @@ impl Wire {
         }
     }
 
-    /// One of a server that asks nobody who he is.
+    /// Connects to a server without authentication.
     pub(crate) async fn open(nats: &Nats) -> Self {
         Self::connect(nats, json!({})).await.expect("it is taken")
     }
@@ -48,10 +48,10 @@ impl Wire {
         line.trim_end().to_owned()
     }
 
-    /// Publishes; the server's word if it is refused.
+    /// Publishes, or returns the server's error.
     pub(crate) async fn publish(&mut self, subject: &str, bytes: &[u8]) -> Result<(), String> {
         self.send(format!("PUB {subject} {}\r\n", bytes.len()).as_bytes()).await;
-        // A server that refuses it may close before all was sent.
+        // A server that rejects it may close before all is sent.
         let rest = [bytes, b"\r\nPING\r\n"].concat();
         _ = self.stream.write_all(&rest).await;
         loop {
@@ -63,14 +63,14 @@ impl Wire {
         }
     }
 
-    /// Asks, and waits for the answer.
+    /// Sends a request and waits for the answer.
     pub(crate) async fn ask(&mut self, subject: &str, body: &Value) -> Value {
         let body = body.to_string();
         let length = body.len().to_string();
         self.answer(("PUB", subject), &length, body.as_bytes()).await
     }
 
-    /// Has a stream store a message with these headers; what it says.
+    /// Stores a message with these headers in a stream, and returns the answer.
     pub(crate) async fn store(&mut self, subject: &str, headers: &[u8], body: &[u8]) -> Value {
         let message = [headers, body].concat();
         let lengths = format!("{} {}", headers.len(), message.len());
@@ -110,7 +110,7 @@ impl Wire {
         })
     }
 
-    /// The last message of a stream by its subject.
+    /// The last message of a subject in a stream.
     pub(crate) async fn last(&mut self, stream: &str, subject: &str) -> Vec<u8> {
         let asked = json!({ "last_by_subj": subject });
         let found = self.ask(&format!("$JS.API.STREAM.MSG.GET.{stream}"), &asked).await;

@@ -84,7 +84,7 @@ async fn several_sites_and_names_are_proved_in_the_handshake_each_with_its_own_c
     assert!(!fs::exists(place.certificate("d.test")).expect("a folder"));
     let log = fs::read_to_string(place.folder.join("pebble.log")).expect("a log");
     assert!(!log.contains("validate w/ HTTP"), "{log}");
-    // Nobody but an authority with a pending question gets that protocol.
+    // Only an authority with a pending challenge may use that protocol.
     let mut asking = (*client.config).clone();
     asking.alpn_protocols = vec![b"acme-tls/1".to_vec()];
     let asking = Client { config: Arc::new(asking) };
@@ -93,7 +93,7 @@ async fn several_sites_and_names_are_proved_in_the_handshake_each_with_its_own_c
 
 #[tokio::test]
 async fn where_one_challenge_fails_the_other_is_tried() {
-    // The authority looks for handshakes where nobody listens.
+    // The authority connects to a port on which no server listens.
     let place = Place::new(&[("TLS_PORT", "1")]).await;
     let _pebble = place.pebble().await;
     let daemon = place.start("", &["a.test"]);

@@ -1,5 +1,4 @@
-//! TLS towards clients and origins, certificates from an authority by ACME, and word on them by
-//! OCSP.
+//! TLS towards clients and origins, certificates by ACME, and their status by OCSP.
 
 #[path = "../support/mod.rs"]
 mod support;

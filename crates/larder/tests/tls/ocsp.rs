@@ -31,7 +31,7 @@ impl Authority {
         own
     }
 
-    /// Runs `openssl`, and returns what it writes.
+    /// Runs `openssl`, and returns its output.
     fn openssl(&self, arguments: &[&str]) -> Vec<u8> {
         let mut command = Command::new("openssl");
         command.args(arguments).current_dir(self.folder.path()).stdin(Stdio::null());
@@ -67,7 +67,7 @@ impl Authority {
         self.folder.file("chain.pem", [read("leaf.pem"), read("root.pem")].concat());
     }
 
-    /// The response of `signer` about `serial`, `revoked` or not, good for so many days, or minutes
+    /// The response of `signer` about `serial`, `revoked` or not, valid for some days, or minutes
     /// (`1m`).
     fn answer(&self, signer: &str, serial: &str, revoked: bool, days: &str) -> Vec<u8> {
         let number = serial.trim_start_matches("0x");
@@ -97,7 +97,7 @@ fn now_secs() -> u64 {
     std::time::SystemTime::UNIX_EPOCH.elapsed().expect("a clock").as_secs()
 }
 
-/// Judges an answer, so many seconds from now.
+/// Judges a response at a time `from_now` seconds in the future.
 fn judge(pair: &CertificateKeyPair, answer: &[u8], from_now: i64) -> Result<u64, StapleError> {
     let inquiry = pair.inquiry().expect("a responder");
     let now = now_secs().checked_add_signed(from_now).expect("a time");

@@ -171,7 +171,7 @@ async fn names_choose_their_certificates() {
     let file = |name: &str| certificate(&authority.folder.join(name));
     assert_eq!(client.connect(served.addr(), "one.test").await.shown(), file("one.crt"));
     assert_eq!(client.connect(served.addr(), "a.wild.test").await.shown(), file("wild.crt"));
-    // No default: a stranger is told so.
+    // No default: a handshake for an unknown name gets an alert.
     for name in ["stranger.test", "127.0.0.1"] {
         let refused = client.try_connect(served.addr(), name).await.err().expect("no handshake");
         assert!(refused.to_string().contains("UnrecognisedName"), "{refused}");
@@ -265,7 +265,7 @@ async fn old_protocols_and_weak_suites_are_refused() {
 }
 
 #[tokio::test]
-async fn plain_http_on_a_tls_port_is_told_so() {
+async fn plain_http_on_a_tls_port_gets_an_error() {
     let authority = Authority::new();
     let served = one_site(&authority, "").await;
     let mut raw = RawClient::connect(served.addr()).await.expect("a connection").patience(PATIENCE);

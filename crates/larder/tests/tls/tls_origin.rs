@@ -31,8 +31,8 @@ struct Origin {
     handshakes: Arc<AtomicUsize>,
 }
 
-/// Starts an origin with a certificate for `names`; with `checks` it lets in whom `authority`
-/// signed.
+/// Starts an origin with a certificate for `names`; with `checks` it requires client certificates
+/// of `authority`.
 async fn origin(authority: &Authority, names: &[&str], expired: bool, checks: bool) -> Origin {
     let (chain, key) = authority.make(names, Kind::Elliptic, expired);
     let chain = CertificateDer::pem_slice_iter(chain.as_bytes());
@@ -87,7 +87,7 @@ fn start(server: &str, tls: &str) -> Daemon {
     start_with(server, tls, "")
 }
 
-/// The same with further keys of the origin.
+/// Starts a daemon with further keys of the origin.
 fn start_with(server: &str, tls: &str, more: &str) -> Daemon {
     let tls = if tls.is_empty() { String::new() } else { format!("tls = {{ {tls} }}") };
     let config = format!(
@@ -249,7 +249,7 @@ async fn certificates_of_version_1_are_believed_where_nothing_is_verified() {
     }
 }
 
-/// An origin whose answers end with their connection, which TLS is told of if `clean`.
+/// An origin whose responses end with their connection, with a TLS close_notify if `clean`.
 async fn closing(authority: &Authority, clean: bool) -> SocketAddr {
     authority.sign("own", &["127.0.0.1"], Kind::Elliptic);
     let acceptor = authority.acceptor("own");

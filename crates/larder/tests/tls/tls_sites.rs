@@ -123,8 +123,8 @@ async fn sessions_resume_within_a_site_and_never_across_checks() {
     }
     served.daemon.assert_metric("larder_tls_resumed_total", 4).await;
 
-    // A client that takes its tickets for one host to another: it holds one name and one address
-    // for the same thing. The ticket of the open site must not even be readable for the closed one.
+    // A client that uses tickets of one host for another, as if name and address were one. The
+    // closed site must not even be able to decrypt the ticket of the open one.
     let before = served.metric("larder_tls_resumed_total").await;
     let addr = served.addr().to_string();
     let folder = authority.folder.clone();
@@ -157,7 +157,7 @@ fn sent(served: &Served, target: &str) -> Vec<testkit::reference_reader::ParsedR
 }
 
 #[tokio::test]
-async fn origins_are_told_of_clients_certificates_and_clients_cannot_tell_them() {
+async fn origins_get_clients_certificates_and_clients_cannot_forge_them() {
     let authority = Authority::new();
     authority.sign("all", &["maybe.test"], Kind::Elliptic);
     let (pair, ca) = (authority.pair("all"), authority.path("ca.pem"));

@@ -1,4 +1,4 @@
-//! Programs in VCL, held against varnishd, and the command line of Varnish.
+//! VCL programs, compared with varnishd, and Varnish's command line.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -11,6 +11,6 @@ mod vcl_connection;
 mod vcl_differential;
 mod vcl_generated;
 mod vcl_newer;
+mod vcl_reports;
 mod vcl_serve;
 mod vcl_sites;
-mod vcl_told;

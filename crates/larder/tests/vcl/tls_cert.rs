@@ -28,7 +28,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// One without certificates. A client that goes to 127.0.0.1 gives no name.
+    /// Starts one without certificates. Its clients connect to 127.0.0.1 and send no name.
     async fn start() -> Self {
         Self::start_with(Authority::new(), &[]).await
     }
@@ -74,7 +74,7 @@ impl Scene {
         assert_eq!(self.cli.ask(command).await, (200, String::new()), "{command}");
     }
 
-    /// Asserts that `command` cannot be done, and what is said.
+    /// Asserts that `command` fails with the message `why`.
     async fn cannot(&mut self, command: &str, why: &str) {
         let (status, said) = self.cli.ask(command).await;
         assert!(status == 300 && said.starts_with(why), "{command}: {status} {said}");
@@ -263,7 +263,7 @@ async fn commands_of_a_file_load_certificates_before_clients_come() {
 }
 
 #[tokio::test]
-async fn a_file_that_the_daemon_s_user_may_not_read_is_told_with_the_user() {
+async fn a_file_that_the_daemon_s_user_may_not_read_is_reported_with_the_user() {
     if !geteuid().is_root() {
         eprintln!("skipped: only root can start what becomes somebody else");
         return;

@@ -194,7 +194,7 @@ async fn without_a_secret_this_machine_gets_in_and_http_does_not() {
 
 #[tokio::test]
 async fn no_origin_leads_there() {
-    // An address that nobody else here listens on: its ports are free.
+    // An address on which only this test listens: its ports are free.
     let port = TcpListener::bind("127.77.0.1:0").expect("a port").local_addr().expect("bound");
     let top = format!("varnish_cli = {{ listen = \"{port}\" }}\n");
     let stage = Setup { top: &top, ..Setup::default() }.start().await;
@@ -227,7 +227,7 @@ async fn connections_lines_and_waits_are_bounded() {
 }
 
 #[tokio::test]
-async fn strangers_lock_nobody_out() {
+async fn strangers_lock_no_operator_out() {
     let (stage, _folder) = stage("varnish_cli_connections = 2\n").await;
     let mut known = cli(&stage).await;
     let mut strangers = Vec::new();
@@ -235,7 +235,7 @@ async fn strangers_lock_nobody_out() {
         strangers.push(connect(&stage).await.0);
     }
     stage.daemon.assert_limit_count("varnish_cli_connections", 3).await;
-    // The oldest have given way, for whoever knows the secret, too.
+    // The oldest connections have been closed, for authenticated clients, too.
     let mut second = cli(&stage).await;
     for stranger in &mut strangers[..4] {
         assert!(stranger.ends().await);

@@ -29,7 +29,7 @@ fn alike() -> Vec<(&'static str, u16, String)> {
         |words: &str, rest: &str| format!(r"\[ \d, \[{words}\], \d{{10}}\.\d{{3}},{rest}\]\n");
     let columns = |state: &str| format!("{state}( +{HTTP_DATE})?\n");
     vec![
-        // Words.
+        // Answers.
         one("ping", 200, PONG),
         one("  ping\t", 200, PONG),
         one("ping\r", 200, PONG),
@@ -192,7 +192,7 @@ const OTHERWISE: &[(&str, u16, u16)] = &[
     ("vcl.use boot", 200, 300),
 ];
 
-/// Before the secret was shown to be known. What is not answered with 200 ends the connection.
+/// Before authentication. Any status but 200 ends the connection.
 const STRANGER: &[&[(&str, u16)]] = &[
     &[("ping", 200), ("help", 200), ("help ping", 200), ("banner", 101)],
     &[("status", 101)],

@@ -233,7 +233,7 @@ fn table(vcl: &str) -> Vec<(String, u16, String)> {
     ]
 }
 
-/// Either of the two, under the same flags.
+/// One of the two, under equal flags.
 struct Peer {
     child: Child,
     folder: Folder,
@@ -272,7 +272,7 @@ impl Drop for Peer {
     }
 }
 
-/// A server that has connected to `master`, once it runs; `None` where there is no varnishd.
+/// A server that has connected to `master`, once it runs; `None` without varnishd.
 async fn run(command: Command, master: &TcpListener, listen: &str) -> Option<(Peer, Cli)> {
     let Some(peer) = Peer::start(command, master, listen) else {
         eprintln!("skipped: no varnishd");
@@ -290,7 +290,7 @@ async fn run(command: Command, master: &TcpListener, listen: &str) -> Option<(Pe
 /// HTTP/2 can be switched on and off while it runs, for connections that come then.
 async fn switches_http2(command: Command, address: &str) {
     let master = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    // An address that nobody else here listens on: its ports are free.
+    // An address on which only this test listens: its ports are free.
     let free = TcpListener::bind(address).await.expect("a port").local_addr().expect("bound");
     let Some((_peer, mut cli)) = run(command, &master, &free.to_string()).await else { return };
     for (line, speaks) in
@@ -301,7 +301,7 @@ async fn switches_http2(command: Command, address: &str) {
     }
 }
 
-/// Tells whether the listener at `address` answers the preface of HTTP/2 (RFC 9113 3.4) with its
+/// Returns true if the listener at `address` answers the preface of HTTP/2 (RFC 9113 3.4) with its
 /// own preface.
 async fn speaks_http2(address: std::net::SocketAddr) -> bool {
     let Ok(mut stream) = TcpStream::connect(address).await else { return false };

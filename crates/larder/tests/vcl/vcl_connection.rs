@@ -24,7 +24,7 @@ const LIMITS: &str =
     "[limits]\nidle_timeout = \"10m\"\nsend_timeout = \"10m\"\nsend_min_rate = \"0\"\n";
 
 impl Stage {
-    /// One with this `vcl_recv`; `dead` is a backend that nobody listens at.
+    /// Starts one with this `vcl_recv`; `dead` is a backend on which no server listens.
     async fn start(imports: &str, recv: &str) -> Self {
         let (folder, origin) = (Folder::new(), ScriptedOrigin::start().await.expect("an origin"));
         let (host, port) = (origin.addr().ip(), origin.addr().port());
@@ -104,7 +104,7 @@ async fn a_late_100_comes_when_the_body_is_asked_for() {
     for connection in stage.origin.recorded() {
         assert!(connection.bytes.windows(5).any(|part| part == b"hello"));
     }
-    // A fetch that has nobody to send a body to asks for none.
+    // A fetch to a backend that does not listen asks for no body.
     let fields = "Late: 1\r\nDead: 1\r\nExpect: 100-continue\r\nContent-Length: 5\r\n";
     let mut client = TcpStream::connect(stage.daemon.addr()).await.expect("a connection");
     client.write_all(&asked("POST", "/post", fields)).await.expect("sent");
@@ -136,7 +136,7 @@ async fn a_late_100_comes_over_http2_too() {
         let answer = client.outcome(stream).await.answer("/post");
         assert_eq!((answer.status, answer.interim), (status, vec![(100, Vec::new())]));
     }
-    // A fetch that has nobody to send a body to asks for none.
+    // A fetch to a backend that does not listen asks for no body.
     let stream = client.ask(&late.field("dead", "1"), false).await.expect("sent");
     let answer = client.outcome(stream).await.answer("/post");
     assert_eq!((answer.status, answer.interim), (503, Vec::new()));

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use testkit::differ::peer::ServerProgram;
 use testkit::differ::suite::{self, Suite};
 
-/// So many scenarios there are at least: one that gets lost is noticed.
+/// Smallest number of scenarios, so that a lost one is noticed.
 const SCENARIOS: usize = 665;
 
 #[test]

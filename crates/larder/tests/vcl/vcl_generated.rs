@@ -1,7 +1,8 @@
-//! Random programs, origins and requests on Debian's varnishd and on Larder: nothing may differ.
+//! Generated VCL programs, origins and requests on Debian's varnishd and on Larder: nothing may
+//! differ.
 //!
-//! A few seeds each time. For longer: `LARDER_TEST_SECONDS=1800`, from `LARDER_TEST_SEED` on. What
-//! is told of a seed is its scenario, ready to be cut down and kept beside the written ones.
+//! A few seeds each time. For longer: `LARDER_TEST_SECONDS=1800`, from `LARDER_TEST_SEED` on. A
+//! failing seed is reported as a scenario, which can be cut down and kept beside the written ones.
 
 use std::env;
 use std::process::{Command, Stdio};

@@ -250,7 +250,7 @@ async fn a_kept_connection_that_has_ended_is_not_replaced_where_a_program_says_s
             assert!(read > 0);
             stream.write_all(body).await.expect("answered");
         };
-        // Over one connection, so that the same core has both: each keeps connections of its own.
+        // Over one connection, so that both use the same core, which has its own connections.
         let pair = async {
             let mut stream = TcpStream::connect(serve.clients[0]).await.expect("a connection");
             let first = b"GET /first HTTP/1.1\r\nHost: a.test\r\n\r\n";

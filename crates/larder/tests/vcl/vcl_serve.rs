@@ -285,7 +285,7 @@ async fn parameters_are_set_at_once_and_some_never() {
     assert_eq!((status, said.as_str()), (107, "parameter \"max_restarts\" is protected."));
     let (status, said) = cli.ask("param.reset max_restarts").await;
     assert_eq!((status, said.as_str()), (107, "parameter \"max_restarts\" is protected."));
-    // The value is not looked at; how many words there are, is.
+    // The value is not checked; the number of words is.
     assert_eq!(cli.ask("param.set max_restarts x").await.0, 107);
     assert_eq!(cli.ask("param.set max_restarts 1 2").await.0, 105);
     let note = "NB: This parameter is protected and can not be changed.\n";
@@ -328,7 +328,7 @@ fn a_file_is_checked_and_every_fault_named() {
 }
 
 #[test]
-fn what_a_file_holds_tells_how_it_is_checked_and_not_its_ending() {
+fn a_files_content_decides_its_check_and_not_its_extension() {
     let folder = Folder::new();
     folder.file("program.conf", format!("# A comment = first\n{}", says("one")));
     let origin = "[[origin]]\nname = \"app\"\nservers = \"http://127.0.0.1:8080\"\n";
@@ -424,7 +424,7 @@ error: two strings side by side
 "#;
 
 #[test]
-fn faults_of_all_files_are_told_at_once_with_what_would_be_right() {
+fn faults_of_all_files_are_reported_at_once_with_suggestions() {
     let folder = Folder::new();
     folder.file("several.vcl", SEVERAL);
     folder.file("parts.vcl", PARTS);
@@ -437,7 +437,7 @@ fn faults_of_all_files_are_told_at_once_with_what_would_be_right() {
 }
 
 #[test]
-fn what_cannot_be_served_is_told() {
+fn options_that_cannot_be_served_are_reported() {
     for (arguments, why) in [
         (&["serve"][..], "nothing to serve"),
         (&["serve", "-a", "127.0.0.1:0"], "neither -b nor -f"),

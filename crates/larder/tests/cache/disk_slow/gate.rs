@@ -1,5 +1,5 @@
-//! A file system in this process's memory, mounted by FUSE, whose reads and writes are let through
-//! as a test says: at once, after a time, or not until the test goes on.
+//! A gate before a file system in memory, mounted by FUSE: a test lets its reads and writes pass at
+//! once, after a delay, or not until it says so.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -19,7 +19,7 @@ use crate::support::eventually;
 use crate::support::folder::Folder;
 use crate::support::system::run;
 
-/// More than the daemon has that wait for the disk at once.
+/// More than the daemon's concurrent disk operations.
 const THREADS: usize = 16;
 
 /// The pace of reads, or of writes and syncs.
@@ -29,7 +29,7 @@ pub(crate) enum Pace {
     Slow(Duration),
     /// Nothing comes back until there is another pace.
     Still,
-    /// So many come back at once, and nothing more.
+    /// This many operations complete at once, and then none.
     StillAfter(usize),
 }
 
@@ -163,7 +163,7 @@ impl Mount {
 impl Drop for Mount {
     fn drop(&mut self) {
         self.set(Pace::Quick, Pace::Quick);
-        // The session would leave it mounted. Its threads end with it, once nobody has files there.
+        // The session would leave it mounted. Its threads end when no file is open.
         _ = run("umount", &["--lazy", &self.path().display().to_string()]);
         drop(self.session.take());
     }

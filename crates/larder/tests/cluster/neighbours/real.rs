@@ -1,4 +1,5 @@
-//! Debian's Varnish, nginx and Squid, told of a purge, and Squid telling.
+//! Real neighbours: Debian's Varnish, nginx and Squid, notified of a purge, and Squid as the
+//! notifier.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -27,7 +28,7 @@ impl Drop for Peer {
     }
 }
 
-/// A port that is free now. Whoever takes it before the server does lets it fail, and it is tried
+/// A free port. If another process takes it before the server does, the server fails and is started
 /// again.
 fn free() -> u16 {
     let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -78,7 +79,7 @@ async fn origin() -> ScriptedOrigin {
     origin
 }
 
-/// Has the peer store both pages; the result is how often it asked for them.
+/// Stores both pages at the peer, and returns the number of its requests for each.
 async fn store(peer: &Peer, origin: &ScriptedOrigin) -> [usize; 2] {
     for target in ["/a", "/b"] {
         eventually("stored", async || {
@@ -92,7 +93,7 @@ async fn store(peer: &Peer, origin: &ScriptedOrigin) -> [usize; 2] {
     [origin.seen("/a"), origin.seen("/b")]
 }
 
-/// Asks the peer for both pages; the result is which of them it had to ask for.
+/// Requests both pages from the peer, and returns those that it had to fetch.
 async fn lacks(peer: &Peer, origin: &ScriptedOrigin, before: [usize; 2]) -> [bool; 2] {
     let mut lacks = [false; 2];
     for (at, target) in ["/a", "/b"].into_iter().enumerate() {
@@ -114,7 +115,7 @@ async fn told(stage: &Stage, method: &str, fields: &str) {
     assert_eq!(reply.status, 200, "{method} {fields}: {}", reply.text());
 }
 
-/// A program such as FOSHttpCache's documentation has users write.
+/// A program as in FOSHttpCache's documentation.
 fn vcl(origin: &ScriptedOrigin) -> String {
     let (host, port) = (origin.addr().ip(), origin.addr().port());
     format!(
@@ -137,7 +138,7 @@ fn vcl(origin: &ScriptedOrigin) -> String {
 }
 
 #[tokio::test]
-async fn varnish_is_told_by_url_by_tag_and_of_all() {
+async fn varnish_is_notified_by_url_by_tag_and_of_all() {
     let origin = origin().await;
     let program = vcl(&origin);
     let peer = start("varnishd", |folder, port| {
@@ -191,9 +192,9 @@ fn squid_as(mode: &str, folder: &Path, port: u16, peers: &str) -> Command {
 }
 
 #[tokio::test]
-async fn squid_is_told_by_requests_and_by_datagrams_and_tells() {
+async fn squid_is_notified_by_requests_and_by_datagrams_and_notifies() {
     let origin = origin().await;
-    // Who is told by Squid, and Squid's own port for datagrams.
+    // The caches that Squid notifies, and Squid's own port for datagrams.
     let top = "htcp = { listen = \"127.0.0.1:0\" }\n";
     let hears = Setup { top, ..Setup::default() }.start().await;
     hears.origin.on("/a", Script::ok("Cache-Control: max-age=600\r\n", "a page"));
@@ -224,15 +225,15 @@ async fn squid_is_told_by_requests_and_by_datagrams_and_tells() {
         told(&stage, "PURGE", "").await;
         stage.daemon.assert_metric("larder_neighbours_told_total", 2).await;
     }
-    // What Squid had and has purged it tells its siblings.
+    // Squid notifies its siblings of a purged object that it had.
     eventually("stored", async || is_hit(&hears.get("/a").await)).await;
     store(&peer, &origin).await;
     assert_eq!(ask(peer.addr, "PURGE", "/a").await.status, 200);
     eventually("a sibling of Squid has heard", async || !is_hit(&hears.get("/a").await)).await;
 }
 
-/// A page that only a sibling has comes from there: Squid asks it by TST, and fetches it by a
-/// request that wants nothing else.
+/// A page that only a sibling has comes from it: Squid asks it by TST, and fetches with
+/// `only-if-cached`.
 #[tokio::test]
 async fn squid_asks_whether_a_page_is_stored_and_takes_it() {
     let origin = origin().await;
@@ -274,10 +275,10 @@ async fn squid_asks_whether_a_page_is_stored_and_takes_it() {
     assert!(sibling.metric("larder_htcp_tests_total").await >= 2);
 }
 
-/// A page that a Squid has comes from there, an accelerator or a proxy, under either policy; one
-/// that it was told to forget does not.
+/// A page that a Squid has is fetched from it, accelerator or proxy, under either policy; one that
+/// it was notified to purge is not.
 #[tokio::test]
-async fn squid_is_asked_and_what_it_has_is_taken() {
+async fn a_page_that_squid_has_is_fetched_from_it() {
     for (mode, prefix) in [("accel defaultsite=larder.test", ""), ("", "http://larder.test")] {
         for vcl in [false, true] {
             let (origin, htcp) = (origin().await, free());
@@ -327,7 +328,7 @@ async fn asking(vcl: bool, htcp: u16, http: SocketAddr) -> Stage {
 }
 
 #[tokio::test]
-async fn nginx_is_told_by_its_purge_module() {
+async fn nginx_is_notified_by_its_purge_module() {
     const MODULE: &str = "/usr/lib/nginx/modules/ngx_http_cache_purge_module.so";
     if !Path::new(MODULE).exists() {
         return eprintln!("skipped: no libnginx-mod-http-cache-purge");

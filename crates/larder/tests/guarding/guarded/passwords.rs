@@ -1,4 +1,4 @@
-//! Many passwords at once: those who guess hold up each other, and no user.
+//! Passwords in large numbers: guesses delay each other, and no user.
 
 use data_encoding::BASE64;
 use testkit::client::{RawClient, WriteSplit, request};
@@ -30,7 +30,7 @@ fn shown(user: &str, password: &str, client: usize) -> String {
     format!("Authorization: Basic {credentials}\r\nX-Forwarded-For: 198.51.{high}.{low}\r\n")
 }
 
-/// So many clients that guess, each from an address of its own. They stay.
+/// Clients that guess passwords, each from its own address. Their connections stay open.
 async fn guessers(stage: &Stage, count: usize) -> Vec<RawClient> {
     let mut guessers = Vec::new();
     for client in 0..count {
@@ -44,7 +44,7 @@ async fn guessers(stage: &Stage, count: usize) -> Vec<RawClient> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_user_is_let_in_before_those_who_guess() {
+async fn a_user_is_admitted_before_guesses() {
     const GUESSERS: usize = 200;
     let folder = Folder::new();
     let limits = "password_checks = 1\npassword_keep = \"1ms\"\npassword_wait = \"10m\"";
@@ -66,7 +66,7 @@ async fn a_user_is_let_in_before_those_who_guess() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_waits_for_longest_makes_room_and_is_told() {
+async fn the_longest_waiter_is_rejected_for_a_new_one() {
     let folder = Folder::new();
     let limits = "password_checks = 1\npassword_queue = 2\npassword_wait = \"10m\"";
     let stage = site(&folder, limits).await;
@@ -86,7 +86,7 @@ async fn who_waits_for_longest_makes_room_and_is_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_waits_longer_than_is_said() {
+async fn no_check_waits_longer_than_the_limit() {
     let folder = Folder::new();
     let stage = site(&folder, "password_checks = 1\npassword_wait = \"1ms\"").await;
     let mut all = guessers(&stage, 12).await;

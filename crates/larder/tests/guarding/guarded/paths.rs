@@ -1,4 +1,4 @@
-//! Rules for a path, and what runs under it: `/a.php/b` is run by `/a.php`.
+//! Paths: the rules for them, and the scripts that run for them. `/a.php/b` is run by `/a.php`.
 
 use testkit::origin::{Script, ScriptedOrigin};
 
@@ -20,7 +20,7 @@ fn below(script: &str) -> [String; 6] {
     ]
 }
 
-/// Routes with every kind of rule that keeps something from somebody.
+/// Routes with every kind of restriction.
 fn routes(keeper: &ScriptedOrigin, folder: &Folder) -> String {
     // `htpasswd -nbB -C 5 ann secret`.
     folder.file("users", "ann:$2y$05$pirA/ZQzb4TZXyVzoFnxVO9xpzbhsxFvsySVXQE3G/voezCDT78bO\n");

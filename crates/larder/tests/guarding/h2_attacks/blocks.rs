@@ -56,7 +56,7 @@ async fn blocks_without_end_byte_by_byte() {
     .await;
 }
 
-/// Blocks that are refused one by one: whatever they cost, so many of them are too many.
+/// Blocks that are each rejected; this many of them are an attack in any case.
 const BOMBS: Flood = Flood {
     rounds: 300,
     codes: &[error::ENHANCE_YOUR_CALM, error::COMPRESSION_ERROR],
@@ -64,7 +64,7 @@ const BOMBS: Flood = Flood {
     ..Flood::USUAL
 };
 
-/// One entry of nearly 4 KiB, referred to as often as a frame has bytes: 64 MiB from 16 KiB.
+/// One table entry of nearly 4 KiB, with a reference per byte of a frame: 64 MiB from 16 KiB.
 fn bomb(round: u32) -> Vec<u8> {
     let block = match round {
         0 => Request::get("/page").block().remembered("x-bomb", "b".repeat(4_000)),
@@ -97,7 +97,7 @@ async fn references_of_one_byte() {
     .await;
 }
 
-/// Crumbs of cookies are put together again; so many of them would be a long work.
+/// Split cookies are joined; so many pieces would take long.
 #[tokio::test(flavor = "multi_thread")]
 async fn cookies_in_countless_crumbs() {
     Flood {

@@ -27,7 +27,7 @@ async fn empty_settings() {
     .await;
 }
 
-/// A change of the initial window has to reach every stream.
+/// A change of the initial window affects every stream.
 #[tokio::test(flavor = "multi_thread")]
 async fn settings_that_change_all_windows() {
     Flood {
@@ -92,7 +92,7 @@ async fn priorities_of_the_old_kind() {
     .await;
 }
 
-/// Of streams that may never come: something has to be remembered for each, but not for all.
+/// Of streams that may never be opened: each has some state, whose amount must be limited.
 #[tokio::test(flavor = "multi_thread")]
 async fn priorities_of_the_new_kind() {
     Flood {

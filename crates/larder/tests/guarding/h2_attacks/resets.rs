@@ -8,7 +8,7 @@ use super::siege::{Flood, Siege, stream};
 /// Requests in each burst.
 const BURST: u32 = 50;
 
-/// Every burst opens so many streams with a request for `path` and has `after` follow each.
+/// Each burst opens streams with a request for `path`, each followed by `after`.
 fn each(round: u32, path: &str, after: impl Fn(u32) -> Vec<u8>) -> Vec<u8> {
     let numbers = round * BURST..(round + 1) * BURST;
     numbers

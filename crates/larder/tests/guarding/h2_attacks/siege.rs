@@ -1,4 +1,4 @@
-//! One attack: many connections that do the same, and what it does to the daemon.
+//! A siege: many connections with the same attack, and its effect on the daemon.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ pub(crate) struct Flood {
 pub(crate) struct Made {
     /// Connections it was made on.
     pub(crate) connections: u64,
-    /// Those that were ended by a limit.
+    /// Connections that a limit has ended.
     pub(crate) calmed: u64,
 }
 
@@ -73,7 +73,7 @@ impl Flood {
         limits: &["h2_control_frames"],
     };
 
-    /// Attacks with it, and judges what comes of it.
+    /// Carries out the attack, and judges its effect.
     pub(crate) async fn run(self) {
         let siege = Siege::start("").await;
         let made = siege.attack(self).await;
@@ -156,7 +156,7 @@ impl Siege {
         results
     }
 
-    /// That one of `limits` was reached on each of so many connections.
+    /// Asserts that one of `limits` was reached on each of `connections` connections.
     pub(crate) async fn reached(&self, name: &str, limits: &[&str], connections: u64) {
         if limits.is_empty() {
             return;
@@ -176,7 +176,7 @@ impl Siege {
         println!("{name}: {connections} connections, limits reached {:?}", hits().await);
     }
 
-    /// That nothing is left of the attack.
+    /// Asserts that nothing is left of the attack.
     pub(crate) async fn end(mut self, name: &str, connections: u64) {
         let spent = processor_secs(&self.stage.daemon) - self.processor_before;
         let took = self.began.elapsed().as_secs_f64();
@@ -191,7 +191,7 @@ impl Siege {
     }
 }
 
-/// One client on one connection that asks for the stored page every millisecond.
+/// A client on one connection that requests the stored page every millisecond.
 fn clean_client(addr: SocketAddr, done: &AtomicBool) -> Clean {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime").block_on(async {
@@ -207,7 +207,8 @@ fn clean_client(addr: SocketAddr, done: &AtomicBool) -> Clean {
     })
 }
 
-/// One attacking connection, to its end. Nothing is read before all is sent, or no more is taken.
+/// An attacking connection, to its end. It reads only after it has sent everything, or can send no
+/// more.
 async fn assault(addr: SocketAddr, settings: &[(u16, u32)], bursts: &[Vec<u8>]) -> Farewell {
     let mut stream = TcpStream::connect(addr).await.expect("a connection");
     let greeting = [PREFACE, &Frame::settings(settings).bytes()].concat();
@@ -218,7 +219,7 @@ async fn assault(addr: SocketAddr, settings: &[(u16, u32)], bursts: &[Vec<u8>]) 
         }
         std::io::Result::Ok(())
     };
-    // Errors of writing are what an attacker must expect; the end tells the rest.
+    // Errors of writing are expected; the end of the connection decides.
     _ = timeout(PATIENCE, sending).await;
     let mut ending = Farewell { code: None, end: ConnectionEnd::Open };
     let mut received = Vec::new();

@@ -14,7 +14,7 @@ use crate::support::pause;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A client that has asked for `path` on `streams` streams and lets no stream send anything.
+/// A client that has requested `path` on `streams` streams and keeps all windows closed.
 async fn shut(siege: &Siege, path: &str, streams: u32) -> Client<TcpStream> {
     let client = Client::connect(siege.stage.daemon.addr()).await.expect("a connection");
     let mut client = client.patience(PATIENCE).manners(Manners::OWN_WINDOWS);
@@ -105,10 +105,10 @@ async fn windows_opened_by_a_byte_now_and_then() {
     siege.end(name, connections as u64).await;
 }
 
-/// Uploads that the origin does not take: what has come waits within bounds, and the windows stay
-/// shut.
+/// Uploads that the origin does not read: received data stays within limits, and the windows stay
+/// closed.
 #[tokio::test(flavor = "multi_thread")]
-async fn uploads_that_nobody_reads() {
+async fn unread_uploads() {
     let name = "uploads that nobody reads";
     let siege = Siege::start("body_buffer_bytes = \"64KiB\"").await;
     let unread = testkit::origin::Script::default().without_reading_body().delay_ms(60_000);

@@ -8,7 +8,7 @@ use super::fortress::{ATTACKS, Fortress, get};
 /// Connections of HTTP/2, each with a hundred streams.
 const CONNECTIONS: usize = 60;
 
-/// Asks for `target`, with a number of its own, on every stream of sixty connections.
+/// Requests `target`, with a unique number, on every stream of sixty connections.
 pub(crate) async fn unread(fortress: &Fortress, target: &str) -> Vec<TcpStream> {
     let mut deaf = Vec::new();
     for n in 0..CONNECTIONS {

@@ -1,4 +1,4 @@
-//! Clients that take no coding, and nothing of what is decoded for them.
+//! Decoded bodies for clients that accept no coding and read nothing.
 
 use testkit::client::request;
 use tokio::net::TcpStream;
@@ -10,8 +10,7 @@ const CONNECTIONS: usize = 60;
 /// The window of a stream of a client that says nothing (RFC 9113 6.9.2).
 const WINDOW: u32 = 65_535;
 
-/// Asks for what `target` says on every stream of so many connections, whose streams have windows
-/// of `window` bytes.
+/// Requests `target` on every stream of some connections with stream windows of `window` bytes.
 async fn unread(
     fortress: &Fortress,
     (connections, window): (usize, u32),
@@ -28,7 +27,7 @@ async fn unread(
     deaf
 }
 
-/// The same with `count` connections of HTTP/1.
+/// Does the same over `count` connections of HTTP/1.
 async fn unread_over_http1(
     fortress: &Fortress,
     count: usize,

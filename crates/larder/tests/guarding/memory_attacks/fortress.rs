@@ -1,4 +1,4 @@
-//! A daemon of little memory, its origin, and what of them is judged.
+//! A fortress: a daemon with little memory, its origin, and the checks of both.
 
 use std::fs;
 use std::io;
@@ -29,8 +29,7 @@ static TURN: Mutex<()> = Mutex::const_new(());
 
 /// Memory that the daemon may take, in bytes.
 const MEMORY: u64 = 64 << 20;
-/// Bytes that the daemon takes beside what it stores and holds: its own data, and what the
-/// allocator has kept.
+/// The daemon's memory besides stored and held bytes: its own data, and what the allocator keeps.
 const OWN: u64 = 24 << 20;
 /// Connections to the origin that its limit lets be.
 const ORIGIN_CONNECTIONS: u64 = 1_000;
@@ -41,8 +40,8 @@ const PER_CONNECTION: usize = 500;
 /// Before a slow answer, and between its pieces.
 const SLOW: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(5);
-/// Time until nothing of an attack is left. A client that has sent more ahead than may be kept is
-/// not watched, so its request may wait until the origin's time for a first byte is over (30 s).
+/// Time until nothing of an attack is left. A client that has sent too much ahead is not watched,
+/// so its request may wait for the origin's first-byte timeout (30 s).
 const GIVEN_BACK: Duration = Duration::from_secs(90);
 /// Addresses of the attacker and of other clients, as the proxy before them gives them.
 pub(crate) const ATTACKER: &str = "192.0.2.1";
@@ -51,10 +50,10 @@ const OTHERS: &str = "X-Forwarded-For: 198.51.100.7\r\n";
 /// HTTP/2's SETTINGS_INITIAL_WINDOW_SIZE.
 const WINDOW: u16 = 4;
 
-/// An origin that answers as the target says: `/pass/...` is for one client and everything else may
-/// be kept; `/slow/...` takes its time, `/never/...` all of it; `bytes=N` is the body's length.
-/// `/tunnel/...` becomes one, from which bytes come without end but for `/tunnel/idle`;
-/// `/refused/...` is a 401. Text is as [`texts::answer`] has it.
+/// An origin that answers as the target says: `/pass/...` is private and everything else cacheable;
+/// `/slow/...` is delayed, `/never/...` never answered; `bytes=N` is the body's length.
+/// `/tunnel/...` becomes a tunnel with endless bytes, except `/tunnel/idle`; `/refused/...` is a
+/// 401. Texts are those of [`texts::answer`].
 #[derive(Default)]
 struct Behaviour {
     open: AtomicU64,
@@ -160,7 +159,7 @@ impl Fortress {
         Self::listening("", sites).await
     }
 
-    /// The same with one more listener.
+    /// Starts one with a further listener.
     pub(crate) async fn listening(
         listener: &str,
         sites: impl FnOnce(SocketAddr) -> String,
@@ -169,7 +168,7 @@ impl Fortress {
         Self::built(turn, listener, sites, Room::Bytes(MEMORY)).await
     }
 
-    /// With a site that has a VCL, in which `PORT` is the origin's.
+    /// Starts one with a site that has a VCL, in which `PORT` is the origin's.
     pub(crate) async fn of_program(program: &str) -> Self {
         let folder = Folder::new();
         let sites = |origin: SocketAddr| {
@@ -243,7 +242,7 @@ impl Fortress {
         }
     }
 
-    /// The counters that tell why a client was turned away.
+    /// The counters of rejected clients.
     async fn counters(&self) -> String {
         let metrics = self.daemon.metrics().await.expect("metrics");
         let of_interest = |line: &&str| {
@@ -281,7 +280,7 @@ impl Fortress {
         self.stands("afterwards").await;
     }
 
-    /// Waits until the daemon holds so many bytes for clients beside their connections.
+    /// Waits until the daemon holds this many bytes for clients besides their connections.
     pub(crate) async fn holds(&self, what: &str, bytes: RangeInclusive<f64>) {
         eventually(what, async || {
             let of = async |name| self.daemon.metric(name, "").await.expect("metrics");
@@ -291,7 +290,8 @@ impl Fortress {
         .await;
     }
 
-    /// Waits until the daemon holds nothing for clients, and takes little more than what it stores.
+    /// Waits until the daemon holds nothing for clients, and uses little more memory than its
+    /// objects.
     pub(crate) async fn gives_back(&self) {
         let of = async |name| self.daemon.metric(name, "").await.expect("metrics");
         let started = Instant::now();
@@ -308,7 +308,7 @@ impl Fortress {
         }
     }
 
-    /// Has the daemon answer `count` requests of one kind, and takes all of each answer.
+    /// Sends `count` requests of one kind, and reads each response.
     pub(crate) async fn flood(&self, count: usize, target: impl Fn(usize) -> String) {
         for from in (0..count).step_by(PER_CONNECTION) {
             let to = count.min(from + PER_CONNECTION);
@@ -338,7 +338,7 @@ impl Fortress {
         private_bytes(self.daemon.pid()).expect("the daemon's status")
     }
 
-    /// A number that the daemon tells.
+    /// A metric of the daemon.
     pub(crate) async fn figure(&self, name: &str) -> f64 {
         self.daemon.metric(name, "").await.expect("metrics")
     }
@@ -360,7 +360,7 @@ impl Fortress {
             bytes.extend(Frame::headers(2 * n as u32 + 1, block(n), true).bytes());
         }
         let mut stream = TcpStream::connect(self.daemon.addr()).await.expect("a connection");
-        // A connection that is told off reads no more of it.
+        // A rejected connection reads no more of it.
         _ = stream.write_all(&bytes).await;
         stream
     }
@@ -396,14 +396,14 @@ pub(crate) fn site(origin: SocketAddr) -> String {
 
 /// Memory that a daemon may have.
 enum Room {
-    /// So many bytes, by its settings.
+    /// A number of bytes, by its settings.
     Bytes(u64),
     /// A share of what the container has.
     Of(Container),
 }
 
-/// A control group whose memory is bounded. Only a daemon is put into it: this process has other
-/// tests.
+/// A control group with limited memory. Only a daemon is put into it, because this process has
+/// other tests.
 struct Container {
     group: PathBuf,
 }
@@ -448,7 +448,7 @@ fn private_bytes(pid: u32) -> Option<u64> {
     Some((of("RssAnon:")? + of("RssShmem:")?) * 1024)
 }
 
-/// Keeps the most that a process has taken, for as long as somebody wants to know.
+/// Records the largest memory of a process, until the result is dropped.
 fn watch(pid: u32) -> Arc<AtomicU64> {
     let most = Arc::new(AtomicU64::new(0));
     let weak = Arc::downgrade(&most);

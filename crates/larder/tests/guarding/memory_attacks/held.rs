@@ -1,4 +1,4 @@
-//! Memory that is held beside unread bodies: heads and uploads.
+//! Held memory besides unread bodies: heads and uploads.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -92,7 +92,7 @@ async fn upload_unread(addr: SocketAddr, number: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn uploads_that_nobody_reads_take_what_is_allowed() {
+async fn unread_uploads_take_what_is_allowed() {
     // What a client has sent ahead keeps the end of its connection from being seen: the upload ends
     // when the origin's time is over.
     let patient = "connect_timeout = \"30s\"";

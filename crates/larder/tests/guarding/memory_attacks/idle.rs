@@ -1,4 +1,4 @@
-//! Connections that ask once and then only stay, beside a store that is full.
+//! Idle connections after one request, beside a full cache.
 
 use testkit::client::request;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -15,7 +15,7 @@ const TLS: usize = 2_000;
 /// Connections between two looks at other clients.
 const ROUND: usize = 1_000;
 
-/// However long it takes to open so many, time ends none of them.
+/// No timeout ends these connections, however long it takes to open them.
 const PATIENT: &str = "[limits]\nidle_timeout = \"10m\"\n";
 
 /// Fills the store with pages.
@@ -23,7 +23,7 @@ async fn fill(fortress: &Fortress) {
     fortress.flood(3_500, |n| format!("/kept/{n}?bytes=20000")).await;
 }
 
-/// Asserts that idle connections are counted, and take what they may and no more.
+/// Asserts that idle connections are charged, and take no more than that.
 async fn are_counted(fortress: &Fortress) {
     let of = async |name| fortress.daemon.metric(name, "").await.expect("metrics");
     let most = of("larder_memory_held_max_bytes").await * 0.75;

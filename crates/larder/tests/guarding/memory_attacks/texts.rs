@@ -1,4 +1,4 @@
-//! Answers that are text, as it is or in a coding, and pages of fragments.
+//! Texts as bodies, plain or coded, and pages of fragments.
 
 use std::sync::OnceLock;
 
@@ -11,7 +11,7 @@ const LARGEST_WINDOW: u8 = 23;
 /// that it is folded as far as text is, and not beyond.
 const TEXT_BYTES: usize = 96 << 10;
 
-/// Words of no language.
+/// Random words.
 fn text() -> &'static [u8] {
     static TEXT: OnceLock<Vec<u8>> = OnceLock::new();
     TEXT.get_or_init(|| {

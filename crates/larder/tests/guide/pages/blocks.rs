@@ -7,7 +7,7 @@ pub(crate) struct Block {
     pub(crate) page: String,
     /// Line of its first line, from 1.
     pub(crate) line: usize,
-    /// Word behind the opening fence; empty without one.
+    /// The tag behind the opening fence; empty without one.
     pub(crate) tag: String,
     pub(crate) text: String,
 }
@@ -57,7 +57,7 @@ pub(crate) struct Step {
 }
 
 /// Commands of a block: each line is one, joined where a backslash ends it. With `prompts`, only
-/// lines behind a `$ ` are, and what follows is what they print.
+/// lines behind a `$ ` are commands, and the lines behind each are its output.
 pub(crate) fn steps(text: &str, prompts: bool) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     let mut goes_on = false;
@@ -77,9 +77,9 @@ pub(crate) fn steps(text: &str, prompts: bool) -> Vec<Step> {
     steps
 }
 
-/// The first line of `wanted` whose words `printed` does not have, one after the other and in their
-/// shape. Lines are looked for in their order; between them more may be printed, and lines may be
-/// folded elsewhere. `...` and `[...]` stand for what a page leaves out.
+/// The first line of `wanted` whose words are not in `printed`, in order and shape. Lines are found
+/// in order; further ones may be printed between them, and lines may be wrapped differently. `...`
+/// and `[...]` stand for omissions of a page.
 pub(crate) fn missing(wanted: &str, printed: &str) -> Option<String> {
     let printed: Vec<String> = printed.split_whitespace().map(shape).collect();
     let mut at = 0;
@@ -94,14 +94,14 @@ pub(crate) fn missing(wanted: &str, printed: &str) -> Option<String> {
     lines.into_iter().find(|line| !found(line)).map(str::to_owned)
 }
 
-/// Only the first words of lines, for what measures: figures and remarks differ.
+/// The first words of lines, for output whose figures and remarks differ.
 pub(crate) fn heads(text: &str) -> String {
     let words = text.lines().filter_map(|line| line.split_whitespace().next());
     words.filter(|word| *word != "next").map(|word| format!("{word}\n")).collect()
 }
 
-/// A word without its value. What has a digit is a value, and so are units, a request's number in
-/// hexadecimal digits, and what happens to be so: a connection is kept or new.
+/// The shape of a word, without its value. Values are words with a digit, units, a request's
+/// hexadecimal number, and facts that vary: a connection is kept or new.
 fn shape(word: &str) -> String {
     let word = word.trim_end_matches([',', ';']).to_lowercase();
     let is_unit = ["b", "bytes", "kib", "mib", "gib", "ms", "s"].contains(&word.as_str());
@@ -120,7 +120,7 @@ fn fences_and_indented_blocks_are_found_and_nothing_else() {
 }
 
 #[test]
-fn commands_and_their_output_are_told_apart() {
+fn commands_and_their_output_are_separated() {
     let step = |command: &str, printed: &str| Step {
         command: command.to_owned(),
         printed: printed.to_owned(),

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use regex::Regex;
 
-/// Words of README, at most: it is read before anybody knows that the rest is worth it.
+/// Most words of README: readers decide by it whether to read on.
 const README_WORDS: usize = 900;
 
 /// A page without its blocks.

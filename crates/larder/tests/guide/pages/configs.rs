@@ -58,7 +58,7 @@ fn alternatives(text: &str) -> Vec<String> {
     (1..=most).map(|turn| of(turn).map(|(line, _)| format!("{line}\n")).collect()).collect()
 }
 
-/// A fragment as it stands, and inside of what it may be a part of.
+/// A fragment as it stands, and inside of the tables that it may belong to.
 fn completions(world: &World, text: &str) -> Vec<String> {
     let (http, php) = (world.origin(), world.application());
     let site = format!("[[site]]\nhost = \"*\"\norigin = \"{http}\"\n");
@@ -132,7 +132,7 @@ pub(crate) fn program(world: &World, block: &Block) -> Result<(), String> {
     well(world.check("block.vcl"))
 }
 
-/// Has another program check what is for it.
+/// Has another program check a block that is meant for it.
 pub(crate) fn foreign(world: &World, block: &Block) -> Option<Result<(), String>> {
     // Debian's NATS is older than this one setting, as the page says beside it.
     let lines = block.text.lines().filter(|line| !line.contains("NATS 2.10 and later"));

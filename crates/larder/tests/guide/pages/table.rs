@@ -15,7 +15,7 @@ pub(crate) enum Sample {
 
 use Sample::{Listed, Printed, Taken};
 
-/// Blocks that are neither settings nor commands: the page, how the block begins, what it is.
+/// Blocks that are neither settings nor commands: the page, the block's beginning, its kind.
 pub(crate) const SAMPLES: &[(&str, &str, Sample)] = &[
     ("admin.md", "scrape_configs:", Listed("lab/watchers/run.sh has Prometheus read both ways")),
     ("admin.md", "larder: admin: uid", Printed("larder purge --all >/dev/null; cat \"$SAID\"")),
@@ -159,7 +159,7 @@ pub(crate) const UNSEEN: &[(&str, &str, &str)] = &[(
     "certificates need an authority: tests/cluster/cluster_secrets.rs has one",
 )];
 
-/// The same, but the first words of lines are compared.
+/// Samples whose lines are compared by their first words only.
 pub(crate) const HEADS: &[(&str, &str, &str)] = &[
     ("bench.md", "taskset -c 1 larder bench -t", "nginx was measured, which says nothing of hits"),
     ("bench.md", "larder bench quick", "remarks depend on the machine"),

@@ -14,7 +14,7 @@ use regex::{Captures, Regex};
 use rustix::process::Signal;
 use testkit::fastcgi::{Application, ApplicationScript};
 use testkit::larder::{Daemon, binary};
-use testkit::large_file::Film;
+use testkit::large_file::LargeFile;
 use testkit::origin::{Script, ScriptedOrigin};
 
 use crate::support::PATIENCE;
@@ -54,11 +54,11 @@ pub(crate) struct World {
     authority: Authority,
     origin: ScriptedOrigin,
     php: Application,
-    _film: Film,
+    _film: LargeFile,
     daemon: Daemon,
     /// The daemon's file.
     text: String,
-    /// One that has a program for all hosts, as varnishd has.
+    /// A daemon with a program for all hosts, as varnishd has.
     varnish: Daemon,
     _nats: Nats,
     nodes: Vec<Node>,
@@ -77,7 +77,7 @@ impl World {
         answer_pages(&origin, fragments);
         let php = Application::start().await.expect("an application");
         answer_posts(&php);
-        let film = Film::start(4 << 30).await.expect("an origin");
+        let film = LargeFile::start(4 << 30).await.expect("an origin");
         write_files(&folder, &origin);
         let text = configuration(&folder, &authority, &origin, &php, &film);
         let daemon = Daemon::start(&text).expect("larder starts");
@@ -182,7 +182,7 @@ impl World {
         format!("fastcgi://{}", self.php.addr())
     }
 
-    /// Links what the pages name to where the daemon has it.
+    /// Links the files that the pages name to the daemon's.
     fn link(&self) {
         let folder = self.daemon.admin_socket();
         let link = |to: &Path, name: &str| {
@@ -262,8 +262,8 @@ impl World {
         Done { is_well: output.status.success(), printed, said }
     }
 
-    /// Starts a program that does not end by itself, waits for a line with `word` that it prints,
-    /// and ends it.
+    /// Starts a program that does not end by itself, waits for an output line with `word`, and ends
+    /// it.
     pub(crate) fn begin(&self, page: &str, command: &str, word: &str) -> Done {
         let command = format!("exec {command} 2>&1");
         let mut child =
@@ -300,7 +300,7 @@ impl World {
             self.run(page, &format!("curl -H 'Host: example.com' {url} {url}"));
             assert!(self.nodes[2].order("drain").await.0);
         }
-        // Servers are as they were, and what is asked next is a hit, as the pages have it.
+        // The servers are in service again, and the next request is a hit, as the pages assume.
         let begin = r#"larder purge --all
             varnishadm backend.set_health '*.*' auto
             curl --unix-socket /run/larder/admin.sock -H 'Content-Type: application/json' \
@@ -408,7 +408,7 @@ fn configuration(
     authority: &Authority,
     origin: &ScriptedOrigin,
     php: &Application,
-    film: &Film,
+    film: &LargeFile,
 ) -> String {
     let root = folder.path().display();
     let (app, php, film, pair) = (origin.addr(), php.addr(), film.addr(), authority.pair("ec"));

@@ -1,4 +1,4 @@
-//! Probes that every preset has to stand: poisoning (P1-P19) and deception (P8).
+//! Common probes for every preset: poisoning (P1-P19) and deception (P8).
 
 use super::{MARK, Probe, Rule};
 
@@ -85,7 +85,7 @@ pub(crate) fn set_cookie(targets: &[&str]) -> Vec<Probe> {
 }
 
 /// P8: every private path in every disguise, by a visitor with `cookie`, and by one whom the origin
-/// knows in a way that no cache sees.
+/// identifies by means that no cache sees.
 pub(crate) fn deception(private: &[&str], cookie: &str) -> Vec<Probe> {
     let mut probes = Vec::new();
     for path in private {

@@ -22,28 +22,28 @@ pub(crate) struct Row {
     pub(crate) plays: &'static [Play],
 }
 
-/// Two requests, one after the other, and what must come of them. A request is `METHOD target` and
-/// fields, an answer a status and fields, with ` | ` between them; behind ` || ` stands a body.
+/// Two requests, one after the other, and their required results. A request is `METHOD target` and
+/// fields, a response a status and fields, separated by ` | `; behind ` || ` follows a body.
 #[derive(Clone, Copy)]
 pub(crate) struct Play {
     pub(crate) first: &'static str,
     pub(crate) answer: &'static str,
     pub(crate) second: &'static str,
     pub(crate) want: Want,
-    /// The VCL does otherwise, or has no such rule: why.
+    /// The reason for which the VCL differs, or has no such rule.
     pub(crate) unlike: Option<&'static str>,
 }
 
 /// The outcome of two requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Want {
-    /// One answer for both.
+    /// Equal responses for both.
     One,
     /// An answer for each.
     Two,
-    /// The second answer has this field with this value; without it if the value is empty.
+    /// The second response has this field with this value; without it if the value is empty.
     Field(&'static str, &'static str),
-    /// The second answer's body has this text.
+    /// The second response's body contains this text.
     Text(&'static str),
     /// An answer for each, since this request came between them; without it there would be one.
     Gone(&'static str),
@@ -60,7 +60,7 @@ pub(crate) const fn play(
 }
 
 impl Play {
-    /// The VCL does otherwise, or has no such rule.
+    /// Marks a play for which the VCL differs, or has no such rule.
     pub(crate) const fn unlike(self, why: &'static str) -> Self {
         Self { unlike: Some(why), ..self }
     }
@@ -193,7 +193,7 @@ async fn try_play(
     if is_right { Ok(()) } else { Err(format!("not {:?}: {}", play.want, shown())) }
 }
 
-/// The origin's script for an answer: one that has no body of its own shows the request.
+/// The origin's script for a response; without a body it shows the request.
 fn answer(text: &str) -> Script {
     let (head, body) = text.split_once(" || ").unwrap_or((text, ""));
     let mut parts = head.split(" | ");
@@ -235,7 +235,7 @@ struct Varnish {
 impl Varnish {
     fn start(vcl: &str) -> Self {
         let mut fault = String::new();
-        // Somebody else may take the port between its choice and its use.
+        // Another process may take the port between its choice and its use.
         for attempt in 0..3 {
             let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
             let addr = taken.local_addr().expect("an address");
@@ -284,7 +284,7 @@ impl Varnish {
 
 impl Drop for Varnish {
     fn drop(&mut self) {
-        // It ends its own child, if it is told and not killed.
+        // It ends its own child on a signal other than KILL.
         if let Some(pid) = rustix::process::Pid::from_raw(self.child.id() as i32) {
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         }

@@ -59,7 +59,7 @@ const QUERIES: &[&str] = &[
 ];
 
 #[tokio::test]
-async fn nobody_gets_what_was_made_for_another() {
+async fn no_visitor_gets_what_was_made_for_another() {
     no_leak("wordpress", &probes(), LOGIN).await;
 }
 
@@ -110,7 +110,7 @@ fn probes() -> Vec<Probe> {
 async fn ordinary_pages_are_hits() {
     let (html, css) = ("Content-Type: text/html\r\n", "Content-Type: text/css\r\n");
     let known = format!("Cookie: {LOGIN}=1\r\n");
-    // Whoever has seen the login form has this cookie, and no other.
+    // A visitor who has only seen the login form has this cookie, and no other.
     const TESTED: &str = "Cookie: wordpress_test_cookie=WP%20Cookie%20check\r\n";
     hits(
         "wordpress",

@@ -1,4 +1,4 @@
-//! Answers of every kind, as HTTP/2 has them.
+//! Answers of every kind over HTTP/2.
 
 use testkit::h2::{Exchange, Manners, Request, RequestOutcome, kind, setting};
 use testkit::origin::Script;

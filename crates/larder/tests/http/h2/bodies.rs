@@ -1,4 +1,4 @@
-//! Bodies both ways: large ones, slow ones, ones that break off.
+//! Bodies in both directions: large, slow, and cut off.
 
 use testkit::h2::{
     ConnectionEvent, Frame, Judge, Manners, Request, RequestOutcome, error, flag, kind, setting,
@@ -126,8 +126,8 @@ async fn uploads_arrive_whole_whether_or_not_their_length_is_said() {
     }
 }
 
-/// Together they are more than the connection's window; each is less than what is gathered before
-/// an origin is asked, or than what is given back at once.
+/// Together they exceed the connection's window; each is smaller than what is buffered before the
+/// origin is contacted, and than a window update.
 #[tokio::test]
 async fn many_uploads_side_by_side_do_not_stop_each_other() {
     let stage = stage().await;
@@ -169,7 +169,7 @@ async fn an_upload_too_large_is_refused_and_the_rest_of_the_connection_goes_on()
     }
 }
 
-/// An answer before the upload's end: the client is told to keep the rest (RFC 9113 8.1).
+/// A response before the upload's end: the client must stop the upload (RFC 9113 8.1).
 #[tokio::test]
 async fn an_early_answer_ends_an_upload_in_order() {
     let stage = stage().await;
@@ -218,9 +218,9 @@ async fn an_early_answer_has_been_read_before_the_upload_is_ended() {
     assert!(client.until(|judge| reset(judge) == Some(error::NO_ERROR)).await);
 }
 
-/// A client that never says so is asked to stop all the same.
+/// A client that never reads it must stop, too.
 #[tokio::test]
-async fn an_early_answer_that_nobody_reads_ends_the_upload_after_a_time() {
+async fn an_unread_early_answer_ends_the_upload_after_a_time() {
     let stage = limited("request_body_bytes = \"64KiB\"\nlinger_timeout = \"50ms\"").await;
     let manners = Manners { acknowledges: false, ..Manners::GOOD };
     let mut client = greeted(&stage.daemon, manners, &[]).await;

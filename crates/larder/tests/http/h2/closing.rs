@@ -112,7 +112,7 @@ async fn an_idle_connection_ends_in_order() {
     assert_eq!(client.judge().goaways().last(), Some(&(3, error::NO_ERROR)));
 }
 
-/// The origin's answer comes when nothing has been read from the client for a while.
+/// The origin responds after the client has sent nothing for a while.
 #[tokio::test]
 async fn an_idle_connection_ends_after_an_answer_that_took_its_time() {
     let stage = limited("idle_timeout = \"300ms\"").await;
@@ -125,7 +125,7 @@ async fn an_idle_connection_ends_after_an_answer_that_took_its_time() {
     assert_eq!(client.rest().await, Ok(IN_ORDER));
 }
 
-/// One that neither heeds the warning nor answers the PING behind it.
+/// A client that ignores the first GOAWAY, and does not answer the PING behind it.
 #[tokio::test]
 async fn a_client_that_overhears_the_warning_is_left_all_the_same() {
     let stage = limited("keepalive_requests = 5").await;
@@ -151,7 +151,7 @@ async fn a_connection_serves_so_many_requests_and_then_ends_in_order() {
     assert_eq!(client.rest().await, Ok(IN_ORDER));
 }
 
-/// A client whose windows hold all of `/large`, which it has asked for and does not read.
+/// A client with windows for all of `/large`, which it has requested and does not read.
 async fn slow_reader(stage: &Stage) -> (Plain, u32) {
     let body = String::from_utf8(pattern(LARGE)).expect("letters");
     stage.origin.on("/large", Script::cacheable(&body));
@@ -175,8 +175,8 @@ async fn reads_late(mut client: Plain, stream: u32) {
     assert_eq!(client.rest().await, Ok(IN_ORDER));
 }
 
-/// A server that has sent everything still reads and discards what its client sends. A reset would
-/// take the end of the response with it.
+/// A server that has sent everything still reads and discards its client's data. A reset would
+/// destroy the end of the response.
 #[tokio::test]
 async fn a_slow_reader_gets_everything_before_the_end() {
     let stage = limited("keepalive_requests = 1").await;

@@ -7,7 +7,7 @@ use testkit::reply::ConnectionEnd;
 use crate::support::h2::{client, silent, stage};
 
 #[tokio::test]
-async fn what_is_no_http2_is_told_so_and_ends() {
+async fn bytes_that_are_no_http2_get_an_error_and_end() {
     let stage = stage().await;
     let get = || Request::get("/").block();
     for (name, frames, code) in [
@@ -112,7 +112,7 @@ async fn a_wrong_preface_ends_the_connection() {
         let mut client = silent(&stage.daemon).await;
         client.send(&bytes).await.expect("sent");
         client.send(&Request::get("/page").bytes(1, true)).await.ok();
-        // Text of HTTP/1 is no fault here: whoever sent this is no HTTP/2 client.
+        // HTTP/1 text is no error of HTTP/2 here: its sender is no HTTP/2 client.
         let ended = client.rest().await;
         assert!(ended.is_err() || ended.is_ok_and(|e| e.end != ConnectionEnd::Open), "{name}");
     }

@@ -63,7 +63,7 @@ async fn it_can_be_switched_off() {
 }
 
 #[tokio::test]
-async fn a_request_by_tls_is_told_as_such() {
+async fn a_request_over_tls_is_logged_as_such() {
     let authority = Authority::new();
     let served = served(&authority, "").await;
     served.origin.otherwise(Script::mirror("Cache-Control: no-store\r\n"));
@@ -77,7 +77,7 @@ async fn a_request_by_tls_is_told_as_such() {
     let stream = client.ask(&request, false).await.expect("sent");
     client.upload(stream, &body).await.expect("taken");
     assert!(client.outcome(stream).await.answer("/mirror").body.ends_with(&body));
-    // As logs tell it.
+    // As the log shows it.
     let arguments = ["log", "--once", "-F", "$server_protocol $https $ssl_protocol"];
     let log = async || printed(&served.daemon, &arguments).await;
     eventually("two lines", async || log().await.lines().count() == 2).await;

@@ -27,7 +27,7 @@ async fn drip(client: &mut Plain, frame: &Frame, over: impl Fn(&Plain) -> bool) 
         if over(client) {
             return true;
         }
-        // After the end of stream or connection it is of no use, and harms nobody.
+        // After the end of its stream or connection it has no effect.
         _ = client.send_frame(frame).await;
         client.ping().await;
         pause(DROP_MS).await;

@@ -155,8 +155,8 @@ async fn settings_and_pings_are_answered() {
     assert_eq!(client.get("/page").await.answer("/page").status, 404);
 }
 
-/// RFC 7541 4.2: the server's table is never larger than the client's setting, and the client is
-/// told of every change. The judge reads each block with a table of exactly that size.
+/// RFC 7541 4.2: the server's table is never larger than the client's setting, and the server
+/// announces every change. The judge decodes each block with a table of exactly that size.
 #[tokio::test]
 async fn header_tables_are_as_large_as_the_client_says() {
     let stage = stage().await;
@@ -191,7 +191,7 @@ async fn what_a_client_takes_back_stops_at_the_origin_too() {
     let mut client = client(&scene.daemon).await;
     for headed in [false, true] {
         let path = format!("/{headed}");
-        // With a cookie nobody else can be waiting for the answer.
+        // With a cookie the request cannot be coalesced.
         let request = Request::get(&path).field("cookie", "sid=1");
         let stream = client.ask(&request, true).await.expect("sent");
         let mut origin = scene.origin().await;

@@ -216,7 +216,7 @@ async fn a_tunnel_ends_with_either_side() {
 
 /// Bytes that the client sends before the response are no part of a request that could be smuggled.
 #[tokio::test]
-async fn early_bytes_wait_for_the_origins_word() {
+async fn early_bytes_wait_for_the_origins_response() {
     let scene = Scene::listening("127.0.0.1:0 h2c", "").await;
     let mut client = client(&scene.daemon).await;
     let stream = client.ask(&opening(), false).await.expect("sent");
@@ -226,7 +226,7 @@ async fn early_bytes_wait_for_the_origins_word() {
     origin.head().await;
     assert!(origin.is_silent().await, "nothing behind the handshake");
     origin.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nno").await;
-    // Not 101: whatever the client is told, its bytes never reach the origin.
+    // Not 101: whatever the response, the client's bytes never reach the origin.
     let outcome = client.outcome(stream).await;
     assert!(!matches!(outcome, RequestOutcome::Faulty(_) | RequestOutcome::Over(_)), "{outcome:?}");
     match origin.next_within(std::time::Duration::from_millis(500)).await {

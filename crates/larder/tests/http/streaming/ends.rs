@@ -33,7 +33,7 @@ pub(crate) fn agreed() -> String {
 /// Bytes that one read may take.
 const ROOM: usize = 64 << 10;
 
-/// One end of a connection.
+/// An end of a connection.
 pub(crate) struct End<S> {
     pub(crate) stream: S,
     received: Vec<u8>,
@@ -86,7 +86,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> End<S> {
         std::mem::take(&mut self.received)
     }
 
-    /// Puts back what was taken too much.
+    /// Returns bytes that were read too much.
     pub(crate) fn put_back(&mut self, bytes: &[u8]) {
         self.received.splice(..0, bytes.iter().copied());
     }
@@ -136,7 +136,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> End<S> {
         self.next_within(PATIENCE).await
     }
 
-    /// That nothing comes, as far as a moment can tell.
+    /// Returns true if nothing comes for a moment.
     pub(crate) async fn is_silent(&mut self) -> bool {
         self.next_within(Duration::from_millis(300)).await == Next::Silence
     }
@@ -158,7 +158,7 @@ impl Scene {
         Self::with_top("", limits, site).await
     }
 
-    /// The same, and with further lines at the top.
+    /// Starts with further lines at the top.
     pub(crate) async fn with_top(top: &str, limits: &str, site: &str) -> Self {
         Self::start("127.0.0.1:0", top, limits, site).await
     }
@@ -168,7 +168,7 @@ impl Scene {
         Self::start(listen, top, "", "").await
     }
 
-    /// The same with further lines in `[limits]` and `[[site]]`.
+    /// Starts with further lines in `[limits]` and `[[site]]`.
     pub(crate) async fn listening_with(listen: &str, limits: &str, site: &str) -> Self {
         Self::start(listen, "", limits, site).await
     }
@@ -210,7 +210,7 @@ origin = "app"
         End::new(stream)
     }
 
-    /// Tells whether the origin is left alone, as far as a moment can tell.
+    /// Returns true if nothing reaches the origin for a moment.
     pub(crate) async fn origin_is_silent(&self) -> bool {
         timeout(Duration::from_millis(300), self.listener.accept()).await.is_err()
     }

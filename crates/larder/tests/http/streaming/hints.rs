@@ -1,4 +1,4 @@
-//! Interim responses on every way that leads to a client: Early Hints (RFC 8297) and their like.
+//! Hints: interim responses such as Early Hints (RFC 8297), on every path to a client.
 
 use tokio::io::{AsyncRead, AsyncWrite};
 

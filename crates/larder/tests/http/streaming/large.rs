@@ -141,8 +141,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> End<S> {
     }
 }
 
-/// Answers as the target says: `/length` and `/chunks` with a body, `/sum` with the sum of what it
-/// gets.
+/// Responds as the target says: `/length` and `/chunks` with a body, `/sum` with the checksum of
+/// the upload.
 async fn serve(mut end: End<TcpStream>, block: Vec<u8>) {
     loop {
         let first = end.some().await;
@@ -360,7 +360,7 @@ async fn a_slow_upload_with_pauses_arrives() {
 }
 
 #[tokio::test]
-async fn an_upload_that_the_origin_refuses_early_is_told_so() {
+async fn an_upload_that_the_origin_rejects_early_gets_the_response() {
     for (ends, chunked) in [(false, false), (false, true), (true, false), (true, true)] {
         let scene = super::ends::Scene::with("request_body_bytes = \"4GiB\"", "").await;
         let client = scene.client().await;

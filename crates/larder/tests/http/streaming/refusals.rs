@@ -7,11 +7,11 @@ use tokio::net::TcpStream;
 const NEXT: &str = "GET /next HTTP/1.1\r\nHost: larder.test\r\n\r\n";
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nCache-Control: no-store\r\n\r\nok";
 
-/// Asks for `/next` on the same connection, and has it answered: whatever came before was well
-/// framed.
+/// Requests `/next` on the same connection and gets a response: all bytes before were framed
+/// correctly.
 async fn goes_on(scene: &Scene, client: &mut End<TcpStream>, origin: &mut End<TcpStream>) {
     client.send(NEXT).await;
-    // Over the kept connection to the origin, or a new one: as the core that answers has it.
+    // The origin's connection is the kept one or a new one, depending on the core.
     let mut new = None;
     let head = tokio::select! {
         head = origin.head() => head,
@@ -213,7 +213,7 @@ async fn a_101_that_is_no_answer_is_an_error() {
 }
 
 #[tokio::test]
-async fn a_101_nobody_asked_for_is_an_error() {
+async fn an_unrequested_101_is_an_error() {
     let scene = Scene::new().await;
     let mut client = scene.client().await;
     client.send(NEXT).await;

@@ -22,7 +22,7 @@ fn config() -> WebSocketConfig {
     WebSocketConfig::default().max_message_size(Some(2 * LARGE)).max_frame_size(Some(2 * LARGE))
 }
 
-/// Sends back what it gets; "bye" has it close.
+/// Sends back what it receives; "bye" closes the connection.
 async fn echo(stream: impl AsyncRead + AsyncWrite + Unpin) {
     let Ok(mut socket) = accept_async_with_config(stream, Some(config())).await else { return };
     while let Some(Ok(message)) = socket.next().await {

@@ -1,4 +1,4 @@
-//! Accounts of requests under VCL, by the log and by `explain`: the line told is the line that
+//! Reports of requests under VCL, by the log and by `explain`: the reported line is the line that
 //! returned.
 
 use crate::support;
@@ -40,7 +40,7 @@ async fn start() -> (Stage, Folder) {
     start_with(DEFAULT, "").await
 }
 
-/// The same with this program and these keys of `[limits]`.
+/// Starts one with this program and these keys of `[limits]`.
 async fn start_with(program: &str, limits: &str) -> (Stage, Folder) {
     let origin = ScriptedOrigin::start().await.expect("an origin");
     for path in ["/page", "/pass"] {
@@ -68,8 +68,8 @@ async fn records(stage: &Stage, count: usize) -> Vec<Value> {
     all
 }
 
-/// The steps of a record: subroutine, file and line, and what was returned. The builtin VCL's are
-/// without their lines.
+/// The trace of a record: subroutine, file and line, and action. Those of the builtin VCL have no
+/// lines.
 fn steps(record: &Value) -> Vec<String> {
     let word = |step: &Value, key: &str| step[key].as_str().unwrap_or_default().to_owned();
     let one = |step: &Value| {
@@ -187,7 +187,7 @@ async fn explain_names_the_lines_by_which_it_then_goes() {
 }
 
 #[tokio::test]
-async fn a_limit_that_ends_a_program_is_told() {
+async fn a_limit_that_ends_a_program_is_reported() {
     let many = "set bereq.http.x = \"1\"; ".repeat(100);
     let twice = "set bereq.http.x = regsuball(bereq.http.x, \".\", \"ab\"); ";
     let grow = format!("set bereq.http.x = \"0123456789\"; {}", twice.repeat(30));
@@ -218,7 +218,7 @@ async fn a_limit_that_ends_a_program_is_told() {
 }
 
 #[tokio::test]
-async fn a_fetch_behind_a_stale_answer_tells_what_its_program_did_and_who_caused_it() {
+async fn a_background_fetch_reports_its_program_and_its_cause() {
     let program = r#"vcl 4.1;
 import std;
 backend b { .host = "HOST"; .port = "PORT"; }
