@@ -51,7 +51,7 @@ impl TypeNames {
 }
 
 impl TypeNames {
-    /// The names of types in more than three crates, except `general` ones, each at its first place.
+    /// The names of types in more than three crates, except `general` ones, at the first place.
     fn common(&self, general: &BTreeSet<&str>) -> Vec<Problem> {
         let mut crates: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for (owner, name) in self.0.keys() {
