@@ -142,7 +142,7 @@ async fn a_block_that_never_comes_to_its_end() {
     siege.end("slow blocks", 1).await;
 }
 
-/// The same within every limit of one request: work, but no more than HTTP/1 would allow.
+/// Split cookies within every limit of one request: work, but no more than HTTP/1 would allow.
 #[tokio::test(flavor = "multi_thread")]
 async fn many_crumbs_that_are_allowed() {
     let siege = Siege::start("").await;
