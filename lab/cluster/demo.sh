@@ -72,7 +72,7 @@ until_true() {
 }
 joined() { status "$1" | grep -q 'in touch; what is stored is used'; }
 knows() { [ "$(status "$1" | grep -c '^n[0-9].* ready')" -ge 3 ]; }
-alone() { status 1 | grep -q 'validated before it is used'; }
+alone() { status 1 | grep -q 'revalidated before use'; }
 
 for n in 1 2 3; do
   cat >"$(node $n).toml" <<TOML

@@ -1,4 +1,5 @@
-//! Connections that are there besides the load: idle ones, and those of slow readers.
+//! Background connections, open besides the load: idle ones, and those of slow readers. They must
+//! not count as load.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -12,14 +13,14 @@ use tokio::task::LocalSet;
 
 use crate::load::{Http1, LoadPlan, Stream};
 
-/// Connections that are opened at once.
+/// Connections that are being opened at the same time.
 const OPENING: usize = 64;
-/// Times a second that a slow reader reads.
+/// Reads per second of a slow reader.
 const READS: u32 = 10;
-/// Wait before a connection that failed or was ended is opened again.
+/// Delay before a failed or closed connection is opened again.
 const AGAIN: Duration = Duration::from_millis(500);
 
-/// Connections besides the load.
+/// The background connections of a run.
 pub(crate) struct BackgroundConnections {
     stop: Arc<AtomicBool>,
     held: Arc<AtomicU64>,
@@ -27,7 +28,7 @@ pub(crate) struct BackgroundConnections {
 }
 
 impl BackgroundConnections {
-    /// Opens them, and waits until they are there, but not beyond a connection's timeout.
+    /// Opens them, and waits until all are open or the connection timeout is over.
     pub(crate) fn start(plan: &Arc<LoadPlan>) -> Result<Self, String> {
         let stop = Arc::new(AtomicBool::new(false));
         let held = Arc::new(AtomicU64::new(0));
@@ -48,7 +49,7 @@ impl BackgroundConnections {
         Ok(Self { stop, held, thread: Some(thread) })
     }
 
-    /// The number that is there now.
+    /// The number of open connections.
     pub(crate) fn held(&self) -> u64 {
         self.held.load(Ordering::Relaxed)
     }
@@ -88,7 +89,7 @@ fn hold(plan: &Arc<LoadPlan>, stop: &AtomicBool, held: &Arc<AtomicU64>) {
     }));
 }
 
-/// One connection, until it ends.
+/// Keeps one connection open until it ends.
 async fn one(
     plan: &LoadPlan,
     nth: usize,
@@ -112,7 +113,7 @@ async fn one(
     held.fetch_add(1, Ordering::Relaxed);
     match slow {
         None => {
-            // An idle connection ends when the server ends it.
+            // Only the server closes an idle connection.
             let mut byte = [0; 1];
             while stream.read(&mut byte).await.is_ok_and(|read| read > 0) {}
         }
@@ -121,7 +122,7 @@ async fn one(
     held.fetch_sub(1, Ordering::Relaxed);
 }
 
-/// Asks again and again, and reads what comes at `rate` bytes a second.
+/// Sends requests one after the other, and reads their responses at `rate` bytes per second.
 async fn read_slowly(plan: &LoadPlan, nth: usize, stream: Stream, rate: usize) {
     let count = plan.settings.list.asks().len().max(1);
     let mut piece = vec![0; (rate / READS as usize).max(1)];

@@ -1,18 +1,18 @@
 //! Comparison of servers over interleaved rounds: ratios, each with an interval.
 //!
-//! Rounds are paired: whatever a neighbour on the machine did to one, it did to the other
-//! server's too. The ratio is the Hodges-Lehmann estimate over the logarithms of the rounds'
-//! ratios, and its interval that of the signed-rank test, with its exact distribution: single
-//! rounds that went wrong do not move either far.
+//! Rounds are paired, because a disturbance of the machine affects both servers of a round. The
+//! ratio is the Hodges-Lehmann estimate over the logarithms of the rounds' ratios. Its interval is
+//! that of the signed-rank test with the exact distribution. So single disturbed rounds move
+//! neither far.
 
 use std::fmt;
 
 use crate::result::Round;
 
-/// Confidence of an interval, where there are rounds enough for it.
+/// Confidence of an interval, if there are enough rounds.
 pub const CONFIDENCE: f64 = 0.999;
-/// Differences below this share are not told, whatever the interval: two runs of the same program
-/// differ by so much, by the places of its pages in memory.
+/// A smaller difference is not reported, whatever the interval: two runs of the same program differ
+/// by this much, depending on where its pages are in memory.
 pub const FLOOR: f64 = 0.01;
 /// Rounds from which the interval has [`CONFIDENCE`].
 pub const ROUNDS: usize = 12;
@@ -20,7 +20,7 @@ pub const ROUNDS: usize = 12;
 /// A figure of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Figure {
-    /// Responses a second.
+    /// Responses per second.
     Rate,
     /// The mean latency.
     Mean,
@@ -57,8 +57,8 @@ impl Figure {
     }
 }
 
-/// A percentile between whole microseconds: where responses take some tens of them, a step is some
-/// percent.
+/// A percentile interpolated between whole microseconds. Where responses take some tens of
+/// microseconds, one microsecond is some percent.
 fn finer(latency: &crate::latency::Latency, quantile: f64) -> Option<f64> {
     let histogram = latency.histogram().ok()?;
     let value = histogram.value_at_quantile(quantile);
@@ -74,16 +74,16 @@ fn finer(latency: &crate::latency::Latency, quantile: f64) -> Option<f64> {
 pub struct Ratio {
     /// The estimate.
     pub ratio: f64,
-    /// The ends of its interval.
+    /// The lower end of its interval.
     pub low: f64,
-    /// The upper end.
+    /// The upper end of its interval.
     pub high: f64,
     /// Confidence of the interval.
     pub confidence: f64,
 }
 
 impl Ratio {
-    /// The ratio of `others` to `firsts`, round by round; `None` without rounds that both have.
+    /// Compares `others` with `firsts`, round by round; `None` if no round has both figures.
     pub fn of(firsts: &[Option<f64>], others: &[Option<f64>]) -> Option<Self> {
         let logs: Vec<f64> = firsts
             .iter()
@@ -113,17 +113,17 @@ impl Ratio {
         })
     }
 
-    /// True if there is a difference.
+    /// Returns true if the servers differ.
     pub fn differs(&self) -> bool {
         (self.low > 1.0 || self.high < 1.0) && (self.ratio - 1.0).abs() > FLOOR
     }
 }
 
-/// The number of averages that the interval leaves out at each end, and its confidence: the
-/// signed-rank statistic of `count` rounds is below that in half of what is left of
-/// [`CONFIDENCE`].
+/// The number of averages that the interval leaves out at each end, and its confidence. The
+/// signed-rank statistic of `count` rounds is below that number with half the probability that
+/// [`CONFIDENCE`] leaves.
 fn rank(count: usize) -> (usize, f64) {
-    // The number of ways to have each sum of ranks, of 2^count.
+    // The number of ways to get each sum of ranks, of 2^count in all.
     let most = count * (count + 1) / 2;
     let mut ways = vec![0.0_f64; most + 1];
     if let Some(none) = ways.first_mut() {
@@ -148,7 +148,7 @@ fn rank(count: usize) -> (usize, f64) {
         rank += 1;
     }
     if rank == 0 {
-        // Too few rounds: the whole range, and what it is worth.
+        // Too few rounds: the interval is the whole range, with the confidence that this has.
         return (0, 1.0 - 2.0 / all);
     }
     (rank - 1, 1.0 - 2.0 * below / all)
@@ -179,7 +179,7 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Compares servers by their rounds, which took turns.
+    /// Compares servers by their rounds, which were measured in turns.
     pub fn of(servers: &[(String, Vec<Round>)], figures: &[Figure]) -> Self {
         let Some(((first, rounds), others)) = servers.split_first() else {
             return Self { first: String::new(), lines: Vec::new() };
@@ -212,7 +212,7 @@ impl fmt::Display for Comparison {
         for line in &self.lines {
             let Line { figure, name, first, other, ratio } = line;
             let Ratio { ratio: middle, low, high, confidence } = ratio;
-            let told = if ratio.differs() {
+            let sentence = if ratio.differs() {
                 format!("{:+.1}%", (middle - 1.0) * 100.0)
             } else {
                 "no difference seen".to_owned()
@@ -220,7 +220,7 @@ impl fmt::Display for Comparison {
             writeln!(
                 out,
                 "{:<10} {} {first:.1}, {name} {other:.1}: ratio {middle:.3} ({low:.3} to {high:.3}, \
-                 {:.1}% sure): {told}",
+                 {:.1}% sure): {sentence}",
                 figure.name(),
                 self.first,
                 confidence * 100.0,
@@ -234,10 +234,10 @@ impl fmt::Display for Comparison {
 mod tests {
     use super::*;
 
-    /// Rounds of two servers on a machine with noise: both get the machine's, each its own.
+    /// Rounds of two servers on a noisy machine: both get the machine's noise, and each its own.
     fn differs(seed: u64, rounds: usize, own: f64, machine: f64, ratio: f64) -> bool {
         let mut draws = fastrand::Rng::with_seed(seed);
-        // The sum of four uniform draws is near enough to a normal one, with a spread of 0.577.
+        // The sum of four uniform draws is close to a normal distribution, with a spread of 0.577.
         let mut noise = |spread: f64| {
             let sum: f64 = (0..4).map(|_| draws.f64() - 0.5).sum();
             1.0 + sum / 0.577 * spread

@@ -4,17 +4,17 @@ use std::fmt;
 
 use crate::result::Round;
 
-/// Most parentheses and `not`s within each other.
+/// Deepest nesting of parentheses and `not`.
 const DEPTH: usize = 50;
 
 /// A condition.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RoundCondition {
-    /// Both.
+    /// Both conditions hold.
     And(Box<Self>, Box<Self>),
-    /// One of both at least.
+    /// At least one condition holds.
     Or(Box<Self>, Box<Self>),
-    /// The other way round.
+    /// The condition does not hold.
     Not(Box<Self>),
     /// A comparison.
     Compare(Quantity, Operator, Value),
@@ -25,26 +25,26 @@ pub enum RoundCondition {
 pub enum Quantity {
     /// A latency, in microseconds.
     Latency(RequestPhase, Statistic),
-    /// Responses a second.
+    /// Responses per second.
     Rate,
     /// Requests without a response.
     Errors,
-    /// Responses with statuses from one to another.
+    /// Responses whose status is in this range.
     Statuses(u16, u16),
-    /// Hits among the responses that told of a cache.
+    /// Hits among the responses that reported a cache result.
     Hits,
 }
 
 /// A phase of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestPhase {
-    /// To connect.
+    /// Until the connection is open.
     Connect,
     /// The TLS handshake.
     Tls,
-    /// To the first byte.
+    /// Until the first byte of the response.
     FirstByte,
-    /// To the last byte.
+    /// Until the last byte of the response.
     LastByte,
     /// From a request's due time to its sending.
     Lateness,
@@ -117,7 +117,8 @@ impl RoundCondition {
         }
     }
 
-    /// True if it holds for `round`. A latency that the round does not have compares with nothing.
+    /// Returns true if it holds for `round`. A latency that the round does not have fails every
+    /// comparison.
     pub fn holds(&self, round: &Round) -> bool {
         match self {
             Self::And(one, other) => one.holds(round) && other.holds(round),
@@ -176,7 +177,8 @@ impl Quantity {
         }
     }
 
-    /// The quantity as a share of the requests; of the responses that told, for hits.
+    /// The quantity as a share of all requests; for hits, of the responses that reported a cache
+    /// result.
     fn share_of(&self, round: &Round) -> Option<f64> {
         let all = match self {
             Self::Hits => round.with_known_source(),
@@ -199,7 +201,7 @@ impl<'a> Parser<'a> {
         ConditionError { column: before.chars().count() + 1, what }
     }
 
-    /// The next word, which stays.
+    /// Returns the next word without consuming it.
     fn peek(&mut self) -> &'a str {
         let rest = self.text.get(self.at..).unwrap_or_default();
         let rest_trimmed = rest.trim_start();
@@ -327,7 +329,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The quantity that a word names.
+/// The quantity called `word`.
 fn quantity(word: &str) -> Option<Quantity> {
     match word {
         "rps" => return Some(Quantity::Rate),

@@ -1,13 +1,15 @@
-//! Properties of the parsers here, for any bytes: fuzz targets and property tests check them.
+//! Fuzz properties of this crate's parsers, for any bytes. Fuzz targets and property tests share
+//! them.
 
 use crate::conditions::RoundCondition;
 use crate::result::Round;
 use crate::urls::{List, from_log, from_sitemap, from_text};
 
-/// Any bytes are a list of URLs, a log and a sitemap, with faults for what cannot be read.
+/// Checks that any bytes can be read as a list of URLs, a log and a sitemap, with an
+/// [`UnreadLine`](crate::urls::UnreadLine) for each part that cannot.
 ///
 /// # Panics
-/// When a list does not hold together.
+/// If a list is inconsistent.
 pub fn lists(bytes: &[u8]) {
     holds(&from_text("fuzz", bytes));
     holds(&from_log("fuzz", bytes));
@@ -29,11 +31,11 @@ fn holds(list: &List) {
     }
 }
 
-/// Any text is a condition or a mistake that lies within it; a condition is the opposite of its
-/// negation.
+/// Checks that any text is a condition or has a mistake that lies within it, and that a condition
+/// is the opposite of its negation.
 ///
 /// # Panics
-/// When that does not hold.
+/// If the property does not hold.
 pub fn condition(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match RoundCondition::parse(text) {
@@ -51,7 +53,7 @@ pub fn condition(bytes: &[u8]) {
 mod tests {
     use proptest::prelude::*;
 
-    /// Some of `words`, in any order.
+    /// Draws some of `words`, in any order.
     fn pieces(words: &'static [&'static str]) -> impl Strategy<Value = Vec<&'static str>> {
         prop::collection::vec(prop::sample::select(words), 0..20)
     }

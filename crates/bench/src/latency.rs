@@ -1,5 +1,5 @@
-//! Latencies of one kind: the histogram itself in HDR's compressed form, beside the figures that
-//! are read most.
+//! Latency of one phase: its distribution as a compressed HDR histogram, with the most important
+//! figures beside it.
 
 use data_encoding::BASE64;
 use hdrhistogram::Histogram;
@@ -52,7 +52,7 @@ impl Latency {
         })
     }
 
-    /// Reads the histogram back.
+    /// Decodes the histogram.
     pub fn histogram(&self) -> Result<Histogram<u64>, String> {
         let bytes = BASE64
             .decode(self.hdr.as_bytes())

@@ -1,5 +1,11 @@
-//! A load tool for HTTP servers. Sources of URLs make requests; a [`load::Runner`] asks them and
-//! gives a [`result::Run`], which reports read.
+//! The load tool for HTTP servers, behind `larder bench`. It must never generate load from code
+//! that measures: threads of [`load`] send requests and count, and all else reads their counts
+//! afterwards.
+//!
+//! Begin with [`settings::Settings`], which is a run as configured, [`load::Runner`], which
+//! measures rounds of it, and [`result::RunResult`], which is what [`report`] and [`comparison`]
+//! read. Module [`urls`] makes the lists of requests, and [`remarks`] warns of figures that
+//! mislead.
 
 mod background;
 pub mod comparison;

@@ -1,4 +1,4 @@
-//! The load itself: threads that ask, and what they measured.
+//! The load: threads that send requests, and the measured rounds.
 
 mod document;
 mod facts;
@@ -36,14 +36,14 @@ use crate::result::Round;
 use crate::settings::{Background, Load, MeasurementEnd, Protocol, Settings, UsageSource};
 use crate::urls::Picks;
 
-/// Parts of a ramp that are counted each by itself.
+/// Windows of a ramp; each is counted separately.
 const RAMP_WINDOWS: usize = 20;
-/// Time between the start of a measurement's threads and of the load.
+/// Delay between the start of the threads and the start of the load.
 const LEAD: Duration = Duration::from_millis(20);
-/// Tasks that are run before a thread looks for what its connections brought.
+/// Tasks that a thread runs before it polls its connections.
 const TASKS_BEFORE_EVENTS: u32 = 16;
 
-/// Asks the first request once, and says why it gets no response if it gets none.
+/// Sends the first request once; the error is the reason for which it got no response.
 pub fn probe(settings: &Settings) -> Result<(), String> {
     let settings = Settings {
         load: Load::Closed { connections: 1 },
@@ -65,11 +65,11 @@ pub fn probe(settings: &Settings) -> Result<(), String> {
         return Ok(());
     };
     let hint =
-        if kind == "tls" { "; -k takes every certificate, --ca names authorities" } else { "" };
+        if kind == "tls" { "; -k accepts every certificate, --ca names authorities" } else { "" };
     Err(format!("{}: {text}{hint}", settings.first_url()))
 }
 
-/// A run that can be measured, as often as wanted.
+/// A prepared run, which can be measured any number of times.
 pub struct Runner {
     plan: Arc<LoadPlan>,
     observed: Vec<(String, UsageSource)>,
@@ -77,7 +77,8 @@ pub struct Runner {
 }
 
 impl Runner {
-    /// Prepares a run: requests are serialised, servers looked up. `stop` ends whatever runs.
+    /// Prepares a run: serialises its requests and resolves its servers. `stop` ends the
+    /// measurement.
     pub fn new(
         settings: &Settings,
         observed: Vec<(String, UsageSource)>,
@@ -87,14 +88,14 @@ impl Runner {
         Ok(Self { plan: Arc::new(LoadPlan::new(settings)?), observed, stop })
     }
 
-    /// Measures one round. `watch` is called some times a second.
+    /// Measures one round. `watch` is called several times per second.
     pub fn round(&self, watch: &mut dyn FnMut(&LoadProgress)) -> Result<Round, String> {
         let mut rounds = self.measure(1, watch)?;
         rounds.pop().map(|(_, round)| round).ok_or_else(|| "nothing was measured".to_owned())
     }
 
-    /// Measures one ramp: a round for each part of it, with the connections that were there in the
-    /// middle of the part.
+    /// Measures one ramp: a round for each window of it, with the number of connections in the
+    /// middle of the window.
     pub fn ramp(&self, watch: &mut dyn FnMut(&LoadProgress)) -> Result<Vec<(f64, Round)>, String> {
         self.measure(RAMP_WINDOWS, watch)
     }
@@ -160,7 +161,7 @@ impl Runner {
         Ok(rounds)
     }
 
-    /// The connections that were there in the middle of window `at`.
+    /// The number of connections in the middle of window `at`.
     fn connections_in(&self, at: usize, windows: usize) -> f64 {
         match self.plan.settings.load {
             Load::Ramp { from, to } => {
@@ -218,22 +219,23 @@ fn one_thread(own: usize, thread: Thread) -> Result<ThreadResult, String> {
     Ok(ThreadResult { unfinished, last, exhausted, recorders: thread.into_recorders() })
 }
 
-/// A look at a measurement while it runs.
+/// The state of a running measurement.
 #[derive(Clone, Debug)]
 pub struct LoadProgress {
-    /// Time since the measurement began; none while it warms up.
+    /// Time since the measurement began; `None` during the warm-up.
     pub measured: Option<Duration>,
-    /// Time that it takes, if it has one.
+    /// The measurement's duration; `None` if a count of requests ends it.
     pub whole: Option<Duration>,
-    /// Responses so far, those of the warm-up too.
+    /// Responses so far, including the warm-up.
     pub completed: u64,
     /// Failed requests so far.
     pub failed: u64,
-    /// The median and the 99th percentile of the last moment, in microseconds.
+    /// The median and the 99th percentile since the last call, in microseconds.
     pub recent: Option<(u64, u64)>,
 }
 
-/// Waits for a measurement's end, and looks at the machine at both ends of it.
+/// A supervisor: it waits for a measurement's end, and reads the machine's meters between its
+/// windows.
 struct Supervisor<'a> {
     runner: &'a Runner,
     shared: &'a SharedStatus,
@@ -242,7 +244,8 @@ struct Supervisor<'a> {
 }
 
 impl Supervisor<'_> {
-    /// Waits; the readings are those between the measurement's windows, the first before them all.
+    /// Waits for the threads. Returns the readings of the meters: one before the first window, and
+    /// one after each window.
     fn wait(&mut self, threads: &[JoinHandle<Result<ThreadResult, String>>]) -> Vec<Meter> {
         let edges = self.times.edges();
         let mut meters = Vec::new();
@@ -252,7 +255,7 @@ impl Supervisor<'_> {
             let now = Instant::now();
             let passed = edges.iter().filter(|edge| **edge <= now).count();
             if passed > meters.len() {
-                // An edge that this thread came too late for has the reading of the next one.
+                // An edge that this thread missed gets the next edge's reading.
                 meters.resize(passed, read());
             }
             if self.runner.stop.load(Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! The machine: what it is, and how much of it a measurement took.
+//! The machine: its description, and the resources that a measurement used.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,16 +13,16 @@ use crate::result::{Round, Usage};
 use crate::settings::{Tls, UsageSource};
 use crate::target::TargetServer;
 
-/// Descriptors beside those of connections.
+/// Descriptors that this process needs besides those of connections.
 const DESCRIPTORS_BESIDE: usize = 100;
 
-/// The most connections that this process may have.
+/// The largest number of connections that this process may open.
 pub fn connections_possible() -> usize {
     let most = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
     usize::try_from(most).unwrap_or(usize::MAX).saturating_sub(DESCRIPTORS_BESIDE)
 }
 
-/// Lets this process have `connections` connections.
+/// Raises the limit of descriptors for `connections` connections.
 pub(crate) fn raise_descriptors(connections: usize) -> Result<(), String> {
     let wanted = (connections + DESCRIPTORS_BESIDE) as u64;
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
@@ -40,7 +40,7 @@ pub(crate) fn raise_descriptors(connections: usize) -> Result<(), String> {
         .map_err(|error| format!("cannot raise the limit of descriptors to {wanted}: {error}"))
 }
 
-/// Facts of the machine, for a report.
+/// Describes the machine for a report.
 pub fn describe() -> BTreeMap<String, String> {
     let mut facts = BTreeMap::new();
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
@@ -66,18 +66,18 @@ pub fn describe() -> BTreeMap<String, String> {
     facts
 }
 
-/// The machine's state at one moment.
+/// The machine's counters at one moment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Meter {
     own_cpu: Duration,
-    /// Ticks of all processors: stolen, idle, all.
+    /// Processor ticks: stolen, idle, all.
     ticks: (u64, u64, u64),
     servers: BTreeMap<String, Usage>,
-    told: Vec<ServerMetrics>,
+    metrics: Vec<ServerMetrics>,
 }
 
 impl Meter {
-    /// Reads everything. What cannot be read counts as nothing.
+    /// Reads all counters. A counter that cannot be read is 0.
     pub(crate) fn read(observed: &[(String, UsageSource)]) -> Self {
         let time = clock_gettime(ClockId::ProcessCPUTime);
         let own_cpu = Duration::new(
@@ -90,9 +90,9 @@ impl Meter {
                 UsageSource::Process(pid) => process_usage(*pid),
                 UsageSource::Group(folder) => group_usage(folder),
                 UsageSource::Metrics { target, path, tls, counters_only } => {
-                    let told = metrics(target, path, tls).unwrap_or_default();
-                    let usage = told.usage().filter(|_| !counters_only);
-                    meter.told.push(told);
+                    let metrics = metrics(target, path, tls).unwrap_or_default();
+                    let usage = metrics.usage().filter(|_| !counters_only);
+                    meter.metrics.push(metrics);
                     usage
                 }
             };
@@ -101,7 +101,7 @@ impl Meter {
         meter
     }
 
-    /// Writes what was taken since `before`.
+    /// Writes the use of resources since `before` into `round`.
     pub(crate) fn since(&self, before: &Self, round: &mut Round) {
         let own = self.own_cpu.saturating_sub(before.own_cpu);
         round.generator_cpu_us = u64::try_from(own.as_micros()).unwrap_or(u64::MAX);
@@ -115,13 +115,14 @@ impl Meter {
             round.servers.insert(name.clone(), usage);
         }
         let of = |figure: fn(&ServerMetrics) -> Option<u64>| {
-            let pairs = self.told.iter().zip(&before.told);
+            let pairs = self.metrics.iter().zip(&before.metrics);
             let each = pairs.filter_map(|(now, then)| figure(now)?.checked_sub(figure(then)?));
             each.reduce(u64::saturating_add)
         };
-        round.origin_requests = of(|told| told.origin_requests);
-        // The server's own counters speak where its responses do not.
-        if let (Some(hits), Some(requests)) = (of(|told| told.hits), of(|told| told.requests))
+        round.origin_requests = of(|metrics| metrics.origin_requests);
+        // The server's own counters replace missing cache results of responses.
+        if let (Some(hits), Some(requests)) =
+            (of(|metrics| metrics.hits), of(|metrics| metrics.requests))
             && round.with_known_source() == 0
         {
             let requests = requests.min(round.completed);
@@ -136,7 +137,7 @@ fn metrics(target: &TargetServer, path: &str, tls: &Tls) -> Result<ServerMetrics
     Ok(ServerMetrics::read(&String::from_utf8_lossy(&page)))
 }
 
-/// Ticks of all processors: stolen, idle, all (proc(5), `/proc/stat`).
+/// Processor ticks: stolen, idle, all (proc(5), `/proc/stat`).
 fn ticks() -> (u64, u64, u64) {
     let text = fs::read_to_string("/proc/stat").unwrap_or_default();
     let line = text.lines().next().unwrap_or_default();
@@ -161,7 +162,7 @@ fn process_usage(pid: u32) -> Option<Usage> {
         let fields: Vec<&str> =
             stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
         let of = |at: usize| fields.get(at).and_then(|field| field.parse::<u64>().ok());
-        // utime, stime and those of children that ended; rss
+        // utime, stime and those of ended children; rss
         let ticks: u64 = (11..15).filter_map(of).sum();
         usage.cpu_us += ticks * 1_000_000 / ticks_a_second.max(1);
         usage.resident_bytes += of(21).unwrap_or_default() * page;
@@ -170,7 +171,7 @@ fn process_usage(pid: u32) -> Option<Usage> {
     found.then_some(usage)
 }
 
-/// Children of all threads of a process.
+/// Child processes of all threads of a process.
 fn children(pid: u32) -> Vec<u32> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     tasks
@@ -181,7 +182,7 @@ fn children(pid: u32) -> Vec<u32> {
         .collect()
 }
 
-/// CPU time and memory of a control group of version 2.
+/// CPU time and memory of a control group (version 2).
 fn group_usage(folder: &Path) -> Option<Usage> {
     let stat = fs::read_to_string(folder.join("cpu.stat")).ok()?;
     let cpu_us =
@@ -190,7 +191,7 @@ fn group_usage(folder: &Path) -> Option<Usage> {
     Some(Usage { cpu_us, resident_bytes: memory.trim().parse().unwrap_or_default() })
 }
 
-/// Looks whether something can be measured.
+/// Checks that a source of usage can be read.
 pub fn check(observed: &UsageSource) -> Result<(), String> {
     match observed {
         UsageSource::Process(pid) if process_usage(*pid).is_none() => {
@@ -202,8 +203,8 @@ pub fn check(observed: &UsageSource) -> Result<(), String> {
         )),
         UsageSource::Metrics { target, path, tls, .. } => match metrics(target, path, tls) {
             Err(error) => Err(format!("metrics of {target}: {error}")),
-            Ok(told) if told == ServerMetrics::default() => {
-                Err(format!("metrics of {target}: {path} has no figure that is known here"))
+            Ok(metrics) if metrics == ServerMetrics::default() => {
+                Err(format!("metrics of {target}: {path} has no known metric"))
             }
             Ok(_) => Ok(()),
         },

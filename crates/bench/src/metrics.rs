@@ -1,10 +1,10 @@
-//! Figures that a server tells of itself, in the text format of Prometheus (0.0.4).
+//! Metrics of a server in the text format of Prometheus (0.0.4).
 
 use std::time::Duration;
 
 use crate::result::Usage;
 
-/// Figures of one moment; those that a server does not tell are `None`.
+/// The metrics of one moment; `None` for those that the server does not export.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ServerMetrics {
     /// CPU time.
@@ -13,12 +13,12 @@ pub(crate) struct ServerMetrics {
     pub(crate) resident_bytes: Option<u64>,
     /// Requests to origins.
     pub(crate) origin_requests: Option<u64>,
-    /// Requests that were answered from the cache, and those that were looked up or passed.
+    /// Requests answered from the cache, and requests looked up or passed.
     pub(crate) hits: Option<u64>,
     pub(crate) requests: Option<u64>,
 }
 
-/// Names of Larder, and of Varnish's exporter.
+/// Names of the metrics of Larder and of Varnish's exporter.
 const ORIGIN: [&str; 2] = ["larder_origin_requests_total", "varnish_main_backend_req"];
 const HITS: [&str; 4] = [
     "larder_hits_total",
@@ -37,9 +37,9 @@ const OTHERS: [&str; 7] = [
 ];
 
 impl ServerMetrics {
-    /// Reads a page; whatever else it has, or has no form of a sample, is passed over.
+    /// Parses a page; unknown metrics and invalid lines are skipped.
     pub(crate) fn read(page: &str) -> Self {
-        let mut told = Self::default();
+        let mut metrics = Self::default();
         for line in page.lines().filter(|line| !line.starts_with('#')) {
             let Some((name, value)) = sample(line) else {
                 continue;
@@ -48,28 +48,30 @@ impl ServerMetrics {
                 *sum = Some(sum.unwrap_or_default().saturating_add(value as u64));
             };
             match name {
-                "process_cpu_seconds_total" => told.cpu = Duration::try_from_secs_f64(value).ok(),
-                "process_resident_memory_bytes" => told.resident_bytes = Some(value as u64),
-                name if ORIGIN.contains(&name) => add(&mut told.origin_requests),
-                name if HITS.contains(&name) => {
-                    add(&mut told.hits);
-                    add(&mut told.requests);
+                "process_cpu_seconds_total" => {
+                    metrics.cpu = Duration::try_from_secs_f64(value).ok()
                 }
-                name if OTHERS.contains(&name) => add(&mut told.requests),
+                "process_resident_memory_bytes" => metrics.resident_bytes = Some(value as u64),
+                name if ORIGIN.contains(&name) => add(&mut metrics.origin_requests),
+                name if HITS.contains(&name) => {
+                    add(&mut metrics.hits);
+                    add(&mut metrics.requests);
+                }
+                name if OTHERS.contains(&name) => add(&mut metrics.requests),
                 _ => {}
             }
         }
-        told
+        metrics
     }
 
-    /// The use of the machine, where it is told.
+    /// The resources that the server used; `None` if it does not export them.
     pub(crate) fn usage(&self) -> Option<Usage> {
         let cpu_us = u64::try_from(self.cpu?.as_micros()).unwrap_or(u64::MAX);
         Some(Usage { cpu_us, resident_bytes: self.resident_bytes.unwrap_or_default() })
     }
 }
 
-/// The name and the value of a sample, which has labels or none.
+/// The name and value of a sample, without its labels.
 fn sample(line: &str) -> Option<(&str, f64)> {
     let end = line.find(['{', ' '])?;
     let (name, rest) = line.split_at(end);
@@ -95,11 +97,11 @@ mod tests {
                     larder_origin_requests_total{a=\"b c\"} 1\n\
                     process_cpu_seconds_total 1.5\nprocess_resident_memory_bytes 2.1e+07\n\
                     larder_passes_total NaN\nnonsense\n";
-        let told = ServerMetrics::read(page);
-        assert_eq!((told.hits, told.requests), (Some(12), Some(15)));
-        assert_eq!(told.origin_requests, Some(5));
+        let metrics = ServerMetrics::read(page);
+        assert_eq!((metrics.hits, metrics.requests), (Some(12), Some(15)));
+        assert_eq!(metrics.origin_requests, Some(5));
         let usage = Usage { cpu_us: 1_500_000, resident_bytes: 21_000_000 };
-        assert_eq!(told.usage(), Some(usage));
+        assert_eq!(metrics.usage(), Some(usage));
         assert_eq!(ServerMetrics::read("go_goroutines 7\n"), ServerMetrics::default());
     }
 

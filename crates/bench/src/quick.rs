@@ -1,5 +1,5 @@
-//! A machine's own figures, each measured within a second or two: how fast a core is and all of
-//! them together, memory, the disk, TLS handshakes.
+//! Quick figures of a machine, within a second or two each: one core, all cores together, memory,
+//! disk, TLS handshakes.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -11,55 +11,53 @@ use std::time::{Duration, Instant};
 use tls::{CertificateKeyPair, Domain, Handshake, ServerContext, TicketKeys, Upstream};
 use tokio_rustls::rustls::ClientConnection;
 
-/// Bytes that are copied to measure memory: more than any cache holds for one core.
+/// Bytes copied to measure memory; more than the processor's cache of one core.
 const COPIED: usize = 64 << 20;
-/// Bytes that are written at once.
+/// Bytes per write.
 const PIECE: usize = 1 << 20;
-/// Small writes that are each waited for.
+/// Small synchronous writes.
 const SYNCS: usize = 20;
 const SYNC_BYTES: usize = 4096;
-/// Name that the handshakes are for.
+/// Server name of the handshakes.
 const NAME: &str = "localhost";
 
-/// The time and the room that the figures may take.
+/// Limits of the measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
     /// Time for each figure.
     pub time: Duration,
-    /// Most bytes that are written to the disk.
+    /// Most bytes written to the disk.
     pub disk_bytes: usize,
 }
 
 /// The figures.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figures {
-    /// Steps of a loop a second that a core makes, each after the one before, in millions: about
-    /// half of its clock in megahertz.
+    /// Millions of dependent loop steps per second on one core: about half its clock in megahertz.
     pub one_core: f64,
-    /// The same of all cores at once, together.
+    /// Millions of dependent loop steps per second on all cores together.
     pub all_cores: f64,
-    /// Bytes a second that a core copies.
+    /// Bytes per second that a core copies.
     pub copied: f64,
-    /// Bytes a second that reach the disk, and the time of a small write that is waited for; `None`
-    /// with the reason where nothing can be written.
+    /// Figures of the disk, or the reason for which the folder cannot be written.
     pub disk: Result<Disk, String>,
-    /// Full TLS 1.3 handshakes a second of a core that serves, with an elliptic key (P-256).
+    /// Full TLS 1.3 handshakes per second of one serving core, with an elliptic key (P-256).
     pub handshakes: f64,
 }
 
 /// The figures of a disk.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Disk {
-    /// Bytes a second, up to their being on the disk.
+    /// Bytes per second, with the final sync.
     pub written: f64,
-    /// Median time of a write of 4 KiB that is waited for.
+    /// Median time of a synchronous write of 4 KiB.
     pub sync: Duration,
 }
 
-/// Measures the machine; what is written goes to a file without a name in `folder`.
+/// Measures the machine. The disk is measured with an unnamed file in `folder`.
 ///
 /// # Errors
-/// If TLS cannot be set up.
+/// A TLS context that cannot be made.
 pub fn measure(folder: &Path, effort: Effort) -> Result<Figures, String> {
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
     let one_core = steps(effort.time);
@@ -76,7 +74,7 @@ pub fn measure(folder: &Path, effort: Effort) -> Result<Figures, String> {
     })
 }
 
-/// Steps a second of a loop; each waits for the one before.
+/// Loop steps per second, each dependent on the one before.
 fn steps(time: Duration) -> f64 {
     const BLOCK: u64 = 1 << 20;
     let began = Instant::now();
@@ -91,7 +89,7 @@ fn steps(time: Duration) -> f64 {
     (blocks * BLOCK) as f64 / began.elapsed().as_secs_f64()
 }
 
-/// Bytes a second that are copied from one place in memory to another.
+/// Bytes per second copied in memory.
 fn copied(time: Duration) -> f64 {
     let (from, mut to) = (vec![1_u8; COPIED], vec![0_u8; COPIED]);
     let began = Instant::now();
@@ -129,7 +127,7 @@ fn disk(folder: &Path, effort: Effort) -> std::io::Result<Disk> {
     Ok(Disk { written: rate, sync })
 }
 
-/// A file that is gone when it is closed, however this program ends.
+/// Makes a file that is removed when it is closed, even if this program is killed.
 fn unnamed(folder: &Path) -> std::io::Result<File> {
     let path = folder.join(format!(".larder-bench-{}", std::process::id()));
     let file = File::options().read(true).write(true).create_new(true).open(&path)?;
@@ -137,7 +135,7 @@ fn unnamed(folder: &Path) -> std::io::Result<File> {
     Ok(file)
 }
 
-/// Handshakes a second, by the time that the serving side takes.
+/// Handshakes per second, by the serving side's time.
 fn handshakes(time: Duration) -> Result<f64, String> {
     let own = |error: &dyn std::fmt::Display| format!("TLS: {error}");
     let signed = rcgen::generate_simple_self_signed([NAME.to_owned()]).map_err(|e| own(&e))?;
@@ -160,7 +158,7 @@ fn handshakes(time: Duration) -> Result<f64, String> {
     Ok(f64::from(count) / served.as_secs_f64().max(1e-9))
 }
 
-/// One handshake; the time that the server took.
+/// Does one handshake. Returns the server's time.
 fn shake(mut client: ClientConnection, server: &ServerContext) -> Result<Duration, String> {
     let mut served = Duration::ZERO;
     let mut handshake = Handshake::default();

@@ -1,29 +1,30 @@
-//! Remarks of the tool on its own figures: cases in which they mean less than they seem to. Each
-//! was missed in an article that compared caches.
+//! Remarks of the tool on its own figures: cases in which they mislead. Published comparisons of
+//! caches have missed each of them.
 
 use crate::result::{Axis, Point, Round, RunRemark, Series};
 
-/// Share of its threads' time from which the generator may be the limit.
+/// Share of the threads' time from which the generator may be the bottleneck.
 const BUSY: f64 = 0.9;
-/// Microseconds that requests of an open loop may be late at the 99th percentile.
+/// Lateness of an open loop's requests at the 99th percentile, in microseconds, from which there is
+/// a remark.
 const LATE_US: u64 = 1000;
-/// Share of the requests due that an open loop may fail to begin.
+/// Share of due requests that an open loop may leave unsent.
 const MISSED: f64 = 0.02;
-/// Share of responses from a cache below which a target is not called one that caches.
+/// Share of cached responses below which the target does not count as a cache.
 const CACHED: f64 = 0.5;
-/// Values beyond a percentile that it needs to be more than chance.
+/// Values that must lie beyond a percentile for it to be more than chance.
 const BEYOND: f64 = 10.0;
 /// Share of a measurement that its slowest response may take.
 const SLOWEST: f64 = 0.25;
-/// Share of the machine's time that others may take.
+/// Share of the machine's time that its host may give to others.
 const STEAL: f64 = 0.02;
 /// Distance of the slowest round from the fastest one, as a share of the median.
 const SPREAD: f64 = 0.15;
-/// Rounds from which a spread means something.
+/// Rounds from which the spread is meaningful.
 const SPREAD_ROUNDS: usize = 3;
-/// Share by which mean lengths of two sides may differ.
+/// Share by which the mean lengths of two sides may differ.
 const UNEQUAL: f64 = 0.01;
-/// New connections a request by which two sides may differ.
+/// New connections per request by which two sides may differ.
 const REUSE: f64 = 0.1;
 
 /// Remarks on one series.
@@ -43,7 +44,7 @@ pub fn of_series(series: &Series, connections_besides: u64) -> Vec<RunRemark> {
         && held < connections_besides
     {
         all.push(verdict("background-lost", format!(
-            "of {connections_besides} connections besides the load only {held} were there at the end: the server closed the others, or did not take them"
+            "of {connections_besides} connections besides the load only {held} were open at the end: the server closed or rejected the others"
         )));
     }
     all
@@ -58,10 +59,10 @@ fn percent(share: f64) -> String {
     if percent < 10.0 { format!("{percent:.1}%") } else { format!("{percent:.0}%") }
 }
 
-/// The generator was the limit.
+/// Remark that the generator was the bottleneck.
 fn generator(series: &Series) -> Option<RunRemark> {
     let open = matches!(series.axis, Axis::Rate);
-    // Elsewhere threads spend what time they have looking for responses, and tell by being late.
+    // Threads of other loads poll for responses while idle; they show an overload by lateness.
     let closed = matches!(series.axis, Axis::Connections);
     for point in &series.points {
         for round in &point.rounds {
@@ -104,7 +105,7 @@ fn generator(series: &Series) -> Option<RunRemark> {
     None
 }
 
-/// Nothing was measured.
+/// Remark that nothing was measured.
 fn nothing(series: &Series) -> Option<RunRemark> {
     let rounds = || series.points.iter().flat_map(|point| &point.rounds);
     let empty = rounds().filter(|round| round.completed == 0).count();
@@ -116,7 +117,7 @@ fn nothing(series: &Series) -> Option<RunRemark> {
     })
 }
 
-/// Requests failed.
+/// Remark on failed requests.
 fn failures(all: &Round) -> Option<RunRemark> {
     let (failed, attempted) = (all.failed(), all.attempted);
     let kinds: Vec<_> = all.errors.keys().map(String::as_str).collect();
@@ -128,7 +129,7 @@ fn failures(all: &Round) -> Option<RunRemark> {
     })
 }
 
-/// Responses were errors or redirects.
+/// Remark on responses that were errors or redirects.
 fn not_pages(all: &Round) -> Option<RunRemark> {
     let redirects = all.with_status(300, 303) + all.with_status(305, 399);
     let errors = all.with_status(400, u16::MAX);
@@ -147,7 +148,7 @@ fn not_pages(all: &Round) -> Option<RunRemark> {
             Some(verdict(
                 "error-responses",
                 format!(
-                    "{errors} of {completed} responses were errors ({}): they cost a server other work than pages",
+                    "{errors} of {completed} responses were errors ({}): they cost a server different work than pages",
                     statuses.join(", ")
                 ),
             ))
@@ -155,7 +156,7 @@ fn not_pages(all: &Round) -> Option<RunRemark> {
     }
 }
 
-/// The target was not caching.
+/// Remark that the target did not cache.
 fn not_cached(all: &Round) -> Option<RunRemark> {
     let share = all.hit_share().filter(|share| *share < CACHED)?;
     let most = all.miss_reasons.iter().max_by_key(|(_, count)| **count);
@@ -169,17 +170,17 @@ fn not_cached(all: &Round) -> Option<RunRemark> {
     ))
 }
 
-/// Responses to one request differed in length.
+/// Remark on different lengths of responses to one request.
 fn lengths(all: &Round) -> Option<RunRemark> {
     let (differ, completed) = (all.lengths_differ, all.completed);
     (differ > 0).then(|| {
         verdict("lengths-differ", format!(
-            "{differ} of {completed} responses had another length than the first one to the same request: not everybody got the same page"
+            "{differ} of {completed} responses had another length than the first one to the same request: not all clients got the same page"
         ))
     })
 }
 
-/// The run was too short for its percentiles.
+/// Remark that the run was too short for its percentiles.
 fn too_short(series: &Series) -> Option<RunRemark> {
     for point in &series.points {
         for round in &point.rounds {
@@ -210,7 +211,7 @@ fn too_short(series: &Series) -> Option<RunRemark> {
     None
 }
 
-/// The machine was noisy.
+/// Remark on noise of the machine.
 fn noise(series: &Series) -> Option<RunRemark> {
     let steal = series
         .points
@@ -248,7 +249,7 @@ fn spread(point: &Point) -> Option<RunRemark> {
     })
 }
 
-/// Remarks on sides that are compared, each with its rounds.
+/// Remarks on compared sides, each with its rounds.
 pub fn of_sides(sides: &[(String, Vec<Round>)]) -> Vec<RunRemark> {
     let mut all = Vec::new();
     let Some(((first, rounds), others)) = sides.split_first() else {
@@ -286,7 +287,7 @@ pub fn of_sides(sides: &[(String, Vec<Round>)]) -> Vec<RunRemark> {
             all.push(verdict(
                 "unequal-sides",
                 format!(
-                    "{first} and {name} did not send the same thing: {}",
+                    "{first} and {name} did not send equal responses: {}",
                     differences.join(", ")
                 ),
             ));

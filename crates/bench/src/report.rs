@@ -1,7 +1,7 @@
-//! Reports of runs: one page of HTML that is whole by itself, Markdown, and charts as SVG.
+//! A report of runs: one self-contained HTML page, Markdown, or SVG charts.
 //!
-//! What was set is on the x axis and nothing else; outcomes are on the y axis, each with the spread
-//! of its rounds.
+//! The x axis must be a setting, never an outcome. Outcomes are on the y axis, with the spread of
+//! their rounds.
 
 mod chart;
 mod figures;
@@ -15,11 +15,11 @@ use std::collections::BTreeMap;
 pub use text::time;
 
 use crate::result::{Axis, RunResult, Series};
-use chart::{Plot, Spread, Words};
+use chart::{ChartText, Plot, Spread};
 use figures::Column;
 use text::Unit;
 
-/// Points of a distribution's curve.
+/// Percentiles of a distribution's curve.
 const CURVE: [f64; 24] = [
     0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 75.0, 80.0, 85.0, 90.0, 92.0,
     94.0, 95.0, 96.0, 97.0, 98.0, 99.0, 99.9, 100.0,
@@ -28,11 +28,11 @@ const CURVE: [f64; 24] = [
 /// A chart.
 #[derive(Clone, Debug)]
 pub struct Chart {
-    /// Short name, fit for a file.
+    /// Short name, usable as a file name.
     pub id: String,
-    /// Sentence below it.
+    /// Caption.
     pub caption: String,
-    /// The drawing.
+    /// The SVG drawing.
     pub svg: String,
 }
 
@@ -40,15 +40,15 @@ pub struct Chart {
 pub struct Report {
     title: String,
     runs: Vec<(String, RunResult)>,
-    /// The series of all runs, by names that are different.
+    /// The series of all runs, with unique names.
     series: Vec<Series>,
 }
 
 impl Report {
-    /// A report of `runs`, each with a name, such as its file's.
+    /// Makes a report of `runs`, each with a name, such as its file's.
     ///
     /// # Errors
-    /// If there is nothing to show, or series that no axis has together.
+    /// No points, or series that have different axes.
     pub fn new(title: &str, runs: Vec<(String, RunResult)>) -> Result<Self, String> {
         let mut names = BTreeMap::new();
         for series in runs.iter().flat_map(|(_, run)| &run.series) {
@@ -120,7 +120,7 @@ impl Report {
         bars: bool,
     ) -> Chart {
         let x = figures::axis(self.axis());
-        let words = Words { id, title, x, x_unit: Unit::Number, y, y_unit: unit };
+        let labels = ChartText { id, title, x, x_unit: Unit::Number, y, y_unit: unit };
         let lines: Vec<_> = self
             .series
             .iter()
@@ -129,7 +129,7 @@ impl Report {
                 points: series.points.iter().filter_map(|point| figure.spread(point)).collect(),
             })
             .collect();
-        let svg = if bars { chart::bars(&words, &lines) } else { chart::lines(&words, &lines) };
+        let svg = if bars { chart::bars(&labels, &lines) } else { chart::lines(&labels, &lines) };
         let spread = if bars { "the line on a bar" } else { "the band" };
         let caption = format!(
             "{title} over {x}; the median of the rounds, and from least to most ({spread})."
@@ -137,7 +137,7 @@ impl Report {
         Chart { id: id.to_owned(), caption, svg }
     }
 
-    /// The distributions of latencies at the largest load that all series have.
+    /// The latency distributions at the largest load that all series have.
     fn distribution(&self) -> Chart {
         let mut shared: Vec<f64> = self
             .series
@@ -175,7 +175,7 @@ impl Report {
         let axis = figures::axis(self.axis());
         let place = at.map_or_else(String::new, |x| format!(" at {} {axis}", text::number(x)));
         let title = format!("Distribution of latencies{place}");
-        let words = Words {
+        let labels = ChartText {
             id: "distribution",
             title: &title,
             x: "latency",
@@ -185,10 +185,10 @@ impl Report {
         };
         let caption =
             format!("{title}: the share of responses that took no longer, all rounds together.");
-        Chart { id: "distribution".to_owned(), caption, svg: chart::lines(&words, &lines) }
+        Chart { id: "distribution".to_owned(), caption, svg: chart::lines(&labels, &lines) }
     }
 
-    /// Remarks of the tool on the runs: name and text, with the run's name where there are several.
+    /// Remarks on the runs: name and text, with the run's name if there are several.
     fn remarks(&self) -> impl Iterator<Item = (&str, String)> {
         let several = self.runs.len() > 1;
         self.runs.iter().flat_map(move |(run, one)| {

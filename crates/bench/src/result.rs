@@ -1,4 +1,4 @@
-//! The result of a run, as it is written to JSON.
+//! The result of a run, as JSON.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::latency::Latency;
 
-/// The version of the form that [`Run`] describes. A reader refuses a newer one.
+/// The version of the JSON form of [`RunResult`]. A reader rejects newer ones.
 pub const VERSION: u32 = 1;
 
-/// Largest value of an axis that a reader takes.
+/// Largest value of an axis that a reader accepts.
 const X_MAX: f64 = 1e12;
 
 /// One run.
@@ -26,31 +26,31 @@ pub struct RunResult {
     /// The command line.
     #[serde(default)]
     pub command: String,
-    /// The moment of the run's beginning, in seconds since 1970.
+    /// The beginning of the run, in seconds since 1970.
     #[serde(default)]
     pub began_s: u64,
     /// Series of points.
     pub series: Vec<Series>,
-    /// Remarks of the tool on the run itself.
+    /// Remarks of the tool on the run.
     #[serde(default)]
     pub verdicts: Vec<RunRemark>,
 }
 
-/// A remark of the tool on a run: something that makes its figures mean less than they seem to.
+/// A remark of the tool on a run: a reason for which its figures mislead.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunRemark {
-    /// The name, the same for all remarks of a kind, such as `generator-limit`.
+    /// The name of the remark's kind, such as `generator-limit`.
     pub name: String,
     /// A sentence for people.
     pub text: String,
 }
 
-/// The text of a run.
+/// Serialises a run.
 pub fn to_json(run: &RunResult) -> Result<String, String> {
     serde_json::to_string_pretty(run).map_err(|error| format!("cannot write the result: {error}"))
 }
 
-/// Reads a run's text.
+/// Parses a run.
 pub fn from_json(text: &str) -> Result<RunResult, String> {
     let version = serde_json::from_str::<serde_json::Value>(text)
         .map_err(|error| format!("this is no result of `larder bench`: {error}"))?
@@ -79,21 +79,21 @@ pub fn from_json(text: &str) -> Result<RunResult, String> {
 pub struct Series {
     /// The name in a legend.
     pub name: String,
-    /// The quantity that was set.
+    /// The setting on the x axis.
     pub axis: Axis,
-    /// The points, by rising `x`.
+    /// The points, by ascending `x`.
     pub points: Vec<Point>,
 }
 
-/// The quantity that a run sets, never an outcome.
+/// A setting that a run varies, never an outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Axis {
     /// Connections of a closed loop.
     Connections,
-    /// Requests a second of an open loop.
+    /// Requests per second of an open loop.
     Rate,
-    /// Sessions a second.
+    /// Sessions per second.
     Sessions,
     /// The speed of a replay, as a multiple of the log's own.
     Speed,
@@ -102,7 +102,7 @@ pub enum Axis {
 /// Rounds at one value of the axis.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {
-    /// Connections or requests a second.
+    /// Connections, or requests per second.
     pub x: f64,
     /// The rounds, in the order in which they ran.
     pub rounds: Vec<Round>,
@@ -114,7 +114,7 @@ pub struct Point {
 pub struct Round {
     /// The time measured, in microseconds.
     pub elapsed_us: u64,
-    /// Requests begun.
+    /// Requests sent.
     pub attempted: u64,
     /// Responses read to their end.
     pub completed: u64,
@@ -122,24 +122,24 @@ pub struct Round {
     pub errors: BTreeMap<String, u64>,
     /// The text of the first error of each kind.
     pub error_texts: BTreeMap<String, String>,
-    /// Requests that had no response yet when the measurement ended.
+    /// Requests without a response at the end of the measurement.
     pub unfinished: u64,
     /// Responses by status.
     pub statuses: BTreeMap<u16, u64>,
-    /// Hits by the field that told of the cache: `cache-status`, `x-cache`, `x-varnish`, `age`. A
-    /// field that told of misses alone has 0.
+    /// Hits by the field that reported the cache result: `cache-status`, `x-cache`, `x-varnish`,
+    /// `age`. A field that reported only misses has 0.
     pub hits: BTreeMap<String, u64>,
-    /// Responses that told nothing of a cache.
+    /// Responses without a cache result.
     pub source_unknown: u64,
     /// Responses that were no hits, by the reason in Cache-Status.
     pub miss_reasons: BTreeMap<String, u64>,
-    /// Responses by content encoding; an empty name for none.
+    /// Responses by content coding; an empty name for none.
     pub encodings: BTreeMap<String, u64>,
     /// Responses by the length of the body.
     pub body_lengths: BTreeMap<u64, u64>,
-    /// Responses of lengths beyond the first thousand different ones.
+    /// Responses whose length is not among the first thousand different ones.
     pub other_lengths: u64,
-    /// Responses of status 200 whose length was another than that of the first one to the same
+    /// Responses with status 200 whose length differs from that of the first one to the same
     /// request.
     pub lengths_differ: u64,
     /// Bytes sent.
@@ -150,33 +150,33 @@ pub struct Round {
     pub connections: u64,
     /// Connections that resumed a TLS session.
     pub resumed: u64,
-    /// Requests of an open loop that were due when every connection was busy.
+    /// Requests of an open loop that were due while every connection was busy.
     pub queued: u64,
     /// Sessions.
     pub sessions: Option<Sessions>,
-    /// Connections besides the load that were there at the end.
+    /// Background connections that were open at the end.
     pub background: u64,
-    /// Time to connect.
+    /// Time of the TCP connect.
     pub connect: Option<Latency>,
     /// Time of the TLS handshake.
     pub tls: Option<Latency>,
-    /// Time to the first byte of a response.
+    /// Time to first byte.
     pub first_byte: Option<Latency>,
-    /// Time to the last byte of a response.
+    /// Time to last byte.
     pub last_byte: Option<Latency>,
-    /// Time between a request's due time and its sending, in an open loop.
+    /// Time from a request's due time to its sending, in an open loop.
     pub lateness: Option<Latency>,
     /// CPU time of the generator, in microseconds.
     pub generator_cpu_us: u64,
     /// Threads of the generator.
     pub generator_threads: u64,
-    /// Share of the machine's time that its host gave to others, of 1.
+    /// Share of the machine's time that its host gave to others, from 0 to 1.
     pub steal: f64,
-    /// Share of the machine's time that it had nothing to do, of 1.
+    /// Share of the machine's time that was idle, from 0 to 1.
     pub idle: f64,
-    /// Requests that the server sent to its origin, where it tells.
+    /// Requests that the server sent to its origin, if it exports them.
     pub origin_requests: Option<u64>,
-    /// The server's use of the machine, by process or control group.
+    /// Resources that the servers used, by process or control group.
     pub servers: BTreeMap<String, Usage>,
 }
 
@@ -186,17 +186,17 @@ impl Round {
         self.elapsed_us.max(1) as f64 / 1e6
     }
 
-    /// Responses a second.
+    /// Responses per second.
     pub fn rate(&self) -> f64 {
         self.completed as f64 / self.seconds()
     }
 
-    /// Requests that got no response.
+    /// Requests without a response.
     pub fn failed(&self) -> u64 {
         self.attempted.saturating_sub(self.completed)
     }
 
-    /// Responses that told of a cache.
+    /// Responses with a cache result.
     pub fn with_known_source(&self) -> u64 {
         self.completed.saturating_sub(self.source_unknown)
     }
@@ -206,18 +206,18 @@ impl Round {
         sum(self.hits.values())
     }
 
-    /// Share of hits among the responses that told; `None` if no response did.
+    /// Share of hits among the responses with a cache result; `None` without such responses.
     pub fn hit_share(&self) -> Option<f64> {
         (self.with_known_source() > 0)
             .then(|| self.all_hits() as f64 / self.with_known_source() as f64)
     }
 
-    /// Responses with statuses from one to another, both included.
+    /// Responses whose status is from `from` to `to`, inclusive.
     pub fn with_status(&self, from: u16, to: u16) -> u64 {
         sum(self.statuses.range(from..=to).map(|(_, count)| count))
     }
 
-    /// The use of the machine by all servers.
+    /// The resources that all servers used.
     pub fn usage(&self) -> Usage {
         let mut all = Usage::default();
         for usage in self.servers.values() {
@@ -227,7 +227,7 @@ impl Round {
         all
     }
 
-    /// The counts of several rounds together; their latencies are left out.
+    /// The sum of several rounds, without latencies.
     pub fn merged<'a>(rounds: impl IntoIterator<Item = &'a Self>) -> Self {
         let mut all = Self::default();
         for round in rounds {
@@ -271,7 +271,7 @@ impl Round {
     }
 }
 
-/// A sum that stays at the largest number: results come from files, too.
+/// A saturating sum: counts may come from files.
 fn sum<'a>(counts: impl Iterator<Item = &'a u64>) -> u64 {
     counts.fold(0, |sum: u64, count| sum.saturating_add(*count))
 }
@@ -283,7 +283,7 @@ fn add<K: Ord + Clone>(sums: &mut BTreeMap<K, u64>, more: &BTreeMap<K, u64>) {
     }
 }
 
-/// The use of the machine by a server.
+/// Resources that a server used.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// CPU time, in microseconds.
@@ -292,7 +292,7 @@ pub struct Usage {
     pub resident_bytes: u64,
 }
 
-/// Visits of a run.
+/// Sessions of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sessions {
     /// Sessions begun.
@@ -306,7 +306,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_result_of_anybodys_making_is_read_or_refused() {
+    fn any_result_is_read_or_rejected() {
         let run = |x: &str, round: &str| {
             let points = format!("[{{\"x\":{x},\"rounds\":[{round}]}}]");
             let series = format!("[{{\"name\":\"a\",\"axis\":\"rate\",\"points\":{points}}}]");

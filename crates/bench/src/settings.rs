@@ -1,4 +1,4 @@
-//! Settings of a run: what is asked, how hard, for how long, and in which protocol.
+//! Settings of a run: requests, load, duration, protocol.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,31 +9,31 @@ use crate::urls::{List, RequestOrder};
 /// The settings of a run.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Servers for the list's paths.
+    /// Servers to which paths of the list are sent.
     pub targets: Vec<TargetServer>,
-    /// Requests.
+    /// The list of requests.
     pub list: List,
-    /// The order in which they are asked.
+    /// The order of the requests.
     pub order: RequestOrder,
-    /// Header fields that every request has.
+    /// Header fields of every request.
     pub headers: Vec<(String, String)>,
     /// Protocol.
     pub protocol: Protocol,
-    /// True if requests ask only for what is newer than what was received before.
+    /// True if requests have preconditions with the validators of earlier responses.
     pub conditional: bool,
     /// TLS.
     pub tls: Tls,
     /// Load.
     pub load: Load,
-    /// End of a measurement.
+    /// The end of a measurement.
     pub until: MeasurementEnd,
-    /// Time before a measurement in which the load is there already.
+    /// Time for which the load runs before it is measured.
     pub warm_up: Duration,
-    /// Time for one response, from the moment at which its request is begun.
+    /// Time limit of a response, from the sending of its request.
     pub timeout: Duration,
     /// Threads.
     pub threads: usize,
-    /// Connections that are there besides.
+    /// Background connections.
     pub background: Background,
 }
 
@@ -57,14 +57,14 @@ pub enum Protocol {
     Http1 {
         /// True for HTTP/1.0.
         old: bool,
-        /// True if a connection is kept for the next request.
+        /// True if connections are reused.
         keep_alive: bool,
-        /// Requests that are sent before the response to the first is read.
+        /// Requests that are sent before the first response is read.
         pipeline: usize,
     },
-    /// HTTP/2, with so many streams at once on each connection.
+    /// HTTP/2, with several streams per connection.
     Http2 {
-        /// Streams.
+        /// Concurrent streams.
         streams: usize,
     },
 }
@@ -72,60 +72,59 @@ pub enum Protocol {
 /// TLS settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tls {
-    /// PEM of the authorities that are trusted; `None` if every certificate is taken.
+    /// Trusted authorities as PEM; `None` to accept every certificate.
     pub authorities: Option<Vec<u8>>,
-    /// True if sessions are resumed.
+    /// True if TLS sessions are resumed.
     pub resume: bool,
 }
 
-/// The course of a visit.
+/// The course of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Visit {
-    /// Bursts in it.
+    /// Bursts per session.
     pub bursts: usize,
-    /// Requests in a burst, one after another.
+    /// Requests per burst, one after another.
     pub calls: usize,
     /// Time between bursts.
     pub think: Duration,
 }
 
-/// The way in which requests come.
+/// The load model.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Load {
-    /// So many connections; each asks again when it has its answer.
+    /// A closed loop: each connection sends its next request after the response to the last one.
     Closed {
         /// Connections.
         connections: usize,
     },
-    /// So many requests a second, whatever the server does.
+    /// An open loop: requests are sent at a fixed rate, regardless of responses.
     Open {
-        /// Requests a second.
+        /// Requests per second.
         rate: f64,
-        /// True for exponential times between requests, as those of people who know nothing of each
-        /// other.
+        /// True for exponentially distributed intervals, as of independent users.
         random: bool,
         /// Most connections.
         connections: usize,
     },
-    /// More and more connections.
+    /// A growing number of connections.
     Ramp {
         /// Connections at the beginning.
         from: usize,
         /// Connections at the end.
         to: usize,
     },
-    /// Visits, each over a connection of its own.
+    /// Sessions, each over a connection of its own.
     Sessions {
-        /// Sessions that begin in a second.
+        /// Sessions that begin per second.
         rate: f64,
         /// The course of each.
         visit: Visit,
         /// Most sessions at once.
         connections: usize,
     },
-    /// A log again, at its own times.
+    /// A replay of a log, at its own times.
     Replay {
-        /// So many times as fast.
+        /// Factor by which the replay is faster.
         speed: f64,
         /// Most connections.
         connections: usize,
@@ -144,7 +143,7 @@ impl Load {
         }
     }
 
-    /// True if requests are due at times of their own.
+    /// Returns true if requests have due times.
     pub fn is_open(&self) -> bool {
         matches!(self, Self::Open { .. } | Self::Sessions { .. } | Self::Replay { .. })
     }
@@ -153,37 +152,37 @@ impl Load {
 /// The end of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MeasurementEnd {
-    /// After so much time.
+    /// After a time.
     Time(Duration),
-    /// After so many requests, or sessions.
+    /// After a number of requests or sessions.
     Count(u64),
 }
 
-/// Connections that are there besides the load.
+/// Connections that are open besides the load.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Background {
-    /// Connections that ask nothing.
+    /// Connections that send no request.
     pub idle: usize,
     /// Connections that read their response slowly.
     pub slow: usize,
-    /// Bytes that each of those reads in a second.
+    /// Bytes per second that each of the slow connections reads.
     pub slow_rate: usize,
 }
 
 impl Background {
-    /// All of them.
+    /// All background connections.
     pub fn all(&self) -> usize {
         self.idle + self.slow
     }
 }
 
-/// A process, a control group or a server's own figures, from which the use of the machine is
-/// known.
+/// A source from which the use of resources is read: a process, a control group, or the server's
+/// metrics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UsageSource {
     /// A process and its descendants.
     Process(u32),
-    /// The folder of a control group of version 2.
+    /// A control group of version 2, by its folder.
     Group(PathBuf),
     /// A page of metrics in Prometheus' text format.
     Metrics {
@@ -193,7 +192,7 @@ pub enum UsageSource {
         path: String,
         /// The TLS settings.
         tls: Tls,
-        /// True if the use of the machine is known from elsewhere.
+        /// True if the use of resources comes from another source.
         counters_only: bool,
     },
 }

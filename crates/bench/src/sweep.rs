@@ -1,4 +1,4 @@
-//! A sweep: rounds at every value of what is set, interleaved.
+//! A sweep: rounds at every value of a setting, interleaved.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,23 +9,23 @@ use crate::settings::{Load, Settings, UsageSource};
 
 /// A sweep.
 pub struct Sweep<'a> {
-    /// Settings, but for the value that is swept.
+    /// Settings, except for the value that is varied.
     pub settings: Settings,
-    /// Values of the axis: connections, or requests or sessions a second, or the speed.
+    /// Values of the axis: connections, requests or sessions per second, or speed.
     pub values: Vec<f64>,
     /// Rounds at each value.
     pub rounds: usize,
     /// Name of the series.
     pub name: String,
-    /// Servers whose use of the machine is measured.
+    /// Servers whose use of resources is measured.
     pub observed: Vec<(String, UsageSource)>,
-    /// Done before each round.
+    /// Called before each round.
     pub before: &'a mut dyn FnMut() -> Result<(), String>,
-    /// Called some times a second, with the number of the round and the value.
+    /// Called several times per second, with the round's number and the value.
     pub watch: &'a mut dyn FnMut(usize, f64, &LoadProgress),
-    /// Called with every round that is done.
+    /// Called after every round.
     pub done: &'a mut dyn FnMut(usize, f64, &Round),
-    /// Ends everything.
+    /// Stops the sweep when true.
     pub stop: Arc<AtomicBool>,
 }
 
@@ -52,7 +52,7 @@ pub fn at(settings: &Settings, value: f64) -> Settings {
 }
 
 impl Sweep<'_> {
-    /// Measures. What was measured until a stop is there.
+    /// Measures all rounds. After a stop, returns the rounds so far.
     pub fn run(&mut self) -> Result<Series, String> {
         let axis = axis(&self.settings.load);
         if matches!(self.settings.load, Load::Ramp { .. }) {

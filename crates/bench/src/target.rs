@@ -1,24 +1,24 @@
-//! Servers that are asked: how a URL names one, and its addresses.
+//! Target servers: parsed from a URL, resolved to addresses.
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
-/// A server.
+/// A server under load.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TargetServer {
     /// True for https.
     pub secure: bool,
-    /// Name or address, an IPv6 address in brackets.
+    /// Name or address; an IPv6 address has brackets.
     pub host: String,
     /// Port.
     pub port: u16,
-    /// Unix socket that is connected to in place of host and port.
+    /// Unix socket used instead of host and port.
     pub unix_socket: Option<PathBuf>,
 }
 
 impl TargetServer {
-    /// Splits an absolute URL into the server and the rest, which begins with `/`.
+    /// Splits an absolute URL into the server and the path, which begins with `/`.
     pub fn parse(url: &str) -> Result<(Self, String), String> {
         let wrong = |what: &str| format!("{url}: {what}");
         let (scheme, rest) =
@@ -53,7 +53,7 @@ impl TargetServer {
         Ok((Self { secure, host: host.to_owned(), port, unix_socket: None }, path))
     }
 
-    /// The value of Host (RFC 9110 7.2): without the scheme's own port.
+    /// The value of Host (RFC 9110 7.2): without the scheme's default port.
     pub fn authority(&self) -> String {
         match (self.secure, self.port) {
             (false, 80) | (true, 443) => self.host.clone(),
@@ -66,7 +66,7 @@ impl TargetServer {
         if self.secure { "https" } else { "http" }
     }
 
-    /// The addresses of its name.
+    /// Resolves the host's name.
     pub fn addresses(&self) -> Result<Vec<SocketAddr>, String> {
         let bare = self.host.trim_start_matches('[').trim_end_matches(']');
         let found = (bare, self.port)

@@ -1,6 +1,6 @@
-//! Sources of requests: the command line, files, and lists that are made. Each source says what it
-//! could not read, by line,
-//! and counts it: a list that is shorter than its source says so.
+//! URLs and requests to send, as lists from several sources: command line, files, logs, sitemaps,
+//! generated lists. A source must count each line that it could not read, so that no list is
+//! silently short.
 
 mod file;
 mod log;
@@ -18,11 +18,11 @@ pub use makelist::{MakeError, Makelist, Share, Sizes, Totals};
 pub use order::{Picks, RequestOrder};
 pub use sitemap::from_sitemap;
 
-/// Faults of a source that are kept with their text; the rest is counted.
+/// Unread lines that are kept with their text; further ones are only counted.
 const FAULTS_KEPT: usize = 20;
 
-/// Most requests that a list can hold, so that their numbers fit four bytes and a mistake does not
-/// take all memory.
+/// Most requests of a list, so that their numbers fit four bytes and a mistake does not fill the
+/// memory.
 const SEQUENCE_MAX: usize = 100_000_000;
 
 /// A request of a list.
@@ -30,7 +30,7 @@ const SEQUENCE_MAX: usize = 100_000_000;
 pub struct ListedRequest {
     /// Method.
     pub method: String,
-    /// Absolute URL, or a path that stands for one of every target.
+    /// Absolute URL, or a path for every target.
     pub url: String,
     /// Body.
     pub body: Body,
@@ -39,54 +39,54 @@ pub struct ListedRequest {
 /// The body of a request of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Body {
-    /// Nothing.
+    /// No body.
     #[default]
     None,
-    /// The text itself.
+    /// A text.
     Text(String),
     /// The bytes of a file.
     File(PathBuf),
 }
 
 impl ListedRequest {
-    /// A GET of `url`.
+    /// Makes a GET of `url`.
     pub fn get(url: &str) -> Self {
         Self { method: "GET".to_owned(), url: url.to_owned(), body: Body::None }
     }
 }
 
-/// Requests and the order in which their source has them.
+/// A list of requests with their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct List {
-    /// Each different request once.
+    /// The distinct requests.
     asks: Vec<ListedRequest>,
-    /// Numbers of `asks`, in the source's order, as often as the source has them.
+    /// Numbers of `asks` in the source's order, with repetitions.
     sequence: Vec<u32>,
-    /// Times at which those were asked, in microseconds since the first; empty where the source has
-    /// no times.
+    /// Times of the requests of `sequence`, in microseconds since the first; empty if the source
+    /// has no times.
     due: Vec<u64>,
     /// Lines that could not be read.
     pub faults: UnreadLines,
 }
 
 impl List {
-    /// Different requests.
+    /// The distinct requests.
     pub fn asks(&self) -> &[ListedRequest] {
         &self.asks
     }
 
-    /// Numbers of `asks`, in the source's order.
+    /// Numbers of [`asks`](Self::asks) in the source's order, with repetitions.
     pub fn sequence(&self) -> &[u32] {
         &self.sequence
     }
 
-    /// Times at which those were asked, in microseconds since the first; empty where the source has
-    /// no times.
+    /// Times of the requests of [`sequence`](Self::sequence), in microseconds since the first;
+    /// empty if the source has no times.
     pub fn due(&self) -> &[u64] {
         &self.due
     }
 
-    /// The same requests as paths, to be asked of other servers.
+    /// Replaces the URLs by their paths, for requests to other servers.
     #[must_use]
     pub fn into_paths(mut self) -> Self {
         for ask in &mut self.asks {
@@ -102,12 +102,12 @@ impl List {
         self.sequence.len()
     }
 
-    /// True if nothing can be asked.
+    /// Returns true if there are no requests.
     pub fn is_empty(&self) -> bool {
         self.sequence.is_empty()
     }
 
-    /// A list of these requests, in their order.
+    /// Makes a list of these requests, in order.
     pub fn from_asks(asks: impl IntoIterator<Item = ListedRequest>) -> Self {
         let mut maker = Maker::default();
         for (mut ask, line) in asks.into_iter().zip(1..) {
@@ -122,7 +122,7 @@ impl List {
         maker.list()
     }
 
-    /// A list of GETs of the URLs of a command line.
+    /// Makes a list of GETs of these URLs.
     pub fn from_urls<T: AsRef<str>>(urls: &[T]) -> Self {
         Self::from_asks(urls.iter().map(|url| ListedRequest::get(url.as_ref())))
     }
@@ -131,9 +131,9 @@ impl List {
 /// Lines that could not be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UnreadLines {
-    /// The first of them.
+    /// The first unread lines.
     pub first: Vec<UnreadLine>,
-    /// Lines that could not be read.
+    /// The number of unread lines.
     pub unread: u64,
 }
 
@@ -164,7 +164,7 @@ impl fmt::Display for UnreadLines {
 pub struct UnreadLine {
     /// File or URL.
     pub source: String,
-    /// Line, from 1; 0 for the whole.
+    /// Line number, from 1; 0 for the whole source.
     pub line: u64,
     /// The reason.
     pub what: String,
@@ -179,7 +179,7 @@ impl fmt::Display for UnreadLine {
     }
 }
 
-/// A list that is being made.
+/// A list under construction.
 #[derive(Debug, Default)]
 struct Maker {
     list: List,
@@ -188,12 +188,12 @@ struct Maker {
 }
 
 impl Maker {
-    /// The number of a request, new or known.
+    /// Returns the number of a request, which is added if it is new.
     fn number(&mut self, ask: ListedRequest) -> u32 {
         if let Some(number) = self.known.get(&ask) {
             return *number;
         }
-        // Sequences are bounded well below four billion, and so are their different requests.
+        // A sequence has far fewer than four billion requests.
         let number = u32::try_from(self.list.asks.len()).unwrap_or(u32::MAX);
         self.list.asks.push(ask.clone());
         self.weights.push(0);
@@ -201,7 +201,7 @@ impl Maker {
         number
     }
 
-    /// Adds a request that is asked `weight` times in a pass.
+    /// Adds a request that occurs `weight` times per pass.
     fn add(&mut self, ask: ListedRequest, weight: u64) {
         let number = self.number(ask);
         if let Some(own) = self.weights.get_mut(number as usize) {
@@ -213,11 +213,11 @@ impl Maker {
         self.list.faults.add(UnreadLine { source: source.to_owned(), line, what: what.into() });
     }
 
-    /// The list of what has weights: each request is spread over a pass, and those of weight 1 keep
-    /// their order.
+    /// Returns the list. A weighted request is spread over the pass; those of weight 1 keep their
+    /// order.
     fn list(mut self) -> List {
         let total: u128 = self.weights.iter().map(|weight| u128::from(*weight)).sum();
-        // Beyond the bound, weights keep their proportions as far as whole numbers can.
+        // For a list that would be too long, weights are scaled down.
         let scale = (total / SEQUENCE_MAX as u128 + 1) as u64;
         let mut places: Vec<(f64, u32)> = Vec::new();
         for (weight, number) in self.weights.iter().zip(0u32..) {
@@ -230,7 +230,8 @@ impl Maker {
     }
 }
 
-/// A URL that can be asked: absolute with http or https and a host, or a path; without a fragment.
+/// Checks that a URL can be requested: absolute with http or https and a host, or a path. Removes
+/// the fragment.
 fn checked_url(text: &str) -> Result<&str, &'static str> {
     let text = text.split('#').next().unwrap_or_default();
     if text.is_empty() {

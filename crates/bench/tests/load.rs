@@ -1,5 +1,4 @@
-//! Loads over real sockets: counts, errors by kind, protocols, and times measured from when a
-//! request was due.
+//! Loads over real sockets: counts, failures by kind, protocols, and latencies from due times.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -32,7 +31,7 @@ fn settings(urls: &[String]) -> Settings {
     }
 }
 
-/// The result of a round, measured beside the test's own runtime.
+/// Measures a round on a thread outside of the test's runtime.
 async fn measured(settings: Settings) -> Round {
     let measure = move || {
         Runner::new(&settings, Vec::new(), Arc::default())
@@ -58,7 +57,7 @@ async fn a_closed_loop_asks_as_often_as_it_shall() {
     assert_eq!(round.body_lengths, [(10, 100)].into());
     assert_eq!(round.encodings, [("gzip".to_owned(), 100)].into());
     assert_eq!(round.hits, [("x-cache".to_owned(), 100)].into());
-    // A connection that comes late may find nothing left to ask.
+    // A connection that opens late may find no request left.
     assert_eq!(round.connections as usize, origin.recorded().len());
     assert!((1..=4).contains(&round.connections), "{round:?}");
     assert_eq!(round.last_byte.map(|latency| latency.count), Some(100));
@@ -127,7 +126,7 @@ async fn errors_have_their_kinds() {
 async fn lengths_that_differ_are_counted() {
     let (_origin, settings) = origin(Script::mirror("")).await;
     let round = measured(settings).await;
-    // The body has the number of the answer: of one digit, then of two, then of three.
+    // The body contains the response's number, which gets longer.
     assert!(round.lengths_differ > 0, "{round:?}");
 }
 
@@ -184,7 +183,7 @@ async fn a_ramp_counts_its_parts() {
     assert!(xs.is_sorted(), "{xs:?}");
     assert!(parts.iter().map(|(_, round)| round.connections).sum::<u64>() <= 20);
     assert!(parts.iter().map(|(_, round)| round.completed).sum::<u64>() > 20);
-    // The machine is measured for each part, and what a part took it did not take before.
+    // Each window has its own reading of the machine.
     let cpu_us: Vec<_> = parts.iter().map(|(_, round)| round.generator_cpu_us).collect();
     assert!(cpu_us.iter().filter(|cpu_us| **cpu_us > 0).count() > 5, "{cpu_us:?}");
 }
@@ -228,7 +227,7 @@ async fn a_stop_ends_a_measurement_and_keeps_what_was_measured() {
     assert!(round.completed > 50 && round.elapsed_us < 600_000_000, "{round:?}");
 }
 
-/// A server that answers at once, but for one stop of `stop` after `after`.
+/// A server that responds at once, except that it pauses for `stop` after `after`.
 fn stopping(after: Duration, stop: Duration) -> std::net::SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("its address");
@@ -256,7 +255,7 @@ fn serve(mut stream: std::net::TcpStream, until: Instant, resume: Instant) {
     }
 }
 
-/// Responses that took longer than half of the server's stop.
+/// Responses that took longer than half of the pause.
 fn slow(round: &Round, stop: Duration) -> u64 {
     let histogram = round.last_byte.as_ref().expect("latency").histogram().expect("histogram");
     histogram.count_between(stop.as_micros() as u64 / 2, u64::MAX)
@@ -280,8 +279,8 @@ async fn an_open_loop_sees_a_stop_that_a_closed_one_hides() {
     let [(open, asked), (closed, _)] = slow_ones[..] else {
         panic!("{slow_ones:?}");
     };
-    // Half of the requests due in the stop waited for more than half of it; of the closed loop's
-    // only those that were under way did.
+    // Half of the requests due in the pause waited longer than half of it; in the closed loop, only
+    // those in flight did.
     assert_eq!(asked, 200);
     assert!(open >= 40, "{slow_ones:?}");
     assert!(closed <= 8, "{slow_ones:?}");

@@ -1,5 +1,5 @@
-//! The HTTP/2 engine's part: a request read and a stored answer's head written, on a connection
-//! whose tables know both.
+//! Exchanges of the HTTP/2 engine: a request read and a stored response's head written, with both
+//! in the connection's tables.
 
 use std::hint::black_box;
 
@@ -48,7 +48,7 @@ fn string(text: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(text);
 }
 
-/// One request with every field a literal that the table is to keep, and one made of their indexes.
+/// Two field blocks of one request: literals with indexing, and then indexes only.
 fn blocks() -> (Vec<u8>, Vec<u8>) {
     let (mut first, mut later) = (vec![0x82, 0x87], vec![0x82, 0x87]);
     let fields = fields();
@@ -61,7 +61,7 @@ fn blocks() -> (Vec<u8>, Vec<u8>) {
     (first, later)
 }
 
-/// A request of known fields, answered with a stored head.
+/// A request of indexed fields and its response with a stored head.
 pub(crate) fn exchange(rounds: u32) {
     let seed = HashSeed::from_u64(1);
     let stored = EncodedFields::new(
@@ -99,7 +99,7 @@ pub(crate) fn exchange(rounds: u32) {
         engine.end_head(stream, false, &mut out);
         engine.data_head(stream, 1024, true, &mut out);
         engine.sent_all(stream, &mut out);
-        // The client opens its window again, as it must.
+        // The client opens its flow-control window again.
         sent.clear();
         sent.extend_from_slice(&[0, 0, 4, 8, 0, 0, 0, 0, 0, 0, 0, 4, 0]);
         black_box(&mut out);

@@ -1,4 +1,4 @@
-//! The engine's part: heads read and written.
+//! Heads read and written by the HTTP/1 engine.
 
 use std::hint::black_box;
 
@@ -7,12 +7,12 @@ use message::{Method, Request, Response, Scheme, Status};
 
 use crate::samples::{self, BROWSER_REQUEST, PLAIN_REQUEST, RESPONSE};
 
-/// Reads a head of four fields.
+/// Parses a head of four fields.
 pub(crate) fn parse(rounds: u32) {
     requests(PLAIN_REQUEST, rounds);
 }
 
-/// Reads a head of fourteen fields.
+/// Parses a head of fourteen fields.
 pub(crate) fn parse_browser(rounds: u32) {
     requests(BROWSER_REQUEST, rounds);
 }
@@ -30,7 +30,7 @@ fn requests(wire: &[u8], rounds: u32) {
     }
 }
 
-/// Reads an origin's head of eight fields.
+/// Parses an origin's head of eight fields.
 pub(crate) fn response(rounds: u32) {
     let limits = samples::head_limits();
     let mut reader = ResponseReader::new();
@@ -42,7 +42,7 @@ pub(crate) fn response(rounds: u32) {
     }
 }
 
-/// Writes such a head as the store keeps it.
+/// Writes such a head as it is stored.
 pub(crate) fn serialise(rounds: u32) {
     let response = samples::response();
     let mut out = Vec::with_capacity(1024);

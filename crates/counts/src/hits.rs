@@ -1,4 +1,4 @@
-//! The way of a hit through policy, store and delivery: what happens between the bytes read and the
+//! Hits on their way through policy, cache and delivery: everything between the bytes read and the
 //! bytes written.
 
 use std::hint::black_box;
@@ -27,7 +27,7 @@ use crate::stores;
 
 const CLIENT: ConnectionPeer = ConnectionPeer::Host(IpAddr::V4(Ipv4Addr::LOCALHOST));
 
-/// Decides about a request for which a site with three routes has no route.
+/// The policy's decision for a request that matches none of three routes.
 pub(crate) fn policy(rounds: u32) {
     let site = samples::site();
     let mut request = samples::request(PLAIN_REQUEST);
@@ -41,7 +41,7 @@ pub(crate) fn policy(rounds: u32) {
     }
 }
 
-/// From a request that has been read to the reply's head, written.
+/// A hit, from the parsed request to the written head.
 pub(crate) fn hit(rounds: u32) {
     let mut request = samples::request(PLAIN_REQUEST);
     let core = core();
@@ -49,22 +49,22 @@ pub(crate) fn hit(rounds: u32) {
     serve(rounds, &core, &mut request, None);
 }
 
-/// A browser's hit on a body that has but one form, to compare the others with.
+/// A browser's hit on a body without coded forms, as a baseline.
 pub(crate) fn hit_browser(rounds: u32) {
     hit_with(rounds, BROWSER_REQUEST, |_| {}, None);
 }
 
-/// A browser's hit on a body that is stored in gzip, and that it takes so.
+/// A browser's hit on a body that is stored as gzip and delivered as such.
 pub(crate) fn hit_coded(rounds: u32) {
     hit_with(rounds, BROWSER_REQUEST, in_gzip, None);
 }
 
-/// A browser's hit on such a body, beside which lies the form that it likes best.
+/// A browser's hit on such a body with a form in the coding that the browser prefers.
 pub(crate) fn hit_form(rounds: u32) {
     hit_with(rounds, BROWSER_REQUEST, in_gzip, Some(Coding::Brotli));
 }
 
-/// A hit on text that is stored as it came, of a client that says nothing of codings.
+/// A hit on uncompressed text by a client without Accept-Encoding.
 pub(crate) fn hit_text(rounds: u32) {
     hit_with(rounds, PLAIN_REQUEST, as_text, None);
 }
@@ -74,7 +74,7 @@ pub(crate) fn hit_text_browser(rounds: u32) {
     hit_with(rounds, BROWSER_REQUEST, as_text, None);
 }
 
-/// A browser's hit on text beside which lies gzip.
+/// A browser's hit on text with a gzip form.
 pub(crate) fn hit_text_gzip(rounds: u32) {
     hit_with(rounds, BROWSER_REQUEST, as_text, Some(Coding::Gzip));
 }
@@ -87,7 +87,7 @@ fn as_text(flags: &mut Flags) {
     flags.negotiated = true;
 }
 
-/// Puts a form beside what is stored under `key`.
+/// Adds a form to the object under `key`.
 fn put_form(cache: &Cache, key: &KeyBuf, coding: Coding) {
     let CacheLookup::Object(object) = cache.lookup(key, &mut |_, _| {}, NOW.mono_ms) else {
         panic!("it has been stored");
@@ -100,7 +100,7 @@ fn put_form(cache: &Cache, key: &KeyBuf, coding: Coding) {
 fn hit_with(rounds: u32, wire: &[u8], change: impl FnOnce(&mut Flags), form: Option<Coding>) {
     let mut request = samples::request(wire);
     let mut live = live(site());
-    // No runtime is here in which a further form could be made.
+    // There is no runtime in which a further form could be made.
     live.limits.coding_time = 0;
     let core =
         CoreState::new(SharedState::with_seed(stores::store(1 << 20), live, samples::seed()));
@@ -116,7 +116,7 @@ fn hit_with(rounds: u32, wire: &[u8], change: impl FnOnce(&mut Flags), form: Opt
     serve(rounds, &core, &mut request, None);
 }
 
-/// From the URL of a purge to its key's removal from the store.
+/// A purge, from its URL to the key's removal.
 pub(crate) fn purge_url(rounds: u32) {
     let request = samples::request(PLAIN_REQUEST);
     let core = core();
@@ -132,7 +132,7 @@ pub(crate) fn purge_url(rounds: u32) {
     }
 }
 
-/// Serves `request`, which is a hit, over a plain connection that programs see as `line`.
+/// Serves `request`, which is a hit, over a cleartext connection that VCL programs see as `line`.
 pub(crate) fn serve(
     rounds: u32,
     core: &Rc<CoreState>,
@@ -158,7 +158,7 @@ pub(crate) fn serve(
     }
 }
 
-/// A core with the sample site as its only one, and an empty store.
+/// A core with the sample site only, and an empty cache.
 fn core() -> Rc<CoreState> {
     CoreState::new(SharedState::with_seed(stores::store(1 << 20), live(site()), samples::seed()))
 }
@@ -168,7 +168,7 @@ pub(crate) fn site() -> Site {
     Site::new("www.example.com", Arc::new(samples::site()))
 }
 
-/// A configuration with this site alone.
+/// A configuration with this site only.
 pub(crate) fn live(site: Site) -> LiveConfiguration {
     let mut sites = SiteTable::new(samples::seed());
     let site = Arc::new(site);
@@ -178,7 +178,7 @@ pub(crate) fn live(site: Site) -> LiveConfiguration {
     LiveConfiguration { announce, ..LiveConfiguration::new(sites, Limits::default()) }
 }
 
-/// Stores the sample response where `request` will look for it: the site adds nothing to its keys.
+/// Stores the sample response under the key of `request`. The site adds nothing to keys.
 fn store_for(core: &CoreState, request: &Request) {
     let mut key = KeyBuf::new();
     flow::begin_key(request, &mut key);

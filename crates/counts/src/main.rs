@@ -1,11 +1,11 @@
-//! Runs one scenario of the request path so many times, for valgrind to count the instructions.
+//! Scenarios of the request path for counting instructions with valgrind.
 //!
-//! `counts` lists the scenarios, `counts NAME ROUNDS` runs one; `cargo xtask counts` compares what
-//! they cost with `baseline.json`. Whatever a scenario needs is made before its first round, so the
-//! difference between two numbers of rounds is rounds alone.
+//! `counts` lists them, `counts NAME ROUNDS` runs one, and `cargo xtask counts` compares them with
+//! `baseline.json`. A scenario prepares everything before its first round, so the difference
+//! between two numbers of rounds is due to rounds alone.
 //!
-//! Nothing here may differ from run to run: no clock, no random seed, no thread, no file. The
-//! allocator is the system's, not the daemon's: only `fill` allocates at all.
+//! Nothing here may differ between runs: no clock, no random seed, no thread, no file. The
+//! allocator is the system's, not the daemon's: only `fill` allocates.
 
 use std::process::ExitCode;
 
@@ -17,7 +17,7 @@ mod records;
 mod samples;
 mod stores;
 
-/// One thing to count.
+/// A scenario.
 struct Scenario {
     name: &'static str,
     run: fn(u32),
@@ -48,7 +48,7 @@ const SCENARIOS: &[Scenario] = &[
     Scenario { name: "h2-exchange", run: exchanges::exchange },
 ];
 
-/// Scenarios that take too long to be counted each time; `time counts vcl-compile 100` times one.
+/// Scenarios that take too long to be counted always; `time counts vcl-compile 100` measures one.
 const LONG: &[Scenario] = &[Scenario { name: "vcl-compile", run: programs::compile }];
 
 fn main() -> ExitCode {

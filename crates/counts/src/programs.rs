@@ -1,4 +1,4 @@
-//! The way of a hit through VCL, and what compiling costs.
+//! Programs: hits under VCL, and compilation.
 
 use std::cell::RefCell;
 use std::hint::black_box;
@@ -16,11 +16,11 @@ use crate::hits::{self, live, site};
 use crate::samples::{self, NOW, PLAIN_REQUEST};
 use crate::stores;
 
-/// A site's policy of 400 lines, as operators write it; benchmarks run it, too.
+/// A site's VCL of 400 lines, as operators write it; benchmarks use it, too.
 const SITE: &str = include_str!("../../../lab/bench/site.vcl");
 const BUILTIN: &str = "vcl 4.1; backend default none;";
 
-/// Knows one name, and no file.
+/// A loader with one name and no file.
 struct FixedLoader;
 
 impl Loader for FixedLoader {
@@ -53,12 +53,12 @@ fn compiled(text: &str) -> Arc<Program> {
     Program::compile(&input).expect("a right program").program
 }
 
-/// A hit with nothing but the builtin VCL.
+/// A hit under the builtin VCL alone.
 pub(crate) fn hit_builtin(rounds: u32) {
     hit(rounds, BUILTIN, &[b"vcl", b"/articles/a-slow-page", b"www.example.com"]);
 }
 
-/// A hit with a site's policy.
+/// A hit under a site's VCL.
 pub(crate) fn hit_site(rounds: u32) {
     let key: &[&[u8]] = &[b"vcl", b"/articles/a-slow-page", b"www.example.com", b"desktop"];
     hit(rounds, &site_program(), key);

@@ -1,4 +1,4 @@
-//! The record that a hit leaves in the log ring.
+//! Records that hits write to the log ring.
 
 use std::hint::black_box;
 
@@ -8,7 +8,7 @@ use observe::{Record, Served};
 
 use crate::samples::{self, BROWSER_REQUEST, NOW};
 
-/// Writes the record of a browser's request that was a hit.
+/// Writes the record of a browser's hit.
 pub(crate) fn record(rounds: u32) {
     let request = samples::request(BROWSER_REQUEST);
     let mut out = Vec::with_capacity(4096);

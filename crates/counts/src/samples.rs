@@ -1,4 +1,4 @@
-//! Input of the scenarios: messages as they come over the wire, and one site's rules.
+//! Samples for the scenarios: messages as received, and one site's rules.
 
 use base::{HashSeed, Limits, Now};
 use h1::{HeadLimits, ReadProgress, RequestReader, ResponseReader};
@@ -7,7 +7,7 @@ use policy::pattern::PathPattern;
 use policy::rules::{RouteRules, Settings};
 use policy::{Declared, SiteRules};
 
-/// A request that load generators send.
+/// A load generator's request.
 pub(crate) const PLAIN_REQUEST: &[u8] = b"GET /articles/a-slow-page HTTP/1.1\r\n\
     Host: www.example.com\r\n\
     User-Agent: load/1.0\r\n\
@@ -15,7 +15,7 @@ pub(crate) const PLAIN_REQUEST: &[u8] = b"GET /articles/a-slow-page HTTP/1.1\r\n
     Connection: keep-alive\r\n\
     \r\n";
 
-/// A request that a browser sends on a navigation.
+/// A browser's navigation request.
 pub(crate) const BROWSER_REQUEST: &[u8] = b"GET /articles/a-slow-page HTTP/1.1\r\n\
     Host: www.example.com\r\n\
     User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) \
@@ -34,7 +34,7 @@ pub(crate) const BROWSER_REQUEST: &[u8] = b"GET /articles/a-slow-page HTTP/1.1\r
     Referer: https://www.example.com/articles/\r\n\
     \r\n";
 
-/// A response of an origin: eight fields and a length that agrees with [`BODY`].
+/// An origin's response: eight fields and the length of [`BODY`].
 pub(crate) const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\n\
     Date: Fri, 20 Nov 2026 10:00:00 GMT\r\n\
     Server: Apache/2.4.62 (Debian)\r\n\
@@ -49,10 +49,10 @@ pub(crate) const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\n\
 /// A body of 1 KiB.
 pub(crate) const BODY: &[u8] = &[b'x'; 1024];
 
-/// The moment at which everything happens.
+/// The constant time.
 pub(crate) const NOW: Now = Now { mono_ms: 1_000_000, unix_ms: 1_795_600_000_000 };
 
-/// The secret of the keys' hashes, known: rounds must repeat.
+/// The seed of key hashes, constant so that rounds repeat.
 pub(crate) fn seed() -> HashSeed {
     HashSeed::from_u64(1)
 }
@@ -62,7 +62,7 @@ pub(crate) fn head_limits() -> HeadLimits {
     HeadLimits::from(&Limits::default())
 }
 
-/// A request read from `wire`.
+/// Parses a request from `wire`.
 pub(crate) fn request(wire: &[u8]) -> Request {
     let mut request = Request::new();
     let read = RequestReader::new().read(wire, &head_limits(), Scheme::Http, &mut request);
@@ -70,7 +70,7 @@ pub(crate) fn request(wire: &[u8]) -> Request {
     request
 }
 
-/// [`RESPONSE`], read.
+/// [`RESPONSE`], parsed.
 pub(crate) fn response() -> Response {
     let mut response = Response::new(Status::OK);
     let read = ResponseReader::new().read(RESPONSE, &head_limits(), &Method::Get, &mut response);
@@ -78,7 +78,7 @@ pub(crate) fn response() -> Response {
     response
 }
 
-/// A site of the default profile with three routes, which are not for the requests above.
+/// A site with the default profile and three routes, which the requests above do not match.
 pub(crate) fn site() -> Declared {
     let route = |path: &str, cache| RouteRules {
         name: path.to_owned(),

@@ -1,4 +1,4 @@
-//! The store's part: keys, lookups and fills.
+//! Stores: keys, lookups and fills.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -14,16 +14,16 @@ use message::{HeaderBlock, Status};
 
 use crate::samples::{self, BODY, BROWSER_REQUEST, NOW, PLAIN_REQUEST};
 
-/// Responses in the store that lookups search.
+/// Objects in the cache that lookups search.
 const OBJECTS: u32 = 10_000;
-/// More than so many responses take.
+/// More memory than these objects take.
 const ROOMY_BYTES: u64 = 64 << 20;
-/// Size of a store that is full after some thousand fills.
+/// Size of a cache that is full after some thousand fills.
 const FULL_BYTES: u64 = 4 << 20;
-/// By what responses with variants vary.
+/// The field that variants differ by.
 const VARY: &[u8] = b"accept-encoding";
 
-/// An empty store with the daemon's default limits.
+/// An empty cache with the daemon's default limits.
 pub(crate) fn store(budget_bytes: u64) -> Arc<Cache> {
     let limits = Limits::default();
     memory_only(Config {
@@ -39,7 +39,7 @@ pub(crate) fn store(budget_bytes: u64) -> Arc<Cache> {
     })
 }
 
-/// The sample response, five seconds old and good for an hour.
+/// The sample response, five seconds old and fresh for an hour.
 pub(crate) fn object() -> NewObject {
     let response = samples::response();
     let mut head = Vec::new();
@@ -62,13 +62,13 @@ pub(crate) fn object() -> NewObject {
     }
 }
 
-/// The permission to store what nothing forbids to be stored.
+/// The permission to store a response that nothing forbids to store.
 fn permit() -> Permit {
     let ruling = Ruling { passed: false, uncacheable: false, findable: true };
     Permit::by_program(ruling, &HeaderBlock::new()).expect("nothing forbids it")
 }
 
-/// Fetches and stores what is not there.
+/// Fetches and stores an absent object.
 pub(crate) fn put(cache: &Arc<Cache>, key: &KeyBuf, new: NewObject, vary: Option<Variant<'_>>) {
     let mut select = |_: &[u8], out: &mut Vec<u8>| {
         out.extend_from_slice(vary.map_or(&[][..], |vary| vary.signature));
@@ -108,7 +108,7 @@ pub(crate) fn key(rounds: u32) {
     }
 }
 
-/// Finds responses, each the only one of its key, among ten thousand.
+/// Looks up one of ten thousand objects, each the only one of its key.
 pub(crate) fn lookup(rounds: u32) {
     let cache = store(ROOMY_BYTES);
     let keys: Vec<KeyBuf> = (0..OBJECTS).map(page_key).collect();
@@ -123,7 +123,7 @@ pub(crate) fn lookup(rounds: u32) {
     }
 }
 
-/// Finds the right one of two variants of a key, among as many responses.
+/// Looks up the right one of two variants of a key, among as many objects.
 pub(crate) fn lookup_variant(rounds: u32) {
     let cache = store(ROOMY_BYTES);
     let keys: Vec<KeyBuf> = (0..OBJECTS / 2).map(page_key).collect();
@@ -146,12 +146,12 @@ pub(crate) fn lookup_variant(rounds: u32) {
     }
 }
 
-/// Fetches and stores a response of 1 KiB in a full store, so that another one is evicted.
+/// Fetches and stores a response of 1 KiB in a full cache, which evicts another.
 pub(crate) fn fill(rounds: u32) {
     fill_with(rounds, object());
 }
 
-/// Fetches and stores a text of 1 KiB that may get coded forms, in a full store.
+/// Fetches and stores a text of 1 KiB that may get coded forms, in a full cache.
 pub(crate) fn fill_text(rounds: u32) {
     let mut new = object();
     new.flags.negotiated = true;

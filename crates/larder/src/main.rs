@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
-use tools::{AdminArgs, PartArgs};
+use tools::{AdminArgs, ExternalVerbArgs};
 
 use serve_verb::USUAL_CONFIG;
 
@@ -96,7 +96,7 @@ enum LarderVerb {
     Version,
     /// Write the man pages and the shells' completions below a folder, as for a package.
     #[command(hide = true)]
-    Manual(PartArgs),
+    Manual(ExternalVerbArgs),
     /// Helper process that a daemon starts beside itself.
     #[command(hide = true)]
     Keeper(KeeperArgs),

@@ -1,18 +1,20 @@
-//! Lines of access logs: the combined format of Apache and nginx, perhaps with more behind it, the
-//! common format, and Larder's JSON.
+//! Access log lines: a parser of the combined format of Apache and nginx (further fields may
+//! follow), the common format, and Larder's JSON.
+//!
+//! It must accept any bytes: a line that it cannot read is `None`, never a panic.
 
 use message::date::parse_http_date;
 
-/// The contents of a line.
+/// A parsed line of an access log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Line {
-    /// The client, as the log names it.
+    /// The client's address or name, as the log has it.
     pub client: String,
-    /// When, in seconds since 1970 UTC.
+    /// Time of the request in seconds since 1970 UTC.
     pub unix_s: u64,
-    /// The seconds by which the log's own clock was ahead of UTC.
+    /// Offset of the log's time zone from UTC, in seconds.
     pub zone_s: i64,
-    /// Method and target; empty when the request could not be read.
+    /// Method; empty if the request could not be read.
     pub method: String,
     /// Path and query.
     pub target: String,
@@ -20,13 +22,13 @@ pub struct Line {
     pub status: u16,
     /// Bytes of body.
     pub bytes: u64,
-    /// User-Agent; empty when it is not there.
+    /// User-Agent; empty if absent.
     pub agent: String,
     /// True if the cache answered; `None` if the log does not say.
     pub hit: Option<bool>,
 }
 
-/// Reads a line; `None` if it is of no known form.
+/// Parses a line; `None` if its format is unknown.
 pub fn parse(line: &str) -> Option<Line> {
     let line = line.trim_end_matches(['\r', '\n']);
     if line.starts_with('{') { json(line) } else { combined(line) }
@@ -34,7 +36,7 @@ pub fn parse(line: &str) -> Option<Line> {
 
 fn combined(line: &str) -> Option<Line> {
     let (client, rest) = line.split_once(' ')?;
-    // Names of users may have blanks; the date's bracket comes next in any case.
+    // A user name may contain blanks; the bracket of the date follows it in any case.
     let (_, rest) = rest.split_once(" [")?;
     let (date, rest) = rest.split_once("] \"")?;
     let (unix_s, zone_s) = time(date)?;
@@ -62,14 +64,14 @@ fn combined(line: &str) -> Option<Line> {
     })
 }
 
-/// The second of two quoted texts, and what follows it.
+/// Returns the second of two quoted texts, and the rest of the line.
 fn fields(rest: &str) -> Option<(String, &str)> {
     let (_, rest) = quoted(rest.strip_prefix('"')?)?;
     let (agent, rest) = quoted(rest.trim_start().strip_prefix('"')?)?;
     Some((agent, rest))
 }
 
-/// A text up to its closing quote, and what follows that.
+/// Returns the text up to its closing quote, and the rest of the line.
 fn quoted(rest: &str) -> Option<(String, &str)> {
     let mut text = String::new();
     let mut chars = rest.char_indices();
@@ -87,9 +89,9 @@ fn quoted(rest: &str) -> Option<(String, &str)> {
     None
 }
 
-/// Reads a cache's verdict, true for what the hit ratio counts as a hit, and `None` for what it is
-/// no part of: a word of nginx's `$upstream_cache_status`, of
-/// Varnish's `%{Varnish:handling}x`, of Squid's result codes, or of ours.
+/// Reads the cache's result: true for a hit, false for a miss, `None` for results that the hit
+/// ratio leaves out. It knows the values of nginx's `$upstream_cache_status`, of Varnish's
+/// `%{Varnish:handling}x`, Squid's result codes, and Larder's own.
 fn verdict(word: &str) -> Option<bool> {
     let word = word.split('/').next().unwrap_or_default();
     match word.to_ascii_uppercase().as_str() {
@@ -110,12 +112,12 @@ fn verdict(word: &str) -> Option<bool> {
     }
 }
 
-/// `10/Oct/2000:13:55:36 -0700` as seconds since 1970, and the zone's seconds.
+/// Parses `10/Oct/2000:13:55:36 -0700` to seconds since 1970 UTC and the zone's offset in seconds.
 fn time(text: &str) -> Option<(u64, i64)> {
     let (date, zone) = text.split_once(' ')?;
     let (day, clock) = date.split_once(':')?;
     let [day, month, year] = <[&str; 3]>::try_from(day.split('/').collect::<Vec<_>>()).ok()?;
-    // The reader of HTTP dates does not ask which weekday it was.
+    // The parser of HTTP dates does not check the weekday.
     let date = format!("Thu, {day} {month} {year} {clock} GMT");
     let local = parse_http_date(date.as_bytes(), 0)?;
     let (sign, digits) = match zone.as_bytes().first()? {
@@ -178,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn common_lines_and_requests_nobody_could_read_are_lines_too() {
+    fn common_lines_and_unreadable_requests_are_lines_too() {
         let line = parse("::1 - - [01/Jan/2026:00:00:01 +0130] \"-\" 400 -").expect("a line");
         assert_eq!((line.client.as_str(), line.method.as_str()), ("::1", ""));
         assert_eq!((line.unix_s, line.bytes), (1_767_225_601 - 5400, 0));

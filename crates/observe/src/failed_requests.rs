@@ -1,4 +1,6 @@
-//! The latest requests that went wrong, those alike in one row.
+//! Failed requests: the latest ones of the log, with similar requests merged into one row.
+//!
+//! Its texts come from clients and origins. They must never reach a terminal unescaped.
 
 use std::collections::VecDeque;
 
@@ -6,47 +8,46 @@ use crate::format::FieldPositions;
 use crate::record::{Flags, Record};
 use crate::text::Printable;
 
-/// Bytes of a text that are kept.
+/// Longest text that is kept, in bytes.
 const TEXT_BYTES: usize = 400;
 
-/// One request that went wrong, and how many were like it.
+/// A row: one failed request, and the number of similar ones.
 ///
-/// Its texts come from strangers. They are fit for a terminal ([`Printable`]), and no more than
-/// text for whoever shows them elsewhere.
+/// Its texts are escaped for a terminal ([`Printable`]), but not for HTML.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedRequest {
-    /// When the latest of them began: milliseconds since 1970 UTC.
+    /// Start of the latest request, in milliseconds since 1970 UTC.
     pub unix_ms: u64,
-    /// The number of such requests.
+    /// Number of similar requests.
     pub count: u64,
     /// Status sent.
     pub status: u16,
-    /// The way in which it was served.
+    /// Cache result, as logs show it.
     pub served: &'static str,
-    /// Method of the first.
+    /// Method of the first request.
     pub method: String,
-    /// The site that was asked.
+    /// Site of the request.
     pub site: String,
     /// Host and target.
     pub url: String,
-    /// It was asked for with `https`.
+    /// True if the scheme was `https`.
     pub secure: bool,
     /// The error that occurred.
     pub error: String,
     /// The limit that was reached.
     pub limit: String,
-    /// Origin and server that was asked.
+    /// Origin and server that the request was sent to.
     pub server: String,
-    /// The client of the latest of them; empty over a unix socket.
+    /// Client address of the latest request; empty over a unix socket.
     pub client: String,
-    /// The latest one's User-Agent.
+    /// User-Agent of the latest request.
     pub agent: String,
 }
 
-/// The status of a request whose client left before its answer, as nginx logs it.
+/// Status that the log has for a client that left before its response, as in nginx's log.
 const CLIENT_LEFT: u16 = 499;
 
-/// The latest of them, the oldest first.
+/// The latest failed requests, the oldest row first.
 #[derive(Clone, Debug)]
 pub struct FailedRequests {
     rows: VecDeque<FailedRequest>,
@@ -54,8 +55,8 @@ pub struct FailedRequests {
     most: usize,
 }
 
-/// Returns true if a request failed here or at the origin. A page that does not exist is no
-/// failure, nor is a client that left.
+/// Returns true if the request failed in Larder or at the origin. A missing page is no failure, nor
+/// is a client that left.
 pub fn went_wrong(record: &Record<'_>) -> bool {
     if record.status == CLIENT_LEFT {
         return false;
@@ -70,18 +71,18 @@ fn kept(text: &[u8]) -> String {
     Printable(&text[..text.len().min(TEXT_BYTES)]).to_string()
 }
 
-/// Two texts, one behind the other.
+/// Joins two texts with `between`.
 fn joined(first: &[u8], between: &[u8], second: &[u8]) -> String {
     kept(&[first, between, second].concat())
 }
 
 impl FailedRequests {
-    /// None yet; `most` rows are kept.
+    /// Makes an empty list of at most `most` rows.
     pub fn new(most: usize) -> Self {
         Self { rows: VecDeque::with_capacity(most), left: 0, most: most.max(1) }
     }
 
-    /// Takes a record in, if something went wrong.
+    /// Adds the record if its request failed.
     pub fn add(&mut self, record: &Record<'_>, fields: &FieldPositions) {
         self.left += u64::from(record.status == CLIENT_LEFT);
         if !went_wrong(record) {
@@ -118,19 +119,19 @@ impl FailedRequests {
         });
     }
 
-    /// Those of one site, to go on from.
+    /// Returns the rows of one site.
     pub fn of_site(&self, site: &str) -> Self {
         let mut own = Self::new(self.most);
         own.rows.extend(self.rows.iter().filter(|row| row.site == site).cloned());
         own
     }
 
-    /// The number of clients that left before their answer came.
+    /// Returns the number of clients that left before their response.
     pub fn left(&self) -> u64 {
         self.left
     }
 
-    /// The latest first.
+    /// Iterates over the rows, the latest first.
     pub fn latest(&self) -> impl Iterator<Item = &FailedRequest> {
         self.rows.iter().rev()
     }

@@ -1,7 +1,8 @@
-//! Header fields that log readers ask for, and the transactions that they ask about.
+//! Field subscriptions: the header fields that log readers ask for, and a filter of their
+//! transactions.
 //!
-//! Most of the time nobody asks, and then nothing is kept. A reader asks for some seconds at a
-//! time, so that a reader that is gone is forgotten.
+//! A reader subscribes for some seconds and renews its subscription, so that a reader that is gone
+//! expires. Without a subscription no header field may be kept.
 
 use std::borrow::Cow;
 
@@ -9,7 +10,7 @@ use crate::heads::HeadSide;
 use crate::query::Query;
 use crate::record::Record;
 
-/// Fields whose values let somebody in. Whoever may not see secrets sees that they are there.
+/// Fields with credentials. Their values are masked unless a subscription includes secrets.
 const SECRET: &[&str] = &[
     "authorization",
     "proxy-authorization",
@@ -22,21 +23,21 @@ const SECRET: &[&str] = &[
     "x-amz-security-token",
 ];
 
-/// The text that replaces a secret.
+/// The mask of a secret.
 const MASK: &[u8] = b"***";
 
-/// The fields that one reader asks for.
+/// The subscription of one reader.
 #[derive(Clone, Debug, Default)]
 pub struct FieldSubscription {
-    /// The names of the fields; all when there are none.
+    /// The names of the fields; empty for all fields.
     pub names: Vec<String>,
-    /// The same by the heads that they stand in, for whoever needs none of other heads.
+    /// The names of the fields with their heads, for a reader of certain heads only.
     pub fields: Vec<(HeadSide, String)>,
-    /// Of which transactions; all when it is not said.
+    /// The filter of transactions; `None` for all.
     pub query: Option<Query>,
-    /// The same as it was written, by which a reader that asks again is known.
+    /// The filter's text, which identifies the subscription when a reader renews it.
     pub text: String,
-    /// Secrets too.
+    /// True if secrets are included.
     pub secrets: bool,
 }
 
@@ -46,8 +47,8 @@ impl FieldSubscription {
             && self.fields == other.fields
     }
 
-    /// Returns true if it asks for fields called `name` in the heads of `side`.
-    fn asks_for(&self, side: HeadSide, name: &[u8]) -> bool {
+    /// Returns true if the subscription includes the field `name` of the head `side`.
+    fn includes(&self, side: HeadSide, name: &[u8]) -> bool {
         let is = |own: &String| own.as_bytes().eq_ignore_ascii_case(name);
         match self.fields.as_slice() {
             [] => self.names.is_empty() || self.names.iter().any(is),
@@ -56,77 +57,83 @@ impl FieldSubscription {
     }
 }
 
-/// The end of a wish that holds as long as the daemon runs.
+/// The end of a subscription that holds as long as the daemon runs.
 const LASTING: u64 = u64::MAX;
 
-/// The fields that all readers ask for, each until some millisecond of the monotonic clock.
+/// The subscriptions of all readers, each with its end in milliseconds of the monotonic clock.
 #[derive(Clone, Debug, Default)]
 pub struct FieldSubscriptions {
-    wants: Vec<(FieldSubscription, u64)>,
+    subscriptions: Vec<(FieldSubscription, u64)>,
 }
 
 impl FieldSubscriptions {
-    /// Adds a wish that holds as long as the daemon runs, and is no reader's.
+    /// Adds a subscription that belongs to no reader and holds as long as the daemon runs.
     #[must_use]
-    pub fn with_lasting(mut self, want: FieldSubscription) -> Self {
-        self.wants.push((want, LASTING));
+    pub fn with_lasting(mut self, subscription: FieldSubscription) -> Self {
+        self.subscriptions.push((subscription, LASTING));
         self
     }
 
-    /// Adds `want` until `until_ms`, and leaves out wants that are over at `now_ms`. Returns `None`
-    /// if there would be more than `most` readers.
+    /// Adds `subscription` until `until_ms`, and removes the subscriptions that have ended by
+    /// `now_ms`. Returns `None` if there would be more than `most` readers.
     pub fn with(
         &self,
-        want: FieldSubscription,
+        subscription: FieldSubscription,
         now_ms: u64,
         until_ms: u64,
         most: usize,
     ) -> Option<Self> {
-        let others = self.wants.iter();
-        let others = others.filter(|(own, until)| *until > now_ms && !own.is_same(&want)).cloned();
-        let mut wants: Vec<_> = others.collect();
-        wants.push((want, until_ms));
-        let readers = wants.iter().filter(|(_, until)| *until != LASTING).count();
-        (readers <= most).then_some(Self { wants })
+        let others = self.subscriptions.iter();
+        let others =
+            others.filter(|(own, until)| *until > now_ms && !own.is_same(&subscription)).cloned();
+        let mut subscriptions: Vec<_> = others.collect();
+        subscriptions.push((subscription, until_ms));
+        let readers = subscriptions.iter().filter(|(_, until)| *until != LASTING).count();
+        (readers <= most).then_some(Self { subscriptions })
     }
 
-    /// Returns true if a reader no longer asks at `now_ms`.
+    /// Returns true if a subscription has ended at `now_ms`.
     pub fn has_ended(&self, now_ms: u64) -> bool {
-        self.wants.iter().any(|(_, until)| *until <= now_ms)
+        self.subscriptions.iter().any(|(_, until)| *until <= now_ms)
     }
 
-    /// The wishes that still hold at `now_ms`; `None` if none does.
+    /// Returns the subscriptions that hold at `now_ms`; `None` if there are none.
     pub fn without_expired(&self, now_ms: u64) -> Option<Self> {
-        let wants = self.wants.iter().filter(|(_, until)| *until > now_ms).cloned();
-        let wants: Vec<_> = wants.collect();
-        (!wants.is_empty()).then_some(Self { wants })
+        let subscriptions = self.subscriptions.iter().filter(|(_, until)| *until > now_ms).cloned();
+        let subscriptions: Vec<_> = subscriptions.collect();
+        (!subscriptions.is_empty()).then_some(Self { subscriptions })
     }
 
-    /// Returns true if somebody asks for the fields called `name` of heads of `side`. First lines
+    /// Returns true if a subscription includes the field `name` of the head `side`. First lines
     /// have an empty name.
     pub fn keeps(&self, side: HeadSide, name: &[u8]) -> bool {
-        self.wants.iter().any(|(want, _)| want.asks_for(side, name))
+        self.subscriptions.iter().any(|(subscription, _)| subscription.includes(side, name))
     }
 
-    /// Returns true if somebody asks for anything of heads of `side`.
+    /// Returns true if a subscription includes any field of the head `side`.
     pub fn keeps_any(&self, side: HeadSide) -> bool {
-        self.wants.iter().any(|(want, _)| {
-            want.fields.is_empty() || want.fields.iter().any(|(own, _)| *own == side)
+        self.subscriptions.iter().any(|(subscription, _)| {
+            subscription.fields.is_empty()
+                || subscription.fields.iter().any(|(own, _)| *own == side)
         })
     }
 
-    /// Returns true if a reader asks for `record`.
+    /// Returns true if the filter of a subscription matches `record`.
     pub fn matches(&self, record: &Record<'_>) -> bool {
-        let asks = |want: &FieldSubscription| {
-            want.query.as_ref().is_none_or(|query| query.matches(record))
+        let asks = |subscription: &FieldSubscription| {
+            subscription.query.as_ref().is_none_or(|query| query.matches(record))
         };
-        self.wants.iter().any(|(want, _)| asks(want))
+        self.subscriptions.iter().any(|(subscription, _)| asks(subscription))
     }
 
-    /// The part of a field's value that is kept: all of it, unless it is a secret, and no reader
-    /// who may see secrets asks for it.
+    /// Returns the part of a field's value that is kept: all of it, or a mask if the field is
+    /// secret and no subscription includes secrets.
     pub fn kept<'a>(&self, side: HeadSide, name: &[u8], value: &'a [u8]) -> Cow<'a, [u8]> {
-        if self.wants.iter().any(|(want, _)| want.secrets && want.asks_for(side, name)) {
+        if self
+            .subscriptions
+            .iter()
+            .any(|(subscription, _)| subscription.secrets && subscription.includes(side, name))
+        {
             value.into()
         } else {
             mask(name, value)
@@ -134,8 +141,7 @@ impl FieldSubscriptions {
     }
 }
 
-/// A value without what is secret in it: of cookies the names stay, of credentials the scheme and
-/// the user.
+/// Masks the secrets of a value: names of cookies stay, and of credentials the scheme and the user.
 fn mask<'a>(name: &[u8], value: &'a [u8]) -> Cow<'a, [u8]> {
     let Some(secret) = SECRET.iter().find(|own| own.as_bytes().eq_ignore_ascii_case(name)) else {
         return value.into();
@@ -145,7 +151,7 @@ fn mask<'a>(name: &[u8], value: &'a [u8]) -> Cow<'a, [u8]> {
         "cookie" => {
             let all = value.split(|byte| *byte == b';').map(|pair| {
                 let name = pair.split(|byte| *byte == b'=').next().unwrap_or_default();
-                // A value without a name is all secret.
+                // A cookie without a name is a secret as a whole.
                 let name = if name.len() == pair.len() { &b""[..] } else { name };
                 [name, b"=", MASK].concat()
             });
@@ -168,7 +174,7 @@ fn mask<'a>(name: &[u8], value: &'a [u8]) -> Cow<'a, [u8]> {
     }
 }
 
-/// The user in the credentials of the scheme Basic (RFC 7617), which are masked or as they came.
+/// Returns the user in credentials of the scheme Basic (RFC 7617), masked or not.
 pub fn basic_user(credentials: &[u8]) -> Option<Vec<u8>> {
     let (scheme, rest) = credentials.split_at_checked(6)?;
     if !scheme.eq_ignore_ascii_case(b"basic ") {
@@ -186,7 +192,7 @@ pub fn basic_user(credentials: &[u8]) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    fn want(names: &[&str], secrets: bool) -> FieldSubscription {
+    fn subscription(names: &[&str], secrets: bool) -> FieldSubscription {
         let names = names.iter().map(|name| (*name).to_owned()).collect();
         FieldSubscription { names, secrets, ..FieldSubscription::default() }
     }
@@ -207,24 +213,26 @@ mod tests {
                 let kept = wanted.kept(HeadSide::Req, name.as_bytes(), value.as_bytes());
                 String::from_utf8_lossy(&kept).into_owned()
             };
-            let wanted =
-                FieldSubscriptions::default().with(want(&[], false), 0, 1, 9).expect("room");
+            let wanted = FieldSubscriptions::default()
+                .with(subscription(&[], false), 0, 1, 9)
+                .expect("room");
             assert_eq!(kept_of(&wanted), kept, "{name}: {value}");
-            let wanted = wanted.with(want(&[], true), 0, 1, 9).expect("room");
+            let wanted = wanted.with(subscription(&[], true), 0, 1, 9).expect("room");
             assert_eq!(kept_of(&wanted), value);
         }
     }
 
     #[test]
-    fn who_asks_again_is_one_reader_and_who_is_gone_is_forgotten() {
-        let first =
-            FieldSubscriptions::default().with(want(&["Host"], false), 0, 10, 1).expect("room");
-        let again = first.with(want(&["Host"], false), 5, 15, 1).expect("the same");
-        assert!(again.with(want(&[], false), 5, 15, 1).is_none());
+    fn a_reader_that_renews_counts_once_and_a_reader_that_is_gone_expires() {
+        let first = FieldSubscriptions::default()
+            .with(subscription(&["Host"], false), 0, 10, 1)
+            .expect("room");
+        let again = first.with(subscription(&["Host"], false), 5, 15, 1).expect("the same");
+        assert!(again.with(subscription(&[], false), 5, 15, 1).is_none());
         assert!(!again.has_ended(14) && again.has_ended(15) && again.without_expired(15).is_none());
         let keeps = |wanted: &FieldSubscriptions, name: &[u8]| wanted.keeps(HeadSide::Req, name);
         assert!(keeps(&again, b"host") && !keeps(&again, b"accept") && !keeps(&again, b""));
-        let other = again.with(want(&[], false), 15, 20, 1).expect("the other is over");
+        let other = again.with(subscription(&[], false), 15, 20, 1).expect("the other is over");
         assert!(keeps(&other, b"accept") && keeps(&other, b""));
         assert!(other.matches(&Record::default()));
     }
@@ -241,7 +249,8 @@ mod tests {
         assert!(!lasting.keeps(HeadSide::Beresp, b"set-cookie"));
         assert!(lasting.keeps_any(HeadSide::Resp) && !lasting.keeps_any(HeadSide::Req));
 
-        let both = lasting.with(want(&["Cookie"], false), 0, 10, 1).expect("room for a reader");
+        let both =
+            lasting.with(subscription(&["Cookie"], false), 0, 10, 1).expect("room for a reader");
         let kept = |side, name: &[u8]| both.kept(side, name, b"a=1").into_owned();
         assert_eq!(kept(HeadSide::Resp, b"Set-Cookie"), b"a=1");
         assert_eq!(kept(HeadSide::Req, b"Cookie"), b"a=***");
@@ -251,14 +260,14 @@ mod tests {
     }
 
     #[test]
-    fn only_transactions_that_somebody_asks_for_are_kept() {
+    fn only_subscribed_transactions_are_kept() {
         let query = Query::parse("resp.status == 404", &crate::format::FieldPositions::default());
-        let want = FieldSubscription {
+        let subscription = FieldSubscription {
             query: query.ok(),
             text: "x".into(),
             ..FieldSubscription::default()
         };
-        let wanted = FieldSubscriptions::default().with(want, 0, 10, 1).expect("room");
+        let wanted = FieldSubscriptions::default().with(subscription, 0, 10, 1).expect("room");
         let of = |status| Record { status, ..Record::default() };
         assert!(wanted.matches(&of(404)) && !wanted.matches(&of(200)));
     }

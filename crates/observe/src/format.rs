@@ -1,4 +1,7 @@
-//! Records as people and programs read them: NCSA combined, JSON, and one with every detail.
+//! Formats of records for people and programs: NCSA combined, JSON, and the details of one
+//! transaction.
+//!
+//! Bytes of clients and origins must be escaped in each of them.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -10,36 +13,36 @@ use crate::record::{DictionaryUse, Flags, Kind, Record, USER};
 use crate::steps;
 use crate::text::{Printable, json_text, quote};
 
-/// Where, among a record's field values, the ones are that formats know.
+/// Positions, among a record's field values, of the fields that the formats use.
 #[derive(Clone, Debug, Default)]
 pub struct FieldPositions {
     names: Vec<String>,
     referer: Option<usize>,
     agent: Option<usize>,
     user: Option<usize>,
-    /// Every name is among them.
+    /// True if further names are added on first use.
     open: bool,
 }
 
 impl FieldPositions {
-    /// For records with values of `names`.
+    /// Takes the names of the values that records have.
     pub fn new(names: &[String]) -> Self {
         let at = |name: &str| names.iter().position(|own| own.eq_ignore_ascii_case(name));
         let (referer, agent, user) = (at("Referer"), at("User-Agent"), at(USER));
         Self { names: names.to_vec(), referer, agent, user, open: false }
     }
 
-    /// For records that are not known yet: any field may turn out to be among theirs.
+    /// Adds each field on its first use, for records whose fields are not known yet.
     pub fn open() -> Self {
         Self { open: true, ..Self::default() }
     }
 
-    /// Their names.
+    /// The names of the fields.
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// Where the values of the field called `name` are, in any case.
+    /// Returns the position of the value of the field `name`, in any case.
     pub fn position(&self, name: &str) -> Option<usize> {
         let found = self.names.iter().position(|own| own.eq_ignore_ascii_case(name));
         found.or_else(|| self.open.then_some(0))
@@ -55,13 +58,13 @@ impl FieldPositions {
         self.agent.and_then(|at| record.values.iter().nth(at).flatten())
     }
 
-    /// The user that signed in by the scheme Basic.
+    /// The user who authenticated with the scheme Basic.
     pub fn user<'a>(&self, record: &Record<'a>) -> Option<&'a [u8]> {
         self.user.and_then(|at| record.values.iter().nth(at).flatten())
     }
 }
 
-/// A protocol version as the request line has it.
+/// The protocol version as request lines have it.
 pub(crate) fn version(version: u8) -> &'static str {
     match version {
         10 => "HTTP/1.0",
@@ -71,12 +74,12 @@ pub(crate) fn version(version: u8) -> &'static str {
     }
 }
 
-/// The first line of a request that could not be read, as it came.
+/// The first line of a request that could not be read, as received.
 pub(crate) fn received<'a>(record: &Record<'a>) -> Option<&'a [u8]> {
     Some(record.target).filter(|line| !line.is_empty())
 }
 
-/// The client's address, or `unix:` as nginx has it.
+/// The client's address, or `unix:` as in nginx's log.
 fn client(record: &Record<'_>) -> String {
     record.client.map_or_else(|| "unix:".to_owned(), |address| address.to_string())
 }
@@ -117,8 +120,7 @@ fn write_combined(
     Ok(())
 }
 
-/// Appends a JSON object on a line of its own: what a log file wants to say, or with `full`
-/// everything.
+/// Appends a JSON object as one line: the members of a log file, or with `full` all members.
 pub fn json(record: &Record<'_>, fields: &FieldPositions, full: bool, out: &mut Vec<u8>) {
     // Writing to a Vec cannot fail.
     _ = write_json(record, fields, full, out);
@@ -214,7 +216,7 @@ fn rest_of_json(record: &Record<'_>, fields: &FieldPositions, out: &mut Vec<u8>)
     Ok(())
 }
 
-/// The transaction that caused it, as its own record has the number.
+/// The transaction that caused this one: `xid` under VCL, else `id`.
 fn parent(record: &Record<'_>) -> String {
     match record.xid {
         0 => format!("{:x}", record.parent),
@@ -229,7 +231,7 @@ fn text(out: &mut Vec<u8>, name: &str, value: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// The phases that came to pass, in the order in which they did.
+/// The phases that the transaction has reached, in their order.
 fn phases(record: &Record<'_>) -> Vec<(&'static str, u32)> {
     let p = &record.phases;
     let all = [
@@ -245,25 +247,25 @@ fn phases(record: &Record<'_>) -> Vec<(&'static str, u32)> {
     found
 }
 
-/// Describes a phase in words.
+/// Describes a phase.
 fn about(phase: &str) -> &'static str {
     match phase {
         "read" => "request's head read",
-        "policy" => "policy and store asked",
+        "policy" => "policy and cache lookup done",
         "wait" => "waiting for another request's fetch",
-        "fetch" => "origin asked",
-        "head" => "origin's head there",
-        _ => "answer ready",
+        "fetch" => "fetch started",
+        "head" => "origin's head received",
+        _ => "response ready",
     }
 }
 
-/// Everything about one transaction, on several lines, as `varnishlog -g request` groups them.
+/// Appends all details of a transaction as several lines, as `varnishlog -g request` groups them.
 pub fn detail(record: &Record<'_>, fields: &FieldPositions, out: &mut String) {
     // Writing to a String cannot fail.
     _ = write_detail(record, fields, out);
 }
 
-/// The method and the URL of the request, or the text that could not be read.
+/// The method and URL of the request, or the text that could not be read.
 fn request(record: &Record<'_>) -> String {
     let target = Printable(record.target);
     if record.flags.has(Flags::REFUSED) {
@@ -321,7 +323,7 @@ fn write_detail(
     if record.dictionary != DictionaryUse::NotNamed {
         line("dictionary", record.dictionary.to_string())?;
     }
-    let cut = if record.flags.has(Flags::CUT_OFF) { ", not to its end" } else { "" };
+    let cut = if record.flags.has(Flags::CUT_OFF) { ", cut off" } else { "" };
     if record.is_client() {
         line("response", format!("{status}  {head_out} + {body_out} bytes{cut}"))?;
     } else {
@@ -342,7 +344,7 @@ fn write_detail(
     Ok(())
 }
 
-/// The client that asked, or the transaction that did.
+/// The cause of the transaction: its client, or another transaction.
 fn cause(record: &Record<'_>) -> (&'static str, String) {
     let Record { head_in, body_in, .. } = record;
     let protocol = version(record.version);
@@ -353,8 +355,8 @@ fn cause(record: &Record<'_>) -> (&'static str, String) {
         (_, xid) => {
             let which = if xid == 0 { "" } else { "with xid " };
             let what = match record.kind {
-                Kind::Fragment => "of whose page it is a part",
-                Kind::Background | Kind::Client => "nobody waited",
+                Kind::Fragment => "which includes this fragment",
+                Kind::Background | Kind::Client => "no client waited",
             };
             ("caused by", format!("request {which}{}, {what}", parent(record)))
         }
@@ -522,8 +524,8 @@ mod tests {
             "-   cache      MISS  key 0000000000000abc  age 0 s  stale for 3 s  \
              not stored: no-store (Cache-Control: no-store)\n",
             "-   origin     app  http://127.0.0.1:8080  new connection, 1 try\n",
-            "-   dictionary unknown: No stored response is known to have this hash.\n",
-            "-   time              1.500 ms  +      1.470  origin's head there\n",
+            "-   dictionary unknown: No stored response is known by this hash.\n",
+            "-   time              1.500 ms  +      1.470  origin's head received\n",
             "-   time              2.001 ms  +      0.401  sent\n",
         ] {
             assert!(text.contains(line), "no {line:?} in\n{text}");

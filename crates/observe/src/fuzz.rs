@@ -1,16 +1,18 @@
-//! Properties of the parsers here, for any bytes: fuzz targets and property tests check them.
+//! Fuzz properties of this crate's parsers, for any bytes. Fuzz targets and property tests share
+//! them.
 
 use crate::access;
 use crate::format::{self, FieldPositions};
 use crate::pattern::{Pattern, TransactionView};
 use crate::query::Query;
 use crate::record::Record;
-use crate::visitor_statistics::{SessionRules, Visits};
+use crate::visitor_statistics::{SessionRules, VisitorStatistics};
 
-/// Any text is a filter or a mistake that lies within it; a filter answers for any record.
+/// Checks that any text is a filter or has a mistake whose span lies within the text, and that a
+/// filter accepts any record.
 ///
 /// # Panics
-/// When that does not hold.
+/// If the property does not hold.
 pub fn query(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let fields = FieldPositions::new(&["Referer".to_owned()]);
@@ -29,11 +31,11 @@ pub fn query(bytes: &[u8]) {
     }
 }
 
-/// Any text is a format of lines, or has a mistake that lies within it; a format writes a line, and
-/// its fields have names.
+/// Checks that any text is a log format or has a mistake whose span lies within the text, and that
+/// a format writes one line and names its fields.
 ///
 /// # Panics
-/// When that does not hold.
+/// If the property does not hold.
 pub fn log_format(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     for json in [false, true] {
@@ -56,25 +58,26 @@ pub fn log_format(bytes: &[u8]) {
     }
 }
 
-/// Any text is a line of an access log or none.
+/// Checks that the parser of access logs accepts any text.
 ///
 /// # Panics
-/// When that does not hold.
+/// If the property does not hold.
 pub fn access_line(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     for line in text.lines() {
         if let Some(line) = access::parse(line) {
-            let mut visits = Visits::new(SessionRules::default());
+            let mut visits = VisitorStatistics::new(SessionRules::default());
             visits.add(&line);
             assert_eq!(visits.report().all.requests, 1);
         }
     }
 }
 
-/// Any bytes are records or none; those there are can be shown in every form.
+/// Checks that the reader of records accepts any bytes, and that each record can be formatted in
+/// every way.
 ///
 /// # Panics
-/// When that does not hold.
+/// If the property does not hold.
 pub fn records(bytes: &[u8]) {
     let fields = FieldPositions::new(&["Referer".to_owned(), "User-Agent".to_owned()]);
     let mut rest = bytes;

@@ -1,21 +1,21 @@
-//! The header fields of one transaction, on all its sides, as they stand behind its record.
+//! Heads of one transaction: the header fields of all its sides, as they follow its record.
 //!
-//! They are written only while a reader asks for them ([`Wanted`](crate::Wanted)). Each field is
+//! They are written only while a reader subscribes to them
+//! ([`FieldSubscriptions`](crate::FieldSubscriptions)). The form of a field, with little-endian
+//! numbers:
 //!
-//! | bytes | what |
+//! | bytes | content |
 //! |---|---|
-//! | 1 | [`Side`] |
+//! | 1 | [`HeadSide`] |
 //! | 2 | length of the name; 0: the value is the first line of a head |
 //! | 2 | length of the value |
 //! | | name and value |
-//!
-//! with numbers in little-endian.
 
 use std::io::{self, Write};
 
 use crate::text::{Printable, json_text};
 
-/// Whose head a field is of.
+/// The head that a field belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum HeadSide {
@@ -23,17 +23,17 @@ pub enum HeadSide {
     Req,
     /// The request to the origin.
     Bereq,
-    /// The origin's answer.
+    /// The origin's response.
     Beresp,
-    /// The answer to the client.
+    /// The response to the client.
     Resp,
 }
 
 impl HeadSide {
-    /// All of them, in the order of a transaction.
+    /// All sides, in the order of a transaction.
     pub const ALL: [Self; 4] = [Self::Req, Self::Bereq, Self::Beresp, Self::Resp];
 
-    /// Its word, as VCL has it.
+    /// The side's name in VCL.
     pub fn word(self) -> &'static str {
         match self {
             Self::Req => "req",
@@ -48,19 +48,19 @@ impl HeadSide {
     }
 }
 
-/// A field, or the first line of a head.
+/// A header field, or the first line of a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field<'a> {
-    /// Whose head it is of.
+    /// The head that it belongs to.
     pub side: HeadSide,
-    /// Its name as it was spelled; empty for a first line.
+    /// The field's name as it was spelled; empty for a first line.
     pub name: &'a [u8],
-    /// Its value.
+    /// The field's value.
     pub value: &'a [u8],
 }
 
 impl<'a> Field<'a> {
-    /// As `larder log --detail` has it: what stands before the line, and the line.
+    /// Returns the label and the text of a line of `larder log --detail`.
     pub(crate) fn line(self) -> (&'static str, String) {
         let (name, value) = (Printable(self.name), Printable(self.value));
         match self.name {
@@ -78,7 +78,7 @@ impl<'a> Field<'a> {
     }
 }
 
-/// The fields in `heads`, up to where they are malformed.
+/// Iterates over the fields in `heads`, up to the first malformed one.
 pub fn fields(heads: &[u8]) -> impl Iterator<Item = Field<'_>> {
     let mut rest = heads;
     std::iter::from_fn(move || {
@@ -88,14 +88,14 @@ pub fn fields(heads: &[u8]) -> impl Iterator<Item = Field<'_>> {
     })
 }
 
-/// The last field of `side` called `name` in any case, as `varnishncsa` has it.
+/// Returns the value of the last field `name` (in any case) of `side`, as `varnishncsa` does.
 pub fn value<'a>(heads: &'a [u8], side: HeadSide, name: &[u8]) -> Option<&'a [u8]> {
     let own = |field: &Field<'_>| field.side == side && field.name.eq_ignore_ascii_case(name);
     fields(heads).filter(own).last().map(|field| field.value)
 }
 
-/// Appends a member of a JSON object for each side that there is: its first line and its fields,
-/// each a name and a value, in their order.
+/// Appends a JSON member for each side that is present: the first line, then each field's name and
+/// value in order.
 pub(crate) fn json(heads: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
     for side in HeadSide::ALL {
         let own = || fields(heads).filter(move |field| field.side == side);
@@ -118,7 +118,7 @@ pub(crate) fn json(heads: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
-/// Heads being written.
+/// A writer of heads.
 #[derive(Clone, Debug, Default)]
 pub struct Heads {
     bytes: Vec<u8>,
@@ -126,8 +126,8 @@ pub struct Heads {
 }
 
 impl Heads {
-    /// Adds a field, or with an empty name the first line of a head, unless there would be more
-    /// than `most` bytes in all.
+    /// Adds a field, or with an empty name the first line of a head, unless the total would exceed
+    /// `most` bytes.
     pub fn add(&mut self, most: usize, Field { side, name, value }: Field<'_>) {
         let lengths = (u16::try_from(name.len()), u16::try_from(value.len()));
         let ((Ok(names), Ok(values)), true) =
@@ -143,7 +143,7 @@ impl Heads {
         self.bytes.extend_from_slice(value);
     }
 
-    /// Adds what another has written, unless there would be more than `most` bytes in all.
+    /// Appends the fields of `other`, unless the total would exceed `most` bytes.
     pub fn append(&mut self, most: usize, other: &Self) {
         if self.bytes.len() + other.bytes.len() > most {
             self.is_cut = true;
@@ -153,7 +153,7 @@ impl Heads {
         self.bytes.extend_from_slice(&other.bytes);
     }
 
-    /// Forgets what was written, and keeps its room.
+    /// Removes all fields and keeps the allocation.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.is_cut = false;
@@ -164,7 +164,7 @@ impl Heads {
         &self.bytes
     }
 
-    /// Returns true if something did not fit.
+    /// Returns true if a field was left out for its size.
     pub fn is_cut(&self) -> bool {
         self.is_cut
     }
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_left_out_and_that_is_told() {
+    fn fields_that_do_not_fit_are_left_out_and_marked() {
         let (mut heads, mut other) = (Heads::default(), Heads::default());
         heads.add(12, field(HeadSide::Req, b"A", b"1"));
         heads.add(12, field(HeadSide::Req, b"B", b"2"));

@@ -1,16 +1,16 @@
-//! Request times on a logarithmic scale from a microsecond to a hundred seconds.
+//! Histograms of request times on a logarithmic scale, from a microsecond to a hundred seconds.
 
 use crate::record::Record;
 
-/// Powers of ten the scale covers.
+/// Powers of ten that the scale covers.
 pub const DECADES: usize = 8;
-/// Steps of one power of ten.
+/// Buckets per power of ten.
 const STEPS: usize = 20;
 const BUCKETS: usize = DECADES * STEPS;
-/// The quantiles that are told, each with its name.
+/// The quantiles that reports show, with their names.
 pub const PARTS: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)];
 
-/// Counts by time. They fade if they are told to.
+/// Counts of times by bucket. Counts decay when [`fade`](Self::fade) is called.
 #[derive(Clone, Debug)]
 pub struct Histogram {
     counts: [f64; BUCKETS],
@@ -23,13 +23,13 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// Counts a time. What is shorter or longer than the scale counts at its end.
+    /// Counts a time. A time outside the scale counts in the first or last bucket.
     pub fn add(&mut self, us: u64) {
         let step = (us.max(1) as f64).log10() * STEPS as f64;
         self.counts[(step as usize).min(BUCKETS - 1)] += 1.0;
     }
 
-    /// Lets what was counted weigh less.
+    /// Multiplies all counts by `by`.
     pub fn fade(&mut self, by: f64) {
         self.counts.iter_mut().for_each(|count| *count *= by);
     }
@@ -39,8 +39,8 @@ impl Histogram {
         self.counts.iter().sum()
     }
 
-    /// The time, in microseconds, that `part` of them do not exceed, to the scale's precision; none
-    /// when there are none.
+    /// The time in microseconds that the share `part` of all counts does not exceed, at the scale's
+    /// precision; `None` if the histogram is empty.
     pub fn quantile_us(&self, part: f64) -> Option<f64> {
         let wanted = self.total() * part;
         let mut sum = 0.0;
@@ -51,7 +51,7 @@ impl Histogram {
         Some(10_f64.powf((at + 1) as f64 / STEPS as f64))
     }
 
-    /// The counts in so many columns of the same width; at most one for each step.
+    /// The counts in `width` columns of equal width; at most one column per bucket.
     pub fn columns(&self, width: usize) -> Vec<f64> {
         let width = width.clamp(1, BUCKETS);
         let mut columns = vec![0.0; width];
@@ -62,22 +62,22 @@ impl Histogram {
     }
 }
 
-/// Hits apart from all others.
+/// Two histograms: hits, and all other requests.
 #[derive(Clone, Debug, Default)]
 pub struct HitHistograms {
-    /// Requests answered from the store, with no word of an origin.
+    /// Requests answered from the cache, without an origin.
     pub hits: Histogram,
-    /// All others.
+    /// All other requests.
     pub others: Histogram,
 }
 
 impl HitHistograms {
-    /// Counts a record's time where it belongs.
+    /// Counts the time `us` of a record.
     pub fn add(&mut self, record: &Record<'_>, us: u64) {
         if record.served.is_hit() { self.hits.add(us) } else { self.others.add(us) }
     }
 
-    /// As [`Histogram::fade`].
+    /// Multiplies all counts by `by`.
     pub fn fade(&mut self, by: f64) {
         self.hits.fade(by);
         self.others.fade(by);
@@ -95,17 +95,17 @@ pub fn quantiles(histogram: &Histogram) -> serde_json::Value {
     serde_json::Value::Object(map)
 }
 
-/// Draws two histograms above each other, `height` lines of at most `width` characters and a scale
-/// below: hits as `|`, misses as `#` on top of them, as `varnishhist` does.
+/// Draws two histograms as `varnishhist` does: `height` lines of at most `width` characters and a
+/// scale below. Hits are `|`; misses are `#` and stand on top of them.
 pub fn draw(hits: &Histogram, misses: &Histogram, width: usize, height: usize) -> Vec<String> {
-    // Powers of ten of the same width, so that the scale is true.
-    // So many steps each that none has more than another: they would stand out for nothing.
+    // Each power of ten has the same width, and each column the same number of buckets: otherwise
+    // some columns would stand out.
     let fits = |decade: &usize| STEPS.is_multiple_of(*decade) && decade * DECADES <= width;
     let decade = (1..=STEPS).rev().find(fits).unwrap_or(1);
     let width = decade * DECADES;
     let (low, high) = (hits.columns(width), misses.columns(width));
     let most = low.iter().zip(&high).map(|(a, b)| a + b).fold(0.0, f64::max);
-    // Something that is there shows, however little it is.
+    // A count above zero fills at least one cell.
     let cells = |sum: f64| match most > 0.0 && sum > 0.0 {
         true => ((sum / most * height as f64).round() as usize).max(1),
         false => 0,

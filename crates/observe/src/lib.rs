@@ -1,8 +1,11 @@
-//! Records of requests: one record per transaction, the ring in which a core leaves its records,
-//! the reader that follows rings from another process, and the reports made from records.
+//! The log: one record per transaction, the ring in which a core writes its records, the reader
+//! that follows the rings from another process, and the reports made from records.
 //!
-//! Nothing here knows a socket or a clock. A writer never waits: not for a reader, not for a lock,
-//! not for another core. A reader trusts nothing that it reads.
+//! The crate has no socket and no clock. A writer must never wait: for no reader, no lock, no other
+//! core. A reader must never trust the bytes of a ring.
+//!
+//! Begin with [`Record`], which is the form of a record, and [`ring`], which is the file. [`Query`]
+//! filters records, and [`format`](mod@format) and [`Pattern`] write them.
 
 pub mod access;
 pub mod failed_requests;

@@ -1,6 +1,5 @@
-//! Formats of log lines as `varnishncsa -F` and nginx's `log_format` have them.
-//!
-//! Both can stand in one format. Times of day are in UTC.
+//! Patterns of log lines, in the languages of `varnishncsa -F` and nginx's `log_format`. One
+//! pattern may mix both. Times of day are in UTC.
 
 mod error;
 mod format_parser;
@@ -23,17 +22,17 @@ pub use error::PatternError;
 use item::FormatItem;
 use part::{Escape, FormatPart};
 
-/// A format, ready to be written.
+/// A parsed pattern.
 #[derive(Clone, Debug)]
 pub struct Pattern {
     parts: Vec<FormatPart>,
 }
 
 impl Pattern {
-    /// Reads a format; with `json` values are written so that they fit between JSON's quotes.
+    /// Parses a pattern. With `json`, values are escaped for JSON strings.
     ///
     /// # Errors
-    /// Returns the part of `text` that is not known.
+    /// An unknown part of `text`.
     pub fn parse(text: &str, json: bool) -> Result<Self, PatternError> {
         let mut parts = format_parser::parts(text)?;
         if json {
@@ -46,7 +45,8 @@ impl Pattern {
         Ok(Self { parts })
     }
 
-    /// The header fields that it tells besides the user who signed in, in small letters, each once.
+    /// The header fields that the pattern writes, in lower case, without duplicates. The user of
+    /// the scheme Basic is not among them.
     pub fn fields(&self) -> Vec<(HeadSide, String)> {
         let mut fields: Vec<(HeadSide, String)> = Vec::new();
         for part in &self.parts {
@@ -73,7 +73,7 @@ impl Pattern {
         fields
     }
 
-    /// The names of the header fields that it tells, each once.
+    /// The names of the header fields that the pattern writes, without duplicates.
     pub fn headers(&self) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
         let user = |part: &FormatPart| matches!(part, FormatPart::Item(FormatItem::User, _));
@@ -86,7 +86,7 @@ impl Pattern {
         names
     }
 
-    /// Appends the line of a record.
+    /// Appends the log line of a record.
     pub fn write(
         &self,
         record: &Record<'_>,

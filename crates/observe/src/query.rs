@@ -1,6 +1,6 @@
-//! Filters: which records are of interest.
+//! Queries: filters of records.
 //!
-//! A small language: comparisons of a record's fields with values, joined by `and`, `or`, `not` and
+//! A query compares fields of a record with values, and joins comparisons by `and`, `or`, `not` and
 //! parentheses.
 //!
 //! ```text
@@ -9,7 +9,7 @@
 //! client.ip == 10.0.0.0/8 or req.http.user-agent ~ "(?i)bot"
 //! ```
 //!
-//! A field that stands alone is true when it says something: `error`, `not limit`.
+//! A field that stands alone is true unless it is empty: `error`, `not limit`.
 
 mod field;
 mod filter_parser;
@@ -30,18 +30,18 @@ pub(crate) use field::{NamedField, RecordValue};
 use lexer::SpannedError;
 use node::Node;
 
-/// A filter, ready to be asked.
+/// A parsed filter.
 #[derive(Clone, Debug)]
 pub struct Query(Node);
 
-/// Why a text is no filter, and where in it.
+/// A mistake in a filter, and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueryError {
-    /// The text.
+    /// The filter's text.
     pub text: String,
-    /// The part that is wrong, in bytes.
+    /// The wrong part, in bytes.
     pub span: Range<usize>,
-    /// The mistake, in words.
+    /// The message.
     pub message: String,
 }
 
@@ -59,22 +59,22 @@ impl fmt::Display for QueryError {
 impl std::error::Error for QueryError {}
 
 impl Query {
-    /// Reads a filter for records with `fields`.
+    /// Parses a filter for records with `fields`.
     ///
     /// # Errors
-    /// Returns the mistake in `text`, and its place.
+    /// The mistake in `text`, and its place.
     pub fn parse(text: &str, fields: &FieldPositions) -> Result<Self, QueryError> {
         filter_parser::query(text, fields).map(Self).map_err(|SpannedError { span, message }| {
             QueryError { text: text.to_owned(), span, message }
         })
     }
 
-    /// Returns true if the filter itself tests the kind or the parent of transactions.
+    /// Returns true if the filter tests the kind or the parent of transactions.
     pub fn names_kind(&self) -> bool {
         self.0.names(QueryField::Kind) || self.0.names(QueryField::Parent)
     }
 
-    /// Returns true if `record` passes the filter.
+    /// Returns true if `record` matches the filter.
     pub fn matches(&self, record: &Record<'_>) -> bool {
         self.0.holds(record)
     }

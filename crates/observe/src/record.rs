@@ -1,9 +1,9 @@
-//! The record of one transaction, as bytes: the one place that knows its form.
+//! The record of one transaction, as bytes. No other module may read or write this form.
 //!
-//! All numbers are little-endian. A record is a fixed part of [`FIXED`] bytes, then its texts one
-//! behind the other, then the values of the fields that were chosen to be kept.
+//! All numbers are little-endian. A record is a fixed part of [`FIXED`] bytes, then its texts, then
+//! the values of the request fields that are kept.
 //!
-//! | at | bytes | what |
+//! | at | bytes | content |
 //! |---|---|---|
 //! | 0 | 4 | length of the whole record |
 //! | 4 | 2 | status |
@@ -11,30 +11,30 @@
 //! | 8 | 8 | id: the core's number in the upper 16 bits, its count of transactions below |
 //! | 16 | 8 | start, milliseconds since 1970 UTC |
 //! | 24 | 8 | start, microseconds of the machine's monotonic clock |
-//! | 32 | 6 × 4 | phases, microseconds after the start; all ones: never came to pass |
+//! | 32 | 6 × 4 | phases, microseconds after the start; all ones: not reached |
 //! | 56 | 8 | end, microseconds after the start |
 //! | 64 | 4 + 4 | bytes of head in and out |
 //! | 72 | 8 + 8 | bytes of body in and out |
-//! | 88 | 8 | hash of the cache key; 0 when none was made |
-//! | 96 | 8 + 8 | age and remaining lifetime in seconds, where the flags say that they are known |
+//! | 88 | 8 | hash of the cache key; 0 without one |
+//! | 96 | 8 + 8 | age and remaining lifetime in seconds, if the flags say that they are known |
 //! | 112 | 16 | client's address; IPv4 in its first four bytes |
-//! | 128 | 1 | how it was served, as [`Served`] counts |
+//! | 128 | 1 | cache result: number of [`Served`] |
 //! | 129 | 1 | protocol version, tens major, ones minor |
-//! | 130 | 2 | tries at the origin |
+//! | 130 | 2 | attempts at the origin |
 //! | 132 | 12 × 2 | lengths of the texts |
 //! | 156 | 1 | number of field values |
-//! | 157 | 1 | why it came about, as [`Kind`] counts |
-//! | 158 | 2 | status of the origin's answer; 0 without one |
+//! | 157 | 1 | cause: number of [`Kind`] |
+//! | 158 | 2 | status of the origin's response; 0 without one |
 //! | 160 | 4 + 4 | numbers of the transaction and its session under VCL; 0 without |
 //! | 168 | 8 | number of the transaction that caused it; 0 without one |
-//! | 176 | 1 | whether a dictionary was used, as [`DictionaryUse`] counts |
+//! | 176 | 1 | use of a dictionary: number of [`DictionaryUse`] |
 //! | 177 | 2 | cipher suite of the client's connection; 0 without TLS |
-//! | 179 | 2 | port of the host; 0 where it is the scheme's own |
+//! | 179 | 2 | port of the host; 0 for the scheme's default |
 //!
-//! Where the flags say so, the [heads](crate::heads) of all sides follow.
+//! The [heads](crate::heads) of all sides follow if the flags say so.
 //!
 //! A field's value is its length in two bytes (all ones: the request has no such field), then its
-//! bytes. Which fields these are stands once, in the ring's head.
+//! bytes. The names of the fields are in the ring's header.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -43,29 +43,28 @@ use base::tally::Outcome;
 
 use crate::suite::CipherSuite;
 
-/// Version of the form above. A reader of another version says so instead of guessing.
+/// Version of the form above. A reader must reject any other version.
 pub const VERSION: u32 = 7;
 
 /// Bytes of the fixed part.
 pub const FIXED: usize = 181;
 
-/// Longest text of a record; what is longer is cut and [`Flags::CUT`] set. Limits on targets and
+/// Longest text of a record. A longer text is cut, and [`Flags::CUT`] set. Limits on targets and
 /// fields are 8 KiB by default.
 pub const TEXT_MAX: usize = 8 * 1024;
 
-/// Field values a record has room for: 16 that were chosen, two that access logs always have, and
-/// two of traces.
+/// Most field values of a record: 16 configured ones, two for access logs, and two for traces.
 pub const VALUES_MAX: usize = 20;
 
-/// The name under which the `traceparent` stands that an origin was sent. It is no field's.
+/// Name of the value that is the `traceparent` sent to the origin; not a field's name.
 pub const SENT: &str = "traceparent>";
-/// The name under which a record has the user who signed in by the scheme Basic; no field's name.
+/// Name of the value that is the user of the scheme Basic; not a field's name.
 pub const USER: &str = "authorization>user";
 
-/// Longest field value; as [`TEXT_MAX`].
+/// Longest field value; a longer one is cut as with [`TEXT_MAX`].
 pub const VALUE_MAX: usize = 2 * 1024;
 
-/// Bytes of heads that a record has room for; the limit `log_heads` is mostly less.
+/// Most bytes of heads in a record; the limit `log_heads` is usually less.
 pub const HEADS_MAX: usize = 64 * 1024;
 
 const TEXTS: usize = 12;
@@ -75,10 +74,10 @@ const KIND_AT: usize = VALUES_AT + 1;
 const NEVER: u32 = u32::MAX;
 const ABSENT: u16 = u16::MAX;
 
-/// The longest record there can be.
+/// Longest possible record.
 pub const RECORD_MAX: usize = FIXED + TEXTS * TEXT_MAX + VALUES_MAX * (VALUE_MAX + 2) + HEADS_MAX;
 
-/// Yes-or-no facts about a transaction, one bit each.
+/// Boolean facts about a transaction, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags(pub u16);
 
@@ -95,17 +94,17 @@ impl Flags {
     pub const TTL: Self = Self(1 << 4);
     /// The request could not be read.
     pub const REFUSED: Self = Self(1 << 5);
-    /// The response did not reach its end.
+    /// The response was not sent to its end.
     pub const CUT_OFF: Self = Self(1 << 6);
     /// A text was too long to be kept whole.
     pub const CUT: Self = Self(1 << 7);
-    /// The origin was asked over a kept connection.
+    /// The request to the origin went over a reused connection.
     pub const REUSED: Self = Self(1 << 8);
-    /// The answer is stored.
+    /// The response is stored.
     pub const STORED: Self = Self(1 << 9);
     /// The connection became a tunnel.
     pub const TUNNEL: Self = Self(1 << 10);
-    /// Heads stand behind it.
+    /// Heads follow the record.
     pub const HEADS: Self = Self(1 << 11);
 
     /// Returns true if all of `other` are set.
@@ -113,7 +112,7 @@ impl Flags {
         self.0 & other.0 == other.0
     }
 
-    /// Sets `other` where `on`.
+    /// Sets `other` if `on`.
     #[must_use]
     pub fn with(self, other: Self, on: bool) -> Self {
         if on { Self(self.0 | other.0) } else { self }
@@ -122,16 +121,16 @@ impl Flags {
 
 macro_rules! served {
     ($($variant:ident $word:literal $about:literal;)*) => {
-        /// The way in which a request was served.
+        /// The cache result: how a request was served.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum Served { #[default] $(#[doc = $about] $variant,)* }
 
         impl Served {
-            /// Every way there is.
+            /// All results, in the order of their numbers.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
-            /// Its word in logs.
+            /// The name in logs.
             pub fn word(self) -> &'static str {
                 match self { $(Self::$variant => $word,)* }
             }
@@ -155,7 +154,8 @@ served! {
 }
 
 impl Served {
-    /// The class in which figures count it; of what could not be read see [`Record::outcome`].
+    /// The class in which counters count the result. [`Record::outcome`] knows unreadable requests,
+    /// too.
     pub fn outcome(self) -> Outcome {
         match self {
             Self::Hit => Outcome::Hit,
@@ -169,7 +169,7 @@ impl Served {
         }
     }
 
-    /// Returns true if the store answered with no word of an origin.
+    /// Returns true if the response came from the cache without an origin.
     pub fn is_hit(self) -> bool {
         self.outcome().is_hit()
     }
@@ -181,16 +181,16 @@ impl Served {
 
 macro_rules! dictionary_uses {
     ($($variant:ident $word:literal $about:literal;)*) => {
-        /// The use that was made of the dictionary that a client has named (RFC 9842), if any was.
+        /// The use of the dictionary that the client named (RFC 9842).
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum DictionaryUse { #[default] $(#[doc = $about] $variant,)* }
 
         impl DictionaryUse {
-            /// Every one there is.
+            /// All uses, in the order of their numbers.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
-            /// Its word in logs; empty where none was named.
+            /// The name in logs; empty if no dictionary was named.
             pub fn word(self) -> &'static str {
                 match self { $(Self::$variant => $word,)* }
             }
@@ -204,22 +204,22 @@ macro_rules! dictionary_uses {
 
 dictionary_uses! {
     NotNamed "" "The client names none.";
-    Used "used" "The answer is what differs from it.";
+    Used "used" "The response is a difference from the dictionary.";
     Off "off" "Settings or limits forbid dictionaries.";
     PlainHttp "plain-http" "Dictionaries are for HTTPS only.";
-    NotTaken "not-taken" "The client does not take dcz or dcb as gladly as other codings.";
-    Opaque "opaque" "The page that asks could not read the answer.";
+    NotTaken "not-taken" "The client prefers other codings to dcz and dcb.";
+    Opaque "opaque" "The requesting page may not read the response.";
     Malformed "malformed" "Available-Dictionary is not one SHA-256.";
-    OneForm "one-form" "The answer has but one form.";
-    TooLong "too-long" "The answer is longer than the limit `form_bytes`.";
-    Unknown "unknown" "No stored response is known to have this hash.";
+    OneForm "one-form" "The response has only one form.";
+    TooLong "too-long" "The response is longer than the limit `form_bytes`.";
+    Unknown "unknown" "No stored response is known by this hash.";
     Foreign "foreign" "The response with this hash is not for this request.";
-    Making "making" "The form with it is made behind the request, once there are time and room for it.";
-    Tried "tried" "There is no form with it: it is on its way, or is not clearly shorter than others.";
-    Program "program" "The program has made another answer of the stored one.";
+    Making "making" "The form with the dictionary is made in the background, as time and memory permit.";
+    Tried "tried" "There is no such form: it is being made, or is not clearly shorter than others.";
+    Program "program" "The program has changed the stored response.";
 }
 
-/// The word, and a sentence; nothing where none was named.
+/// The name and a sentence; empty if no dictionary was named.
 impl fmt::Display for DictionaryUse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -235,24 +235,24 @@ impl DictionaryUse {
     }
 }
 
-/// Why a transaction came about.
+/// The cause of a transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Kind {
-    /// A client asked.
+    /// A client's request.
     #[default]
     Client,
     /// A background fetch renews a stale object.
     Background,
-    /// A page is put together of it (ESI, SSI).
+    /// A fragment of an assembled page (ESI, SSI).
     Fragment,
 }
 
 impl Kind {
-    /// Every one there is, in the order of their numbers.
+    /// All kinds, in the order of their numbers.
     pub const ALL: &[Self] = &[Self::Client, Self::Background, Self::Fragment];
 
-    /// Its word in logs and filters.
+    /// The name in logs and filters.
     pub fn word(self) -> &'static str {
         match self {
             Self::Client => "client",
@@ -266,43 +266,44 @@ impl Kind {
     }
 }
 
-/// Moments of a transaction, in microseconds after its start; none for what never came to pass.
-/// Those that are there are in this order, but for `wait` and `fetch`: who waits in vain fetches.
+/// Times of a transaction's phases, in microseconds after its start; `None` for a phase that was
+/// not reached. They ascend in this order, except that `fetch` may follow `wait`: a waiter whose
+/// lead fetch failed fetches itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Phases {
-    /// The request's head was read whole.
+    /// The request's head was complete.
     pub read: Option<u32>,
-    /// Policy had decided, and the store had been asked.
+    /// The policy had decided, and the cache had been looked up.
     pub policy: Option<u32>,
-    /// Another request's fetch was waited for from here on.
+    /// The request began to wait for another request's fetch.
     pub wait: Option<u32>,
     /// The fetch began.
     pub fetch: Option<u32>,
-    /// The origin's head was there.
+    /// The head of the origin's response was complete.
     pub head: Option<u32>,
-    /// The answer was ready to be sent.
+    /// The response was ready to be sent.
     pub reply: Option<u32>,
-    /// It was sent, the last byte given to the kernel. What is answered from memory at once ends
-    /// here when it is written into the connection's buffer.
+    /// The kernel had taken the last byte. A response from memory ends when it is in the
+    /// connection's buffer.
     pub end: u64,
 }
 
-/// The log record of one transaction.
+/// The record of one transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// Its number, unique within one run of the daemon.
+    /// The transaction's number, unique within one run of the daemon.
     pub id: u64,
-    /// Why it came about.
+    /// The transaction's cause.
     pub kind: Kind,
-    /// The transaction that caused it; 0 where a client did. Under VCL its `xid`, else its `id`.
+    /// The transaction that caused this one: its `xid` under VCL, else its `id`. 0 if a client did.
     pub parent: u64,
-    /// When it began: milliseconds since 1970 UTC.
+    /// Start in milliseconds since 1970 UTC.
     pub start_unix_ms: u64,
-    /// When it began: microseconds of the monotonic clock, comparable between cores.
+    /// Start in microseconds of the monotonic clock, comparable between cores.
     pub start_us: u64,
-    /// When what came to pass.
+    /// Times of the phases.
     pub phases: Phases,
-    /// Yes-or-no facts.
+    /// Boolean facts.
     pub flags: Flags,
     /// The client's address; `None` over a unix socket.
     pub client: Option<IpAddr>,
@@ -310,15 +311,15 @@ pub struct Record<'a> {
     pub suite: CipherSuite,
     /// Protocol version, tens major, ones minor: 11 for HTTP/1.1.
     pub version: u8,
-    /// Status sent; 499 when the client left before its answer (as nginx logs it).
+    /// Status sent; 499 if the client left before the response (as in nginx's log).
     pub status: u16,
-    /// Status of the origin's answer, the last time it was asked; 0 without one.
+    /// Status of the origin's last response; 0 without one.
     pub origin_status: u16,
-    /// The way in which it was served.
+    /// The cache result.
     pub served: Served,
-    /// The use that was made of the dictionary that the client has named.
+    /// The use of the dictionary that the client named.
     pub dictionary: DictionaryUse,
-    /// Tries at the origin.
+    /// Attempts at the origin.
     pub tries: u16,
     /// Bytes of the request's head.
     pub head_in: u32,
@@ -328,7 +329,7 @@ pub struct Record<'a> {
     pub body_in: u64,
     /// Bytes of the response's body, as sent.
     pub body_out: u64,
-    /// Hash of the cache key; 0 when none was made.
+    /// Hash of the cache key; 0 without one.
     pub key: u64,
     /// Age sent, in seconds.
     pub age_s: Option<u64>,
@@ -338,51 +339,50 @@ pub struct Record<'a> {
     pub method: &'a [u8],
     /// Host, lower case.
     pub host: &'a [u8],
-    /// Port that was asked for with it; 0 where it is the scheme's own.
+    /// Port of the request's URL; 0 for the scheme's default.
     pub port: u16,
-    /// Path and query, as the policy left them.
+    /// Path and query, after the policy's changes.
     pub target: &'a [u8],
-    /// The site that was asked.
+    /// The site's name.
     pub site: &'a [u8],
     /// The rule that decided.
     pub rule: &'a [u8],
-    /// The origin that was asked.
+    /// The origin of the fetch.
     pub origin: &'a [u8],
-    /// Its server that answered.
+    /// The origin's server that responded.
     pub server: &'a [u8],
     /// The error that occurred.
     pub error: &'a [u8],
     /// The limit that was reached.
     pub limit: &'a [u8],
-    /// Why the answer is not stored.
+    /// The reason why the response is not stored.
     pub not_stored: &'a [u8],
-    /// The field of the answer or the request that says so, if one does.
+    /// The field of the response or request that is the reason, if one is.
     pub evidence: &'a [u8],
-    /// The steps of the site's program, one per line. `recv default.vcl:14 hash` has a subroutine,
-    /// the `return` that ended it, and the action returned. `VCL_Log text` has a text that was
-    /// logged before. [`steps`](crate::steps::steps) takes the lines apart.
+    /// The trace of the site's VCL program, one line per step. `recv default.vcl:14 hash` is a
+    /// subroutine, the `return` that ended it, and its action. `VCL_Log text` is a text that it
+    /// logged before. [`steps`](crate::steps::steps) parses the lines.
     pub vcl: &'a [u8],
-    /// The number of the transaction, as `X-Varnish` has it first; 0 without VCL.
+    /// The transaction's number, the first one in `X-Varnish`; 0 without VCL.
     pub xid: u32,
-    /// The number of its session; 0 without VCL.
+    /// The session's number; 0 without VCL.
     pub session: u32,
-    /// Values of the chosen request fields, in the order of their names in the ring's head.
+    /// Values of the kept request fields, in the order of their names in the ring's header.
     pub values: Values<'a>,
-    /// Its heads on all sides, as far as somebody asked for them; [`heads::fields`] takes them
-    /// apart.
+    /// Heads of all sides, as far as readers subscribe to them. [`heads::fields`] parses them.
     ///
     /// [`heads::fields`]: crate::heads::fields
     pub heads: &'a [u8],
 }
 
-/// Values of request fields as they stand in a record.
+/// The values of request fields in a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Values<'a> {
     bytes: &'a [u8],
 }
 
 impl<'a> Values<'a> {
-    /// The values in order; `None` where the request has no such field.
+    /// Iterates over the values in order; `None` where the request has no such field.
     pub fn iter(self) -> impl Iterator<Item = Option<&'a [u8]>> {
         let mut rest = self.bytes;
         std::iter::from_fn(move || {
@@ -393,7 +393,7 @@ impl<'a> Values<'a> {
     }
 }
 
-/// One value, and what follows it.
+/// Splits one value off.
 fn split_value(bytes: &[u8]) -> Option<(Option<&[u8]>, &[u8])> {
     let (length, rest) = bytes.split_first_chunk()?;
     match u16::from_le_bytes(*length) {
@@ -403,7 +403,7 @@ fn split_value(bytes: &[u8]) -> Option<(Option<&[u8]>, &[u8])> {
 }
 
 impl<'a> Record<'a> {
-    /// Appends the record to `out`, with `values` in place of its own.
+    /// Appends the record to `out`, with `values` instead of its own.
     pub fn write<V: AsRef<[u8]>>(
         &self,
         values: impl IntoIterator<Item = Option<V>>,
@@ -419,7 +419,7 @@ impl<'a> Record<'a> {
             *place = (text.len() as u16).to_le_bytes();
         }
         out.extend_from_slice(&fixed);
-        // Most of them are of what goes wrong.
+        // Most texts are empty unless a request fails.
         for text in texts.iter().filter(|text| !text.is_empty()) {
             out.extend_from_slice(text);
         }
@@ -451,7 +451,7 @@ impl<'a> Record<'a> {
         out.put(self.start_unix_ms.to_le_bytes());
         out.put(self.start_us.to_le_bytes());
         for phase in [p.read, p.policy, p.wait, p.fetch, p.head, p.reply] {
-            // A phase later than an hour is told as the latest that can be.
+            // A phase later than an hour is written as the latest possible time.
             out.put(phase.map_or(NEVER, |us| us.min(NEVER - 1)).to_le_bytes());
         }
         out.put(p.end.to_le_bytes());
@@ -498,7 +498,7 @@ impl<'a> Record<'a> {
         ]
     }
 
-    /// The flags that follow from the other members: whether age, lifetime and address are there.
+    /// Sets the flags that follow from other members: age, lifetime and address are known.
     #[must_use]
     pub fn with_derived_flags(mut self) -> Self {
         self.flags = self
@@ -510,8 +510,8 @@ impl<'a> Record<'a> {
         self
     }
 
-    /// The record at the beginning of `bytes`, and what follows it; `None` if there is no whole and
-    /// well-formed one.
+    /// Reads the record at the beginning of `bytes`, and returns it with the rest; `None` if it is
+    /// incomplete or malformed.
     pub fn read(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let length = u32::from_le_bytes(*bytes.first_chunk()?) as usize;
         let (bytes, rest) = bytes.split_at_checked(length)?;
@@ -533,7 +533,7 @@ impl<'a> Record<'a> {
     }
 
     fn of_fixed(fixed: &[u8; FIXED], texts: [&'a [u8]; TEXTS]) -> Option<Self> {
-        let mut from = Take { bytes: fixed, at: 4 };
+        let mut from = FieldReader { bytes: fixed, at: 4 };
         let status = u16::from_le_bytes(from.take());
         let flags = Flags(u16::from_le_bytes(from.take()));
         let id = from.u64();
@@ -584,7 +584,7 @@ impl<'a> Record<'a> {
         })
     }
 
-    /// A record with nothing but its texts.
+    /// Makes a record that has only texts.
     fn of_texts(texts: [&'a [u8]; TEXTS]) -> Self {
         let [method, host, target, site, rule, origin, server, rest @ ..] = texts;
         let [error, limit, not_stored, evidence, vcl] = rest;
@@ -605,7 +605,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// The class in which figures count it.
+    /// The class in which counters count the transaction.
     pub fn outcome(&self) -> Outcome {
         if self.flags.has(Flags::REFUSED) { Outcome::Refused } else { self.served.outcome() }
     }
@@ -615,13 +615,12 @@ impl<'a> Record<'a> {
         self.kind == Kind::Client
     }
 
-    /// When it ended, in microseconds of the monotonic clock: the order in which cores' records are
-    /// told.
+    /// End in microseconds of the monotonic clock. Readers merge the cores' records in this order.
     pub fn end_us(&self) -> u64 {
         self.start_us.saturating_add(self.phases.end)
     }
 
-    /// Host and target, and between them the port if it is not the scheme's own: as URLs have them.
+    /// Host and target as in a URL, with the port unless it is the scheme's default.
     pub fn address(&self) -> Vec<u8> {
         let mut address = self.host.to_vec();
         if self.port != 0 {
@@ -631,15 +630,15 @@ impl<'a> Record<'a> {
         address
     }
 
-    /// Until its answer was ready to be sent, in microseconds: the time to the first byte. Of a
-    /// background fetch, until the origin's head was there.
+    /// Microseconds until the response was ready to be sent (time to first byte); of a background
+    /// fetch, until the head of the origin's response was complete.
     pub fn ttfb_us(&self) -> u64 {
         self.phases.reply.or(self.phases.head).map_or(self.phases.end, u64::from)
     }
 }
 
-/// Puts `heads` behind the record that begins at `at` and is the last in `out`; `is_cut` when there
-/// was more.
+/// Appends `heads` to the record that begins at `at` and is the last in `out`; `is_cut` if fields
+/// were left out.
 pub fn add_heads(out: &mut Vec<u8>, at: usize, heads: &[u8], is_cut: bool) {
     out.extend_from_slice(heads);
     let Some(record) = out.get_mut(at..).filter(|record| record.len() >= FIXED) else { return };
@@ -666,7 +665,7 @@ fn short<'t>(text: &'t [u8], most: usize, flags: &mut Flags) -> &'t [u8] {
     &text[..text.len().min(most)]
 }
 
-/// Writes numbers one behind the other.
+/// A writer of little-endian numbers.
 struct FieldWriter<'a> {
     bytes: &'a mut [u8; FIXED],
     at: usize,
@@ -679,13 +678,13 @@ impl FieldWriter<'_> {
     }
 }
 
-/// Reads them.
-struct Take<'a> {
+/// A reader of little-endian numbers.
+struct FieldReader<'a> {
     bytes: &'a [u8; FIXED],
     at: usize,
 }
 
-impl Take<'_> {
+impl FieldReader<'_> {
     fn take<const N: usize>(&mut self) -> [u8; N] {
         let mut number = [0; N];
         number.copy_from_slice(&self.bytes[self.at..self.at + N]);

@@ -1,31 +1,29 @@
-//! The ring of one core: a file of fixed size that the core writes its records into, over and over,
-//! and that readers of other processes look at.
+//! The log ring of one core: a file of fixed size that the core writes records into, and that
+//! readers of other processes follow.
 //!
-//! Shared memory, reached through `pread` and `pwrite` instead of a mapping: mapping a file is
-//! `unsafe` in Rust for a good reason (whoever else has it may change it under a reference), and
-//! calls cost next to nothing where a core writes a hundred records with each. The file belongs on
-//! a file system in memory; there a write copies and never waits. Nobody locks anything: each file
-//! has one writer, and a reader finds out afterwards whether what it read was overwritten
-//! meanwhile.
+//! Access is by `pread` and `pwrite`, never by mapping, which is `unsafe` in Rust because another
+//! process may change the file. A core writes about a hundred records with one call. The file
+//! belongs on a file system in memory, so that writes do not block. There are no locks: a file has
+//! one writer, and a reader checks after reading that nothing was overwritten meanwhile.
 //!
-//! The first page is the head: a cursor that the writer renews with every block, and what stays the
-//! same for as long as the file does. Then come [`Head::capacity`] bytes of blocks. A block is its
-//! header and a number of records; positions grow for ever, and their remainder is the place.
+//! The first page is the header: a cursor that the writer renews with every block, and fixed
+//! values. [`RingHeader::capacity`] bytes of blocks follow. A block is a header and records.
+//! Positions only grow; modulo the capacity they are offsets.
 //!
-//! | cursor, at | bytes | what |
+//! | cursor, at | bytes | content |
 //! |---|---|---|
 //! | 0 | 8 | position behind the newest block |
-//! | 8 | 8 | position of the oldest block that is whole and will be while the next one is written |
+//! | 8 | 8 | position of the oldest block that stays whole while the next one is written |
 //! | 16 | 8 | records written and lost so far |
 //! | 24 | 8 | 1 once the writer has ended |
-//! | 32 | 8 | check over these |
+//! | 32 | 8 | checksum of the above |
 //!
-//! | block, at | bytes | what |
+//! | block, at | bytes | content |
 //! |---|---|---|
 //! | 0 | 4 | bytes of records that follow the header |
-//! | 4 | 4 | how many records these are |
+//! | 4 | 4 | number of these records |
 //! | 8 | 8 | its position |
-//! | 16 | 8 | how many records came before it |
+//! | 16 | 8 | number of records before it |
 
 mod follower;
 mod location;
@@ -46,30 +44,30 @@ pub use follower::{FollowStart, PollOutcome, RingFollower};
 pub use location::folders;
 pub use writer::{Options, Ring, Writer};
 
-/// Bytes of records a writer collects before it writes them.
+/// Bytes of records that a writer collects for one write.
 pub const BATCH: usize = 32 * 1024;
 /// The largest block.
 const BLOCK_MAX: u64 = (BLOCK_HEAD + BATCH + RECORD_MAX) as u64;
-/// The smallest ring of one core: some blocks besides the one that is being written.
+/// Smallest ring of one core: some blocks besides the one that is being written.
 pub const CAPACITY_MIN: u64 = 4 * BLOCK_MAX.next_power_of_two();
-/// Where the blocks begin.
+/// Offset of the first block.
 const HEAD_BYTES: usize = 4096;
 const CURSOR_BYTES: usize = 40;
-/// Where, in the head, what never changes begins.
+/// Offset of the fixed values in the header.
 const FIXED_AT: usize = 64;
 const BLOCK_HEAD: usize = 24;
 const MAGIC: &[u8; 8] = b"LARDRING";
-/// Longest name of a field that is kept; all of them fit the head.
+/// Longest name of a kept field; all names fit the header.
 pub const NAME_MAX: usize = 190;
 
 const _: () = assert!(FIXED_AT + 64 + VALUES_MAX * (NAME_MAX + 1) < HEAD_BYTES);
 
-/// Where a core's ring is.
+/// The path of a core's ring.
 fn core_file(folder: &Path, core: usize) -> PathBuf {
     folder.join(format!("core-{core}"))
 }
 
-/// The state of a ring that changes as records are written.
+/// The state of a ring that changes with every block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Cursor {
     head: u64,
@@ -88,7 +86,7 @@ impl Cursor {
         bytes
     }
 
-    /// None when it was being renewed just then.
+    /// Reads a cursor; `None` if the writer was just renewing it.
     fn of(bytes: [u8; CURSOR_BYTES]) -> Option<Self> {
         let mut words = bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word));
         let mut word = || words.next().unwrap_or(0);
@@ -105,17 +103,17 @@ impl Cursor {
     }
 }
 
-/// Tells a cursor from half of one and half of the next. Not against forgery.
+/// The checksum that detects a cursor that is half old, half new. It is no protection from forgery.
 fn check(words: [u64; 4]) -> u64 {
     words.iter().fold(0x9e37_79b9_7f4a_7c15, |sum, word| {
         (sum ^ word).wrapping_mul(0xff51_afd7_ed55_8ccd).rotate_left(29)
     })
 }
 
-/// The fixed description of a ring.
+/// The fixed values of a ring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RingHeader {
-    /// Bytes of blocks.
+    /// Total bytes of the blocks.
     pub capacity: u64,
     /// The core's number.
     pub core: u32,
@@ -123,9 +121,9 @@ pub struct RingHeader {
     pub cores: u32,
     /// The daemon's process id.
     pub pid: u32,
-    /// When it started, milliseconds since 1970 UTC.
+    /// Start of the daemon, in milliseconds since 1970 UTC.
     pub started_unix_ms: u64,
-    /// The request fields whose values records have, in their order.
+    /// The request fields whose values records keep, in order.
     pub names: Vec<String>,
 }
 
@@ -203,7 +201,7 @@ impl BlockHead {
         bytes
     }
 
-    /// The header at the beginning of `rest`, which it takes.
+    /// Reads the header at the beginning of `rest`, and removes it from `rest`.
     fn of(rest: &mut &[u8]) -> Option<Self> {
         Some(Self {
             length: number(rest, 4)? as u32,

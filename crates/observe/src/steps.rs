@@ -1,25 +1,25 @@
-//! Steps of a VCL program for one request, as records keep them: one line for each subroutine that
-//! has run, and one for each line that was logged.
+//! Steps of a VCL program in a record: one line for each subroutine that ran, and one for each line
+//! that it logged.
 
 use std::io::{self, Write};
 
 use crate::text::{Printable, json_text};
 
-/// One line.
+/// A line of the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VclTraceLine<'a> {
-    /// A subroutine has run.
+    /// A subroutine that ran.
     Ran {
-        /// Its name without `vcl_`.
+        /// The subroutine's name without `vcl_`.
         sub: &'a [u8],
-        /// The file and the line of what ended it; `-` when that is not known.
+        /// File and line of the `return`; `-` if unknown.
         at: &'a [u8],
-        /// The action that it returned.
+        /// The returned action.
         verb: &'a [u8],
     },
-    /// A line was logged, by the subroutine that comes next.
+    /// A line logged by the subroutine that comes next.
     Logged {
-        /// Its tag, as `varnishlog` has it: `VCL_Log`, `VCL_Error`, `FetchError`, `VCL_acl`,
+        /// The tag, as in `varnishlog`: `VCL_Log`, `VCL_Error`, `FetchError`, `VCL_acl`,
         /// `Timestamp`, `Debug`.
         tag: &'a [u8],
         /// The text.
@@ -32,7 +32,7 @@ impl<'a> VclTraceLine<'a> {
         let first = memchr::memchr(b' ', line).unwrap_or(line.len());
         let (word, rest) = line.split_at(first);
         let rest = rest.get(1..).unwrap_or_default();
-        // File names may have spaces in them. What was cut off is told as it is.
+        // File names may contain blanks. A line that was cut off is kept as it is.
         match memchr::memrchr(b' ', rest) {
             Some(last) if word.first().is_some_and(u8::is_ascii_lowercase) => {
                 Self::Ran { sub: word, at: &rest[..last], verb: &rest[last + 1..] }
@@ -41,7 +41,7 @@ impl<'a> VclTraceLine<'a> {
         }
     }
 
-    /// As `larder log --detail` has it: what stands before the line, and the line.
+    /// Returns the label and the text of a line of `larder log --detail`.
     pub(crate) fn line(self) -> (String, String) {
         match self {
             Self::Ran { sub, at, verb } => {
@@ -53,17 +53,17 @@ impl<'a> VclTraceLine<'a> {
     }
 }
 
-/// The steps in [`Record::vcl`](crate::Record::vcl).
+/// Iterates over the trace lines of [`Record::vcl`](crate::Record::vcl).
 pub fn steps(vcl: &[u8]) -> impl Iterator<Item = VclTraceLine<'_>> {
     lines(vcl).map(VclTraceLine::of)
 }
 
-/// Its lines.
+/// Iterates over the unparsed lines.
 pub(crate) fn lines(vcl: &[u8]) -> impl Iterator<Item = &[u8]> {
     vcl.split(|byte| *byte == b'\n').filter(|line| !line.is_empty())
 }
 
-/// Appends all of it as a member of a JSON object, if there is any.
+/// Appends the trace as a JSON member, unless it is empty.
 pub(crate) fn json(vcl: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
     let each = steps(vcl).map(|step| match step {
         VclTraceLine::Ran { sub, at, verb } => vec![("sub", sub), ("at", at), ("return", verb)],
@@ -81,7 +81,7 @@ pub(crate) fn json(vcl: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
     })
 }
 
-/// Appends what `std.log` has written as a member of a JSON object, if there is any.
+/// Appends the texts of `std.log` as a JSON member, unless there are none.
 pub(crate) fn json_of_log(vcl: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
     let texts = steps(vcl).filter_map(|step| match step {
         VclTraceLine::Logged { tag: b"VCL_Log", text } => Some(text),

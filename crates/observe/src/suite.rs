@@ -1,13 +1,13 @@
-//! Cipher suites of TLS connections, kept in two bytes and told in the words of nginx and OpenSSL.
+//! Cipher suites of TLS connections: two bytes in a record, shown by OpenSSL's names as nginx does.
 
 use std::borrow::Cow;
 
-/// A cipher suite by its number in IANA's registry of TLS cipher suites; 0, which nobody agrees
-/// on, stands for a connection without TLS.
+/// A cipher suite by its number in IANA's registry. 0, which no handshake selects, means a
+/// connection without TLS.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CipherSuite(pub u16);
 
-/// OpenSSL's names of the suites that a handshake can agree on.
+/// OpenSSL's names of the cipher suites that Larder can negotiate.
 const NAMES: [(u16, &str); 9] = [
     (0x1301, "TLS_AES_128_GCM_SHA256"),
     (0x1302, "TLS_AES_256_GCM_SHA384"),
@@ -21,8 +21,7 @@ const NAMES: [(u16, &str); 9] = [
 ];
 
 impl CipherSuite {
-    /// The version of TLS, which has suites of its own since 1.3 (RFC 8446 B.4); `None` without
-    /// TLS.
+    /// The TLS version. TLS 1.3 has cipher suites of its own (RFC 8446 B.4). `None` without TLS.
     pub fn protocol(self) -> Option<&'static str> {
         match self.0 {
             0 => None,
@@ -31,13 +30,13 @@ impl CipherSuite {
         }
     }
 
-    /// OpenSSL's name of the suite, or its number; `None` without TLS.
+    /// OpenSSL's name of the cipher suite, or its number; `None` without TLS.
     pub fn name(self) -> Option<Cow<'static, str>> {
         let known = NAMES.iter().find(|(number, _)| *number == self.0);
         match (self.0, known) {
             (0, _) => None,
             (_, Some((_, name))) => Some((*name).into()),
-            // As OpenSSL writes what it does not know.
+            // OpenSSL writes unknown suites like this.
             (number, None) => Some(format!("0x{number:04X}").into()),
         }
     }

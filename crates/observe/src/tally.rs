@@ -1,7 +1,8 @@
-//! Tables of the most frequent clients, URLs and so on: records added up by one of their fields.
+//! Frequency tables: records summed up by one of their fields, such as client or URL.
 //!
-//! With a period, counts fade: after that many seconds a request weighs less than half, so that the
-//! table shows the present (as `varnishtop` does). Without a period, counts add up.
+//! With a period, counts decay: after that many seconds a request weighs less than half, so that
+//! the table shows the present (as `varnishtop` does). Without a period, counts add up. Memory must
+//! stay bounded, whatever clients request.
 
 use std::collections::HashMap;
 use std::io::Write as _;
@@ -11,12 +12,12 @@ use base::tally::{Outcome, hit_ratio};
 use crate::format::FieldPositions;
 use crate::record::{Flags, Record};
 
-/// Keys that are counted at once. Beyond it the least asked for are forgotten, so that a scan over
-/// random URLs costs no memory.
+/// Most keys of a table. Beyond it the least frequent ones are removed, so that a scan over random
+/// URLs costs no memory.
 const KEYS_MAX: usize = 20_000;
-/// Bytes of a key that are kept.
+/// Longest key, in bytes; the rest is cut off.
 const KEY_BYTES: usize = 400;
-/// A row with no more requests than this has faded away.
+/// A row with fewer requests than this is removed.
 const FADED: f64 = 0.05;
 
 macro_rules! words {
@@ -28,15 +29,15 @@ macro_rules! words {
         pub enum $name { $(#[doc = $what] $variant,)* }
 
         impl $name {
-            /// All of them.
+            /// All values.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
-            /// Its name on the command line and in JSON.
+            /// The name on the command line and in JSON.
             pub fn word(self) -> &'static str {
                 match self { $(Self::$variant => $word,)* }
             }
 
-            /// The key on the keyboard that chooses it.
+            /// The key on the keyboard that selects it.
             pub fn key(self) -> char {
                 match self { $(Self::$variant => $key,)* }
             }
@@ -45,18 +46,18 @@ macro_rules! words {
 }
 
 words! {
-    /// The field by which records are added up.
+    /// The field by which records are grouped.
     GroupingKey {
         Url "url" 'u' "Host, port where it is not the scheme's own, and path with the query.";
         Client "client" 'c' "Client.";
         Agent "agent" 'a' "User-Agent.";
         Referer "referer" 'f' "Referer.";
         Status "status" 's' "Status.";
-        Served "served" 'v' "How they were served.";
+        Served "served" 'v' "Cache result.";
         Site "site" 'i' "Site.";
         Rule "rule" 'l' "Rule that decided.";
         Origin "origin" 'o' "Origin and server.";
-        Error "error" 'x' "What went wrong.";
+        Error "error" 'x' "The error.";
     }
 }
 
@@ -76,17 +77,17 @@ words! {
 pub struct Sums {
     /// Requests.
     pub requests: f64,
-    /// Of these, by class, in the order of [`Outcome::ALL`].
+    /// Requests by class, in the order of [`Outcome::ALL`].
     pub outcomes: [f64; Outcome::ALL.len()],
-    /// Of these, that waited for an origin.
+    /// Requests that waited for an origin.
     pub waited: f64,
-    /// Of these, answered with a 5xx status.
+    /// Requests with a 5xx response.
     pub errors: f64,
-    /// Of these, that asked for `https`.
+    /// Requests with the scheme `https`.
     pub secure: f64,
-    /// Bytes sent, heads too.
+    /// Bytes sent, including heads.
     pub bytes: f64,
-    /// Microseconds until they were sent.
+    /// Sum of the requests' times, in microseconds.
     pub time_us: f64,
 }
 
@@ -122,7 +123,7 @@ impl Sums {
         }
     }
 
-    /// The hit ratio, if there is one.
+    /// The hit ratio; `None` without requests that count for it.
     pub fn hit_ratio(&self) -> Option<f64> {
         hit_ratio(|outcome| self.outcomes[outcome as usize])
     }
@@ -133,7 +134,7 @@ impl Sums {
     }
 }
 
-/// The table.
+/// The table of the most frequent keys.
 #[derive(Clone, Debug)]
 pub struct FrequencyTable {
     by: GroupingKey,
@@ -141,18 +142,18 @@ pub struct FrequencyTable {
     rows: HashMap<Vec<u8>, Sums>,
     all: Sums,
     seconds: f64,
-    /// The key at hand; most are there already and need no memory of their own.
+    /// Buffer of the current key. Most keys are in the table already, and need no allocation.
     key: Vec<u8>,
 }
 
 impl FrequencyTable {
-    /// An empty table; with `period_s` what was counted fades.
+    /// Makes an empty table. With `period_s`, counts decay.
     pub fn new(by: GroupingKey, period_s: Option<f64>) -> Self {
         let fade = period_s.map(|period| (-1.0 / period.max(1.0)).exp());
         Self { by, fade, rows: HashMap::new(), all: Sums::default(), seconds: 0.0, key: Vec::new() }
     }
 
-    /// The field by which it adds up.
+    /// The field by which the table groups.
     pub fn by(&self) -> GroupingKey {
         self.by
     }
@@ -172,7 +173,7 @@ impl FrequencyTable {
         self.rows.entry(self.key.clone()).or_default().add(record);
     }
 
-    /// So many seconds have passed.
+    /// Lets `seconds` pass: counts decay.
     pub fn advance(&mut self, seconds: f64) {
         self.seconds += seconds;
         let Some(fade) = self.fade else { return };
@@ -184,13 +185,13 @@ impl FrequencyTable {
         });
     }
 
-    /// Forgets the half that is asked for least.
+    /// Removes the less frequent half of the keys.
     fn forget(&mut self) {
         let mut counts: Vec<f64> = self.rows.values().map(|sums| sums.requests).collect();
         let middle = counts.len() / 2;
         let (_, least, _) = counts.select_nth_unstable_by(middle, f64::total_cmp);
         let least = *least;
-        // Where most are alike, half of those go.
+        // Where most keys are equally frequent, half of these go.
         let mut spare = middle;
         self.rows.retain(|_, sums| {
             let goes = spare > 0 && sums.requests <= least;
@@ -202,7 +203,7 @@ impl FrequencyTable {
     /// The factor that turns a sum into a rate per second.
     pub fn per_second(&self) -> f64 {
         let weight = match self.fade {
-            // The sum of what one request a second would have left by now.
+            // The sum that one request per second would have by now.
             Some(fade) => (1.0 - fade.powf(self.seconds)) / (1.0 - fade),
             None => self.seconds,
         };
@@ -214,12 +215,12 @@ impl FrequencyTable {
         self.seconds
     }
 
-    /// Of all records.
+    /// The sums of all records.
     pub fn all(&self) -> &Sums {
         &self.all
     }
 
-    /// The first `count` rows, the heaviest first; those that weigh nothing are left out.
+    /// Returns the first `count` rows, the heaviest first, without rows of weight zero.
     pub fn rows(&self, sort: Sort, count: usize) -> Vec<(&[u8], &Sums)> {
         let mut rows: Vec<_> = self.rows.iter().map(|(key, sums)| (key.as_slice(), sums)).collect();
         rows.retain(|(_, sums)| sums.weight(sort) > 0.0);

@@ -1,9 +1,9 @@
-//! Bytes of strangers, made fit for logs and terminals.
+//! Text from the network, escaped for logs and terminals.
 
 use std::fmt;
 
-/// Shows bytes as text in which no character does anything: what is not UTF-8, control characters
-/// and those that turn the direction of writing become `\xHH` or `\u{...}`.
+/// Displays bytes as harmless text: invalid UTF-8, control characters and those that change the
+/// direction of writing become `\xHH` or `\u{...}`.
 #[derive(Clone, Copy, Debug)]
 pub struct Printable<'a>(pub &'a [u8]);
 
@@ -28,7 +28,7 @@ impl fmt::Display for Printable<'_> {
     }
 }
 
-/// Returns true if a character controls the display instead of being shown.
+/// Returns true if a character controls the display.
 fn acts(c: char) -> bool {
     c.is_control()
         || matches!(
@@ -37,8 +37,8 @@ fn acts(c: char) -> bool {
         )
 }
 
-/// Writes text between quotes as nginx does: quotes, backslashes and everything that is not
-/// printable ASCII as `\xHH`.
+/// Writes text for a quoted field as nginx does: quotes, backslashes and everything but printable
+/// ASCII become `\xHH`.
 pub fn quote(out: &mut Vec<u8>, text: &[u8]) {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     for &b in text {
@@ -51,7 +51,7 @@ pub fn quote(out: &mut Vec<u8>, text: &[u8]) {
     }
 }
 
-/// Writes the inside of a JSON string; what is not UTF-8 becomes U+FFFD.
+/// Writes text for inside a JSON string; invalid UTF-8 becomes U+FFFD.
 pub fn json_text(out: &mut Vec<u8>, text: &[u8]) {
     for c in String::from_utf8_lossy(text).chars() {
         match c {

@@ -1,10 +1,10 @@
-//! The two sides from which a transaction is told.
+//! The view of a transaction that a log line takes: the client's or the backend's.
 
-/// From which side a transaction is told.
+/// The side from which a transaction is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransactionView {
-    /// The client's.
+    /// The client's request and response.
     Client,
-    /// The origin's, where it was asked: Larder is its client.
+    /// The request to the origin and its response.
     Backend,
 }

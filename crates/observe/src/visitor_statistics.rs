@@ -1,10 +1,10 @@
-//! Statistics of a site's visitors from access logs: visitors in all and at once, sessions, request
-//! rates, and answers from the cache.
+//! Visitor statistics of a site from access logs: visitors in all and at once, sessions, request
+//! rates, and the hit ratio.
 //!
-//! A user is a client's address together with its User-Agent. A session is a series of a user's
-//! requests without a pause longer than the gap, half an hour by default. Users at once are those
-//! with a request in the same window, five minutes by default. Lines should come in the order of
-//! time; a slightly late line does no harm.
+//! A user is a client's address with its User-Agent. A session is a series of a user's requests
+//! without a pause longer than the gap, half an hour by default. Users at once have requests in one
+//! window, five minutes by default. Lines should be in order of time; a slightly late line does no
+//! harm.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -14,15 +14,15 @@ use base::tally::{Outcome, hit_ratio};
 use crate::access::Line;
 
 const DAY_S: u64 = 86_400;
-/// Keys of one table that are counted; beyond it new ones are not.
+/// Most keys of a table; further keys are not counted.
 const KEYS_MAX: usize = 200_000;
 
-/// Rules that tell visits apart.
+/// Rules that divide requests into sessions.
 #[derive(Clone, Copy, Debug)]
 pub struct SessionRules {
     /// The longest pause within a session, in seconds.
     pub gap_s: u64,
-    /// The length of a window, in seconds. Users with requests in the same window are there at
+    /// The length of a window, in seconds. Users with requests in one window count as users at
     /// once.
     pub window_s: u64,
 }
@@ -33,12 +33,12 @@ impl Default for SessionRules {
     }
 }
 
-/// The most of something at one time.
+/// The maximum of a count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Peak {
-    /// So many.
+    /// The count.
     pub count: u64,
-    /// The second, by the log's own clock, at which there were so many first.
+    /// The second at which it was first reached, by the log's own clock.
     pub at: u64,
 }
 
@@ -51,40 +51,41 @@ impl Peak {
     }
 }
 
-/// The counts of a time span: a day, a month, or all.
+/// The counts of a period: a day, a month, or the whole log.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PeriodCounts {
     /// Requests.
     pub requests: u64,
     /// Bytes of bodies.
     pub bytes: u64,
-    /// Answers with a 5xx status.
+    /// Responses with a 5xx status.
     pub errors: u64,
-    /// Answers that the hit ratio counts as hits, where the log says so.
+    /// Responses that the hit ratio counts as hits.
     pub hits: u64,
-    /// Lines about answers that it is a part of.
+    /// Responses that the hit ratio counts at all.
     pub judged: u64,
-    /// Different users.
+    /// Distinct users.
     pub users: u64,
     /// Sessions that began.
     pub sessions: u64,
-    /// Most users within one window, and when it began (the log's own clock).
+    /// Most users within one window, and the window's beginning (by the log's own clock).
     pub users_at_once: Peak,
-    /// Most sessions open at the same time, and when.
+    /// Most sessions open at once, and the time.
     pub sessions_at_once: Peak,
-    /// Most requests of one second, and when.
+    /// Most requests in one second, and the time.
     pub peak: Peak,
-    /// Seconds from its first request to its last, that one included.
+    /// Seconds from the first request to the last, inclusive.
     pub seconds: u64,
 }
 
 impl PeriodCounts {
-    /// Requests per second on average.
+    /// Average requests per second.
     pub fn rate(&self) -> f64 {
         self.requests as f64 / self.seconds.max(1) as f64
     }
 
-    /// The hit ratio, as [`base::tally::hit_ratio`] has it; `None` if the log does not say.
+    /// The hit ratio, as [`base::tally::hit_ratio`] defines it; `None` if the log has no cache
+    /// results.
     pub fn hit_ratio(&self) -> Option<f64> {
         hit_ratio(|outcome| match outcome {
             Outcome::Hit => self.hits as f64,
@@ -94,20 +95,20 @@ impl PeriodCounts {
     }
 }
 
-/// Everything that is told of the logs.
+/// The statistics of the logs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// All of it.
+    /// The whole log.
     pub all: PeriodCounts,
-    /// By day: seconds since 1970 at its beginning, by the log's own clock.
+    /// Days, by their beginning in seconds since 1970 by the log's own clock.
     pub days: Vec<(u64, PeriodCounts)>,
-    /// By month, as `2026-11`.
+    /// Months, such as `2026-11`.
     pub months: Vec<(String, PeriodCounts)>,
     /// Lines that could not be read.
     pub unread: u64,
 }
 
-/// One session, by the log's own clock.
+/// A session, by the log's own clock.
 #[derive(Clone, Copy, Debug)]
 struct Session {
     begin: u64,
@@ -128,9 +129,9 @@ struct Day {
     windows: HashMap<u64, HashSet<u64>>,
 }
 
-/// Adds lines up.
+/// The sums over all lines.
 #[derive(Debug)]
-pub struct Visits {
+pub struct VisitorStatistics {
     rules: SessionRules,
     open: HashMap<u64, Session>,
     sessions: Vec<Session>,
@@ -141,8 +142,8 @@ pub struct Visits {
     statuses: BTreeMap<u16, u64>,
 }
 
-impl Visits {
-    /// Nothing yet.
+impl VisitorStatistics {
+    /// Makes empty sums.
     pub fn new(rules: SessionRules) -> Self {
         Self {
             rules: SessionRules {
@@ -159,7 +160,7 @@ impl Visits {
         }
     }
 
-    /// A line that is of no known form.
+    /// Counts a line of an unknown format.
     pub fn unread(&mut self) {
         self.unread += 1;
     }
@@ -209,7 +210,7 @@ impl Visits {
         most(&self.agents, count)
     }
 
-    /// The number of answers of each status.
+    /// The number of responses by status.
     pub fn statuses(&self) -> Vec<(u16, u64)> {
         self.statuses.iter().map(|(status, count)| (*status, *count)).collect()
     }
@@ -240,7 +241,7 @@ impl Visits {
     }
 }
 
-/// `days` added up; `sessions` count as far as they are between `from` and `to`.
+/// Sums up `days`, and those of `sessions` that overlap `from` to `to`.
 fn span(days: &[(&u64, &Day)], sessions: &[Session], from: u64, to: u64) -> PeriodCounts {
     let mut span = PeriodCounts::default();
     let mut users: HashSet<u64> = HashSet::new();
@@ -264,7 +265,7 @@ fn span(days: &[(&u64, &Day)], sessions: &[Session], from: u64, to: u64) -> Peri
     span.seconds = last.saturating_sub(first) + u64::from(!days.is_empty());
     let inside = |session: &&Session| session.begin < to && session.end >= from;
     span.sessions = sessions.iter().filter(|s| (from..to).contains(&s.begin)).count() as u64;
-    // Every beginning and end in order; at the same second beginnings come first.
+    // Beginnings and ends of sessions in order; at one second beginnings come first.
     let mut turns: Vec<(u64, i64)> = Vec::new();
     for session in sessions.iter().filter(inside) {
         turns.push((session.begin.max(from), -1));
@@ -302,18 +303,18 @@ fn most(table: &HashMap<String, u64>, count: usize) -> Vec<(String, u64)> {
     rows
 }
 
-/// `2026-11` of seconds since 1970.
+/// Formats seconds since 1970 as `2026-11`.
 fn month(unix_s: u64) -> String {
     day(unix_s)[..7].to_owned()
 }
 
-/// `2026-11-22` of seconds since 1970.
+/// Formats seconds since 1970 as `2026-11-22`.
 pub fn day(unix_s: u64) -> String {
     let (year, month, day) = message::date::civil((unix_s / DAY_S).cast_signed());
     format!("{year:04}-{month:02}-{day:02}")
 }
 
-/// `08:49:37` of seconds since 1970.
+/// Formats seconds since 1970 as `08:49:37`.
 pub fn clock(unix_s: u64) -> String {
     let s = unix_s % DAY_S;
     format!("{:02}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60)
@@ -339,7 +340,7 @@ mod tests {
     }
 
     fn report(lines: &[(&str, u64)]) -> Report {
-        let mut visits = Visits::new(SessionRules::default());
+        let mut visits = VisitorStatistics::new(SessionRules::default());
         lines.iter().for_each(|(client, at)| visits.add(&line(client, *at)));
         visits.report()
     }
@@ -348,7 +349,7 @@ mod tests {
     fn a_long_pause_begins_a_session() {
         let report = report(&[("a", 0), ("a", 1800), ("a", 3601), ("b", 3601)]);
         assert_eq!((report.all.users, report.all.sessions), (2, 3));
-        // The first of `a` is over when the second begins.
+        // The first session of `a` ends when the second begins.
         assert_eq!(report.all.sessions_at_once, Peak { count: 2, at: DAY + 3601 });
     }
 
@@ -358,12 +359,12 @@ mod tests {
             report(&[("a", 0), ("b", 299), ("c", 300), ("d", 400), ("e", 500), ("c", 501)]);
         assert_eq!(report.all.users_at_once, Peak { count: 3, at: DAY + 300 });
         assert_eq!(report.all.users, 5);
-        // Single requests of different people, half an hour of patience each: none overlap but c.
+        // Single requests of different users with gaps of half an hour: only c overlaps.
         assert_eq!(report.all.sessions_at_once, Peak { count: 2, at: DAY + 400 });
     }
 
     #[test]
-    fn rates_and_hits_are_told() {
+    fn rates_and_hits_are_reported() {
         let report = report(&[("a", 0), ("a", 2), ("a", 2), ("a", 9)]);
         let all = &report.all;
         assert_eq!((all.peak, all.seconds), (Peak { count: 2, at: DAY + 2 }, 10));
@@ -375,7 +376,7 @@ mod tests {
 
     #[test]
     fn days_and_months_are_the_logs_own() {
-        let mut visits = Visits::new(SessionRules::default());
+        let mut visits = VisitorStatistics::new(SessionRules::default());
         let late = Line { zone_s: -7200, ..line("a", 3600) };
         visits.add(&late);
         visits.add(&line("b", 10 * DAY_S));
@@ -398,7 +399,7 @@ mod tests {
 
     #[test]
     fn paths_are_counted_without_their_query() {
-        let mut visits = Visits::new(SessionRules::default());
+        let mut visits = VisitorStatistics::new(SessionRules::default());
         visits.add(&line("a", 0));
         visits.add(&Line { target: "/page?x=2".to_owned(), status: 404, ..line("a", 1) });
         visits.unread();

@@ -1,5 +1,5 @@
-//! A transaction as records of Varnish's log (vsl(7)): tags and texts, in their order. They are
-//! made of what is known of it, so tags that tell of Varnish's own inside are not among them.
+//! VSL: a transaction as records of Varnish's log (vsl(7)), in their order. Tags about Varnish's
+//! internals are missing.
 
 use std::borrow::Cow;
 
@@ -8,10 +8,10 @@ use crate::record::Record;
 use crate::steps::{self, VclTraceLine};
 use crate::view::TransactionView;
 
-/// A record: its tag, and its text.
+/// A record of Varnish's log: tag and text.
 pub type VslLine<'a> = (&'static str, Cow<'a, [u8]>);
 
-/// Tags of the fields of a head, and of the parts of its first line.
+/// Tags of a head: the parts of its first line, and its fields.
 struct HeadTags {
     side: HeadSide,
     first: [&'static str; 3],
@@ -39,7 +39,7 @@ const BERESP: HeadTags = HeadTags {
     field: "BerespHeader",
 };
 
-/// The records of one transaction, from the client's side or from the backend's.
+/// Returns the records of a transaction, from the client's or the backend's view.
 pub fn lines<'a>(record: &Record<'a>, view: TransactionView) -> Vec<VslLine<'a>> {
     let mut lines = Vec::new();
     match view {
@@ -49,8 +49,8 @@ pub fn lines<'a>(record: &Record<'a>, view: TransactionView) -> Vec<VslLine<'a>>
     lines
 }
 
-/// The first record of `tag` whose text begins with `prefix` and a colon, if there is one to begin
-/// with; its word number `field`, counted from 1, if one is asked for (varnishncsa's
+/// Returns the first record of `tag` whose text begins with `prefix` and a colon, if a prefix is
+/// given; or only its field number `field`, counted from 1 (varnishncsa's
 /// `%{VSL:tag:prefix[field]}x`).
 pub fn find<'a>(
     lines: &[VslLine<'a>],
@@ -77,7 +77,7 @@ pub fn find<'a>(
     }
 }
 
-/// The tags that a transaction can have.
+/// Tags that Larder's transactions have.
 pub const TAGS: &[&str] = &[
     "Begin",
     "ReqStart",
@@ -112,7 +112,7 @@ pub const TAGS: &[&str] = &[
     "End",
 ];
 
-/// Tags of Varnish's log that no transaction has here.
+/// Tags of Varnish's log that Larder does not have.
 pub const OTHERS: &[&str] = &[
     "Backend_health",
     "BackendClose",
@@ -168,7 +168,7 @@ pub const OTHERS: &[&str] = &[
     "WorkThread",
 ];
 
-/// The head that a tag is of, where one is.
+/// The head that a tag belongs to; `None` for tags of no head.
 pub fn side(tag: &str) -> Option<HeadSide> {
     let heads = [&REQ, &RESP, &BEREQ, &BERESP];
     let is = |own: &str| own.eq_ignore_ascii_case(tag);
@@ -218,7 +218,7 @@ fn backend<'a>(record: &Record<'a>, lines: &mut Vec<VslLine<'a>>) {
     lines.push(("End", b""[..].into()));
 }
 
-/// `Timestamp Label: since 1970, since the beginning, since the last one`.
+/// Appends `Timestamp label: absolute, since the start, since the last timestamp`.
 fn moment(lines: &mut Vec<VslLine<'_>>, record: &Record<'_>, label: &str, at_us: u64) {
     let unix_us = record.start_unix_ms * 1000 + at_us;
     let seconds = |us: u64| format!("{}.{:06}", us / 1_000_000, us % 1_000_000);
@@ -260,9 +260,9 @@ fn fields<'a>(record: &Record<'a>, tags: &HeadTags, lines: &mut Vec<VslLine<'a>>
     }
 }
 
-/// The steps that a program has run and logged, of the subroutines that `is` says.
+/// Appends the trace of those subroutines that `is` selects.
 fn steps_of<'a>(record: &Record<'a>, lines: &mut Vec<VslLine<'a>>, is: impl Fn(&[u8]) -> bool) {
-    // Lines of a subroutine stand before it.
+    // A subroutine's log lines come before it.
     let mut logged = Vec::new();
     for step in steps::steps(record.vcl) {
         match step {

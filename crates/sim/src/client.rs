@@ -1,4 +1,5 @@
-//! Clients: they ask, read slowly, leave, and hand every answer to the book.
+//! A client of a schedule: it sends requests, reads slowly, leaves, and gives every answer to the
+//! oracle.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -18,60 +19,62 @@ use crate::plan::Engine;
 use crate::simulation::Simulation;
 use crate::wire::{ClientAnswer, EngineConnection, Outgoing, pause_randomly};
 
-/// No request takes longer than all limits on its way together.
+/// Longer than all limits of a request together.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// Bytes of bodies in transit that a client may hold; of pages, windows and a decoder.
+/// Bytes that a client may hold in transit; for pages, windows and a decoder.
 const HELD_BYTES: u64 = 256 << 10;
 const HELD_OF_PAGES: u64 = 1 << 20;
 
-/// One client's life: some requests, one after the other.
-pub(crate) async fn live(world: Rc<Simulation>, number: u64) {
-    let most = if world.plan.pages.is_empty() { HELD_BYTES } else { HELD_OF_PAGES };
-    let account = Account::open(world.core.shared.cache.memory(), most);
-    world.accounts.borrow_mut().push(Arc::clone(&account));
+/// Runs a client: several requests, one after the other.
+pub(crate) async fn live(simulation: Rc<Simulation>, number: u64) {
+    let most = if simulation.plan.pages.is_empty() { HELD_BYTES } else { HELD_OF_PAGES };
+    let account = Account::open(simulation.core.shared.cache.memory(), most);
+    simulation.accounts.borrow_mut().push(Arc::clone(&account));
     let mut line = EngineConnection::default();
-    for _ in 0..world.plan.requests {
-        sleep(Duration::from_millis(random(world.plan.pause_ms))).await;
-        let engine = world.plan.engine;
-        let uploads = engine != Engine::Direct && !world.plan.quiet && random(6) == 0;
+    for _ in 0..simulation.plan.requests {
+        sleep(Duration::from_millis(random(simulation.plan.pause_ms))).await;
+        let engine = simulation.plan.engine;
+        let uploads = engine != Engine::Direct && !simulation.plan.quiet && random(6) == 0;
         let ahead = if engine == Engine::Http1 && random(5) == 0 { random(3) } else { 0 };
-        let (asked, text) = draw(&world);
-        world.book.note(format_args!("client {number} asks for {}", asked.resource));
-        let leaves = !world.plan.quiet && random(8) == 0;
+        let (asked, text) = draw(&simulation);
+        simulation.oracle.note(format_args!("client {number} asks for {}", asked.resource));
+        let leaves = !simulation.plan.quiet && random(8) == 0;
         let patience = if leaves { Duration::from_millis(random(1_000)) } else { PATIENCE };
-        let of_page = !world.plan.pages.is_empty() && random(2) == 0;
+        let of_page = !simulation.plan.pages.is_empty() && random(2) == 0;
         let exchange = async {
-            match world.plan.engine {
-                _ if of_page => page_reader::ask(&world, &mut line, &account).await,
-                _ if uploads => upload(&world, &mut line).await,
-                Engine::Direct => ask(&world, &asked, &text, &account).await,
+            match simulation.plan.engine {
+                _ if of_page => page_reader::ask(&simulation, &mut line, &account).await,
+                _ if uploads => upload(&simulation, &mut line).await,
+                Engine::Direct => ask(&simulation, &asked, &text, &account).await,
                 Engine::Http1 if ahead > 0 => {
-                    let more = (0..ahead).map(|_| draw(&world));
+                    let more = (0..ahead).map(|_| draw(&simulation));
                     let row: Vec<_> = std::iter::once((asked.clone(), text)).chain(more).collect();
-                    ask_in_a_row(&world, &row, &mut line).await
+                    pipeline(&simulation, &row, &mut line).await
                 }
-                Engine::Http1 | Engine::Http2 => ask_over(&world, &asked, &text, &mut line).await,
+                Engine::Http1 | Engine::Http2 => {
+                    ask_over(&simulation, &asked, &text, &mut line).await
+                }
             }
         };
         let done = timeout(patience, exchange).await;
         match done {
-            Ok(outcome) => world.book.note(format_args!("client {number}: {outcome}")),
+            Ok(outcome) => simulation.oracle.note(format_args!("client {number}: {outcome}")),
             Err(_) if leaves => {
-                world.left.set(world.left.get() + line.under_way);
+                simulation.left.set(simulation.left.get() + line.under_way);
                 line = EngineConnection::default();
-                world.book.note(format_args!("client {number} leaves"))
+                simulation.oracle.note(format_args!("client {number} leaves"))
             }
             Err(_) => {
-                world.book.fail(|| format!("no answer to client {number}: {asked:?}"));
+                simulation.oracle.fail(|| format!("no answer to client {number}: {asked:?}"));
                 return;
             }
         };
     }
 }
 
-/// A request: what the book needs to know, and its text.
-fn draw(world: &Simulation) -> (ClientRequest, String) {
-    let plan = &world.plan;
+/// Draws a request: the oracle's view of it, and its text.
+fn draw(simulation: &Simulation) -> (ClientRequest, String) {
+    let plan = &simulation.plan;
     let at = random(plan.resources.len() as u64).min(random(plan.resources.len() as u64)) as usize;
     let resource = &plan.resources[at];
     let variant = if resource.varies { random(3) } else { 0 };
@@ -86,25 +89,25 @@ fn draw(world: &Simulation) -> (ClientRequest, String) {
                 text.push_str(&format!("Range: bytes={from}-{}\r\n", from + random(2_000)));
             }
             2 => {
-                let content = world.content_now(at, variant);
+                let content = simulation.content_now(at, variant);
                 text.push_str(&format!("If-None-Match: \"c{content}\"\r\n"));
             }
             _ => {}
         }
     }
     text.push_str("\r\n");
-    let tick = world.book.note(format_args!("  {}", text.replace("\r\n", "; ")));
+    let tick = simulation.oracle.note(format_args!("  {}", text.replace("\r\n", "; ")));
     (ClientRequest { resource: at, variant, tick, ms: rt::now().mono_ms }, text)
 }
 
 async fn ask(
-    world: &Simulation,
+    simulation: &Simulation,
     asked: &ClientRequest,
     text: &str,
     account: &Arc<Account>,
 ) -> String {
     let mut request = read_request(text);
-    let (live, mut reply) = reply_to(world, &mut request, account).await;
+    let (live, mut reply) = reply_to(simulation, &mut request, account).await;
     let mut head = Vec::new();
     reply.write_head(&live, &mut head);
     let head = String::from_utf8_lossy(&head).into_owned();
@@ -115,74 +118,81 @@ async fn ask(
         range: http::content_range(&head),
         waited: reply.about.trace.as_ref().is_some_and(|trace| trace.has_waited()),
     };
-    world.book.note(format_args!("  {seen:?}"));
-    world.book.judge_head(asked, &seen, &world.plan.resources, world.plan.quiet);
+    simulation.oracle.note(format_args!("  {seen:?}"));
+    simulation.oracle.judge_head(asked, &seen, &simulation.plan.resources, simulation.plan.quiet);
     let promised = reply.length();
     let body = std::mem::replace(&mut reply.body, ReplyBody::None);
     if matches!(body, ReplyBody::None | ReplyBody::Head(_)) {
         return "a head".to_owned();
     }
-    match take(world, body, account).await {
+    match take(simulation, body, account).await {
         Some(body) => {
             if promised.is_some_and(|promised| promised != body.len() as u64) {
-                world.book.fail(|| {
+                simulation.oracle.fail(|| {
                     format!("{} bytes instead of {promised:?}: {asked:?} {seen:?}", body.len())
                 });
             }
-            world.book.judge_body(asked, &seen, &body);
+            simulation.oracle.judge_body(asked, &seen, &body);
             format!("{} bytes", body.len())
         }
         None => {
-            if world.plan.quiet {
-                world.book.fail(|| format!("nothing failed, and yet: {asked:?} {seen:?} cut"));
+            if simulation.plan.quiet {
+                simulation
+                    .oracle
+                    .fail(|| format!("nothing failed, and yet: {asked:?} {seen:?} cut"));
             }
             "a cut body".to_owned()
         }
     }
 }
 
-/// Asks over a connection.
+/// Sends a request over a connection.
 async fn ask_over(
-    world: &Simulation,
+    simulation: &Simulation,
     asked: &ClientRequest,
     text: &str,
     line: &mut EngineConnection,
 ) -> String {
-    match line.ask(world, &Outgoing { head: text, body: &[] }).await {
-        Ok(answer) => judge(world, asked, text, answer),
+    match line.ask(simulation, &Outgoing { head: text, body: &[] }).await {
+        Ok(answer) => judge(simulation, asked, text, answer),
         Err(why) => {
-            world.book.fail(|| format!("{why}: {asked:?}"));
+            simulation.oracle.fail(|| format!("{why}: {asked:?}"));
             "a fault".to_owned()
         }
     }
 }
 
-/// Asks for several resources at once.
-async fn ask_in_a_row(
-    world: &Simulation,
+/// Sends several requests at once.
+async fn pipeline(
+    simulation: &Simulation,
     row: &[(ClientRequest, String)],
     line: &mut EngineConnection,
 ) -> String {
     let outgoing: Vec<_> = row.iter().map(|(_, text)| Outgoing { head: text, body: &[] }).collect();
-    match line.ask_in_a_row(world, &outgoing).await {
+    match line.pipeline(simulation, &outgoing).await {
         Ok(answers) => {
             for ((asked, text), answer) in row.iter().zip(answers) {
-                let outcome = judge(world, asked, text, answer);
-                world.book.note(format_args!("  in a row: {outcome}"));
+                let outcome = judge(simulation, asked, text, answer);
+                simulation.oracle.note(format_args!("  in a row: {outcome}"));
             }
             format!("{} in a row", row.len())
         }
         Err(why) => {
-            world.book.fail(|| format!("{why}: {row:?}"));
+            simulation.oracle.fail(|| format!("{why}: {row:?}"));
             "a fault".to_owned()
         }
     }
 }
 
-/// Holds an answer that came over a connection against the truth.
-fn judge(world: &Simulation, asked: &ClientRequest, text: &str, answer: ClientAnswer) -> String {
+/// Checks an answer that came over a connection.
+fn judge(
+    simulation: &Simulation,
+    asked: &ClientRequest,
+    text: &str,
+    answer: ClientAnswer,
+) -> String {
     let ClientAnswer { status, head, body } = answer;
-    world.book.note(format_args!("  {}", head.replace("\r\n", "; ")));
+    simulation.oracle.note(format_args!("  {}", head.replace("\r\n", "; ")));
     let seen = ObservedAnswer {
         status,
         serial: http::number(&head, "x-serial"),
@@ -190,26 +200,28 @@ fn judge(world: &Simulation, asked: &ClientRequest, text: &str, answer: ClientAn
         range: http::content_range(&head),
         waited: false,
     };
-    world.book.note(format_args!("  {seen:?}"));
-    world.book.judge_head(asked, &seen, &world.plan.resources, world.plan.quiet);
+    simulation.oracle.note(format_args!("  {seen:?}"));
+    simulation.oracle.judge_head(asked, &seen, &simulation.plan.resources, simulation.plan.quiet);
     match body {
         Some(body) => {
             if !text.starts_with("HEAD") {
-                world.book.judge_body(asked, &seen, &body);
+                simulation.oracle.judge_body(asked, &seen, &body);
             }
             format!("{} bytes", body.len())
         }
         None => {
-            if world.plan.quiet {
-                world.book.fail(|| format!("nothing failed, and yet: {asked:?} {seen:?} cut"));
+            if simulation.plan.quiet {
+                simulation
+                    .oracle
+                    .fail(|| format!("nothing failed, and yet: {asked:?} {seen:?} cut"));
             }
             "a cut body".to_owned()
         }
     }
 }
 
-/// Uploads something over a connection. The origin answers with what has arrived.
-async fn upload(world: &Simulation, line: &mut EngineConnection) -> String {
+/// Uploads a body over a connection. The origin answers with what it received.
+async fn upload(simulation: &Simulation, line: &mut EngineConnection) -> String {
     let length = random([100, 20_000, 300_000][random(3) as usize]);
     let content = random(1_000);
     let body = bytes(content, 0, length);
@@ -222,37 +234,37 @@ async fn upload(world: &Simulation, line: &mut EngineConnection) -> String {
         0 => outgoing.push_str(&format!("Content-Length: {length}\r\n\r\n")),
         _ => outgoing.push_str("Transfer-Encoding: chunked\r\n\r\n"),
     }
-    world.book.note(format_args!("  {length} bytes of content {content}"));
-    match line.ask(world, &Outgoing { head: &outgoing, body: &body }).await {
+    simulation.oracle.note(format_args!("  {length} bytes of content {content}"));
+    match line.ask(simulation, &Outgoing { head: &outgoing, body: &body }).await {
         Ok(ClientAnswer { status: 200, body: told, .. }) => {
             let arrived = told.map(|text| String::from_utf8_lossy(&text).into_owned());
             if arrived.as_deref() != Some(&*http::sum(&body)) {
-                world
-                    .book
+                simulation
+                    .oracle
                     .fail(|| format!("{arrived:?} has arrived of {length} bytes: {outgoing}"));
             }
             "an upload".to_owned()
         }
         Ok(ClientAnswer { status, head, .. }) => {
             if (400..500).contains(&status) {
-                world.book.fail(|| format!("{status} for an upload in order: {outgoing}"));
+                simulation.oracle.fail(|| format!("{status} for an upload in order: {outgoing}"));
             }
             format!("an upload, {}", head.replace("\r\n", "; "))
         }
         Err(why) => {
-            world.book.fail(|| format!("{why}: {outgoing}"));
+            simulation.oracle.fail(|| format!("{why}: {outgoing}"));
             "a fault".to_owned()
         }
     }
 }
 
-/// Reads a body; `None` if it breaks off.
-async fn take(world: &Simulation, body: ReplyBody, account: &Arc<Account>) -> Option<Vec<u8>> {
+/// Reads a body; `None` if it is cut off.
+async fn take(simulation: &Simulation, body: ReplyBody, account: &Arc<Account>) -> Option<Vec<u8>> {
     let mut all = Vec::new();
     match body {
         ReplyBody::Parts(parts) => {
             for part in all_of(parts) {
-                pause_randomly(world).await;
+                pause_randomly(simulation).await;
                 match part {
                     BodyPart::Bytes(bytes) => all.extend_from_slice(&bytes),
                     BodyPart::Stored(object, range) => {
@@ -269,7 +281,7 @@ async fn take(world: &Simulation, body: ReplyBody, account: &Arc<Account>) -> Op
             reader.hold_for(account);
             let most = length.unwrap_or(u64::MAX);
             while (all.len() as u64) < most {
-                pause_randomly(world).await;
+                pause_randomly(simulation).await;
                 match reader.next().await {
                     Ok(Some(bytes)) => all.extend_from_slice(&bytes),
                     Ok(None) => break,

@@ -1,4 +1,4 @@
-//! The core itself, asked without an engine.
+//! Direct calls of a core, without an engine.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use policy::ConnectionPeer;
 
 use crate::simulation::Simulation;
 
-/// Reads the text of a request.
+/// Parses a request.
 pub(crate) fn read_request(text: &str) -> Request {
     let mut request = Request::new();
     let limits = HeadLimits::from(&base::Limits::default());
@@ -19,26 +19,26 @@ pub(crate) fn read_request(text: &str) -> Request {
     request
 }
 
-/// The client that all requests are of, for which bytes are held on `account`.
+/// The client of all requests; `account` holds its bytes.
 pub(crate) fn client(account: &Arc<Account>) -> Client<'_> {
     let peer = ConnectionPeer::Host("192.0.2.7".parse().expect("an address"));
     Client { peer, near: false, secured: None, line: None, account }
 }
 
-/// Sends a request and returns the reply, as a connection does.
+/// Sends a request to the core and returns the reply, as a connection does.
 pub(crate) async fn reply_to(
-    world: &Simulation,
+    simulation: &Simulation,
     request: &mut Request,
     account: &Arc<Account>,
 ) -> (LiveRef, Reply) {
-    let live = world.core.live();
+    let live = simulation.core.live();
     let client = client(account);
-    world.asked.set(world.asked.get() + 1);
-    let (start, _) = world.core.start(&live, request, &client, world.core.now());
+    simulation.asked.set(simulation.asked.get() + 1);
+    let (start, _) = simulation.core.start(&live, request, &client, simulation.core.now());
     let reply = match start {
         Start::Reply(reply) => reply,
         Start::Slow(slow) => {
-            slow.run(&world.core, request, None, RequestConnection::of(account)).await
+            slow.run(&simulation.core, request, None, RequestConnection::of(account)).await
         }
     };
     (live, reply)

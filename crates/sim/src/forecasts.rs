@@ -1,8 +1,8 @@
-//! The promise about forecasts: what [`explain`] foretells of a request is what happens next.
+//! Forecasts of [`explain`] must be what then happens to the request.
 //!
-//! A seed draws a declared policy, a program and an origin; some clients ask, each time for the
-//! forecast first. No task runs between the forecast and the request's own first steps, so nothing
-//! that others do excuses a difference.
+//! A seed draws a declared policy, a program and an origin. Clients get a forecast before each
+//! request. No task runs between a forecast and the request's first steps, so other requests cannot
+//! excuse a difference.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -31,55 +31,54 @@ use crate::direct_core::{client, read_request};
 use crate::http;
 use crate::simulation::{HOSTS, at, listen, live_of, site_of, start, store_of};
 
-/// The field of a client that gates let in.
+/// The field of an authenticated client.
 const PASSWORD: &str = "Authorization: Basic b2xkOnBhc3N3b3Jk";
-/// No request takes longer.
+/// Longer than any request takes.
 const PATIENCE: Duration = Duration::from_secs(600);
 const MINUTE_MS: u64 = 60_000;
 
-/// The outcome of one seed.
+/// The counts of one seed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ForecastTally {
-    /// Forecasts that were compared with what happened.
+    /// Forecasts that were compared.
     pub forecasts: u64,
-    /// Those of them that foretold an answer at once, a fetch, a wait, a tunnel and a purge.
+    /// Forecasts of an immediate answer, a fetch, a wait, a tunnel and a purge.
     pub kinds: [u64; 5],
 }
 
 struct Scene {
     core: Rc<CoreState>,
-    /// Forecasts are asked for.
+    /// True if clients get forecasts.
     foretells: bool,
-    /// Only clients with a password come in.
+    /// True if clients must authenticate.
     gated: bool,
-    /// Requests that the limit on rates lets pass in a second, at most.
+    /// Most requests per second that the rate limit permits.
     rate: Option<u64>,
-    /// Requests may wait for their turn.
+    /// True if requests may be queued.
     queued: bool,
-    /// Responses to a visitor with cookies are for that visitor alone.
+    /// True if responses to a visitor with cookies are private.
     personal: bool,
     seen: RefCell<ForecastFindings>,
 }
 
-/// All that was seen in one seed.
+/// The findings of one seed.
 #[derive(Default)]
 struct ForecastFindings {
-    /// Differences, in words.
+    /// Differences.
     broken: Vec<String>,
-    /// Requests, and what became of them.
+    /// Requests and their outcomes.
     outcomes: Vec<String>,
     compared: ForecastTally,
-    /// The times of requests that the limit on rates has let pass.
+    /// Times of the requests that the rate limit permitted.
     passed_ms: Vec<u64>,
     /// The rules and the program.
     config: String,
 }
 
-/// Plays the seed, and returns how much was compared.
+/// Plays the seed and returns the counts.
 ///
 /// # Errors
-/// The differences between forecasts and what happened, or between a seed with forecasts and the
-/// seed without them.
+/// Differences between forecasts and outcomes, or between the seed with and without forecasts.
 pub fn run(seed: u64) -> Result<ForecastTally, String> {
     let play = |foretells| {
         let seen = Rc::new(RefCell::default());
@@ -130,7 +129,7 @@ async fn play(seed: u64, foretells: bool) -> ForecastFindings {
     let rate = rules.settings.rate.as_ref().filter(|rate| !rate[0].terms.dry_run);
     let queued = rate.is_some_and(|rate| rate[0].queue > 0);
     let personal = rules.profile == Profile::Safe;
-    // One more begins in the moment in which another's time is over.
+    // One more may begin in the moment in which another's time ends.
     let most = |rate: &RateRule| rate.requests.count + rate.burst + rate.queue + 1;
     let rate = rate.map(|rate| u64::from(most(&rate[0])));
     let (core, seen) = (CoreState::new(shared), RefCell::default());
@@ -144,7 +143,7 @@ async fn play(seed: u64, foretells: bool) -> ForecastFindings {
         }
     }
     serving.abort();
-    // Its name is of no more use, and it does no harm if it stays.
+    // The socket is not needed any more; it does no harm if it stays.
     _ = std::fs::remove_file(&socket);
     ForecastFindings { config, ..scene.seen.take() }
 }
@@ -271,7 +270,7 @@ fn program() -> String {
     )
 }
 
-/// Draws the text of a request of the client of this number.
+/// Draws a request of client `number`.
 fn request(number: u64) -> String {
     let method = match random(14) {
         0 => "HEAD",
@@ -324,7 +323,7 @@ fn request(number: u64) -> String {
     text
 }
 
-/// One client's visit.
+/// Runs a client.
 async fn visit(scene: Rc<Scene>, number: u64) {
     let account = Account::open(scene.core.shared.cache.memory(), 1 << 20);
     for _ in 0..4 + random(16) {
@@ -355,8 +354,8 @@ async fn ask(scene: &Scene, text: &str, account: &Arc<Account>) {
         if waits { "after a wait" } else { "at once" },
         text.replace("\r\n", "; "),
     );
-    // A forecast is for those who have passed the gates, and goes by what is there before a check,
-    // or before the wait for a turn.
+    // A forecast assumes an authenticated client, and the state before an authentication or a wait
+    // in the queue.
     let is_checked = text.contains("d.example")
         && (scene.gated && (waits || reply.status.code() == 401) || scene.queued && waits);
     if let Some(told) = told.filter(|_| !is_checked) {
@@ -367,7 +366,7 @@ async fn ask(scene: &Scene, text: &str, account: &Arc<Account>) {
     scene.judge_head(text, &String::from_utf8_lossy(&head), &outcome);
     scene.judge_reply(text, &reply, now.mono_ms, &outcome);
     let body = take(std::mem::replace(&mut reply.body, ReplyBody::None), account).await;
-    // Pages of other statuses are not read.
+    // Pages with other statuses are not read.
     let is_page = reply.status == Status::OK && text.contains("d.example");
     if is_page && body.windows(5).any(|five| five == b"<esi:") {
         scene.fail(format!("a page was sent as it is: {outcome}"));
@@ -375,7 +374,7 @@ async fn ask(scene: &Scene, text: &str, account: &Arc<Account>) {
     scene.seen.borrow_mut().outcomes.push(outcome);
 }
 
-/// Takes a body, as far as it comes.
+/// Reads a body as far as it comes.
 async fn take(body: ReplyBody, account: &Arc<Account>) -> Vec<u8> {
     let mut all = Vec::new();
     match body {
@@ -408,7 +407,7 @@ impl Scene {
         self.seen.borrow_mut().broken.push(words);
     }
 
-    /// Holds a request for the origin against what its client has sent.
+    /// Checks a request to the origin against its client's.
     fn judge_asked(&self, head: &str) {
         let client = http::field(head, "x-client").unwrap_or_default().to_owned();
         if let Some(cookies) = http::field(head, "cookie") {
@@ -421,7 +420,7 @@ impl Scene {
         }
     }
 
-    /// Holds a reply against the client that it was made for.
+    /// Checks that a reply was made for its client.
     fn judge_head(&self, text: &str, head: &str, outcome: &str) {
         let client = http::field(text, "x-client").unwrap_or_default();
         let is_others = |name| http::field(head, name).is_some_and(|of| of != client);
@@ -431,13 +430,13 @@ impl Scene {
         }
     }
 
-    /// Holds a reply against what gates and limits say.
+    /// Checks a reply against authentication and limits.
     fn judge_reply(&self, text: &str, reply: &Reply, came_ms: u64, outcome: &str) {
         let status = reply.status.code();
         if !text.contains("d.example") || status == 429 {
             return;
         }
-        // Limits are not asked about purges.
+        // Limits do not apply to purges.
         if let Some(most) = self.rate.filter(|_| !text.starts_with("PURGE")) {
             let mut seen = self.seen.borrow_mut();
             seen.passed_ms.push(came_ms);
@@ -452,7 +451,7 @@ impl Scene {
         }
     }
 
-    /// Takes note of a forecast, and whether it holds.
+    /// Records a forecast, and if it was right.
     fn compare(&self, told: &Explanation, holds: Result<(), &'static str>, outcome: &str) {
         let mut seen = self.seen.borrow_mut();
         seen.compared.forecasts += 1;
@@ -474,7 +473,7 @@ fn kind_of(foreseen: ForecastOutcome) -> usize {
     }
 }
 
-/// Compares what was foreseen with what has happened.
+/// Compares a forecast with the outcome.
 fn holds(foreseen: ForecastOutcome, waited: bool, reply: &Reply) -> Result<(), &'static str> {
     match foreseen {
         ForecastOutcome::Answer { served, status } => {
@@ -487,7 +486,7 @@ fn holds(foreseen: ForecastOutcome, waited: bool, reply: &Reply) -> Result<(), &
             }
         }
         _ if !waited && !matches!(foreseen, ForecastOutcome::Purge) => Err("an answer at once"),
-        // Another request's fetch may end in any way.
+        // Another request's fetch may have any outcome.
         ForecastOutcome::Fetch { waits: true, .. } => Ok(()),
         ForecastOutcome::Fetch { reason, stale, .. } => match reply.served {
             CacheOutcome::Fetched { reason: given, collapsed: false, .. } if given == reason => {
@@ -499,7 +498,7 @@ fn holds(foreseen: ForecastOutcome, waited: bool, reply: &Reply) -> Result<(), &
                 Err("something stored")
             }
             CacheOutcome::Hit | CacheOutcome::Stale => Err("a stored response"),
-            // Its origin has failed, or refused to be shared.
+            // Its origin has failed, or the response was not shareable.
             _ => Ok(()),
         },
         ForecastOutcome::Tunnel => match reply.served {
@@ -516,7 +515,7 @@ async fn serve(scene: Rc<Scene>, listener: UnixListener) {
     while let Ok((stream, _)) = listener.accept().await {
         let scene = Rc::clone(&scene);
         rt::spawn_local(async move {
-            // A peer that is gone is no news.
+            // A peer that goes away is no failure.
             _ = talk(&scene, stream).await;
         });
     }
@@ -538,14 +537,14 @@ async fn talk(scene: &Scene, mut stream: UnixStream) -> std::io::Result<()> {
         scene.judge_asked(&head);
         sleep(Duration::from_millis(random(one_of([1, 40, 1_500])))).await;
         if random(12) == 0 {
-            // It hangs up.
+            // Closes the connection.
             return Ok(());
         }
         stream.write_all(response(&head).as_bytes()).await?;
     }
 }
 
-/// Draws the answer to a request.
+/// Draws the response to a request.
 fn response(head: &str) -> String {
     let etag = one_of(["e1", "e1", "e2"]);
     let known = http::field(head, "if-none-match").is_some_and(|tags| tags.contains(etag));

@@ -1,4 +1,4 @@
-//! Heads as text: as much of HTTP/1.1 as the simulated origins and clients need. It shares no code
+//! HTTP/1.1 heads as text, as far as simulated origins and clients need them. It must share no code
 //! with the engine.
 
 /// The value of a field.
@@ -14,14 +14,14 @@ pub(crate) fn number(head: &str, name: &str) -> Option<u64> {
     field(head, name)?.parse().ok()
 }
 
-/// The first byte and the end of the part that Content-Range names, and the length of the whole.
+/// The first byte, the end and the total length in Content-Range.
 pub(crate) fn content_range(head: &str) -> Option<(u64, u64, u64)> {
     let (range, of) = field(head, "content-range")?.strip_prefix("bytes ")?.split_once('/')?;
     let (first, last) = range.split_once('-')?;
     Some((first.parse().ok()?, last.parse::<u64>().ok()? + 1, of.parse().ok()?))
 }
 
-/// The number of the content that an entity tag names.
+/// The content's number in an entity tag.
 pub(crate) fn content_of(tag: &str) -> Option<u64> {
     tag.trim_start_matches("W/").trim_matches('"').strip_prefix('c')?.parse().ok()
 }
@@ -38,7 +38,7 @@ pub(crate) fn chunked(body: &[u8], size: usize) -> Vec<u8> {
     out
 }
 
-/// Length and sum of a body, as its receiver reports them.
+/// Length and checksum of a body, as its receiver reports them.
 pub(crate) fn sum(body: &[u8]) -> String {
     let sum =
         body.iter().fold(0u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(*byte)));

@@ -1,10 +1,10 @@
-//! A seeded simulator: clients, the protocol engines, the store and origins on one thread and in
-//! virtual time.
+//! The simulator: clients, protocol engines, the cache and origins on one thread, in virtual time.
+//! It must never depend on anything but its seed, so that a failure can be repeated.
 //!
-//! [`run`] plays one schedule. Its seed decides everything: what the site serves, what origins do
-//! and break, who asks when and leaves when, what is purged, and in which order tasks run. It is
-//! held against the truth in module `book`, which shares no code with what it tests. The same seed
-//! gives the same [`Tally::digest`].
+//! [`run`] plays the schedule of a seed: the sites, the origins' faults, the clients' requests, the
+//! purges and the order of tasks. Module `oracle`, which shares no code with the product, checks
+//! every answer. Equal seeds give equal digests ([`ScheduleTally::digest`]). [`compare_forecasts`]
+//! checks forecasts of `larder explain`. Begin with modules `simulation`, `client` and `oracle`.
 
 mod client;
 mod direct_core;
@@ -27,18 +27,18 @@ use std::sync::Once;
 pub use forecasts::{ForecastTally, run as compare_forecasts};
 pub use oracle::ScheduleTally;
 
-use crate::oracle::Book;
+use crate::oracle::Oracle;
 use crate::plan::SchedulePlan;
 use crate::simulation::Simulation;
 
-/// A schedule in which something went wrong.
+/// A schedule in which a promise was broken.
 #[derive(Debug)]
 pub struct ScheduleFailure {
-    /// The seed that plays it again.
+    /// The seed, which plays it again.
     pub seed: u64,
-    /// The promises that were broken, in words.
+    /// The broken promises.
     pub broken: Vec<String>,
-    /// Events in their order; empty unless they were asked for.
+    /// Events in order; empty unless they were requested.
     pub events: Vec<String>,
 }
 
@@ -55,11 +55,11 @@ impl fmt::Display for ScheduleFailure {
 }
 
 thread_local! {
-    /// Panics of this thread's schedule, whoever has caught them.
+    /// Panics of this thread's schedule, caught ones included.
     static PANICS: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Has panics counted from now on, besides what is done about them.
+/// Installs a hook that counts panics, in addition to the present hook.
 fn count_panics() {
     static COUNTED: Once = Once::new();
     COUNTED.call_once(|| {
@@ -71,42 +71,42 @@ fn count_panics() {
     });
 }
 
-/// Plays the schedule of `seed`; with `traced`, a failure has all events.
+/// Plays the schedule of `seed`; with `traced`, a failure contains all events.
 ///
 /// # Errors
-/// A promise was broken.
+/// Broken promises.
 pub fn run(seed: u64, traced: bool) -> Result<ScheduleTally, Box<ScheduleFailure>> {
     count_panics();
-    let book = Rc::new(Book::new(traced));
+    let oracle = Rc::new(Oracle::new(traced));
     let plan = SchedulePlan::draw(seed);
-    if let Err(error) = rt::simulation::run(seed, play(Rc::clone(&book), plan)) {
-        book.fail(|| format!("no runtime: {error}"));
+    if let Err(error) = rt::simulation::run(seed, play(Rc::clone(&oracle), plan)) {
+        oracle.fail(|| format!("no runtime: {error}"));
     }
     let panics = PANICS.replace(0);
     if panics > 0 {
-        book.fail(|| format!("{panics} panics"));
+        oracle.fail(|| format!("{panics} panics"));
     }
-    let broken = book.take_broken();
+    let broken = oracle.take_broken();
     if broken.is_empty() {
-        return Ok(book.tally());
+        return Ok(oracle.tally());
     }
-    Err(Box::new(ScheduleFailure { seed, broken, events: book.take_events() }))
+    Err(Box::new(ScheduleFailure { seed, broken, events: oracle.take_events() }))
 }
 
-async fn play(book: Rc<Book>, plan: SchedulePlan) {
-    let world = Simulation::build(&book, plan, origin::serve);
-    let mut tasks: Vec<_> = (0..world.plan.clients)
-        .map(|number| rt::spawn_local(client::live(Rc::clone(&world), number)))
+async fn play(oracle: Rc<Oracle>, plan: SchedulePlan) {
+    let simulation = Simulation::build(&oracle, plan, origin::serve);
+    let mut tasks: Vec<_> = (0..simulation.plan.clients)
+        .map(|number| rt::spawn_local(client::live(Rc::clone(&simulation), number)))
         .collect();
-    if !world.plan.quiet {
-        tasks.push(rt::spawn_local(purge::live(Rc::clone(&world))));
+    if !simulation.plan.quiet {
+        tasks.push(rt::spawn_local(purge::live(Rc::clone(&simulation))));
     }
-    let sweeper = rt::spawn_local(simulation::sweep(Rc::clone(&world)));
+    let sweeper = rt::spawn_local(simulation::sweep(Rc::clone(&simulation)));
     for task in tasks {
         if task.await.is_err() {
-            book.fail(|| "a task ended by a panic".to_owned());
+            oracle.fail(|| "a task ended by a panic".to_owned());
         }
     }
     sweeper.abort();
-    world.settle().await;
+    simulation.settle().await;
 }

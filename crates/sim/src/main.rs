@@ -1,12 +1,11 @@
-//! Plays schedules by their seeds, and holds forecasts against what happens: `sim FROM COUNT`, with
-//! `--first` behind it until the first that fails; or one of them with all its events: `sim --trace
-//! SEED`.
+//! The simulator's command line: `sim FROM COUNT` plays schedules and checks forecasts, with
+//! `--first` until the first failure; `sim --trace SEED` plays one with all its events.
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    // So many failures are looked at before it ends.
+    // Most failures before it ends.
     let most = if args.last().is_some_and(|last| last == "--first") { 1 } else { 20 };
     let number = |at: usize| args.get(at).and_then(|arg| arg.parse::<u64>().ok());
     let (from, count, traced) = match (args.first().map(String::as_str), number(0), number(1)) {

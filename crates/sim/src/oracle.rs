@@ -1,7 +1,7 @@
-//! The truth: every response that an origin gave, every purge, and the promises that every answer
-//! to a client is held against.
+//! The oracle: every response of an origin, every purge, and the promises that every answer to a
+//! client must keep. It must share no code with the product.
 //!
-//! Moments are ticks: a count of events, which gives all of them one order.
+//! Times are ticks: a count of events, which puts all of them in one order.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,13 +9,13 @@ use std::fmt::Write as _;
 
 use crate::plan::Resource;
 
-/// Milliseconds by which times may differ for rounding.
+/// Rounding tolerance of times, in milliseconds.
 const SLACK_MS: u64 = 3;
 
-/// Milliseconds after which a cut is known to everybody.
+/// Milliseconds after which a cut must have been noticed.
 const CUT_MS: u64 = 5;
 
-/// The bytes of a content, from `from` on.
+/// Generates the bytes of a content in a range.
 pub(crate) fn bytes(content: u64, from: u64, until: u64) -> Vec<u8> {
     let mut out = Vec::with_capacity((until - from) as usize + 32);
     let mut text = String::new();
@@ -29,7 +29,7 @@ pub(crate) fn bytes(content: u64, from: u64, until: u64) -> Vec<u8> {
     out[skip..skip + (until - from) as usize].to_vec()
 }
 
-/// One response of an origin.
+/// A response of an origin.
 #[derive(Clone, Debug)]
 pub(crate) struct Serial {
     pub(crate) resource: usize,
@@ -38,9 +38,9 @@ pub(crate) struct Serial {
     pub(crate) length: u64,
     pub(crate) born_tick: u64,
     pub(crate) born_ms: u64,
-    /// When the last byte of its head was sent.
+    /// Time at which the head was sent.
     pub(crate) head_ms: u64,
-    /// When its connection was cut before the end of its body.
+    /// Time at which the body was cut off.
     pub(crate) cut_ms: u64,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Serial {
 pub(crate) enum PurgeScope {
     All,
     Resource(usize),
-    /// Responses of the declared site with the tag.
+    /// Responses of the declared site with this tag.
     Tag(u64),
 }
 
@@ -79,56 +79,56 @@ pub(crate) struct ClientRequest {
     pub(crate) ms: u64,
 }
 
-/// An answer as a client saw it.
+/// An answer as its client saw it.
 #[derive(Debug)]
 pub(crate) struct ObservedAnswer {
     pub(crate) status: u16,
     pub(crate) serial: Option<u64>,
     pub(crate) word: String,
-    /// The first byte and the end of the part that a 206 names, and the length of the whole.
+    /// The first byte, the end and the total length of a 206.
     pub(crate) range: Option<(u64, u64, u64)>,
-    /// It waited for another request's fetch.
+    /// True if it waited for another request's fetch.
     pub(crate) waited: bool,
 }
 
-/// Figures of a schedule.
+/// Counts of a schedule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScheduleTally {
-    /// Hash of all events in their order.
+    /// Hash of all events in order.
     pub digest: u64,
     /// Events.
     pub events: u64,
-    /// Answers that clients got.
+    /// Answers to clients.
     pub answers: u64,
-    /// Answers that came from the store without a fetch.
+    /// Answers from the cache without a fetch.
     pub hits: u64,
 }
 
-/// The book of one schedule.
+/// The oracle of one schedule.
 #[derive(Debug, Default)]
-pub(crate) struct Book {
+pub(crate) struct Oracle {
     traced: bool,
     tally: Cell<ScheduleTally>,
     events: RefCell<Vec<String>>,
     broken: RefCell<Vec<String>>,
     serials: RefCell<Vec<Serial>>,
-    /// When content of a resource's variant was confirmed last.
+    /// Time of the last confirmation of a content, by resource, variant and content.
     confirmed: RefCell<BTreeMap<(usize, u64, u64), u64>>,
     purges: RefCell<Vec<Purge>>,
-    /// Fetches of a resource under way.
+    /// Fetches in flight, by resource and variant.
     fetching: RefCell<BTreeMap<(usize, u64), u32>>,
-    /// When a private resource's head was first seen.
+    /// Time of the first head of each private resource.
     refused: RefCell<BTreeMap<usize, u64>>,
-    /// Private responses that a client has.
+    /// Private responses that a client has received.
     given: RefCell<BTreeSet<u64>>,
 }
 
-impl Book {
+impl Oracle {
     pub(crate) fn new(traced: bool) -> Self {
         Self { traced, ..Self::default() }
     }
 
-    /// Notes an event and returns its tick.
+    /// Records an event and returns its tick.
     pub(crate) fn note(&self, text: std::fmt::Arguments<'_>) -> u64 {
         let mut tally = self.tally.get();
         tally.events += 1;
@@ -161,19 +161,19 @@ impl Book {
         self.tally.get()
     }
 
-    /// Enters a response whose request came at `born_tick`.
+    /// Records a response whose request came at `born_tick`.
     pub(crate) fn enter(&self, serial: Serial) -> u64 {
         let mut serials = self.serials.borrow_mut();
         serials.push(serial);
         serials.len() as u64 - 1
     }
 
-    /// Notes that all of a response's head is sent.
+    /// Records that a response's head was sent.
     pub(crate) fn head_sent(&self, serial: u64) {
         self.serials.borrow_mut()[serial as usize].head_ms = rt::now().mono_ms;
     }
 
-    /// Notes that a response is cut off.
+    /// Records that a response was cut off.
     pub(crate) fn cut(&self, serial: u64) {
         self.serials.borrow_mut()[serial as usize].cut_ms = rt::now().mono_ms;
     }
@@ -182,12 +182,12 @@ impl Book {
         self.serials.borrow().get(number as usize).cloned()
     }
 
-    /// Enters a 304.
+    /// Records a 304.
     pub(crate) fn confirm(&self, resource: usize, variant: u64, content: u64) {
         self.confirmed.borrow_mut().insert((resource, variant, content), rt::now().mono_ms);
     }
 
-    /// Enters the begin of a fetch, and returns how many are under way.
+    /// Records the beginning of a fetch, and returns the number of fetches in flight.
     pub(crate) fn fetch_began(&self, resource: usize, variant: u64) -> u32 {
         let mut fetching = self.fetching.borrow_mut();
         let count = fetching.entry((resource, variant)).or_default();
@@ -201,7 +201,7 @@ impl Book {
         }
     }
 
-    /// Enters a purge that is about to be made, and returns its number.
+    /// Records a purge that is about to be made, and returns its number.
     pub(crate) fn purge_began(&self, scope: PurgeScope) -> usize {
         let from_tick = self.note(format_args!("purge {scope:?}"));
         let mut purges = self.purges.borrow_mut();
@@ -214,7 +214,7 @@ impl Book {
         self.purges.borrow_mut()[number].until_tick = tick;
     }
 
-    /// Holds the head of an answer against the truth.
+    /// Checks the head of an answer.
     pub(crate) fn judge_head(
         &self,
         asked: &ClientRequest,
@@ -287,9 +287,9 @@ impl Book {
     ) {
         let key = (serial.resource, serial.variant, serial.content);
         let confirmed = self.confirmed.borrow().get(&key).copied().unwrap_or_default();
-        // A program's times begin with the head, as Varnish's do; others with the request (RFC
-        // 9111).
-        // What was fetched for this request, or for one that it waited for, may be old at once.
+        // A program's lifetimes begin with the response's head, as in Varnish; others begin with
+        // the request (RFC 9111). A response that was fetched for this request or one it waited for
+        // may be stale at once.
         let is_stored = matches!(&*seen.word, "HIT" | "STALE" | "STALE-ERROR");
         let born_ms =
             if resource.site == 1 || !is_stored { serial.head_ms } else { serial.born_ms };
@@ -297,7 +297,7 @@ impl Book {
         let more_s = match &*seen.word {
             "STALE-ERROR" => resource.error_s.max(resource.grace_s),
             "STALE" => resource.grace_s,
-            // A program's hits within the grace are called hits.
+            // A program calls hits within the grace hits.
             _ if resource.site == 1 => resource.grace_s,
             _ => 0,
         };
@@ -306,7 +306,7 @@ impl Book {
         }
     }
 
-    /// Holds a body that came to a clean end against the truth.
+    /// Checks a body that ended in order.
     pub(crate) fn judge_body(&self, asked: &ClientRequest, seen: &ObservedAnswer, body: &[u8]) {
         let Some(serial) = seen.serial.and_then(|number| self.serial(number)) else { return };
         let (from, until, of) = match (seen.status, seen.range) {

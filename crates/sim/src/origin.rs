@@ -1,4 +1,4 @@
-//! The origin: it answers over a unix socket in the same process, and breaks as the seed says.
+//! The origin: it answers over a unix socket in the same process, with faults that the seed draws.
 
 use std::io;
 use std::rc::Rc;
@@ -20,30 +20,30 @@ use crate::wire;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OriginFault {
     None,
-    /// It never answers.
+    /// No answer.
     Silent,
-    /// It hangs up without an answer.
+    /// The connection is closed without an answer.
     Closed,
     /// 503.
     Error,
-    /// The body breaks off.
+    /// The body is cut off.
     Cut,
-    /// The body stops, and the connection stays.
+    /// The body stalls, and the connection stays open.
     Stalled,
 }
 
 /// Accepts connections until it is aborted.
-pub(crate) async fn serve(world: Rc<Simulation>, listener: UnixListener) {
+pub(crate) async fn serve(simulation: Rc<Simulation>, listener: UnixListener) {
     while let Ok((stream, _)) = listener.accept().await {
-        let world = Rc::clone(&world);
+        let simulation = Rc::clone(&simulation);
         rt::spawn_local(async move {
-            // A peer that is gone is no news.
-            _ = talk(&world, stream).await;
+            // A peer that goes away is no failure.
+            _ = talk(&simulation, stream).await;
         });
     }
 }
 
-async fn talk(world: &Simulation, mut stream: UnixStream) -> io::Result<()> {
+async fn talk(simulation: &Simulation, mut stream: UnixStream) -> io::Result<()> {
     let mut unread = Vec::new();
     loop {
         let end = loop {
@@ -57,9 +57,9 @@ async fn talk(world: &Simulation, mut stream: UnixStream) -> io::Result<()> {
         let rest = unread.split_off(end);
         let head = String::from_utf8_lossy(&std::mem::replace(&mut unread, rest)).into_owned();
         let keeps = if head.starts_with("POST") {
-            take_upload(world, &mut stream, &head, &mut unread).await?
+            take_upload(simulation, &mut stream, &head, &mut unread).await?
         } else {
-            answer(world, &mut stream, &head).await?
+            answer(simulation, &mut stream, &head).await?
         };
         if !keeps {
             return Ok(());
@@ -67,8 +67,8 @@ async fn talk(world: &Simulation, mut stream: UnixStream) -> io::Result<()> {
     }
 }
 
-fn fault(world: &Simulation) -> OriginFault {
-    if random(1_000) >= world.plan.faults {
+fn fault(simulation: &Simulation) -> OriginFault {
+    if random(1_000) >= simulation.plan.faults {
         return OriginFault::None;
     }
     match random(8) {
@@ -80,28 +80,28 @@ fn fault(world: &Simulation) -> OriginFault {
     }
 }
 
-async fn doze(world: &Simulation) {
+async fn doze(simulation: &Simulation) {
     let most = match random(12) {
         0 => 1_500,
         1..5 => 40,
         _ => return,
     };
-    let most = if world.plan.quiet { 40 } else { most };
+    let most = if simulation.plan.quiet { 40 } else { most };
     sleep(Duration::from_millis(random(most))).await;
 }
 
-/// Takes an upload, and answers with what has arrived; false when the connection is over.
+/// Takes an upload and answers with what it received; false if the connection is over.
 async fn take_upload(
-    world: &Simulation,
+    simulation: &Simulation,
     stream: &mut UnixStream,
     head: &str,
     unread: &mut Vec<u8>,
 ) -> io::Result<bool> {
-    let fault = fault(world);
-    world.book.note(format_args!("origin gets an upload: {fault:?}"));
+    let fault = fault(simulation);
+    simulation.oracle.note(format_args!("origin gets an upload: {fault:?}"));
     match fault {
         OriginFault::Silent | OriginFault::Stalled => {
-            // It reads nothing until the other side has given up.
+            // It reads nothing until the peer has given up.
             sleep(Duration::from_secs(90)).await;
             return Ok(false);
         }
@@ -114,10 +114,10 @@ async fn take_upload(
         OriginFault::None | OriginFault::Cut => {}
     }
     let body = if http::field(head, "transfer-encoding").is_some() {
-        wire::read_chunks(world, stream, unread).await.map_err(io::Error::other)?
+        wire::read_chunks(simulation, stream, unread).await.map_err(io::Error::other)?
     } else {
         let length = http::number(head, "content-length").unwrap_or(0);
-        wire::read_length(world, stream, unread, length as usize).await
+        wire::read_length(simulation, stream, unread, length as usize).await
     };
     let Some(body) = body else { return Ok(false) };
     let sum = http::sum(&body);
@@ -126,45 +126,49 @@ async fn take_upload(
     Ok(true)
 }
 
-/// Answers one request; false when the connection is over.
-async fn answer(world: &Simulation, stream: &mut UnixStream, head: &str) -> io::Result<bool> {
+/// Answers a request; false if the connection is over.
+async fn answer(simulation: &Simulation, stream: &mut UnixStream, head: &str) -> io::Result<bool> {
     let target = head.split(' ').nth(1).unwrap_or_default();
     let site = usize::from(http::field(head, "host").is_some_and(|host| host.starts_with('v')));
-    let found = world.plan.resources.iter().position(|one| one.path == target && one.site == site);
+    let found =
+        simulation.plan.resources.iter().position(|one| one.path == target && one.site == site);
     let Some(number) = found else {
-        if let Some(whole) = world.plan.pages.origin_content(site, target) {
-            return give_whole(world, stream, head, &whole).await;
+        if let Some(whole) = simulation.plan.pages.origin_content(site, target) {
+            return give_whole(simulation, stream, head, &whole).await;
         }
-        world.book.fail(|| format!("no client asked for {target} of {site}"));
+        simulation.oracle.fail(|| format!("no client asked for {target} of {site}"));
         return Ok(false);
     };
-    let resource = &world.plan.resources[number];
+    let resource = &simulation.plan.resources[number];
     let variant = if resource.varies { http::number(head, "x-variant").unwrap_or(0) } else { 0 };
-    let under_way = world.book.fetch_began(number, variant);
-    world.book.note(format_args!("origin asked for {number}.{variant}: {under_way} under way"));
-    if world.plan.quiet && !resource.private && under_way > 1 {
-        world.book.fail(|| format!("{under_way} fetches at once of {resource:?}"));
+    let under_way = simulation.oracle.fetch_began(number, variant);
+    simulation
+        .oracle
+        .note(format_args!("origin asked for {number}.{variant}: {under_way} under way"));
+    if simulation.plan.quiet && !resource.private && under_way > 1 {
+        simulation.oracle.fail(|| format!("{under_way} fetches at once of {resource:?}"));
     }
-    let kept = respond(world, stream, head, number, variant).await;
-    world.book.fetch_ended(number, variant);
+    let kept = respond(simulation, stream, head, number, variant).await;
+    simulation.oracle.fetch_ended(number, variant);
     kept
 }
 
 async fn respond(
-    world: &Simulation,
+    simulation: &Simulation,
     stream: &mut UnixStream,
     head: &str,
     number: usize,
     variant: u64,
 ) -> io::Result<bool> {
-    let resource = &world.plan.resources[number];
-    let fault = fault(world);
-    let (born_tick, born_ms) = (world.book.note(format_args!("  {fault:?}")), rt::now().mono_ms);
-    let content = world.content(number, variant);
-    doze(world).await;
+    let resource = &simulation.plan.resources[number];
+    let fault = fault(simulation);
+    let (born_tick, born_ms) =
+        (simulation.oracle.note(format_args!("  {fault:?}")), rt::now().mono_ms);
+    let content = simulation.content(number, variant);
+    doze(simulation).await;
     match fault {
         OriginFault::Silent => {
-            // Until the other side gives up.
+            // Waits until the peer gives up.
             _ = stream.read(&mut [0]).await;
             return Ok(false);
         }
@@ -178,14 +182,14 @@ async fn respond(
     }
     let known = http::field(head, "if-none-match").and_then(http::content_of);
     if resource.has_etag && known == Some(content) {
-        world.book.note(format_args!("  304 of content {content}"));
-        world.book.confirm(number, variant, content);
+        simulation.oracle.note(format_args!("  304 of content {content}"));
+        simulation.oracle.confirm(number, variant, content);
         let text = format!("HTTP/1.1 304 Same\r\n{}\r\n", fields(resource, content));
         stream.write_all(text.as_bytes()).await?;
         return Ok(true);
     }
     give(
-        world,
+        simulation,
         stream,
         head,
         PendingResponse { number, variant, content, fault, born_tick, born_ms },
@@ -193,7 +197,7 @@ async fn respond(
     .await
 }
 
-/// A response that is about to be given.
+/// A response about to be sent.
 struct PendingResponse {
     number: usize,
     variant: u64,
@@ -204,13 +208,13 @@ struct PendingResponse {
 }
 
 async fn give(
-    world: &Simulation,
+    simulation: &Simulation,
     stream: &mut UnixStream,
     head: &str,
     given: PendingResponse,
 ) -> io::Result<bool> {
     let PendingResponse { number, variant, content, fault, born_tick, born_ms } = given;
-    let resource = &world.plan.resources[number];
+    let resource = &simulation.plan.resources[number];
     let length = 1 + content.wrapping_mul(0x9e37_79b9) % resource.bytes_max;
     let serial = Serial {
         resource: number,
@@ -222,10 +226,10 @@ async fn give(
         head_ms: u64::MAX,
         cut_ms: u64::MAX,
     };
-    let serial = world.book.enter(serial);
-    world.book.note(format_args!("  response {serial}, content {content}, {length} bytes"));
+    let serial = simulation.oracle.enter(serial);
+    simulation.oracle.note(format_args!("  response {serial}, content {content}, {length} bytes"));
     let is_head = head.starts_with("HEAD");
-    let framing = Framing::draw(world, fault);
+    let framing = Framing::draw(simulation, fault);
     let mut out = format!("HTTP/1.1 200 OK\r\nX-Serial: {serial}\r\n{}", fields(resource, content));
     out.push_str(&framing.field(length));
     let closes = framing == Framing::Close || random(10) == 0;
@@ -234,20 +238,24 @@ async fn give(
     }
     out.push_str("\r\n");
     send(stream, out.as_bytes()).await?;
-    world.book.head_sent(serial);
+    simulation.oracle.head_sent(serial);
     if !is_head {
         let whole = match fault {
             OriginFault::None => length,
             _ => random(length),
         };
-        send_body(world, stream, framing, &bytes(content, 0, whole)).await?;
+        send_body(simulation, stream, framing, &bytes(content, 0, whole)).await?;
         match fault {
             OriginFault::None => {
-                doze(world).await;
+                doze(simulation).await;
                 stream.write_all(framing.end()).await?;
-                if framing == Framing::Chunked && !world.plan.quiet && !closes && random(20) == 0 {
-                    // A response that nobody asked for (response splitting), at once: a later one
-                    // might be taken for the answer to what is asked meanwhile.
+                if framing == Framing::Chunked
+                    && !simulation.plan.quiet
+                    && !closes
+                    && random(20) == 0
+                {
+                    // An unrequested response (response splitting), sent at once: a later one might
+                    // be taken for the answer to the next request.
                     let stray = "HTTP/1.1 200 OK\r\nX-Serial: 999999\r\nContent-Length: 1\r\n\r\nx";
                     stream.write_all(stray.as_bytes()).await?;
                 }
@@ -257,7 +265,7 @@ async fn give(
                 return Ok(false);
             }
             _ => {
-                world.book.cut(serial);
+                simulation.oracle.cut(serial);
                 return Ok(false);
             }
         }
@@ -265,16 +273,16 @@ async fn give(
     Ok(!closes)
 }
 
-/// Gives a page or a fragment, in which nothing fails.
+/// Sends a page or a fragment, without faults.
 async fn give_whole(
-    world: &Simulation,
+    simulation: &Simulation,
     stream: &mut UnixStream,
     head: &str,
     whole: &OriginContent,
 ) -> io::Result<bool> {
     let OriginContent { fields, body } = whole;
-    doze(world).await;
-    let framing = Framing::draw(world, OriginFault::None);
+    doze(simulation).await;
+    let framing = Framing::draw(simulation, OriginFault::None);
     let mut out = format!("HTTP/1.1 200 OK\r\n{fields}{}", framing.field(body.len() as u64));
     if framing == Framing::Close {
         out.push_str("Connection: close\r\n");
@@ -282,7 +290,7 @@ async fn give_whole(
     out.push_str("\r\n");
     send(stream, out.as_bytes()).await?;
     if !head.starts_with("HEAD") {
-        send_body(world, stream, framing, body).await?;
+        send_body(simulation, stream, framing, body).await?;
         stream.write_all(framing.end()).await?;
     }
     Ok(framing != Framing::Close)
@@ -315,9 +323,9 @@ enum Framing {
 }
 
 impl Framing {
-    fn draw(world: &Simulation, fault: OriginFault) -> Self {
+    fn draw(simulation: &Simulation, fault: OriginFault) -> Self {
         match random(6) {
-            0 if fault == OriginFault::None && !world.plan.quiet => Self::Close,
+            0 if fault == OriginFault::None && !simulation.plan.quiet => Self::Close,
             0..3 => Self::Chunked,
             _ => Self::Length,
         }
@@ -347,13 +355,13 @@ async fn send(stream: &mut UnixStream, bytes: &[u8]) -> io::Result<()> {
 }
 
 async fn send_body(
-    world: &Simulation,
+    simulation: &Simulation,
     stream: &mut UnixStream,
     framing: Framing,
     mut left: &[u8],
 ) -> io::Result<()> {
-    let least = if world.plan.quiet { 3_000 } else { 1 };
-    // In at most forty pieces: the slowest origin is done before a client's patience ends.
+    let least = if simulation.plan.quiet { 3_000 } else { 1 };
+    // At most forty pieces, so that even a slow origin finishes in time.
     let piece = ((least + random(20_000)) as usize).max(left.len() / 40);
     while !left.is_empty() {
         let (now, later) = left.split_at(piece.min(left.len()));
@@ -365,7 +373,7 @@ async fn send_body(
         }
         left = later;
         if !left.is_empty() {
-            doze(world).await;
+            doze(simulation).await;
         }
     }
     Ok(())

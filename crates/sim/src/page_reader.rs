@@ -1,5 +1,5 @@
-//! The reading of pages, and the promise about them: each comes to its end, at whatever pace it is
-//! read, and has all that it names.
+//! A page's reader, and the promise about assembled pages: each is delivered completely, however
+//! slowly it is read.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,48 +14,55 @@ use crate::plan::Engine;
 use crate::simulation::Simulation;
 use crate::wire::{ClientAnswer, EngineConnection, Outgoing};
 
-/// A slow reader takes as many pauses of at most this.
+/// Most pauses of a slow reader.
 const PAUSES: u64 = 20;
 const PAUSE_MS: u64 = 500;
 
-/// Asks for a page, and holds it against the truth.
+/// Requests a page and checks it.
 pub(crate) async fn ask(
-    world: &Simulation,
+    simulation: &Simulation,
     line: &mut EngineConnection,
     account: &Arc<Account>,
 ) -> String {
-    let pages = &world.plan.pages;
+    let pages = &simulation.plan.pages;
     let page = pages.any();
     let host = ["d.example", "v.example"][page.site];
     let text = format!("GET {} HTTP/1.1\r\nHost: {host}\r\n\r\n", page.path);
-    world.book.note(format_args!("  {}", text.replace("\r\n", "; ")));
+    simulation.oracle.note(format_args!("  {}", text.replace("\r\n", "; ")));
     let expected = pages.assembled(page);
-    let answer = match world.plan.engine {
-        Engine::Direct => Ok(take(world, &text, account, expected.len() as u64).await),
+    let answer = match simulation.plan.engine {
+        Engine::Direct => Ok(take(simulation, &text, account, expected.len() as u64).await),
         Engine::Http1 | Engine::Http2 => {
-            line.ask(world, &Outgoing { head: &text, body: &[] }).await
+            line.ask(simulation, &Outgoing { head: &text, body: &[] }).await
         }
     };
     let (status, body) = match answer {
         Ok(ClientAnswer { status, body, .. }) => (status, body),
         Err(why) => {
-            world.book.fail(|| format!("{why}: {page:?}"));
+            simulation.oracle.fail(|| format!("{why}: {page:?}"));
             return "a fault".to_owned();
         }
     };
     let length = body.as_ref().map(Vec::len);
-    // Nothing but want of memory makes it another.
-    if !world.plan.is_tight && (status != 200 || body.as_ref() != Some(&expected)) {
+    // Only a lack of memory excuses another answer.
+    if !simulation.plan.is_tight && (status != 200 || body.as_ref() != Some(&expected)) {
         let of = expected.len();
-        world.book.fail(|| format!("{status} with {length:?} bytes of {of}: {page:?} {pages:?}"));
+        simulation
+            .oracle
+            .fail(|| format!("{status} with {length:?} bytes of {of}: {page:?} {pages:?}"));
     }
     format!("a page of {length:?} bytes")
 }
 
-/// Takes a page from the core itself, at one pace or another.
-async fn take(world: &Simulation, text: &str, account: &Arc<Account>, bytes: u64) -> ClientAnswer {
+/// Requests a page from the core, and reads it at a random pace.
+async fn take(
+    simulation: &Simulation,
+    text: &str,
+    account: &Arc<Account>,
+    bytes: u64,
+) -> ClientAnswer {
     let mut request = read_request(text);
-    let (live, mut reply) = reply_to(world, &mut request, account).await;
+    let (live, mut reply) = reply_to(simulation, &mut request, account).await;
     let mut head = Vec::new();
     reply.write_head(&live, &mut head);
     let head = String::from_utf8_lossy(&head).into_owned();
@@ -117,7 +124,7 @@ struct ReaderPace {
 }
 
 impl ReaderPace {
-    /// One for about `bytes`: none pauses so long that the whole takes longer than an exchange may.
+    /// Draws a pace for about `bytes`, fast enough for the time limit of an exchange.
     fn draw(bytes: u64) -> Self {
         let pauses = match random(3) {
             0 => 0,

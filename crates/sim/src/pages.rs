@@ -1,25 +1,25 @@
-//! Pages that are put together of fragments, as their origin has them and as clients get them.
+//! Pages assembled from fragments, as their origin has them and as clients get them.
 
 use rt::simulation::{Draws, random};
 
-/// A longest fragment now and then, in bytes.
+/// Largest fragment, which is rare, in bytes.
 const LARGEST: u64 = 4 << 20;
 
-/// One page.
+/// An assembled page.
 #[derive(Debug)]
 pub(crate) struct AssembledPage {
-    /// The site that it belongs to, as of a resource.
+    /// The number of its site.
     pub(crate) site: usize,
     pub(crate) path: String,
-    /// 0 for one that is not stored.
+    /// The lifetime; 0 if the page is not stored.
     ttl_s: u64,
-    /// Bytes of each of its texts.
+    /// Length of each of its texts in bytes.
     text: u64,
-    /// The numbers of its fragments; a text stands before each and behind the last.
+    /// The numbers of its fragments, with a text before each and one behind the last.
     fragments: Vec<usize>,
 }
 
-/// Something that pages name.
+/// A fragment.
 #[derive(Debug)]
 struct Fragment {
     path: String,
@@ -27,20 +27,20 @@ struct Fragment {
     bytes: u64,
 }
 
-/// All pages of a schedule, and their fragments.
+/// The pages of a schedule, and their fragments.
 #[derive(Debug, Default)]
 pub(crate) struct Pages {
     pages: Vec<AssembledPage>,
     fragments: Vec<Fragment>,
 }
 
-/// A body and its lifetime, for the origin to give.
+/// A body and its lifetime, as the origin sends them.
 pub(crate) struct OriginContent {
     pub(crate) fields: String,
     pub(crate) body: Vec<u8>,
 }
 
-/// Letters that differ from those of other numbers and at other places.
+/// Letters that depend on the number and on their position.
 fn letters(number: u64, bytes: u64) -> Vec<u8> {
     let letter =
         |at: u64| b'a' + ((at ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u8 % 26;
@@ -48,7 +48,7 @@ fn letters(number: u64, bytes: u64) -> Vec<u8> {
 }
 
 impl Pages {
-    /// Draws those of a schedule; most have none.
+    /// Draws the pages of a schedule; most have none.
     pub(crate) fn draw(draw: &mut Draws) -> Self {
         if draw.below(6) != 0 {
             return Self::default();
@@ -56,7 +56,7 @@ impl Pages {
         let fragment = |draw: &mut Draws, number| {
             let most = draw.of([1_000, 1_000, 30_000, 300_000, 1 << 20]);
             let most = if draw.below(60) == 0 { LARGEST } else { most };
-            // A program compresses what `z` begins, on its way into the store.
+            // The program compresses what begins with `z` when it is stored.
             let kind = draw.of(["f", "z"]);
             Fragment {
                 path: format!("/{kind}/{number}"),
@@ -82,12 +82,12 @@ impl Pages {
         self.pages.is_empty()
     }
 
-    /// One of them, as it falls.
+    /// A random page.
     pub(crate) fn any(&self) -> &AssembledPage {
         &self.pages[random(self.pages.len() as u64) as usize]
     }
 
-    /// The body of `page` as its fragments, or their instructions, make it.
+    /// The body of `page`, with each fragment as `fragment` makes it.
     fn body(&self, page: &AssembledPage, fragment: impl Fn(&Fragment) -> Vec<u8>) -> Vec<u8> {
         let mut body = b"<p>".to_vec();
         for (at, number) in page.fragments.iter().enumerate() {
@@ -98,7 +98,7 @@ impl Pages {
         body
     }
 
-    /// The page of `site` or the fragment at `path`, as its origin has it.
+    /// The origin's page of `site` or fragment at `path`.
     pub(crate) fn origin_content(&self, site: usize, path: &str) -> Option<OriginContent> {
         let lives = |ttl_s: u64| match ttl_s {
             0 => "Cache-Control: private, no-store\r\n".to_owned(),
@@ -120,7 +120,7 @@ impl Pages {
         })
     }
 
-    /// The page as its clients get it.
+    /// The page as clients get it.
     pub(crate) fn assembled(&self, page: &AssembledPage) -> Vec<u8> {
         let numbered = |path: &str| self.fragments.iter().position(|one| one.path == path);
         self.body(page, |fragment| {

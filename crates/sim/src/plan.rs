@@ -1,13 +1,13 @@
-//! The constants of a schedule, drawn from its seed.
+//! The plan of a schedule: its constants, drawn from its seed.
 
 use rt::simulation::Draws;
 
 use crate::pages::Pages;
 
-/// The nature of one resource's responses.
+/// A resource, with properties of its responses.
 #[derive(Clone, Debug)]
 pub(crate) struct Resource {
-    /// The site that it belongs to: 0 has a declared policy, 1 a program.
+    /// The number of its site: 0 has a declared policy, 1 a program.
     pub(crate) site: usize,
     pub(crate) path: String,
     pub(crate) ttl_s: u64,
@@ -20,32 +20,32 @@ pub(crate) struct Resource {
     pub(crate) bytes_max: u64,
 }
 
-/// The partner of clients.
+/// The engine that clients talk to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Engine {
-    /// The core itself, without an engine.
+    /// The core, without an engine.
     Direct,
     Http1,
     Http2,
 }
 
-/// One schedule's constants.
+/// The constants of a schedule.
 #[derive(Debug)]
 pub(crate) struct SchedulePlan {
     pub(crate) seed: u64,
-    /// Nothing fails, nothing is purged, nobody leaves: requests must collapse.
+    /// True if nothing fails, nothing is purged and no client leaves: then requests must collapse.
     pub(crate) quiet: bool,
     pub(crate) budget_bytes: u64,
-    /// Memory is so short that requests may fail for it.
+    /// True if memory is so small that requests may fail for it.
     pub(crate) is_tight: bool,
     pub(crate) resources: Vec<Resource>,
     pub(crate) pages: Pages,
     pub(crate) clients: u64,
     pub(crate) requests: u64,
     pub(crate) purges: u64,
-    /// The longest pause between two requests of a client.
+    /// Longest pause between two requests of a client, in milliseconds.
     pub(crate) pause_ms: u64,
-    /// Origin's answers in a thousand that are faults of some kind.
+    /// Faults per thousand answers of the origin.
     pub(crate) faults: u64,
     pub(crate) engine: Engine,
 }
@@ -53,7 +53,7 @@ pub(crate) struct SchedulePlan {
 impl SchedulePlan {
     /// The plan of `seed`.
     pub(crate) fn draw(seed: u64) -> Self {
-        // The simulation itself draws from the seed.
+        // The simulation draws from the seed itself.
         let mut draw = Draws::new(seed ^ 0x5eed);
         let quiet = draw.below(5) == 0;
         let count = 1 + draw.below(4);
@@ -75,7 +75,7 @@ impl SchedulePlan {
             engine: [Engine::Direct, Engine::Http1, Engine::Http2][draw.below(3) as usize],
         };
         if tight && plan.engine != Engine::Direct {
-            // Connections themselves want some memory.
+            // Connections need memory, too.
             plan.budget_bytes *= 10;
         }
         plan.pages = Pages::draw(&mut draw);

@@ -1,5 +1,5 @@
-//! The daemon's part of a schedule: one core, its store, and two sites over one origin; and what
-//! must be left of them in the end.
+//! The simulation of a daemon in a schedule: one core, its cache, and two sites over one origin;
+//! and the checks of what is left at the end.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -30,13 +30,13 @@ use vcl::params::Params;
 use vcl::program::{CompileSettings, Input, Instance, Program};
 use vcl::source::NoFiles;
 
-use crate::oracle::Book;
+use crate::oracle::Oracle;
 use crate::plan::{Engine, SchedulePlan};
 
-/// Everything that may go on behind the last answer is over after so long.
+/// Time after which all work behind the last answer must have ended.
 const REST: Duration = Duration::from_secs(300);
 
-/// The program of the second site; SOCKET stands for the origin's path.
+/// The program of the second site; SOCKET stands for the path of the origin's socket.
 const PROGRAM: &str = r#"vcl 4.1;
 import std;
 backend b { .path = "SOCKET"; .first_byte_timeout = 4s; .between_bytes_timeout = 3s; }
@@ -52,26 +52,26 @@ sub vcl_backend_response {
 }
 "#;
 
-/// The hosts of the sites, by their numbers: the first has a declared policy, the other a program.
+/// The hosts of the sites by number: the first has a declared policy, the other a program.
 pub(crate) const HOSTS: [&str; 2] = ["d.example", "v.example"];
 
-/// The user whom gates let in, with `password`.
+/// The user who may authenticate, with `password`.
 const USERS: &str = "old:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=";
 
-/// One schedule under way.
+/// The state of a running schedule.
 pub(crate) struct Simulation {
-    pub(crate) book: Rc<Book>,
+    pub(crate) oracle: Rc<Oracle>,
     pub(crate) plan: SchedulePlan,
     pub(crate) core: Rc<CoreState>,
-    /// The way in for clients that speak to an engine.
+    /// The port of clients that talk to an engine.
     pub(crate) port: SimulatedPort,
-    /// Requests made, and those of them whose clients left.
+    /// Number of requests, and of those whose clients left.
     pub(crate) asked: Cell<u64>,
     pub(crate) left: Cell<u64>,
     /// The accounts of all clients.
     pub(crate) accounts: RefCell<Vec<Arc<Account>>>,
     origin: Arc<Origin>,
-    /// The content that a resource's variant has now.
+    /// The current content of each resource's variant.
     contents: RefCell<BTreeMap<(usize, u64), u64>>,
     next_content: Cell<u64>,
     listener: RefCell<Option<JoinHandle<()>>>,
@@ -79,9 +79,9 @@ pub(crate) struct Simulation {
 }
 
 impl Simulation {
-    /// Builds what `plan` says; `serve` is its origin.
+    /// Builds the simulation of `plan`; `serve` is its origin.
     pub(crate) fn build<F: Future<Output = ()> + 'static>(
-        book: &Rc<Book>,
+        oracle: &Rc<Oracle>,
         plan: SchedulePlan,
         serve: impl FnOnce(Rc<Self>, UnixListener) -> F,
     ) -> Rc<Self> {
@@ -94,8 +94,8 @@ impl Simulation {
         let text = PROGRAM.replace("SOCKET", &socket.to_string_lossy());
         shared.replace(live(Some(start(&text, &shared))));
         let core = CoreState::new(shared);
-        let world = Rc::new(Self {
-            book: Rc::clone(book),
+        let simulation = Rc::new(Self {
+            oracle: Rc::clone(oracle),
             port: SimulatedPort::new(Rc::clone(&core)),
             core,
             asked: Cell::new(0),
@@ -108,12 +108,12 @@ impl Simulation {
             socket,
             plan,
         });
-        let serving = rt::spawn_local(serve(Rc::clone(&world), listener));
-        *world.listener.borrow_mut() = Some(serving);
-        world
+        let serving = rt::spawn_local(serve(Rc::clone(&simulation), listener));
+        *simulation.listener.borrow_mut() = Some(serving);
+        simulation
     }
 
-    /// The content that a resource's variant has; it changes now and then.
+    /// The content of a resource's variant, which changes at random.
     pub(crate) fn content(&self, resource: usize, variant: u64) -> u64 {
         if random(3) == 0 {
             self.contents.borrow_mut().remove(&(resource, variant));
@@ -121,7 +121,7 @@ impl Simulation {
         self.content_now(resource, variant)
     }
 
-    /// The content that a resource's variant has now.
+    /// The current content of a resource's variant.
     pub(crate) fn content_now(&self, resource: usize, variant: u64) -> u64 {
         let fresh = || {
             self.next_content.set(self.next_content.get() + 1);
@@ -130,73 +130,73 @@ impl Simulation {
         *self.contents.borrow_mut().entry((resource, variant)).or_insert_with(fresh)
     }
 
-    /// Waits until everything is over, and looks at what is left.
+    /// Waits until all work has ended, and checks what is left.
     pub(crate) async fn settle(&self) {
         sleep(REST).await;
-        let (shared, book) = (&self.core.shared, &self.book);
+        let (shared, oracle) = (&self.core.shared, &self.oracle);
         let memory = shared.cache.memory();
-        // An account's end gives everything back: each is looked at before.
+        // A dropped account releases everything, so accounts are checked before.
         let kept: u64 = self.accounts.borrow().iter().map(|account| account.held()).sum();
         if kept != 0 {
-            book.fail(|| format!("{kept} bytes are held for clients that have left"));
+            oracle.fail(|| format!("{kept} bytes are held for clients that have left"));
         }
         self.accounts.borrow_mut().clear();
         if memory.held() != 0 {
-            book.fail(|| format!("{} bytes are held for nobody", memory.held()));
+            oracle.fail(|| format!("{} bytes are held for nobody", memory.held()));
         }
         if self.origin.in_flight() != 0 {
-            book.fail(|| format!("{} exchanges with nobody", self.origin.in_flight()));
+            oracle.fail(|| format!("{} exchanges with nobody", self.origin.in_flight()));
         }
         let requests = shared.counters.sum(Counter::Requests);
-        // A connection that a client leaves may have brought no request yet.
+        // A client may leave a connection before its first request.
         let least = match self.plan.engine {
             Engine::Direct => self.asked.get(),
             Engine::Http1 | Engine::Http2 => self.asked.get() - self.left.get(),
         };
         if !(least..=self.asked.get()).contains(&requests) {
-            book.fail(|| format!("{requests} requests counted of {}", self.asked.get()));
+            oracle.fail(|| format!("{requests} requests counted of {}", self.asked.get()));
         }
         shared.cache.clear();
         shared.cache.sweep(u32::MAX, u64::MAX, &mut || ());
         let stats = shared.cache.stats();
         if (stats.bytes, stats.objects, stats.markers) != (0, 0, 0) {
-            book.fail(|| format!("an empty store: {stats:?}"));
+            oracle.fail(|| format!("an empty store: {stats:?}"));
         }
         if let Some(listener) = self.listener.borrow_mut().take() {
             listener.abort();
         }
-        // Its name is of no more use, and nobody minds if it stays.
+        // The socket is not needed any more; it does no harm if it stays.
         _ = std::fs::remove_file(&self.socket);
-        book.note(format_args!("over: {} evictions, {} stores", stats.evictions, stats.stores));
+        oracle.note(format_args!("over: {} evictions, {} stores", stats.evictions, stats.stores));
     }
 }
 
-/// Chores of once a second.
-pub(crate) async fn sweep(world: Rc<Simulation>) {
+/// Does the chores of each second.
+pub(crate) async fn sweep(simulation: Rc<Simulation>) {
     loop {
         sleep(Duration::from_secs(1)).await;
-        world.port.sweep();
-        let stats = world.core.shared.cache.stats();
-        // Bytes that are there already are counted as held, even where there is no room for them.
+        simulation.port.sweep();
+        let stats = simulation.core.shared.cache.stats();
+        // Received bytes count as held even beyond the budget.
         if stats.bytes - stats.held > stats.budget {
-            world.book.fail(|| format!("over the budget: {stats:?}"));
+            simulation.oracle.fail(|| format!("over the budget: {stats:?}"));
         }
     }
 }
 
-/// A socket for an origin.
+/// Makes a socket for an origin.
 pub(crate) fn listen() -> (PathBuf, UnixListener) {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let name = format!("larder-sim-{}-{number}", std::process::id());
     let socket = std::env::temp_dir().join(name);
-    // One that is left by a process of the same number would be in the way.
+    // An earlier process with the same id may have left it.
     _ = std::fs::remove_file(&socket);
     let listener = UnixListener::bind(&socket).expect("a socket in the temporary directory");
     (socket, listener)
 }
 
-/// The origin at a socket, which stays in use however often it fails.
+/// The origin at a socket, never ejected however often it fails.
 pub(crate) fn at(socket: &Path) -> OriginConfig {
     let server = ServerConfig {
         address: Address::Unix(socket.to_owned()),
@@ -210,7 +210,7 @@ pub(crate) fn at(socket: &Path) -> OriginConfig {
     }
 }
 
-/// Connects a program's backends as the daemon does: no queue, no retries.
+/// Configures a program's backend as the daemon does: no queue, no retries.
 fn connect(backend: &Backend) {
     let Backend::Leaf(leaf) = backend else { return };
     let socket = leaf.spec.path.as_deref().expect("the program has one");
@@ -234,11 +234,11 @@ fn limits() -> Limits {
 }
 
 fn store(plan: &SchedulePlan) -> Arc<Cache> {
-    // Some fragments are stored, and others are not because of their size.
+    // Some fragments are stored, and others exceed the limit on size.
     store_of(plan.budget_bytes, if plan.pages.is_empty() { 60_000 } else { 600_000 })
 }
 
-/// A store of so many bytes, and responses of at most so many.
+/// A cache with this budget and limit on object size.
 pub(crate) fn store_of(budget_bytes: u64, object_bytes_max: u64) -> Arc<Cache> {
     let limits = limits();
     memory_only(Config {
@@ -265,10 +265,10 @@ pub(crate) fn start(text: &str, shared: &Arc<SharedState>) -> Arc<Instance> {
     let input = Input { name: "sim.vcl", text: text.as_bytes(), loader: &NoFiles, rules };
     let compiled = Program::compile(&input).unwrap_or_else(|error| panic!("{error}"));
     let (live, log, now) = (shared.live(), RefCell::default(), rt::now());
-    let world = ProgramWorld::without_request(shared, &live, now, &log);
+    let simulation = ProgramWorld::without_request(shared, &live, now, &log);
     let instance = compiled
         .program
-        .start(&world, now.unix_ms as f64 / 1_000.0)
+        .start(&simulation, now.unix_ms as f64 / 1_000.0)
         .unwrap_or_else(|error| panic!("{error}"));
     instance.backends().iter().for_each(connect);
     instance
@@ -280,7 +280,7 @@ fn site(number: u32, origin: &Arc<Origin>, vcl: Option<Arc<Instance>>) -> Arc<Si
     site_of(number, origin, vcl, rules)
 }
 
-/// A site with a policy by `rules`, or a program.
+/// A site with a policy by `rules`, or with a program.
 pub(crate) fn site_of(
     number: u32,
     origin: &Arc<Origin>,

@@ -1,5 +1,5 @@
-//! Clients that speak to the engines: HTTP/1 in bytes of their own making, HTTP/2 by the client
-//! that judges every frame. They share no code with the engines.
+//! Wire clients, which talk to the engines: HTTP/1 as bytes, and HTTP/2 with the client that judges
+//! every frame. They must share no code with the engines.
 
 use std::io;
 use std::pin::pin;
@@ -15,16 +15,16 @@ use crate::http;
 use crate::plan::Engine;
 use crate::simulation::Simulation;
 
-/// A client's connection, once there is one.
+/// A client's connection, if it is open.
 #[derive(Default)]
 pub(crate) struct EngineConnection {
     http1: Option<UnixStream>,
     http2: Option<Client<UnixStream>>,
-    /// Requests that are under way: what a client that leaves may not have sent.
+    /// Requests in flight, which a client that leaves may not have sent.
     pub(crate) under_way: u64,
 }
 
-/// A request as text: its head in HTTP/1.1, and a body, in chunks if the head says so.
+/// A request as text: its head in HTTP/1.1, and a body, which is chunked if the head says so.
 pub(crate) struct Outgoing<'a> {
     pub(crate) head: &'a str,
     pub(crate) body: &'a [u8],
@@ -40,12 +40,12 @@ impl Outgoing<'_> {
     }
 }
 
-/// An answer.
+/// An answer as received.
 pub(crate) struct ClientAnswer {
     pub(crate) status: u16,
     /// The head as lines.
     pub(crate) head: String,
-    /// The body; `None` if it broke off.
+    /// The body; `None` if it was cut off.
     pub(crate) body: Option<Vec<u8>>,
 }
 
@@ -53,61 +53,61 @@ impl EngineConnection {
     /// Sends a request and reads its answer.
     ///
     /// # Errors
-    /// What the engine did wrong, in words.
+    /// An error of the engine.
     pub(crate) async fn ask(
         &mut self,
-        world: &Simulation,
+        simulation: &Simulation,
         outgoing: &Outgoing<'_>,
     ) -> Result<ClientAnswer, String> {
-        match world.plan.engine {
-            Engine::Http2 => self.ask_http2(world, outgoing).await,
+        match simulation.plan.engine {
+            Engine::Http2 => self.ask_http2(simulation, outgoing).await,
             Engine::Direct | Engine::Http1 => {
-                let mut answers = self.ask_in_a_row(world, std::slice::from_ref(outgoing)).await?;
+                let mut answers = self.pipeline(simulation, std::slice::from_ref(outgoing)).await?;
                 answers.pop().ok_or_else(|| "no answer".to_owned())
             }
         }
     }
 
-    /// Sends requests over HTTP/1 without waiting for answers (pipelining), and reads the answers.
-    /// There are fewer of them where one ends the connection.
+    /// Pipelines requests over HTTP/1, and reads the answers. There are fewer if one of them closes
+    /// the connection.
     ///
     /// # Errors
-    /// As [`Line::ask`].
-    pub(crate) async fn ask_in_a_row(
+    /// Those of [`EngineConnection::ask`].
+    pub(crate) async fn pipeline(
         &mut self,
-        world: &Simulation,
+        simulation: &Simulation,
         outgoing: &[Outgoing<'_>],
     ) -> Result<Vec<ClientAnswer>, String> {
         let mut stream = match self.http1.take() {
             Some(stream) => stream,
-            None => connect(world).await?,
+            None => connect(simulation).await?,
         };
-        world.asked.set(world.asked.get() + outgoing.len() as u64);
+        simulation.asked.set(simulation.asked.get() + outgoing.len() as u64);
         self.under_way = outgoing.len() as u64;
-        let (answers, keeps) = exchange(world, &mut stream, outgoing).await?;
+        let (answers, keeps) = exchange(simulation, &mut stream, outgoing).await?;
         self.under_way = 0;
         self.http1 = keeps.then_some(stream);
         let unanswered = outgoing.len() - answers.len();
-        world.left.set(world.left.get() + unanswered as u64);
+        simulation.left.set(simulation.left.get() + unanswered as u64);
         Ok(answers)
     }
 
     async fn ask_http2(
         &mut self,
-        world: &Simulation,
+        simulation: &Simulation,
         outgoing: &Outgoing<'_>,
     ) -> Result<ClientAnswer, String> {
         let mut client = match self.http2.take() {
             Some(client) => client,
             None => {
-                let stream = connect(world).await?;
+                let stream = connect(simulation).await?;
                 let mut client = Client::over(stream).patience(Duration::from_secs(600));
                 let greeted = client.greet(&[]).await;
                 greeted.map_err(|error| format!("no greeting: {error}"))?;
                 client
             }
         };
-        world.asked.set(world.asked.get() + 1);
+        simulation.asked.set(simulation.asked.get() + 1);
         self.under_way = 1;
         let mut words = outgoing.head.split(' ');
         let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
@@ -125,18 +125,18 @@ impl EngineConnection {
         } else {
             let asked = client.ask(&request, false).await;
             let stream = asked.map_err(|error| format!("no stream: {error}"))?;
-            // It may be answered before all of it is taken.
+            // The answer may come before the whole upload.
             _ = client.upload(stream, outgoing.body).await;
             client.outcome(stream).await
         };
         let (answer, is_whole) = match fate {
             RequestOutcome::Answered(answer) => (answer, true),
-            // There was no room for it, and it can be made again.
+            // The engine had no capacity for it; such a request may be sent again.
             RequestOutcome::Reset(error::REFUSED_STREAM, answer) => {
-                world.left.set(world.left.get() + 1);
+                simulation.left.set(simulation.left.get() + 1);
                 (answer, false)
             }
-            // A body that breaks off is a reset, and the connection goes on.
+            // A body that is cut off is a reset of its stream only.
             RequestOutcome::Reset(_, answer) if answer.status != 0 => (answer, false),
             other => return Err(format!("over HTTP/2: {other:?}")),
         };
@@ -150,19 +150,19 @@ impl EngineConnection {
     }
 }
 
-async fn connect(world: &Simulation) -> Result<UnixStream, String> {
-    world.port.connect().await.map_err(|error| format!("no connection: {error}"))
+async fn connect(simulation: &Simulation) -> Result<UnixStream, String> {
+    simulation.port.connect().await.map_err(|error| format!("no connection: {error}"))
 }
 
-/// Sends `bytes`, now and then in pieces with pauses between them.
+/// Sends `bytes`, sometimes in pieces with pauses.
 async fn send(
-    world: &Simulation,
+    simulation: &Simulation,
     stream: &mut (impl AsyncWrite + Unpin),
     mut bytes: &[u8],
 ) -> io::Result<()> {
     while !bytes.is_empty() {
         let most = bytes.len() as u64;
-        let cuts = !world.plan.quiet && random(3) == 0;
+        let cuts = !simulation.plan.quiet && random(3) == 0;
         let now = if cuts { 1 + random(most) } else { most };
         let (piece, rest) = bytes.split_at(now as usize);
         stream.write_all(piece).await?;
@@ -174,33 +174,33 @@ async fn send(
     Ok(())
 }
 
-/// Sends requests and reads their answers; also returns whether the connection goes on.
+/// Sends requests and reads their answers. Also returns true if the connection stays open.
 async fn exchange(
-    world: &Simulation,
+    simulation: &Simulation,
     stream: &mut UnixStream,
     outgoing: &[Outgoing<'_>],
 ) -> Result<(Vec<ClientAnswer>, bool), String> {
     let (mut read, mut write) = stream.split();
     let bytes: Vec<u8> = outgoing.iter().flat_map(Outgoing::bytes).collect();
-    let mut sent = pin!(send(world, &mut write, &bytes));
-    let mut answered = pin!(receive_all(world, &mut read, outgoing));
+    let mut sent = pin!(send(simulation, &mut write, &bytes));
+    let mut answered = pin!(receive_all(simulation, &mut read, outgoing));
     tokio::select! {
         biased;
-        // An engine may answer before it has read a body, and takes no more of it then.
+        // An engine may answer before it has read the body, and then reads no more of it.
         answers = &mut answered => answers.map(|(answers, _)| (answers, false)),
         _ = &mut sent => answered.await,
     }
 }
 
 async fn receive_all(
-    world: &Simulation,
+    simulation: &Simulation,
     stream: &mut (impl AsyncRead + Unpin),
     outgoing: &[Outgoing<'_>],
 ) -> Result<(Vec<ClientAnswer>, bool), String> {
     let (mut answers, mut unread) = (Vec::new(), Vec::new());
     for one in outgoing {
         let is_head = one.head.starts_with("HEAD");
-        let (answer, keeps) = receive(world, stream, is_head, &mut unread).await?;
+        let (answer, keeps) = receive(simulation, stream, is_head, &mut unread).await?;
         answers.push(answer);
         if !keeps {
             return Ok((answers, false));
@@ -212,9 +212,9 @@ async fn receive_all(
     }
 }
 
-/// Reads an answer; its beginning may be in `unread`. Also returns whether the connection goes on.
+/// Reads an answer, which may begin in `unread`. Also returns true if the connection stays open.
 async fn receive(
-    world: &Simulation,
+    simulation: &Simulation,
     stream: &mut (impl AsyncRead + Unpin),
     is_head: bool,
     unread: &mut Vec<u8>,
@@ -224,7 +224,7 @@ async fn receive(
             if let Some(at) = unread.windows(4).position(|four| four == b"\r\n\r\n") {
                 break at + 4;
             }
-            if read_more(world, stream, unread).await == 0 {
+            if read_more(simulation, stream, unread).await == 0 {
                 return Err("the connection ended without an answer".to_owned());
             }
         };
@@ -241,43 +241,43 @@ async fn receive(
     let body = if is_head || matches!(status, 204 | 304) {
         Some(Vec::new())
     } else if http::field(&head, "transfer-encoding") == Some("chunked") {
-        read_chunks(world, stream, unread).await?
+        read_chunks(simulation, stream, unread).await?
     } else if let Some(length) = http::number(&head, "content-length") {
-        read_length(world, stream, unread, length as usize).await
+        read_length(simulation, stream, unread, length as usize).await
     } else {
-        while read_more(world, stream, unread).await > 0 {}
+        while read_more(simulation, stream, unread).await > 0 {}
         Some(std::mem::take(unread))
     };
     let keeps = keeps && body.is_some();
     Ok((ClientAnswer { status, head, body }, keeps))
 }
 
-/// Takes some time over the next piece, now and then.
-pub(crate) async fn pause_randomly(world: &Simulation) {
-    if !world.plan.quiet && random(10) == 0 {
+/// Pauses before the next piece, sometimes.
+pub(crate) async fn pause_randomly(simulation: &Simulation) {
+    if !simulation.plan.quiet && random(10) == 0 {
         sleep(Duration::from_millis(random(400))).await;
     }
 }
 
-/// Receives more, slowly now and then; 0 at the end, however it came.
+/// Reads more, sometimes slowly; 0 at the end of the connection, orderly or not.
 async fn read_more(
-    world: &Simulation,
+    simulation: &Simulation,
     stream: &mut (impl AsyncRead + Unpin),
     into: &mut Vec<u8>,
 ) -> usize {
-    pause_randomly(world).await;
+    pause_randomly(simulation).await;
     stream.read_buf(into).await.unwrap_or(0)
 }
 
-/// Takes `length` bytes; `None` if they do not all come.
+/// Reads `length` bytes; `None` if fewer come.
 pub(crate) async fn read_length(
-    world: &Simulation,
+    simulation: &Simulation,
     stream: &mut (impl AsyncRead + Unpin),
     unread: &mut Vec<u8>,
     length: usize,
 ) -> Option<Vec<u8>> {
     while unread.len() < length {
-        if read_more(world, stream, unread).await == 0 {
+        if read_more(simulation, stream, unread).await == 0 {
             return None;
         }
     }
@@ -285,9 +285,9 @@ pub(crate) async fn read_length(
     Some(std::mem::replace(unread, rest))
 }
 
-/// Takes a chunked body; `None` if it breaks off.
+/// Reads a chunked body; `None` if it is cut off.
 pub(crate) async fn read_chunks(
-    world: &Simulation,
+    simulation: &Simulation,
     stream: &mut (impl AsyncRead + Unpin),
     unread: &mut Vec<u8>,
 ) -> Result<Option<Vec<u8>>, String> {
@@ -297,7 +297,7 @@ pub(crate) async fn read_chunks(
             if let Some(at) = unread.windows(2).position(|two| two == b"\r\n") {
                 break at + 2;
             }
-            if read_more(world, stream, unread).await == 0 {
+            if read_more(simulation, stream, unread).await == 0 {
                 return Ok(None);
             }
         };
@@ -306,7 +306,7 @@ pub(crate) async fn read_chunks(
         let line = String::from_utf8_lossy(&line).into_owned();
         let size = usize::from_str_radix(line.trim(), 16);
         let size = size.map_err(|_| format!("no chunk size: {line:?}"))?;
-        let Some(chunk) = read_length(world, stream, unread, size + 2).await else {
+        let Some(chunk) = read_length(simulation, stream, unread, size + 2).await else {
             return Ok(None);
         };
         if !chunk.ends_with(b"\r\n") {

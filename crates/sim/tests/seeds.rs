@@ -1,9 +1,9 @@
-//! A fixed number of schedules in every run of the tests, and the promise that a seed decides all.
+//! Seeds: a fixed number of schedules in every run of the tests, and the check that a seed repeats.
 
 #[test]
 fn schedules_keep_every_promise() {
-    // Pages that come, with texts that want more memory than is left (220, 621), and texts that are
-    // handed on before all of them are known (407); a body that is not compressed (502).
+    // Seeds with special pages: texts that need more memory than is left (220, 621), texts that are
+    // delivered before they are complete (407), and a body that is not compressed (502).
     for seed in (0..200).chain([220, 407, 502, 621]) {
         if let Err(failure) = sim::run(seed, false) {
             panic!("{failure}");
@@ -28,6 +28,6 @@ fn what_a_forecast_says_is_what_happens() {
             *all += of_seed;
         }
     }
-    // Answers at once, fetches, waits, tunnels and purges.
+    // Immediate answers, fetches, waits, tunnels and purges.
     assert!(kinds.iter().all(|count| *count > 10), "{kinds:?}");
 }

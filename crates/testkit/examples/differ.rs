@@ -1,8 +1,9 @@
-//! Runs scenarios while they are written: `differ FOLDER [--only TEXT] [--larder BINARY] [--show]`.
+//! The differ on the command line, for writing scenarios: `differ FOLDER [--only TEXT] [--larder
+//! BINARY] [--show]`.
 //!
-//! Without a binary Varnish runs against itself, which shows what in a scenario is left to chance.
-//! `--show` tells what it did. `--seeds FROM..TO` takes generated programs in place of a folder;
-//! `--text` writes them out.
+//! Without a binary, Varnish runs against itself, which shows what a scenario leaves to chance.
+//! `--show` prints what it did. `--seeds FROM..TO` takes generated programs instead of a folder;
+//! `--text` prints them.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -1,7 +1,8 @@
-//! A delay line by hand: `line --to 127.0.0.1:8080 --delay 50ms --jitter 5ms --rate 1MB --loss 1%`.
+//! The delay line on the command line: `line --to 127.0.0.1:8080 --delay 50ms --jitter 5ms --rate
+//! 1MB --loss 1%`.
 //!
-//! `--listen ADDRESS` says where, otherwise on a free port of 127.0.0.1; `--seed N` draws
-//! otherwise. It prints `listening on ADDRESS` and runs until it is killed.
+//! `--listen ADDRESS` sets the address, otherwise a free port of 127.0.0.1; `--seed N` sets the
+//! seed. It prints `listening on ADDRESS` and runs until it is killed.
 
 use std::error::Error;
 use std::net::SocketAddr;

@@ -1,6 +1,6 @@
-//! A client that sends exactly the bytes it is given and reads answers strictly.
+//! A raw client: it sends exactly the given bytes, and reads replies strictly.
 //!
-//! It must never repair, retry or reconnect: what it reports is what one connection carried.
+//! It must never repair, retry or reconnect: it reports what one connection carried.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,22 +12,22 @@ use tokio::time::timeout;
 
 use crate::reply::{self, ConnectionEnd, ReplyOutcome};
 
-/// The way in which bytes are cut into writes.
+/// The division of bytes into writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteSplit {
     /// One write.
     Whole,
-    /// One write per byte, the peer given the processor after each.
+    /// One write per byte, with a yield to the peer after each.
     Bytes,
     /// A write ends after each CR and after each LF, so that no line end arrives in one piece.
     LineEnds,
 }
 
 impl WriteSplit {
-    /// Every way of cutting.
+    /// All divisions.
     pub const ALL: [Self; 3] = [Self::Whole, Self::Bytes, Self::LineEnds];
 
-    /// `bytes` as the pieces to write.
+    /// Divides `bytes`.
     pub fn cut(self, bytes: &[u8]) -> Vec<&[u8]> {
         match self {
             Self::Whole => vec![bytes],
@@ -47,7 +47,7 @@ pub struct RawClient {
 }
 
 impl RawClient {
-    /// Connects to `addr`. Answers are awaited for ten seconds.
+    /// Connects to `addr`. The time limit of a reply is ten seconds.
     ///
     /// # Errors
     /// Those of connecting.
@@ -57,30 +57,30 @@ impl RawClient {
         Ok(Self::over(stream))
     }
 
-    /// A connection that is there already.
+    /// Wraps an open connection.
     pub fn over(stream: TcpStream) -> Self {
         let patience = Duration::from_secs(10);
         Self { stream, received: Vec::new(), end: ConnectionEnd::Open, patience }
     }
 
-    /// Sends `bytes`, a GET perhaps with something before it, and reads its answer.
+    /// Sends `bytes`, a GET with or without something before it, and reads its reply.
     pub async fn exchange(mut self, bytes: &[u8]) -> ReplyOutcome {
-        // What could not be sent shows in the answer.
+        // A failure to send shows in the reply.
         _ = self.send(bytes, WriteSplit::Whole).await;
         self.reply("GET").await
     }
 
-    /// Sets how long one answer is awaited.
+    /// Sets the time limit of a reply.
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// Sends `bytes` in `pieces`.
+    /// Sends `bytes`, divided as `pieces`.
     ///
     /// # Errors
-    /// Those of writing; a peer that refuses early is expected to cause them.
+    /// Those of writing, which a peer causes that rejects the request early.
     pub async fn send(&mut self, bytes: &[u8], pieces: WriteSplit) -> io::Result<()> {
         for piece in pieces.cut(bytes) {
             self.stream.write_all(piece).await?;
@@ -91,7 +91,7 @@ impl RawClient {
         Ok(())
     }
 
-    /// Ends the sending side and keeps reading.
+    /// Closes the sending side; reading continues.
     ///
     /// # Errors
     /// Those of the socket.
@@ -99,13 +99,13 @@ impl RawClient {
         self.stream.shutdown().await
     }
 
-    /// Reads the answer to a request of `method`. Bytes behind it stay for the next call.
+    /// Reads the reply to a request of `method`. Further bytes stay for the next call.
     pub async fn reply(&mut self, method: &str) -> ReplyOutcome {
         let patience = self.patience;
         timeout(patience, self.next_reply(method)).await.unwrap_or(ReplyOutcome::TimedOut)
     }
 
-    /// Sends a plain GET of `target` and reads its answer.
+    /// Sends a plain GET of `target` and reads its reply.
     ///
     /// # Errors
     /// Those of writing.
@@ -114,29 +114,29 @@ impl RawClient {
         Ok(self.reply("GET").await)
     }
 
-    /// Everything up to the end of the connection, and how it ended; [`End::Open`] when the peer
-    /// did not close it in time.
+    /// Reads to the end of the connection. Returns the bytes and how it ended;
+    /// [`ConnectionEnd::Open`] if the peer did not close it in time.
     pub async fn rest(&mut self) -> (Vec<u8>, ConnectionEnd) {
         let patience = self.patience;
         let all = async { while self.more().await {} };
-        // Without an end in time, what has come so far is the answer, and `end` says so.
+        // Without an end in time, the bytes so far are returned, with `end` as it is.
         let _ = timeout(patience, all).await;
         (std::mem::take(&mut self.received), self.end)
     }
 
-    /// Reads until `text` is among what has come and no reply was made of; false when it does not
-    /// come in time, or never.
+    /// Reads until `text` is among the bytes that no reply has consumed; false if it does not come
+    /// in time.
     pub async fn until(&mut self, text: &str) -> bool {
         let has =
             |received: &[u8]| received.windows(text.len()).any(|window| window == text.as_bytes());
         let patience = self.patience;
         let found = async { while !has(&self.received) && self.more().await {} };
-        // Without it in time, what has come so far decides.
+        // Without it in time, the bytes so far decide.
         let _ = timeout(patience, found).await;
         has(&self.received)
     }
 
-    /// Bytes that have come and that no reply was made of, those that are there now included.
+    /// Bytes received so far that no reply has consumed.
     pub fn so_far(&mut self) -> &[u8] {
         while let Ok(1..) = self.stream.try_read_buf(&mut self.received) {}
         &self.received
@@ -152,7 +152,7 @@ impl RawClient {
         }
     }
 
-    /// Reads once; whether more may come.
+    /// Reads once. Returns true if more may come.
     async fn more(&mut self) -> bool {
         if self.end == ConnectionEnd::Open {
             match self.stream.read_buf(&mut self.received).await {
@@ -165,12 +165,12 @@ impl RawClient {
     }
 }
 
-/// A request for host `larder.test` without body; `fields` are whole lines with their CRLF.
+/// A request to host `larder.test` without a body; `fields` are whole lines with CRLF.
 pub fn request(method: &str, target: &str, fields: &str) -> Vec<u8> {
     format!("{method} {target} HTTP/1.1\r\nHost: larder.test\r\n{fields}\r\n").into_bytes()
 }
 
-/// GET of `target` on a connection of its own.
+/// Sends a GET of `target` on a new connection, and reads the reply.
 ///
 /// # Errors
 /// Those of connecting and writing.

@@ -1,8 +1,9 @@
-//! A delay line: a TCP relay on loopback whose two ends are as far apart as its conditions say.
+//! A delay line: a TCP relay on loopback with a configurable distance, for machines whose kernel
+//! has no netem.
 //!
-//! For machines whose kernel has no netem. The line works on the bytes of a connection: distance
-//! and loss make them late. It knows nothing of TCP's windows, so there is no slow start, and loss
-//! slows nothing but what it holds. It must never change, drop or reorder a byte.
+//! It works on bytes: distance and loss only delay them. It does not model TCP's windows, so there
+//! is no slow start, and a lost segment delays only what follows it. It must never change, drop or
+//! reorder a byte.
 
 use std::io;
 use std::net::SocketAddr;
@@ -22,18 +23,19 @@ pub use self::conditions::Conditions;
 use self::direction::Direction;
 use crate::loopback::Loopback;
 
-/// The most bytes that are read at once.
+/// Most bytes read at once.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// A running line; it stops taking connections when dropped.
+/// A running line; dropping it ends its listener.
 #[derive(Debug)]
 pub struct DelayLine(Loopback);
 
 impl DelayLine {
-    /// Takes connections at `listen` and relays each to `to`. As with a real distance, `to` sees
+    /// Accepts connections at `listen` and relays each to `to`. As with a real distance, `to` sees
     /// a connection after the delay, and the client's first byte a round trip later.
     ///
     /// # Errors
+    /// Those of binding.
     /// Those of binding.
     pub async fn start(
         listen: SocketAddr,
@@ -48,13 +50,13 @@ impl DelayLine {
         Ok(Self(loopback.await?))
     }
 
-    /// Where it listens.
+    /// The address of its listener.
     pub fn addr(&self) -> SocketAddr {
         self.0.addr()
     }
 }
 
-/// Relays one connection until both directions have ended; an error of one end resets both.
+/// Relays a connection until both directions have ended; an error of one end resets both.
 async fn relay(
     mut client: TcpStream,
     to: SocketAddr,
@@ -67,7 +69,7 @@ async fn relay(
         reset(&client);
         return;
     };
-    // The client knows of the connection a round trip after it asked for it, and sends then.
+    // The client's connection is open a round trip after its attempt, and the client sends then.
     let up = Direction::new(conditions, up, accepted + 2 * conditions.delay);
     let down = Direction::new(conditions, down, Instant::now());
     if both(&mut client, &mut server, up, down).await.is_err() {
@@ -77,7 +79,7 @@ async fn relay(
     }
 }
 
-/// Carries both directions to their ends.
+/// Relays both directions to their ends.
 async fn both(
     client: &mut TcpStream,
     server: &mut TcpStream,
@@ -92,13 +94,13 @@ async fn both(
     Ok(())
 }
 
-/// Makes the end of `stream` a reset, once it is dropped.
+/// Makes `stream` close with a reset.
 fn reset(stream: &TcpStream) {
-    // A stream that cannot be set up so is closed all the same.
+    // A stream without this option still closes.
     _ = stream.set_zero_linger();
 }
 
-/// Carries one direction until its end has been passed on.
+/// Relays one direction until its end has been passed on.
 async fn carry(
     mut from: ReadHalf<'_>,
     mut to: WriteHalf<'_>,

@@ -1,8 +1,8 @@
-//! The differ: one VCL, one set of clients and origins, two servers; what is not the same is told.
+//! The differ: one VCL, one set of clients and origins, two servers. It reports every difference.
 //!
-//! A [`scenario`] is a text that says what to do and never what must come of it: Varnish is asked
-//! ([`peer`]), and Larder is to be no different. It must never share code with the engine, and
-//! never forgive more than [`compare`] says.
+//! A [`scenario`] says what to do, and never what must come of it: Varnish ([`peer`]) is the
+//! oracle, and Larder must do the same. The differ must never share code with the engine, and never
+//! tolerate more than [`comparison`] says.
 
 pub mod cli;
 mod client;

@@ -1,6 +1,6 @@
-//! A FastCGI application that does exactly what its scripts say, and remembers what it was asked.
+//! A FastCGI application that follows scripts and records its requests.
 //!
-//! It shares no code with the product: records are taken apart and put together here by hand.
+//! It must not share code with the product: it parses and writes records itself.
 
 use std::collections::HashMap;
 use std::io;
@@ -18,7 +18,7 @@ const END_REQUEST: u8 = 3;
 const STDOUT: u8 = 6;
 const STDERR: u8 = 7;
 
-/// One thing an application does.
+/// An act of the application.
 #[derive(Clone, Debug)]
 pub enum Act {
     /// Sends this as STDOUT, in one record.
@@ -31,19 +31,19 @@ pub enum Act {
     End(u8),
     /// Reads the request's body to its end.
     ReadStdin,
-    /// Does something so many times.
+    /// Repeats an act.
     Repeat(Box<Self>, usize),
     /// Waits.
     DelayMs(u64),
     /// Closes the connection.
     Close,
-    /// Resets it.
+    /// Resets the connection.
     Reset,
-    /// Keeps it open and silent.
+    /// Keeps the connection open and sends nothing.
     Hang,
 }
 
-/// Acts of an application upon a request.
+/// The acts for a request.
 #[derive(Clone, Debug, Default)]
 pub struct ApplicationScript {
     acts: Vec<Act>,
@@ -51,17 +51,17 @@ pub struct ApplicationScript {
 }
 
 impl ApplicationScript {
-    /// Does `acts` in order; then the next request of the connection is read.
+    /// Makes a script of `acts`; after them the connection's next request is read.
     pub fn new(acts: Vec<Act>) -> Self {
         Self { acts, bytewise: false }
     }
 
-    /// Reads the body, sends `output` (head and body) and ends well.
+    /// Makes a script that reads the body, sends `output` (head and body) and ends with success.
     pub fn answer(output: impl Into<Vec<u8>>) -> Self {
         Self::new(vec![Act::ReadStdin, Act::Stdout(output.into()), Act::End(0)])
     }
 
-    /// Sends one byte at a time.
+    /// Makes the script send single bytes.
     #[must_use]
     pub fn bytewise(mut self) -> Self {
         self.bytewise = true;
@@ -69,26 +69,26 @@ impl ApplicationScript {
     }
 }
 
-/// A request as it came.
+/// A received request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FastcgiRequest {
-    /// Number of its connection, from 0.
+    /// Number of the connection, from 0.
     pub connection: usize,
-    /// The connection is to stay open.
+    /// True if the connection must stay open.
     pub keep: bool,
-    /// Its parameters in order.
+    /// Parameters in order.
     pub params: Vec<(String, String)>,
-    /// Its body, as far as it was read.
+    /// The body, as far as it was read.
     pub stdin: Vec<u8>,
-    /// The number of records that the body came in.
+    /// Number of records that carried the body.
     pub stdin_records: usize,
 }
 
 impl FastcgiRequest {
-    /// The one value of a parameter; empty when the parameter did not come.
+    /// The value of a parameter; empty if absent.
     ///
     /// # Panics
-    /// When it came twice.
+    /// If it is repeated.
     pub fn param(&self, name: &str) -> &str {
         let mut values = self.params.iter().filter(|(own, _)| own == name).map(|(_, v)| &**v);
         let first = values.next().unwrap_or_default();
@@ -96,7 +96,7 @@ impl FastcgiRequest {
         first
     }
 
-    /// Tells whether the parameter came at all.
+    /// Returns true if the parameter is present.
     pub fn has(&self, name: &str) -> bool {
         self.params.iter().any(|(own, _)| own == name)
     }
@@ -123,7 +123,7 @@ struct AppState {
     aborted: usize,
 }
 
-/// A running application on a loopback port; it stops when dropped.
+/// A running application on a loopback port; dropping it ends its listener.
 #[derive(Debug)]
 pub struct Application {
     state: Arc<Mutex<AppState>>,
@@ -131,7 +131,7 @@ pub struct Application {
 }
 
 impl Application {
-    /// Starts on a free port. Scripts without a program get an empty page.
+    /// Starts on a free port. A script without acts sends an empty page.
     ///
     /// # Errors
     /// Those of binding.
@@ -148,40 +148,40 @@ impl Application {
         Ok(Self { state, loopback: loopback.await? })
     }
 
-    /// Where it listens.
+    /// The address of its listener.
     pub fn addr(&self) -> SocketAddr {
         self.loopback.addr()
     }
 
-    /// Runs `program` for the script of this name, or of this REQUEST_URI.
+    /// Runs `program` for the script or REQUEST_URI `name`.
     pub fn on(&self, name: &str, program: ApplicationScript) {
         self.state.lock().by_script.insert(name.to_owned(), program);
     }
 
-    /// Runs `program` for all others.
+    /// Runs `program` for all other requests.
     pub fn otherwise(&self, program: ApplicationScript) {
         self.state.lock().otherwise = program;
     }
 
-    /// Every request so far whose parameters came whole.
+    /// All requests so far whose parameters are complete.
     pub fn asked(&self) -> Vec<FastcgiRequest> {
         self.state.lock().asked.clone()
     }
 
-    /// The latest of them.
+    /// The latest of these requests.
     ///
     /// # Panics
-    /// When no request came.
+    /// If there was none.
     pub fn last(&self) -> FastcgiRequest {
         self.state.lock().asked.last().expect("a request").clone()
     }
 
-    /// The number of connections that were taken.
+    /// Number of accepted connections.
     pub fn connections(&self) -> usize {
         self.state.lock().connections
     }
 
-    /// The number of requests that were taken back.
+    /// Number of aborted requests.
     pub fn aborted(&self) -> usize {
         self.state.lock().aborted
     }
@@ -191,11 +191,11 @@ struct AppConnection {
     stream: TcpStream,
     number: usize,
     state: Arc<Mutex<AppState>>,
-    /// Index of the request under way.
+    /// Index of the current request.
     at: usize,
 }
 
-/// The further use of the connection.
+/// The next act on the connection.
 #[derive(PartialEq, Eq)]
 enum AppNext {
     Continue,
@@ -218,7 +218,7 @@ impl AppConnection {
         }
     }
 
-    /// Reads one record: its type and content.
+    /// Reads a record. Returns its type and content.
     async fn record(&mut self) -> io::Result<(u8, Vec<u8>)> {
         let mut header = [0; 8];
         self.stream.read_exact(&mut header).await?;
@@ -236,7 +236,7 @@ impl AppConnection {
         Ok((kind, content))
     }
 
-    /// Reads up to the end of a request's parameters.
+    /// Reads to the end of a request's parameters.
     async fn request(&mut self) -> io::Result<ApplicationScript> {
         let (mut keep, mut stream) = (None, Vec::new());
         loop {
@@ -256,7 +256,7 @@ impl AppConnection {
                     return Ok(program);
                 }
                 ((4, content), Some(_)) => stream.extend(content),
-                // What is left of the former request's body.
+                // The rest of the last request's body.
                 ((5, _), None) => {}
                 ((kind, _), _) => return Err(io::Error::other(format!("record {kind}"))),
             }
@@ -314,7 +314,7 @@ impl AppConnection {
     }
 }
 
-/// Names and values (FastCGI 1.0, 3.4).
+/// Parses names and values (FastCGI 1.0, 3.4).
 fn params(mut bytes: &[u8]) -> Option<Vec<(String, String)>> {
     let mut pairs = Vec::new();
     while !bytes.is_empty() {

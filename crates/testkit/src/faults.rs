@@ -1,7 +1,7 @@
-//! Origins that fail: every way of breaking a response that a proxy must neither store nor pass on
-//! as whole (reliability goals F1 to F5), as data for an end-to-end test.
+//! Faults of origins: every kind of broken response that a proxy must neither store nor deliver as
+//! whole, as data for end-to-end tests.
 //!
-//! A case says what its origin does and what a client may see; it must never depend on how Larder
+//! A case says what its origin does and what a client may see. It must never depend on how Larder
 //! works.
 
 mod bodies;
@@ -14,8 +14,8 @@ mod tests;
 pub use case::{FaultCase, FaultExpectation};
 pub use surplus::POISON;
 
-/// Time after which the tests' configuration gives up on a silent origin, in milliseconds. Scripts
-/// stay well below it where they mean to be patient, and hang where they mean to exceed it.
+/// Origin timeout of the tests' configuration, in milliseconds. Scripts stay well below it, or hang
+/// to exceed it.
 pub const ORIGIN_PATIENCE_MS: u64 = 700;
 
 /// All cases.

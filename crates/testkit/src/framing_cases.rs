@@ -1,8 +1,8 @@
-//! Requests whose framing servers have disagreed about, and ones every server must take: one table
-//! for the engine's own tests and for tests of the whole server.
+//! Framing cases: requests whose framing servers have disagreed about, and requests that every
+//! server must accept. The engine's tests and the server's tests share the table.
 //!
-//! The classes are those of the smuggling literature. Each rejected case goes wrong in its first
-//! request.
+//! The classes are those of the literature on request smuggling. Each rejected case is wrong in its
+//! first request.
 
 mod accepted;
 mod bodies;
@@ -13,7 +13,7 @@ mod table;
 use table::FramingTable;
 pub use table::{FramingCase, Treatment};
 
-/// The whole table.
+/// All cases.
 pub fn cases() -> Vec<FramingCase> {
     let mut table = FramingTable { cases: Vec::new() };
     lines::add(&mut table);

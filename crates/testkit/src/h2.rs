@@ -1,9 +1,9 @@
-//! HTTP/2 as a client that may do anything: frames byte by byte as told, and a judge of whatever
-//! the server sends back.
+//! HTTP/2 for tests: a client that sends any frames, and a judge of the frames that the server
+//! sends.
 //!
-//! Written from RFC 9113 and never to share code with crate `h2`. Requests are written with this
-//! module's own literal-only HPACK; answers are read with a decoder from elsewhere. Nothing here
-//! repairs, retries or reconnects.
+//! It is written from RFC 9113 and must never share code with crate `h2`. Requests use this
+//! module's literal-only HPACK; responses are decoded by another library. Nothing here repairs,
+//! retries or reconnects.
 
 mod client;
 pub mod downgrade;

@@ -1,7 +1,7 @@
-//! The real binary as a child process, on ports the kernel chose.
+//! Larder's binary as a child process, on ports that the kernel chooses.
 //!
-//! It must never touch a process it did not start: the child is ended by its own handle, and with
-//! it when the handle is dropped.
+//! The module must never touch a process that it did not start: the child is ended by its own
+//! handle, at the latest when that is dropped.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader};
@@ -21,24 +21,24 @@ use crate::reply::{self, ConnectionEnd, Reply, ReplyOutcome};
 #[cfg(test)]
 mod tests;
 
-/// Time that a start or a stop may take before it counts as failed. Optimised builds need
-/// milliseconds; the rest is for debug builds on a loaded machine.
+/// Time limit of a start or stop. Optimised builds need milliseconds; the rest is for debug builds
+/// on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Time between two looks at a state that nothing announces.
+/// Interval at which a state is polled.
 const POLL: Duration = Duration::from_millis(10);
 
 /// The admin socket's name in the daemon's folder.
 const SOCKET: &str = "admin.sock";
 
-/// The log ring's, there too.
+/// The log ring's name, in that folder.
 const RING: &str = "ring";
 
-/// Words before an address that the child tells on stderr: `listening on ADDR`, and for the admin
-/// listener `admin listening on ADDR`.
+/// Text before an address in the child's log: `listening on ADDR`, and for the admin listener
+/// `admin listening on ADDR`.
 const LISTENING: &str = "listening on ";
 
-/// Everything that the child has written to stderr so far.
+/// The child's stderr so far.
 #[derive(Debug, Default)]
 struct StderrCapture {
     log: Mutex<Log>,
@@ -48,7 +48,7 @@ struct StderrCapture {
 #[derive(Debug, Default)]
 struct Log {
     lines: Vec<String>,
-    /// The child has closed its stderr, which it does only by ending.
+    /// True after the child has closed its stderr, which it does only by ending.
     ended: bool,
 }
 
@@ -64,44 +64,44 @@ pub struct Daemon {
 
 impl Daemon {
     /// Starts `larder serve --config` with `config`, a whole `larder.toml`. Listeners should be
-    /// `127.0.0.1:0`; it returns when as many as the text names in `listen` lines are open.
+    /// `127.0.0.1:0`. Returns once as many listeners are open as `listen` lines name.
     ///
     /// # Errors
-    /// No binary, or a child that ends or stays silent instead of listening: with what it said.
+    /// No binary, or a child that ends or does not listen in time, with its log.
     pub fn start(config: &str) -> io::Result<Self> {
         Self::start_binary(&binary()?, config, &[])
     }
 
-    /// As [`Daemon::start`], with further arguments.
+    /// Starts it as [`Daemon::start`] does, with further arguments.
     ///
     /// # Errors
-    /// As [`Daemon::start`].
+    /// Those of [`Daemon::start`].
     pub fn start_with(config: &str, arguments: &[&str]) -> io::Result<Self> {
         Self::start_binary(&binary()?, config, arguments)
     }
 
-    /// As [`Daemon::start`], with variables added to its environment.
+    /// Starts it as [`Daemon::start`] does, with further environment variables.
     ///
     /// # Errors
-    /// As [`Daemon::start`].
+    /// Those of [`Daemon::start`].
     pub fn start_in(config: &str, environment: &[(&str, &str)]) -> io::Result<Self> {
         let mut command = Command::new(binary()?);
         command.envs(environment.iter().copied());
         Self::start_command(command, config, &[])
     }
 
-    /// As [`Daemon::start_with`], of a named binary.
+    /// Starts a given binary as [`Daemon::start_with`] does.
     ///
     /// # Errors
-    /// As [`Daemon::start`].
+    /// Those of [`Daemon::start`].
     pub fn start_binary(binary: &Path, config: &str, arguments: &[&str]) -> io::Result<Self> {
         Self::start_command(Command::new(binary), config, arguments)
     }
 
-    /// As [`Daemon::start_with`], by a command that ends with the binary.
+    /// Starts it by a command that ends with the binary, as [`Daemon::start_with`] does.
     ///
     /// # Errors
-    /// As [`Daemon::start`].
+    /// Those of [`Daemon::start`].
     pub fn start_command(
         mut command: Command,
         config: &str,
@@ -140,23 +140,23 @@ impl Daemon {
         Ok(daemon)
     }
 
-    /// The first data listener.
+    /// The address of the first data listener.
     pub fn addr(&self) -> SocketAddr {
         self.data[0]
     }
 
-    /// All data listeners, in the order in which they were opened.
+    /// The addresses of all data listeners, in the order in which they were opened.
     pub fn addrs(&self) -> &[SocketAddr] {
         &self.data
     }
 
-    /// The admin listener, when the config has one.
+    /// The address of the admin listener, if there is one.
     pub fn admin(&self) -> Option<SocketAddr> {
         self.admin
     }
 
-    /// Where another port listens, by the name it is told under, such as `Varnish CLI`. It is known
-    /// when the data listeners are.
+    /// The address of another listener by its name in the log, such as `Varnish CLI`. It is known
+    /// once the data listeners are.
     pub fn port(&self, name: &str) -> Option<SocketAddr> {
         let said = self.said.log.lock();
         let mut lines = said.lines.iter().filter_map(|line| line.split_once(LISTENING));
@@ -169,25 +169,25 @@ impl Daemon {
         self.child.id()
     }
 
-    /// The config file it was started with, to be rewritten before a reload.
+    /// The configuration file, which a test may rewrite before a reload.
     pub fn config_file(&self) -> PathBuf {
         self.folder.join("larder.toml")
     }
 
-    /// Everything it has said on stderr so far.
+    /// The log so far.
     pub fn log(&self) -> String {
         self.said.log.lock().lines.join("\n")
     }
 
-    /// Tells whether the daemon still runs.
+    /// Returns true if the daemon runs.
     pub fn alive(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Waits until it ends by itself, up to the usual patience.
+    /// Waits for its end, up to the usual time limit.
     ///
     /// # Errors
-    /// [`io::ErrorKind::TimedOut`] when it does not.
+    /// [`io::ErrorKind::TimedOut`] if it does not end.
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
         let mut waited = Duration::ZERO;
         while waited < PATIENCE {
@@ -200,7 +200,7 @@ impl Daemon {
         Err(io::Error::new(io::ErrorKind::TimedOut, "still running"))
     }
 
-    /// Its admin socket, which is its own: tests run side by side.
+    /// The path of its admin socket.
     pub fn admin_socket(&self) -> PathBuf {
         self.folder.join(SOCKET)
     }
@@ -208,7 +208,7 @@ impl Daemon {
     /// The token of a role: `read`, `purge` or `config`.
     ///
     /// # Errors
-    /// The daemon has made none, having no admin listener.
+    /// A daemon without an admin listener has no tokens.
     pub fn token(&self, role: &str) -> io::Result<String> {
         let file = self.folder.join("admin").join(format!("{role}.token"));
         Ok(fs::read_to_string(file)?.trim_end().to_owned())
@@ -219,10 +219,10 @@ impl Daemon {
         self.folder.join(RING)
     }
 
-    /// Asks the admin socket.
+    /// Sends a request to the admin socket.
     ///
     /// # Errors
-    /// No such socket, or an answer that is not whole.
+    /// No socket, or an incomplete response.
     pub async fn ask_admin(&self, method: &str, target: &str) -> io::Result<Reply> {
         let mut stream = self.connect_admin().await?;
         let request =
@@ -239,7 +239,7 @@ impl Daemon {
     /// The text of `/metrics`.
     ///
     /// # Errors
-    /// As [`Daemon::ask_admin`], and a status other than 200.
+    /// Those of [`Daemon::ask_admin`], and a status other than 200.
     pub async fn metrics(&self) -> io::Result<String> {
         let reply = self.ask_admin("GET", "/metrics").await?;
         if reply.status == 200 {
@@ -249,36 +249,36 @@ impl Daemon {
         }
     }
 
-    /// Sum of the samples of metric `name` whose labels contain `label`.
+    /// The sum of the samples of metric `name` whose labels contain `label`.
     ///
     /// # Errors
-    /// As [`Daemon::metrics`].
+    /// Those of [`Daemon::metrics`].
     pub async fn metric(&self, name: &str, label: &str) -> io::Result<f64> {
         Ok(sum_of(&self.metrics().await?, name, label))
     }
 
-    /// Asserts that a metric is `wanted`, labels aside. Waits for it to get there: much is counted
-    /// only when a client has its answer already.
+    /// Asserts that a metric is `wanted`, over all labels. It polls, because much is counted after
+    /// the client has its response.
     ///
     /// # Panics
-    /// When it stays below, or is above.
+    /// If it stays below, or is above.
     pub async fn assert_metric(&self, name: &str, wanted: u64) {
         self.assert_counted(name, "", wanted).await;
     }
 
-    /// As [`Daemon::counted`], of how often a limit was reached.
+    /// Asserts how often a limit was reached, as [`Daemon::assert_metric`] does.
     ///
     /// # Panics
-    /// As [`Daemon::counted`].
+    /// Those of [`Daemon::assert_metric`].
     pub async fn assert_limit_count(&self, limit: &str, wanted: u64) {
         self.assert_counted("larder_limit_hits_total", &format!("limit=\"{limit}\""), wanted).await;
     }
 
-    /// Asserts that it has said `words`, and returns all it has. Waits for them: a thread of the
-    /// test's own reads what it says, so that answers and counters may be there first.
+    /// Asserts that the log contains `words`, and returns the log. It polls, because responses and
+    /// counters may be there before the log.
     ///
     /// # Panics
-    /// When they do not come.
+    /// If they do not appear in time.
     pub async fn assert_logged(&self, words: &str) -> String {
         let mut waited = Duration::ZERO;
         loop {
@@ -305,7 +305,7 @@ impl Daemon {
         }
     }
 
-    /// The socket may be opened a little later than the listeners for clients.
+    /// The admin socket may be opened after the listeners for clients.
     async fn connect_admin(&self) -> io::Result<UnixStream> {
         let mut waited = Duration::ZERO;
         loop {
@@ -341,17 +341,17 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // Both fail only when the child has ended already.
+        // Both fail only if the child has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
-/// The binary under test: `LARDER_BIN`, or the one Cargo built beside the running test.
+/// The binary under test: `LARDER_BIN`, or the one that Cargo built beside the running test.
 ///
 /// # Errors
-/// [`io::ErrorKind::NotFound`] when neither is there.
+/// [`io::ErrorKind::NotFound`] if neither exists.
 pub fn binary() -> io::Result<PathBuf> {
     if let Some(named) = std::env::var_os("LARDER_BIN") {
         return Ok(named.into());
@@ -364,14 +364,14 @@ pub fn binary() -> io::Result<PathBuf> {
         .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no larder beside the test binary"))
 }
 
-/// Has a daemon that root starts stay root, where `config` does not say who it is to become: on a
-/// machine that has a user for it, it would become that one.
+/// The setting that keeps a daemon root if the tests run as root and `config` names no user. On a
+/// machine with a user for Larder, the daemon would become that user.
 fn stay_root(config: &str) -> &'static [&'static str] {
     let is_said = config.contains("[run]") || !rustix::process::geteuid().is_root();
     if is_said { &[] } else { &["--user", "root"] }
 }
 
-/// A new folder below the system's temporary one.
+/// Makes a new folder below the system's temporary folder.
 fn scratch_folder() -> io::Result<PathBuf> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -389,18 +389,18 @@ fn listen_to(stderr: impl BufRead, said: &StderrCapture) {
     said.changed.notify_all();
 }
 
-/// The number of listeners that `config` asks for: one per quoted address of its `listen` lines.
+/// The number of listeners in `config`: quoted addresses of its `listen` lines.
 fn listeners(config: &str) -> usize {
     let addresses = config
         .lines()
         .filter(|line| line.trim_start().starts_with("listen"))
-        // Only addresses are told by the child in a form that is read here.
+        // The log has addresses of unix sockets in another form.
         .map(|line| line.matches('"').count() / 2 - line.matches("\"unix:").count())
         .sum::<usize>();
     addresses.max(1)
 }
 
-/// The listener a line tells of, and whether it is the admin one.
+/// The listener in a log line, and true if it is the admin listener.
 fn listener(line: &str) -> Option<(bool, SocketAddr)> {
     let (before, after) = line.split_once(LISTENING)?;
     if ["Varnish CLI", "HTCP", "health", "metrics"].iter().any(|port| before.contains(port)) {

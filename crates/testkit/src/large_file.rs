@@ -1,5 +1,5 @@
-//! An origin of one large file, whose bytes are made as they are sent: it counts what it sends,
-//! answers ranges, and can be told to answer them wrongly.
+//! A large file's origin, which generates the bytes as it sends them. It counts what it sends,
+//! answers ranges, and can be set to answer them wrongly.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,26 +12,26 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// Bytes written at once.
+/// Bytes per write.
 const PIECE: u64 = 64 * 1024;
 
 /// The manner in which the origin answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FilmManner {
-    /// By the book.
+pub enum RangeManner {
+    /// Correctly.
     #[default]
     Right,
-    /// It knows no ranges, and says nothing of them.
+    /// Without support of ranges.
     NoRanges,
-    /// The same, and a body breaks off after so many bytes.
+    /// Without support of ranges, and the body is cut after this many bytes.
     NoRangesCut(u64),
-    /// It says that it sends ranges, and sends the whole.
+    /// Accept-Ranges promises ranges, but the whole file is sent.
     Promises,
-    /// Content-Range says that the whole is one byte longer.
+    /// Content-Range has a total that is one byte too large.
     WrongTotal,
-    /// The part begins one byte late, and Content-Range says so.
+    /// The part begins one byte late, with a matching Content-Range.
     WrongStart,
-    /// The part has one byte too many, and Content-Range says so.
+    /// The part is one byte too long, with a matching Content-Range.
     TooLong,
     /// A 206 without Content-Range.
     NoContentRange,
@@ -39,60 +39,60 @@ pub enum FilmManner {
     TwoContentRanges,
     /// A 206 without entity tag.
     NoEtag,
-    /// The entity tag is weak.
+    /// With a weak entity tag.
     Weak,
-    /// A 206 in another coding.
+    /// A 206 with another coding.
     OtherCoding,
-    /// Parts are refused with this status.
+    /// Ranges get this status.
     Status(u16),
-    /// A body breaks off after so many bytes.
+    /// The body is cut after this many bytes.
     Cut(u64),
 }
 
 #[derive(Debug)]
-struct Reel {
+struct OriginState {
     length: AtomicU64,
     version: AtomicU64,
     sent: AtomicU64,
-    asked: Mutex<Vec<FilmAsked>>,
-    manner: Mutex<FilmManner>,
+    asked: Mutex<Vec<RangeRequest>>,
+    manner: Mutex<RangeManner>,
     fields: Mutex<String>,
 }
 
-/// A request that the origin got.
+/// A received request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FilmAsked {
+pub struct RangeRequest {
     /// The target.
     pub target: String,
     /// The range, end-exclusive.
     pub range: Option<Range<u64>>,
-    /// It had a condition on the version.
+    /// True if it has If-Range.
     pub if_range: bool,
 }
 
-/// A running origin. It ends when it is dropped.
+/// A running origin; dropping it ends its listener.
 #[derive(Debug)]
-pub struct Film {
+pub struct LargeFile {
     addr: SocketAddr,
-    state: Arc<Reel>,
+    state: Arc<OriginState>,
     accepts: JoinHandle<()>,
 }
 
-impl Drop for Film {
+impl Drop for LargeFile {
     fn drop(&mut self) {
         self.accepts.abort();
     }
 }
 
-impl Film {
-    /// Starts an origin of a file of `length` bytes on a loopback port.
+impl LargeFile {
+    /// Starts the origin of a file of `length` bytes on a loopback port.
     ///
     /// # Errors
-    /// No port.
+    /// Those of binding.
     pub async fn start(length: u64) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let addr = listener.local_addr()?;
-        let state = Arc::new(Reel {
+        let state = Arc::new(OriginState {
             length: AtomicU64::new(length),
             version: AtomicU64::new(1),
             sent: AtomicU64::new(0),
@@ -114,17 +114,17 @@ impl Film {
         self.addr
     }
 
-    /// Answers so from now on.
-    pub fn set_manner(&self, manner: FilmManner) {
+    /// Sets the manner of further answers.
+    pub fn set_manner(&self, manner: RangeManner) {
         *self.state.manner.lock() = manner;
     }
 
-    /// Sends these field lines from now on, each with its CRLF, beside its own.
+    /// Sets further field lines of answers, each with its CRLF.
     pub fn say(&self, fields: &str) {
         fields.clone_into(&mut self.state.fields.lock());
     }
 
-    /// Has the file be another, of so many bytes.
+    /// Replaces the file by another version of `length` bytes.
     pub fn change(&self, length: u64) {
         self.state.length.store(length, Ordering::SeqCst);
         self.state.version.fetch_add(1, Ordering::SeqCst);
@@ -135,18 +135,18 @@ impl Film {
         self.state.sent.load(Ordering::SeqCst)
     }
 
-    /// The requests that it got.
-    pub fn asked(&self) -> Vec<FilmAsked> {
+    /// The received requests.
+    pub fn asked(&self) -> Vec<RangeRequest> {
         self.state.asked.lock().clone()
     }
 
-    /// Forgets what it got and sent.
+    /// Resets both counts.
     pub fn forget(&self) {
         self.state.asked.lock().clear();
         self.state.sent.store(0, Ordering::SeqCst);
     }
 
-    /// The bytes of `range` of the file's version of this number, counted from 1.
+    /// The bytes of `range` in this version of the file, counted from 1.
     pub fn bytes(version: u64, range: Range<u64>) -> Vec<u8> {
         let mut out = Vec::with_capacity((range.end - range.start) as usize);
         let mut at = range.start;
@@ -162,8 +162,8 @@ impl Film {
     }
 }
 
-/// Serves one connection.
-async fn serve(mut stream: TcpStream, state: Arc<Reel>) {
+/// Serves a connection.
+async fn serve(mut stream: TcpStream, state: Arc<OriginState>) {
     let mut read = Vec::new();
     loop {
         let end = loop {
@@ -191,7 +191,7 @@ fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     })
 }
 
-/// A Range of the form `bytes=A-B` or `bytes=A-`.
+/// Parses a Range of the form `bytes=A-B` or `bytes=A-`.
 fn range_of(value: &str, length: u64) -> Option<Range<u64>> {
     let (first, last) = value.strip_prefix("bytes=")?.split_once('-')?;
     let first = first.parse().ok()?;
@@ -199,18 +199,18 @@ fn range_of(value: &str, length: u64) -> Option<Range<u64>> {
     Some(first..end)
 }
 
-/// Answers one request; `None` when the connection is over.
-async fn answer(stream: &mut TcpStream, state: &Reel, head: &str) -> Option<()> {
+/// Answers a request; `None` if the connection must end.
+async fn answer(stream: &mut TcpStream, state: &OriginState, head: &str) -> Option<()> {
     let manner = *state.manner.lock();
     let (length, version) =
         (state.length.load(Ordering::SeqCst), state.version.load(Ordering::SeqCst));
-    let weak = if manner == FilmManner::Weak { "W/" } else { "" };
+    let weak = if manner == RangeManner::Weak { "W/" } else { "" };
     let etag = format!("{weak}\"v{version}\"");
     let asked = field(head, "Range").and_then(|value| range_of(value, length));
     let if_range = field(head, "If-Range");
     let mut line = head.split(' ');
     let (is_head, target) = (line.next() == Some("HEAD"), line.next()?.to_owned());
-    state.asked.lock().push(FilmAsked {
+    state.asked.lock().push(RangeRequest {
         target,
         range: asked.clone(),
         if_range: if_range.is_some(),
@@ -220,13 +220,13 @@ async fn answer(stream: &mut TcpStream, state: &Reel, head: &str) -> Option<()> 
         let reply = format!("HTTP/1.1 304 Not Modified\r\nETag: {etag}\r\n{fields}\r\n");
         return stream.write_all(reply.as_bytes()).await.ok();
     }
-    let is_mute = matches!(manner, FilmManner::NoRanges | FilmManner::NoRangesCut(_));
-    let sends = !is_mute && manner != FilmManner::Promises;
+    let is_mute = matches!(manner, RangeManner::NoRanges | RangeManner::NoRangesCut(_));
+    let sends = !is_mute && manner != RangeManner::Promises;
     let wanted = asked.filter(|_| sends && if_range.is_none_or(|version| version == etag));
     if !is_mute {
         fields.push_str("Accept-Ranges: bytes\r\n");
     }
-    if !(manner == FilmManner::NoEtag && wanted.is_some()) {
+    if !(manner == RangeManner::NoEtag && wanted.is_some()) {
         fields.push_str(&format!("ETag: {etag}\r\n"));
     }
     let (status, range) = match wanted {
@@ -240,7 +240,7 @@ async fn answer(stream: &mut TcpStream, state: &Reel, head: &str) -> Option<()> 
         }
         Some(range) => (206, range.start..range.end.min(length)),
     };
-    if let (206, FilmManner::Status(status)) = (status, manner) {
+    if let (206, RangeManner::Status(status)) = (status, manner) {
         let reply = format!("HTTP/1.1 {status} No\r\nContent-Length: 0\r\n\r\n");
         return stream.write_all(reply.as_bytes()).await.ok();
     }
@@ -251,19 +251,19 @@ async fn answer(stream: &mut TcpStream, state: &Reel, head: &str) -> Option<()> 
     if is_head { Some(()) } else { send(stream, state, version, range, manner).await }
 }
 
-/// The part that is sent for `range`; `fields` get its Content-Range.
-fn part(manner: FilmManner, range: Range<u64>, length: u64, fields: &mut String) -> Range<u64> {
+/// The part to send for `range`; appends Content-Range to `fields`.
+fn part(manner: RangeManner, range: Range<u64>, length: u64, fields: &mut String) -> Range<u64> {
     let range = match manner {
-        FilmManner::WrongStart => range.start + 1..range.end,
-        FilmManner::TooLong => range.start..range.end + 1,
+        RangeManner::WrongStart => range.start + 1..range.end,
+        RangeManner::TooLong => range.start..range.end + 1,
         _ => range,
     };
-    let total = if manner == FilmManner::WrongTotal { length + 1 } else { length };
+    let total = if manner == RangeManner::WrongTotal { length + 1 } else { length };
     let line = format!("Content-Range: bytes {}-{}/{total}\r\n", range.start, range.end - 1);
     match manner {
-        FilmManner::NoContentRange => {}
-        FilmManner::TwoContentRanges => fields.push_str(&line.repeat(2)),
-        FilmManner::OtherCoding => fields.push_str(&format!("{line}Content-Encoding: gzip\r\n")),
+        RangeManner::NoContentRange => {}
+        RangeManner::TwoContentRanges => fields.push_str(&line.repeat(2)),
+        RangeManner::OtherCoding => fields.push_str(&format!("{line}Content-Encoding: gzip\r\n")),
         _ => fields.push_str(&line),
     }
     range
@@ -272,13 +272,13 @@ fn part(manner: FilmManner, range: Range<u64>, length: u64, fields: &mut String)
 /// Sends the bytes of `range`.
 async fn send(
     stream: &mut TcpStream,
-    state: &Reel,
+    state: &OriginState,
     version: u64,
     range: Range<u64>,
-    manner: FilmManner,
+    manner: RangeManner,
 ) -> Option<()> {
     let end = match manner {
-        FilmManner::Cut(bytes) | FilmManner::NoRangesCut(bytes) => {
+        RangeManner::Cut(bytes) | RangeManner::NoRangesCut(bytes) => {
             range.end.min(range.start + bytes)
         }
         _ => range.end,
@@ -286,7 +286,7 @@ async fn send(
     let mut at = range.start;
     while at < end {
         let next = end.min(at + PIECE);
-        stream.write_all(&Film::bytes(version, at..next)).await.ok()?;
+        stream.write_all(&LargeFile::bytes(version, at..next)).await.ok()?;
         state.sent.fetch_add(next - at, Ordering::SeqCst);
         at = next;
     }
@@ -299,10 +299,10 @@ mod tests {
 
     #[test]
     fn the_file_is_the_same_wherever_it_is_begun() {
-        let whole = Film::bytes(1, 0..1000);
+        let whole = LargeFile::bytes(1, 0..1000);
         for (from, to) in [(0, 1), (7, 8), (3, 500), (8, 16), (999, 1000), (5, 5)] {
-            assert_eq!(Film::bytes(1, from..to), whole[from as usize..to as usize]);
+            assert_eq!(LargeFile::bytes(1, from..to), whole[from as usize..to as usize]);
         }
-        assert_ne!(Film::bytes(2, 0..1000), whole);
+        assert_ne!(LargeFile::bytes(2, 0..1000), whole);
     }
 }

@@ -1,7 +1,11 @@
-//! Origins that misbehave, raw clients and oracles: what tests hold against Larder.
+//! The test kit: faulty origins, raw clients and oracles, against which tests run Larder.
 //!
-//! Only ever a dev-dependency. Nothing here may use the engine, the cache or the flow: a judge that
-//! shares code with the accused repeats its mistakes.
+//! It is a dev-dependency only. It must never use the engine, the cache or the flow: an oracle that
+//! shares code with the tested program repeats its mistakes.
+//!
+//! Begin with [`larder::Daemon`], which runs the binary, [`origin::ScriptedOrigin`] and
+//! [`client::RawClient`], which stand on both sides of it, and [`reference_reader`], which judges
+//! the requests that reach an origin. [`differ`] compares Larder with Varnish.
 
 pub mod client;
 pub mod delay_line;

@@ -1,4 +1,4 @@
-//! A listener on a loopback port: what every origin made here stands on.
+//! A loopback listener, which all origins here share.
 
 use std::io;
 use std::net::SocketAddr;
@@ -6,11 +6,12 @@ use std::net::SocketAddr;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
 
-/// Connections that may wait to be taken: what Linux allows (`net.core.somaxconn`). Of two hundred
-/// that come at once, `TcpListener`'s 128 would make some wait a second for their next attempt.
+/// Most connections that wait to be accepted, as many as Linux permits (`net.core.somaxconn`). With
+/// the 128 of `TcpListener`, some of two hundred simultaneous connections would wait a second for
+/// their retry.
 const BACKLOG: u32 = 4096;
 
-/// A listener that hands each connection on; it stops when dropped.
+/// A listener that passes on each connection; dropping it ends it.
 #[derive(Debug)]
 pub(crate) struct Loopback {
     addr: SocketAddr,
@@ -28,7 +29,7 @@ impl Loopback {
         Self::at(SocketAddr::from(([127, 0, 0, 1], 0)), take).await
     }
 
-    /// As `start`, at `listen`.
+    /// Listens at `listen`, and otherwise as `start` does.
     ///
     /// # Errors
     /// Those of binding.
@@ -51,7 +52,7 @@ impl Loopback {
         Ok(Self { addr, acceptor })
     }
 
-    /// Where it listens.
+    /// The listener's address.
     pub(crate) fn addr(&self) -> SocketAddr {
         self.addr
     }

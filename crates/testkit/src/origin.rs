@@ -1,7 +1,7 @@
-//! An origin that does exactly what its scripts say, and remembers every byte it was sent.
+//! An origin that follows its scripts and records every byte that it receives.
 //!
-//! It must never be cleverer than its script: no keep-alive bookkeeping, no implied headers, no
-//! repair. A connection goes on to its next request when a script ends without closing it.
+//! It must never do anything that its script does not say: no keep-alive, no implied fields, no
+//! repair. A connection continues with the next request if a script ends without closing it.
 
 use std::collections::HashMap;
 use std::io;
@@ -22,12 +22,12 @@ pub use script::{Action, Script};
 use crate::loopback::Loopback;
 use crate::reference_reader::{self, ParsedRequest};
 
-/// Everything that one connection carried towards the origin.
+/// The recorded bytes of one connection to the origin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordedConnection {
     /// Every byte received, in order.
     pub bytes: Vec<u8>,
-    /// Requests that a script answered.
+    /// Number of requests that a script answered.
     pub requests: usize,
 }
 
@@ -38,11 +38,11 @@ struct State {
     otherwise: Script,
     recorded: Vec<RecordedConnection>,
     seen: HashMap<String, usize>,
-    /// The number of answers of [`Action::Mirror`] so far.
+    /// Number of answers of [`Action::Mirror`] so far.
     mirrored: usize,
 }
 
-/// A running scripted origin on a loopback port; it stops when dropped.
+/// A running origin on a loopback port; dropping it ends its listener.
 #[derive(Debug)]
 pub struct ScriptedOrigin {
     state: Arc<Mutex<State>>,
@@ -50,7 +50,7 @@ pub struct ScriptedOrigin {
 }
 
 impl ScriptedOrigin {
-    /// Starts on a free port. Targets without a script get a 404 with `no-store`.
+    /// Starts on a free port. A target without a script gets a 404 with `no-store`.
     ///
     /// # Errors
     /// Those of binding.
@@ -66,50 +66,49 @@ impl ScriptedOrigin {
             let connection =
                 OriginConnection { stream, index, state, unread: Vec::new(), last: None };
             tokio::spawn(async move {
-                // A peer that goes away in the middle of a script is no failure of the origin.
+                // A peer that goes away is no failure of the origin.
                 let _ = connection.run().await;
             });
         });
         Ok(Self { state, loopback: loopback.await? })
     }
 
-    /// Where it listens.
+    /// The address of its listener.
     pub fn addr(&self) -> SocketAddr {
         self.loopback.addr()
     }
 
-    /// Answers requests for `target` (with its query, or without for any query) by `script` from
-    /// now on.
+    /// Sets the script for requests for `target` (with its query, or without for any query).
     pub fn on(&self, target: &str, script: Script) {
         self.state.lock().by_target.insert(target.to_owned(), script);
     }
 
-    /// Runs `script` on the connection numbered `index` (from 0) before anything is read from it.
+    /// Runs `script` on the connection number `index` (from 0) before reading from it.
     pub fn on_accept(&self, index: usize, script: Script) {
         self.state.lock().on_accept.insert(index, script);
     }
 
-    /// Answers every other request by `script`.
+    /// Sets the script for all other requests.
     pub fn otherwise(&self, script: Script) {
         self.state.lock().otherwise = script;
     }
 
-    /// The number of requests for exactly `target` that have begun.
+    /// Number of requests for exactly `target`.
     pub fn seen(&self, target: &str) -> usize {
         self.state.lock().seen.get(target).copied().unwrap_or(0)
     }
 
-    /// Every target requested so far, in no order.
+    /// All requested targets, in no order.
     pub fn targets(&self) -> Vec<String> {
         self.state.lock().seen.keys().cloned().collect()
     }
 
-    /// Everything that each connection has carried so far, in the order of their acceptance.
+    /// The records of all connections, in order of acceptance.
     pub fn recorded(&self) -> Vec<RecordedConnection> {
         self.state.lock().recorded.clone()
     }
 
-    /// Forgets recordings and counts; scripts stay.
+    /// Removes records and counts; scripts stay.
     pub fn forget(&self) {
         let mut state = self.state.lock();
         state.seen.clear();
@@ -123,13 +122,13 @@ struct OriginConnection {
     stream: TcpStream,
     index: usize,
     state: Arc<Mutex<State>>,
-    /// Received and not yet taken as part of a request.
+    /// Received bytes that belong to no complete request yet.
     unread: Vec<u8>,
-    /// The latest request that was read to its end.
+    /// The latest complete request.
     last: Option<ParsedRequest>,
 }
 
-/// The further use of the connection.
+/// The next act on the connection.
 #[derive(PartialEq, Eq)]
 enum Next {
     Continue,
@@ -153,13 +152,14 @@ impl OriginConnection {
         }
     }
 
-    /// Awaits a request and finds its script; `None` when the peer is done or sends no valid HTTP.
+    /// Waits for a request and finds its script; `None` if the peer has closed or sends invalid
+    /// HTTP.
     async fn next_script(&mut self) -> io::Result<Option<Script>> {
         let head = loop {
             match reference_reader::read_head(&self.unread) {
                 Ok(Some((request, _))) => break request,
                 Ok(None) => {}
-                // The recording is what tests judge; there is nothing sensible to answer.
+                // Tests judge the record; there is no sensible answer.
                 Err(_) => return self.drain().await.map(|()| None),
             }
             if self.receive().await? == 0 {
@@ -180,7 +180,7 @@ impl OriginConnection {
         Ok(Some(script))
     }
 
-    /// Takes the rest of the request at the start of `unread`; whether it came whole.
+    /// Takes the rest of the request at the start of `unread`. Returns true if it is complete.
     async fn read_request(&mut self) -> io::Result<bool> {
         loop {
             match reference_reader::read_first(&self.unread) {
@@ -263,7 +263,7 @@ impl OriginConnection {
         [head.into_bytes(), if head_only { Vec::new() } else { body }].concat()
     }
 
-    /// Reads once and records; the number of bytes, 0 at the end.
+    /// Reads once and records. Returns the number of bytes, 0 at the end.
     async fn receive(&mut self) -> io::Result<usize> {
         let before = self.unread.len();
         let count = self.stream.read_buf(&mut self.unread).await?;
@@ -271,7 +271,7 @@ impl OriginConnection {
         Ok(count)
     }
 
-    /// Records what has arrived already, so that closing loses nothing of the recording.
+    /// Records bytes that have arrived, so that closing loses none of them.
     fn note_arrived(&mut self) {
         let before = self.unread.len();
         while self.stream.try_read_buf(&mut self.unread).is_ok_and(|count| count > 0) {}

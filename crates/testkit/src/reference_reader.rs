@@ -1,7 +1,7 @@
-//! The strict reference reader: what a merciless origin would make of the bytes it was sent.
+//! The reference reader: a strict parser of the bytes that an origin received.
 //!
-//! It is the oracle of the smuggling tests: fed all bytes of one connection, it lists the requests
-//! they hold or says where they stop being HTTP/1.1. It must never forgive anything, and never use
+//! It is the oracle of the smuggling tests: from all bytes of one connection it lists the requests,
+//! or reports the first violation of HTTP/1.1. It must never tolerate a violation, and never use
 //! crate `h1`.
 
 use crate::wire::{self, Cursor, Fields, Length, MessageFault};
@@ -9,46 +9,46 @@ use crate::wire::{self, Cursor, Fields, Length, MessageFault};
 #[cfg(test)]
 mod tests;
 
-/// One request as the reference reader understood it.
+/// A parsed request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParsedRequest {
     /// The method as sent.
     pub method: String,
     /// The target as sent.
     pub target: String,
-    /// The version was HTTP/1.0.
+    /// True for HTTP/1.0.
     pub old: bool,
     /// Field lines in order.
     pub fields: Fields,
     /// The body without its framing.
     pub body: Vec<u8>,
-    /// Fields that followed a chunked body.
+    /// Trailers of a chunked body.
     pub trailers: Fields,
 }
 
 impl ParsedRequest {
-    /// Values of the field lines called `name`, compared without case.
+    /// Values of the fields called `name`, in any case.
     pub fn values(&self, name: &str) -> Vec<&[u8]> {
         wire::values(&self.fields, name)
     }
 }
 
-/// Why bytes are not a sequence of requests.
+/// The violation for which bytes are not a sequence of requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Offset at which the reader gave up.
+    /// Offset of the violation.
     pub offset: usize,
-    /// The fault at that offset.
+    /// The kind of violation.
     pub fault: MessageFault,
     /// The whole requests before it.
     pub before: Vec<ParsedRequest>,
 }
 
-/// Reads all of `bytes` as one connection's requests.
+/// Parses all of `bytes` as one connection's requests.
 ///
 /// # Errors
-/// The first violation. A request cut short at the end is [`Fault::Incomplete`]; the whole requests
-/// before it are in [`Violation::before`].
+/// The first violation. A request that is cut off is [`MessageFault::Incomplete`]; the whole
+/// requests before it are in [`Violation::before`].
 pub fn read_requests(bytes: &[u8]) -> Result<Vec<ParsedRequest>, Violation> {
     let mut requests = Vec::new();
     let mut at = 0;
@@ -65,11 +65,10 @@ pub fn read_requests(bytes: &[u8]) -> Result<Vec<ParsedRequest>, Violation> {
     Ok(requests)
 }
 
-/// Reads the first request of `bytes`, with the number of bytes it takes; `None` while it is
-/// incomplete.
+/// Parses the first request of `bytes`. Returns it with its length; `None` while it is incomplete.
 ///
 /// # Errors
-/// A fault that no further byte can mend.
+/// A violation that no further byte can repair.
 pub fn read_first(bytes: &[u8]) -> Result<Option<(ParsedRequest, usize)>, MessageFault> {
     let mut cursor = Cursor::new(bytes);
     match one(&mut cursor) {
@@ -79,8 +78,7 @@ pub fn read_first(bytes: &[u8]) -> Result<Option<(ParsedRequest, usize)>, Messag
     }
 }
 
-/// Reads the head alone, with the length of it and the body's declared length; `None` while
-/// incomplete.
+/// Parses the head alone. Returns it with its length; `None` while it is incomplete.
 pub(crate) fn read_head(bytes: &[u8]) -> Result<Option<(ParsedRequest, usize)>, MessageFault> {
     let mut cursor = Cursor::new(bytes);
     match head(&mut cursor) {

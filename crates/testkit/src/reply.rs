@@ -1,5 +1,4 @@
-//! Strict reading of responses: whether what a client received is one whole message, a message that
-//! any client can tell to be cut short, or no HTTP at all.
+//! A reply, parsed strictly: one whole message, a recognisably truncated one, or no HTTP.
 
 use std::fmt;
 
@@ -8,35 +7,35 @@ use crate::wire::{self, Cursor, Fields, Length, MessageFault};
 #[cfg(test)]
 mod tests;
 
-/// The sign by which a response's end was known.
+/// The way in which the end of a response is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// The status or the method allows no body.
+    /// Status or method allow no body.
     NoBody,
-    /// `Content-Length` bytes came.
+    /// By `Content-Length`.
     Length,
-    /// The last chunk came.
+    /// By the last chunk.
     LastChunk,
-    /// The connection was closed: nothing shows whether that was all.
+    /// By the closed connection, which does not prove that it is whole.
     Close,
 }
 
-/// A response as read.
+/// A parsed response.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Reply {
     /// Status codes of the interim responses before it.
     pub interim: Vec<u16>,
-    /// Its status code.
+    /// The status code.
     pub status: u16,
-    /// The version was HTTP/1.0.
+    /// True for HTTP/1.0.
     pub old: bool,
     /// Field lines in order.
     pub fields: Fields,
-    /// The body without its framing, as far as it came.
+    /// The body without its framing, as far as it was received.
     pub body: Vec<u8>,
-    /// Fields that followed a chunked body.
+    /// Trailers of a chunked body.
     pub trailers: Fields,
-    /// The sign by which the response's end is known.
+    /// The way in which the end is known.
     pub ending: Ending,
 }
 
@@ -52,7 +51,7 @@ impl fmt::Debug for FieldListing<'_> {
     }
 }
 
-/// Bytes of a body that a message shows.
+/// Bytes of a body that messages show.
 const SHOWN_BYTES: usize = 1024;
 
 impl fmt::Debug for Reply {
@@ -72,7 +71,7 @@ impl fmt::Debug for Reply {
 }
 
 impl Reply {
-    /// The values of the field lines called `name`, joined by `, `; `None` without such a line.
+    /// The values of the fields called `name`, joined by `, `; `None` if absent.
     pub fn field(&self, name: &str) -> Option<String> {
         let values = wire::values(&self.fields, name);
         let shown: Vec<_> = values.iter().map(|value| String::from_utf8_lossy(value)).collect();
@@ -84,7 +83,7 @@ impl Reply {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// Tells whether the sender announced that it closes the connection after this response.
+    /// Returns true if the sender announced that it closes the connection.
     pub fn closes(&self) -> bool {
         let said = |option: &str| {
             self.field("connection").is_some_and(|list| {
@@ -95,23 +94,23 @@ impl Reply {
     }
 }
 
-/// The answer to one request, as a client saw it.
+/// The outcome of one request, as its client sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReplyOutcome {
-    /// One whole message.
+    /// A whole message.
     Complete(Reply),
-    /// A head, and then less body than it promised: no client takes it for whole.
+    /// A head with less body than announced, which every client recognises.
     Truncated(Reply),
-    /// The connection ended before a whole head: not one byte, or part of a head.
+    /// The connection ended before a complete head.
     Nothing,
     /// Bytes that are no valid HTTP/1.1 response.
     Malformed(MessageFault),
-    /// The answer was not there in time.
+    /// No reply in time.
     TimedOut,
 }
 
 impl ReplyOutcome {
-    /// The whole message, if it is one.
+    /// The whole message; `None` for other outcomes.
     pub fn complete(&self) -> Option<&Reply> {
         match self {
             Self::Complete(reply) => Some(reply),
@@ -120,19 +119,19 @@ impl ReplyOutcome {
     }
 }
 
-/// The end of the bytes at hand.
+/// The state of a connection after its last byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectionEnd {
-    /// More may come.
+    /// Open: more may come.
     Open,
-    /// The peer has finished in good order.
+    /// Closed in order.
     Closed,
-    /// The connection was reset.
+    /// Reset.
     Reset,
 }
 
-/// Reads the answer to a request of `method` at the start of `bytes`; with it comes the number of
-/// bytes that it takes. `None` while only further bytes can tell.
+/// Parses the reply to a request of `method` at the start of `bytes`. Returns it with its length;
+/// `None` while it depends on further bytes.
 pub fn read_reply(bytes: &[u8], method: &str, end: ConnectionEnd) -> Option<(ReplyOutcome, usize)> {
     let mut interim = Vec::new();
     let mut at = 0;

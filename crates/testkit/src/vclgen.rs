@@ -1,11 +1,9 @@
-//! Random VCL programs that are well typed, with origins and requests for them, as scenarios of the
-//! [differ](crate::differ): what two implementations of the language are held against each other
-//! with.
+//! A generator of random, well-typed VCL programs, with origins and requests, as scenarios of the
+//! [differ](crate::differ).
 //!
-//! Everything that is made depends on the seed alone. Programs use nothing that differs from run to
-//! run (no clock, no transaction numbers), end (restarts and retries are counted), and keep
-//! messages valid: a program that writes nonsense to a request line would tell more about framing
-//! than about VCL.
+//! All depends on the seed alone. Programs use nothing that differs between runs (no clock, no
+//! transaction numbers), they end (restarts and retries are counted), and they keep messages valid:
+//! invalid ones would test framing rather than VCL.
 
 mod action;
 mod dice;
@@ -33,11 +31,11 @@ pub fn scenario(seed: u64) -> String {
             text.push_str(&traffic::answer(dice, path));
         }
     }
-    // What was sent and not kept cannot be sent again: Varnish announces it all the same. With
-    // another method it sends what it should not, or does not announce.
+    // A body that was sent but not kept cannot be sent again. Varnish still announces it, or sends
+    // it although the method has changed.
     let bodies = (keeps_bodies || !program.contains("return (restart)"))
         && !program.contains("set req.method");
-    // A page of Varnish's own has a transaction's number in it, and so a length that differs.
+    // A page of Varnish's own contains a transaction number, so its length differs.
     let ranges = own_pages;
     text.push_str("-- steps\n");
     for _ in 0..3 + dice.below(10) {
@@ -46,7 +44,7 @@ pub fn scenario(seed: u64) -> String {
     text
 }
 
-/// A program: the differ adds version and backends.
+/// A program without version and backends, which the differ adds.
 fn program(dice: &mut Dice, own_pages: bool, keeps_bodies: bool) -> String {
     let mut text = String::new();
     for vmod in ["std", "str", "cookie", "header", "var", "purge"] {
@@ -55,14 +53,14 @@ fn program(dice: &mut Dice, own_pages: bool, keeps_bodies: bool) -> String {
     let negated = if dice.one_in(2) { "\t! \"127.0.0.1\";\n" } else { "" };
     let mask = dice.pick(&["8", "16", "31", "32"]);
     _ = write!(text, "\nacl near {{\n\t\"127.0.0.0\"/{mask};\n{negated}\t\"::1\";\n}}\n\n");
-    // The builtin program would hand it over to the backend, with all that follows.
+    // The builtin program would pipe it to the backend with all that follows.
     text.push_str(
         "sub vcl_recv {\n\tif (req.method == \"PURGE\") {\n\t\treturn (purge);\n\t}\n}\n\n",
     );
     if keeps_bodies {
         text.push_str("sub vcl_recv {\n\tstd.cache_req_body(1KB);\n}\n\n");
     }
-    // Subroutines of one's own, each called from one place.
+    // Subroutines, each called from one place.
     let helpers = dice.below(3);
     for number in 0..helpers {
         let body = stmt::block(dice, EnclosingSubroutine::Recv, 1, &[]);
@@ -80,7 +78,7 @@ fn program(dice: &mut Dice, own_pages: bool, keeps_bodies: bool) -> String {
         _ = write!(text, "sub {} {{\n{body}{end}}}\n\n", scope.sub());
     }
     if keeps_bodies {
-        // The builtin program takes its body from what is fetched by GET; Varnish sends it.
+        // The builtin program removes the body of a fetch by GET; Varnish sends it.
         text.push_str("sub vcl_backend_fetch {\n\treturn (fetch);\n}\n\n");
     }
     if own_pages {
@@ -92,7 +90,7 @@ fn program(dice: &mut Dice, own_pages: bool, keeps_bodies: bool) -> String {
             );
         }
     }
-    // Whatever is not used otherwise is used here: unused symbols are errors.
+    // Symbols that are not used otherwise are used here, because unused ones are errors.
     text.push_str(
         "sub vcl_deliver {\n\tif (client.ip ~ near) {\n\t\tset resp.http.X-Near = \"1\";\n\t}\n}\n",
     );

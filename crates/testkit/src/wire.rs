@@ -1,12 +1,12 @@
-//! The strict HTTP/1.1 grammar that both oracles read by: lines, fields, lengths and chunks of RFC
-//! 9112, with every leniency the RFC merely allows left out.
+//! The wire format of HTTP/1.1 for both oracles: lines, fields, lengths and chunks of RFC 9112,
+//! without the leniency that the RFC permits.
 //!
-//! Written apart from crate `h1` and never to share code with it: a mistake in the engine must not
-//! be repeated by what judges it. Slow and simple on purpose.
+//! It must never share code with crate `h1`, whose mistakes it must not repeat. It is slow and
+//! simple on purpose.
 
 use std::fmt;
 
-/// Field lines in the order in which they came; names as sent.
+/// Field lines in order; names as sent.
 pub type Fields = Vec<(String, Vec<u8>)>;
 
 /// A fault of a message.
@@ -18,15 +18,15 @@ pub enum MessageFault {
     BareCr,
     /// A LF that no CR precedes.
     BareLf,
-    /// NUL or another control byte where none may be.
+    /// NUL or another control byte.
     Control,
     /// The first line is not a request line or status line of HTTP/1.0 or HTTP/1.1.
     StartLine,
-    /// The request target has none of the four forms its method allows.
+    /// The request target has no form that its method permits.
     Target,
     /// A field line that continues the one before it (RFC 9112 5.2).
     ObsFold,
-    /// A field name that is no token, or whitespace before the colon.
+    /// A field name that is no token, or blanks before the colon.
     FieldName,
     /// A field line without a colon.
     NoColon,
@@ -54,8 +54,8 @@ impl fmt::Display for MessageFault {
     }
 }
 
-/// A reading position. Methods return `Err(Fault::Incomplete)` where more bytes could still mend
-/// matters.
+/// A reading position. Methods return `Err(MessageFault::Incomplete)` if more bytes could repair
+/// the message.
 #[derive(Debug)]
 pub(crate) struct Cursor<'a> {
     bytes: &'a [u8],
@@ -63,10 +63,10 @@ pub(crate) struct Cursor<'a> {
     pub(crate) at: usize,
 }
 
-/// The length of a message's body, as its fields give it.
+/// The declared length of a message's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
-    /// No field says.
+    /// Not declared.
     Unsaid,
     /// `Content-Length`.
     Known(usize),
@@ -84,7 +84,7 @@ impl<'a> Cursor<'a> {
         self.bytes.len() - self.at
     }
 
-    /// One line without its CRLF.
+    /// Reads a line without its CRLF.
     pub(crate) fn line(&mut self) -> Result<&'a [u8], MessageFault> {
         let rest = &self.bytes[self.at..];
         for (index, byte) in rest.iter().enumerate() {
@@ -107,7 +107,7 @@ impl<'a> Cursor<'a> {
         Err(MessageFault::Incomplete)
     }
 
-    /// Exactly `length` bytes.
+    /// Reads exactly `length` bytes.
     pub(crate) fn take(&mut self, length: usize) -> Result<&'a [u8], MessageFault> {
         let end = self.at.checked_add(length).ok_or(MessageFault::ContentLength)?;
         let taken = self.bytes.get(self.at..end).ok_or(MessageFault::Incomplete)?;
@@ -115,7 +115,7 @@ impl<'a> Cursor<'a> {
         Ok(taken)
     }
 
-    /// Field lines up to and with the empty line after them.
+    /// Reads field lines and the empty line after them.
     pub(crate) fn fields(&mut self) -> Result<Fields, MessageFault> {
         let mut fields = Fields::new();
         loop {
@@ -132,8 +132,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A chunked body with its trailers (RFC 9112 7.1). What was read before a fault stays in
-    /// `body`.
+    /// Reads a chunked body with its trailers (RFC 9112 7.1). Chunks before a fault stay in `body`.
     pub(crate) fn chunked(&mut self, body: &mut Vec<u8>) -> Result<Fields, MessageFault> {
         loop {
             let size = chunk_size(self.line()?)?;
@@ -167,7 +166,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// The length that `fields` declare. `old` for HTTP/1.0, where a transfer coding is faulty (RFC
+/// The length that `fields` declare. `old` for HTTP/1.0, where a transfer coding is an error (RFC
 /// 9112 6.1).
 pub(crate) fn length(fields: &Fields, old: bool) -> Result<Length, MessageFault> {
     let lengths = values(fields, "content-length");
@@ -182,7 +181,7 @@ pub(crate) fn length(fields: &Fields, old: bool) -> Result<Length, MessageFault>
     }
 }
 
-/// Values of the lines called `name`, compared without case.
+/// Values of the fields called `name`, in any case.
 pub(crate) fn values<'a>(fields: &'a Fields, name: &str) -> Vec<&'a [u8]> {
     fields
         .iter()
@@ -191,7 +190,7 @@ pub(crate) fn values<'a>(fields: &'a Fields, name: &str) -> Vec<&'a [u8]> {
         .collect()
 }
 
-/// `bytes` when they are a token (RFC 9110 5.6.2).
+/// Returns `bytes` if they are a token (RFC 9110 5.6.2).
 pub(crate) fn token(bytes: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(bytes).ok()?;
     let ok = |b: &u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(b);

@@ -1,4 +1,4 @@
-//! The verbs that talk to a running daemon, over its admin socket.
+//! The client of the admin socket, and the verbs that are one request to it: `reload` and `purge`.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -13,10 +13,10 @@ use serde_json::{Map, Value, json};
 
 use crate::socket_help;
 
-/// The time to wait for an answer. An answer that counts what a purge hit takes some seconds.
+/// Time limit of a response. Counting the objects that a purge selects takes some seconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Where the admin socket is.
+/// The daemon's admin socket.
 #[derive(Clone, Debug, Args)]
 pub struct AdminArgs {
     /// The daemon's admin socket; by default /run/larder/admin.sock for root, and
@@ -30,7 +30,7 @@ pub struct AdminArgs {
     pub admin_socket: PathBuf,
 }
 
-/// `/run/larder` for root, the session's runtime folder for others.
+/// The default socket: in `/run/larder` for root, in the session's runtime folder for others.
 pub fn default_socket() -> PathBuf {
     if rustix::process::geteuid().is_root() {
         return PathBuf::from("/run/larder/admin.sock");
@@ -57,7 +57,7 @@ pub fn reload(socket: &Path) -> Result<(), String> {
     }
 }
 
-/// Selects the objects to purge.
+/// The objects that a purge selects.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Examples:\n  \
                   larder purge https://example.org/page\n  \
@@ -66,40 +66,41 @@ pub fn reload(socket: &Path) -> Result<(), String> {
                   larder purge --ban 'req.http.host == example.org && obj.status == 404'")]
 #[group(id = "what", required = true, multiple = true)]
 pub(crate) struct PurgeSelection {
-    /// URLs, with scheme and host: every variant of them, over http and https.
+    /// Purge these URLs, with scheme and host: every variant, over http and https.
     #[arg(value_name = "URL")]
     urls: Vec<String>,
-    /// Everything with this surrogate key; repeatable. With --host, of that host only.
+    /// Purge the objects with this surrogate key; repeatable. With --host, only those of that host.
     #[arg(long, value_name = "TAG", conflicts_with = "urls")]
     tag: Vec<String>,
-    /// Everything of this host.
+    /// Purge the objects of this host.
     #[arg(long, value_name = "HOST", conflicts_with = "urls")]
     host: Option<String>,
-    /// Everything whose URL begins so; a path alone is for every host.
+    /// Purge the objects whose URL begins like this; a path alone applies to every host.
     #[arg(long, value_name = "URL", conflicts_with_all = ["urls", "tag", "host"])]
     prefix: Option<String>,
-    /// Everything that this expression describes, in Varnish's ban language.
+    /// Purge the objects that match this expression in Varnish's ban language.
     #[arg(long, value_name = "EXPRESSION", conflicts_with_all = ["urls", "tag", "host", "prefix"])]
     ban: Option<String>,
-    /// Everything.
+    /// Purge all objects.
     #[arg(long, conflicts_with_all = ["urls", "tag", "host", "prefix", "ban"])]
     all: bool,
 }
 
-/// Invalidate what is stored. Once it is answered, nothing of it is served as fresh.
+/// Invalidate stored objects. Once the daemon has answered, it serves none of them as fresh.
 #[derive(Clone, Debug, Args)]
 #[command(arg_required_else_help = true)]
 pub struct PurgeArgs {
     #[command(flatten)]
     what: PurgeSelection,
-    /// It becomes stale instead of leaving: it may answer while one fetch refreshes it.
+    /// Make the objects stale instead of removing them: they may be served while one fetch renews
+    /// them.
     #[arg(long)]
     soft: bool,
-    /// In a cluster: answer when it is in force here, when the stream has it, or when every live
-    /// node has applied it. Without it, as `[cluster] acknowledge` says.
+    /// In a cluster: answer when the purge is in force on this node, when the stream has stored it,
+    /// or when every live node has applied it. The default is `[cluster] acknowledge`.
     #[arg(long, value_name = "LEVEL", value_parser = ["local", "quorum", "all"])]
     wait: Option<String>,
-    /// Print the answer as JSON: `purged` and `pending`.
+    /// Print the response as JSON: `purged` and `pending`.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -142,19 +143,19 @@ pub fn purge(args: &PurgeArgs) -> Result<(), String> {
     let responses = if count == 1 { "response" } else { "responses" };
     let line = match (count, answer["pending"].as_bool().unwrap_or_default()) {
         (_, true) => {
-            format!("{verb}: {count} {responses} so far; what else is meant is not used any more")
+            format!("{verb}: {count} {responses} so far; the others are already invalid")
         }
         (0, false) if urls.iter().any(|url| url.ends_with('*')) => {
-            "nothing was stored of that; `--prefix` is for all that begins so".to_owned()
+            "no stored object matches; `--prefix` selects all URLs that begin so".to_owned()
         }
-        (0, false) => "nothing was stored of that".to_owned(),
+        (0, false) => "no stored object matches".to_owned(),
         (_, false) => format!("{verb}: {count} {responses}"),
     };
     base::show!("{line}");
     Ok(())
 }
 
-/// Purges everything that the daemon at `socket` has stored.
+/// Purges all objects of the daemon at `socket`.
 ///
 /// # Errors
 /// A message for standard error.
@@ -162,24 +163,26 @@ pub fn purge_all(socket: &Path) -> Result<(), String> {
     call(socket, "/api/v1/purge", &json!({ "all": true })).map(drop)
 }
 
-/// Asks the daemon with POST and JSON. An answer other than 200 is an error that says why.
+/// Sends a POST with JSON. A status other than 200 is an error with the daemon's reason.
 pub(crate) fn call(socket: &Path, path: &str, body: &Value) -> Result<Value, String> {
     let (status, text) = exchange(socket, "POST", path, Some(&body.to_string()))?;
     let answer: Value = serde_json::from_str(&text).unwrap_or_default();
     match (status, answer["error"].as_str()) {
         (200, _) => Ok(answer),
         (_, Some(why)) => Err(format!("larder: {why}")),
-        (404, None) => Err("larder: the running daemon is of a version without this".to_owned()),
+        (404, None) => {
+            Err("larder: the running daemon is of a version that does not support this".to_owned())
+        }
         (_, None) => Err(format!("larder: unexpected answer ({status}): {}", text.trim_end())),
     }
 }
 
-/// Asks the daemon's admin socket: status and body.
+/// Sends a request to the admin socket. Returns status and body.
 pub(crate) fn ask(socket: &Path, method: &str, path: &str) -> Result<(u16, String), String> {
     exchange(socket, method, path, None)
 }
 
-/// Asks the daemon with a body in JSON; the status and the body of its answer.
+/// Sends a POST with JSON. Returns status and body.
 pub(crate) fn post(socket: &Path, path: &str, body: &Value) -> Result<(u16, String), String> {
     exchange(socket, "POST", path, Some(&body.to_string()))
 }
@@ -208,7 +211,7 @@ fn exchange(
     read(&answer, method).ok_or_else(|| "larder: the daemon's answer cannot be read".to_owned())
 }
 
-/// Status and body of a whole answer.
+/// Parses a complete response to status and body.
 fn read(bytes: &[u8], method: &str) -> Option<(u16, String)> {
     let mut response = Response::new(Status::OK);
     let limits = HeadLimits::from(&Limits::default());

@@ -1,4 +1,4 @@
-//! `larder cluster`: the nodes of a cluster, as the one asked knows them.
+//! Cluster verbs, `larder cluster`: the nodes as the asked node sees them, and orders to it.
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -10,23 +10,24 @@ use crate::rollout::{self, ClusterRollBackArgs, ClusterRollOutArgs, Configuratio
 /// Verbs about a cluster.
 #[derive(Clone, Debug, Subcommand)]
 pub enum ClusterVerb {
-    /// The members, how far each is, and whether this node trusts what it stores.
+    /// Show the members, how far each has applied the stream, and whether this node trusts its
+    /// store.
     Status(ClusterStatusArgs),
-    /// Have health checks fail on this node, so that balancers send it nothing new. It goes on
-    /// serving what comes, and stays a member.
+    /// Drain this node: its health checks fail, so that balancers send it no new clients. It still
+    /// serves requests, and stays a member.
     Drain(ClusterOrderArgs),
-    /// Have this node leave: health checks fail, no purge waits for it, and it asks its origins
-    /// before it uses what it stores.
+    /// Take this node out: its health checks fail, purges do not wait for it, and it revalidates
+    /// stored objects before it serves them.
     Leave(ClusterOrderArgs),
-    /// End `drain` and `leave`; a restart does so, too.
+    /// End `drain` and `leave`; a restart ends them, too.
     Join(ClusterOrderArgs),
-    /// Have all nodes take a configuration: some nodes first, which watch themselves, and then all.
-    /// One that is refused or fails stops there, and changes nothing.
+    /// Roll out a configuration to all nodes: first to canaries, which check themselves, then to
+    /// the others. If a node rejects it or a canary fails, the roll-out stops and is undone.
     RollOut(ClusterRollOutArgs),
-    /// The configuration that all nodes share: its versions, which node has which, and how far the
-    /// last roll-out is.
+    /// Show the shared configuration: its versions, the version of each node, and the progress of
+    /// the last roll-out.
     Configuration(ClusterStatusArgs),
-    /// Have all nodes go back to a configuration that they had before.
+    /// Roll all nodes back to an earlier configuration.
     RollBack(ClusterRollBackArgs),
 }
 
@@ -40,14 +41,14 @@ pub struct ClusterOrderArgs {
 /// Arguments of `larder cluster status` and `configuration`.
 #[derive(Clone, Debug, Args)]
 pub struct ClusterStatusArgs {
-    /// Print it as JSON.
+    /// Print the status as JSON.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     admin: AdminArgs,
 }
 
-/// Runs `larder cluster`. `gather` reads a configuration that is to be rolled out.
+/// Runs `larder cluster`. `gather` reads the configuration of a roll-out.
 ///
 /// # Errors
 /// A message for standard error.
@@ -65,28 +66,28 @@ pub fn cluster(verb: &ClusterVerb, gather: ConfigurationLoader) -> Result<(), St
     };
     let body = json!({ "order": order });
     let status = call(&args.admin.admin_socket, "/api/v1/cluster/order", &body)?;
-    base::show!("{}", stands(&status));
+    base::show!("{}", standing_text(&status));
     Ok(())
 }
 
-/// The stance after an order, and what it means.
-fn stands(status: &Value) -> String {
+/// The node's standing after an order, with its meaning.
+fn standing_text(status: &Value) -> String {
     let name = status["name"].as_str().unwrap_or_default();
     let says = match status["stance"].as_str() {
         Some("draining") => {
-            "drains: health checks fail, and what comes is served. Nothing is to be handed over: \
+            "drains: health checks fail, and requests are served. Nothing needs to be transferred: \
              each node has a cache of its own"
         }
         Some("left") => {
-            "has left: health checks fail, no purge waits for it, and what it stores is validated \
-             before it is used"
+            "has left: health checks fail, purges do not wait for it, and stored objects are \
+             revalidated before use"
         }
         _ => "is a member",
     };
     let mut said = format!("{name} {says}");
     if status["is_shown"] == false {
-        let why = status["problem"].as_str().unwrap_or("no answer of NATS yet");
-        said.push_str(&format!("\nthe others do not know it yet: {why}"));
+        let why = status["problem"].as_str().unwrap_or("NATS has not answered yet");
+        said.push_str(&format!("\nthe other nodes do not know this yet: {why}"));
     }
     said
 }
@@ -101,13 +102,13 @@ fn show(args: &ClusterStatusArgs) -> Result<(), String> {
     if status["name"] == "" {
         return Err("larder: the daemon is alone: there is no `[cluster]`".to_owned());
     }
-    let page = if args.json { status.to_string() } else { told(&status) };
+    let page = if args.json { status.to_string() } else { status_text(&status) };
     base::show!("{page}");
     Ok(())
 }
 
 /// The status as lines.
-fn told(status: &Value) -> String {
+fn status_text(status: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let number = |value: &Value| value.as_u64().unwrap_or_default();
     let is = |value: &Value| value.as_bool().unwrap_or_default();
@@ -118,7 +119,7 @@ fn told(status: &Value) -> String {
     };
     let trust = match is(&status["trusted"]) {
         true => "used",
-        false => "validated before it is used",
+        false => "revalidated before use",
     };
     let stance = match status["stance"].as_str() {
         Some("draining") => "; it drains",
@@ -129,7 +130,7 @@ fn told(status: &Value) -> String {
     let mut lines = vec![
         format!("{name}: {touch}; what is stored is {trust}{stance}"),
         format!(
-            "stream: applied up to {} of {}; {} wait to be told",
+            "stream: applied up to {} of {}; {} wait to be published",
             number(&status["sequence"]),
             number(&status["last"]),
             number(&status["queued"]),
@@ -156,10 +157,10 @@ fn told(status: &Value) -> String {
     lines.join("\n")
 }
 
-/// The configuration that all nodes share, as a line; none if they share none.
+/// The shared configuration as a line; `None` without one.
 fn configuration(own: &Value) -> Option<String> {
     let version = match own["in_force"].as_str()? {
-        "" => "none that all share is here yet",
+        "" => "no shared configuration has arrived yet",
         version => version,
     };
     let rolled = own["version"].as_str().unwrap_or_default();
@@ -172,12 +173,12 @@ fn configuration(own: &Value) -> Option<String> {
     };
     let fault = own["fault"].as_str().map(|why| {
         let line = why.lines().next().unwrap_or_default();
-        format!("; not taken: {line}")
+        format!("; rejected: {line}")
     });
     Some(format!("configuration: {version}{stage}{}", fault.unwrap_or_default()))
 }
 
-/// The secrets that nodes share, and who orders, as lines; none if they share nothing.
+/// The shared secrets and the node that orders certificates, as lines; empty if nothing is shared.
 fn shared(shared: &Value) -> Vec<String> {
     let Some(secrets) = shared["secrets"].as_array() else { return Vec::new() };
     let mut lines = Vec::new();
@@ -186,8 +187,8 @@ fn shared(shared: &Value) -> Vec<String> {
     }
     lines.push(match (shared["orders"].as_str(), shared["is_ordering"] == true) {
         (Some(node), true) => format!("certificates: {node} orders"),
-        (Some(node), false) => format!("certificates: none to be ordered; {node} was the last"),
-        (None, _) => "certificates: nobody has ordered".to_owned(),
+        (Some(node), false) => format!("certificates: none to order; {node} was the last"),
+        (None, _) => "certificates: none ordered yet".to_owned(),
     });
     let width = secrets.iter().filter_map(|own| own["name"].as_str().map(str::len)).max();
     let width = width.unwrap_or_default().max("shared".len());
@@ -211,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_says_who_is_behind_and_who_has_left() {
+    fn a_status_shows_nodes_that_lag_and_nodes_that_have_left() {
         let member = |name: &str, lag: u64, left: bool| {
             let state = if left { "left" } else { "draining" };
             json!({ "name": name, "lag": lag, "state": state,
@@ -222,23 +223,23 @@ mod tests {
             "sequence": 3, "last": 5, "queued": 1,
             "members": [member("a", 2, false), member("b", 0, true)],
         });
-        let page = told(&status);
+        let page = status_text(&status);
         let lines: Vec<_> = page.lines().collect();
         assert_eq!(
             lines[0],
-            "a: out of touch: NATS: gone; what is stored is validated before it is used"
+            "a: out of touch: NATS: gone; what is stored is revalidated before use"
         );
-        assert_eq!(lines[1], "stream: applied up to 3 of 5; 1 wait to be told");
+        assert_eq!(lines[1], "stream: applied up to 3 of 5; 1 wait to be published");
         assert!(lines[3].starts_with("a ") && lines[3].contains("draining"), "{}", lines[3]);
         assert!(lines[4].contains("left") && lines[4].ends_with("50%"), "{}", lines[4]);
         for (stance, says) in [("draining", "it drains"), ("left", "it has left")] {
-            let page = told(&json!({ "name": "a", "connected": true, "stance": stance }));
+            let page = status_text(&json!({ "name": "a", "connected": true, "stance": stance }));
             assert!(page.lines().next().is_some_and(|line| line.ends_with(says)), "{page}");
         }
     }
 
     #[test]
-    fn a_status_says_who_orders_and_what_is_shared() {
+    fn a_status_shows_the_ordering_node_and_the_shared_secrets() {
         let secret = |name: &str, refused: Value| {
             let age_secs = 7_299;
             json!({ "name": name, "node": "b", "age_secs": age_secs, "refused": refused })
@@ -250,16 +251,16 @@ mod tests {
                 secret("certificate.ca.a.test", json!("it was changed")),
             ],
         }});
-        let page = told(&status);
+        let page = status_text(&status);
         let lines: Vec<_> = page.lines().skip(3).collect();
         assert_eq!(lines[0], "certificates: b orders");
         assert_eq!(lines[1], "shared                by                         age");
         assert_eq!(lines[2], "tickets               b                           2h");
         assert!(lines[3].ends_with("2h  refused: it was changed"), "{}", lines[3]);
         status["shared"]["is_ordering"] = json!(false);
-        assert!(told(&status).contains("none to be ordered; b was the last"));
+        assert!(status_text(&status).contains("none to be ordered; b was the last"));
         status["shared"] = Value::Null;
-        assert_eq!(told(&status).lines().count(), 3, "nothing is shared");
+        assert_eq!(status_text(&status).lines().count(), 3, "nothing is shared");
     }
 
     #[test]
@@ -271,20 +272,23 @@ mod tests {
         let own = json!({ "in_force": "v1", "version": "v2", "stage": "canary", "fault": null });
         assert_eq!(line(own), "configuration: v1; v2 is on its canaries");
         let own = json!({ "in_force": "v1", "version": "v2", "stage": "all", "fault": "v2: a\nb" });
-        assert_eq!(line(own), "configuration: v1; v2 is for all; not taken: v2: a");
+        assert_eq!(line(own), "configuration: v1; v2 is for all; rejected: v2: a");
         let own = json!({ "in_force": "", "version": null, "stage": null, "fault": null });
-        assert_eq!(line(own), "configuration: none that all share is here yet");
+        assert_eq!(line(own), "configuration: no shared configuration has arrived yet");
     }
 
     #[test]
-    fn an_order_says_what_it_means_and_who_does_not_know_it() {
+    fn an_order_shows_its_meaning_and_missing_acknowledgement() {
         let mut status = json!({ "name": "a", "stance": "draining", "is_shown": true });
-        assert!(stands(&status).starts_with("a drains: ") && !stands(&status).contains('\n'));
+        assert!(
+            standing_text(&status).starts_with("a drains: ")
+                && !standing_text(&status).contains('\n')
+        );
         status["is_shown"] = json!(false);
         status["problem"] = json!("NATS: gone");
-        let last = "the others do not know it yet: NATS: gone";
-        assert_eq!(stands(&status).lines().last(), Some(last));
+        let last = "the other nodes do not know this yet: NATS: gone";
+        assert_eq!(standing_text(&status).lines().last(), Some(last));
         status["stance"] = json!("left");
-        assert!(stands(&status).starts_with("a has left: "));
+        assert!(standing_text(&status).starts_with("a has left: "));
     }
 }

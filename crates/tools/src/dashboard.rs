@@ -1,4 +1,4 @@
-//! `larder dashboard`: a link that signs in by itself.
+//! The dashboard's link with a token, for `larder dashboard`. It is as secret as the token in it.
 
 use std::fs;
 use std::path::Path;
@@ -8,14 +8,14 @@ use serde_json::Value;
 
 use crate::client::{AdminArgs, ask};
 
-/// Print a link to the dashboard that signs in by itself. It is as secret as the token in it.
+/// Print a link to the dashboard that signs in. Keep it as secret as the token in it.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Examples:\n  \
                   larder dashboard\n  \
                   larder dashboard --role config\n  \
                   xdg-open \"$(larder dashboard)\"")]
 pub struct DashboardArgs {
-    /// Permission of who signs in: look and explain, also purge, or also change what is configured.
+    /// Permission of the link: view and explain, also purge, or also change the configuration.
     #[arg(
         long,
         value_name = "ROLE",
@@ -34,23 +34,24 @@ pub struct DashboardArgs {
 pub fn run(args: &DashboardArgs) -> Result<(), String> {
     let socket = &args.admin.admin_socket;
     let (status, body) = ask(socket, "GET", "/api/v1/status")?;
-    let told: Value = serde_json::from_str(&body).unwrap_or_default();
+    let answer: Value = serde_json::from_str(&body).unwrap_or_default();
     if status != 200 {
         return Err(format!("larder: {}", body.trim_end()));
     }
-    let link = link(&told["dashboard"], &args.role, socket, |file| fs::read_to_string(file))?;
+    let link = link(&answer["dashboard"], &args.role, socket, |file| fs::read_to_string(file))?;
     base::show!("{link}");
     Ok(())
 }
 
-/// The link for `role` to the dashboard that a daemon has `told` of.
+/// Makes the link for `role`, from the daemon's answer `answer`.
 fn link(
-    told: &Value,
+    answer: &Value,
     role: &str,
     socket: &Path,
     read: impl FnOnce(&Path) -> std::io::Result<String>,
 ) -> Result<String, String> {
-    let (Some(address), Some(folder)) = (told["addresses"][0].as_str(), told["tokens"].as_str())
+    let (Some(address), Some(folder)) =
+        (answer["addresses"][0].as_str(), answer["tokens"].as_str())
     else {
         return Err(format!(
             "larder: the daemon has no dashboard listener\n  \
@@ -80,17 +81,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_has_the_roles_token_and_whoever_gets_none_is_told_why() {
-        let told = json!({ "addresses": ["127.0.0.1:6080", "[::1]:6080"], "tokens": "/var/t" });
+    fn a_link_has_the_roles_token_or_the_error_says_why_not() {
+        let answer = json!({ "addresses": ["127.0.0.1:6080", "[::1]:6080"], "tokens": "/var/t" });
         let socket = Path::new("/run/larder/admin.sock");
         let read = |file: &Path| Ok(format!("token of {}\n", file.display()));
-        let link_of = |told: &Value| link(told, "purge", socket, read);
+        let link_of = |answer: &Value| link(answer, "purge", socket, read);
         let wanted = "http://127.0.0.1:6080/#token=token of /var/t/purge.token";
-        assert_eq!(link_of(&told).as_deref(), Ok(wanted));
+        assert_eq!(link_of(&answer).as_deref(), Ok(wanted));
         let none = link_of(&json!({ "addresses": [], "tokens": "/var/t" })).expect_err("none");
         assert!(none.contains("[admin]") && none.contains("/run/larder/admin.sock"), "{none}");
         let denied = |_: &Path| Err(io::Error::from(io::ErrorKind::PermissionDenied));
-        let why = link(&told, "read", socket, denied).expect_err("no permission");
+        let why = link(&answer, "read", socket, denied).expect_err("no permission");
         assert!(why.contains("/var/t/read.token") && why.contains("sudo"), "{why}");
     }
 }

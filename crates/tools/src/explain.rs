@@ -1,4 +1,4 @@
-//! `larder explain`: why a request is answered as it is, for people and for tools.
+//! The explanation of a request, `larder explain`: why it is answered as it is, as text or JSON.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -10,16 +10,16 @@ use serde_json::{Value, json};
 use crate::client::{AdminArgs, call};
 use crate::output::{is_terminal, print};
 
-/// Columns of the text, and those before a sentence.
+/// Width of the text, and of the labels before a sentence.
 const WIDTH: usize = 80;
 const INDENT: usize = 13;
-/// Longest fact, unless all is wanted.
+/// Longest fact, unless all facts are shown in full.
 const FACT_MAX: usize = 240;
-/// Facts up to this long share a line.
+/// Facts up to this length share a line.
 const BRIEF_MAX: usize = 32;
 
-/// Say what the running daemon would do with a request now, and why, without doing it; and what
-/// became of the last requests for the same URL.
+/// Show what the running daemon would do with a request now, and why, without doing it; and how the
+/// last requests for the same URL were served.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Examples:\n  \
     larder explain https://example.com/\n  \
@@ -27,8 +27,8 @@ const BRIEF_MAX: usize = 32;
     larder explain http://example.com/api --method POST --client 192.0.2.7\n  \
     larder explain https://example.com/ --json | jq .outcome")]
 pub struct ExplainArgs {
-    /// The URL, such as `https://example.com/shop?page=2`; without a scheme it is HTTPS where TLS
-    /// is spoken.
+    /// The URL, such as `https://example.com/shop?page=2`. Without a scheme it is HTTPS if the
+    /// daemon listens with TLS.
     url: String,
     /// A header field of the request, such as 'Cookie: a=b'; repeatable.
     #[arg(short = 'H', long = "header", value_name = "FIELD")]
@@ -36,17 +36,17 @@ pub struct ExplainArgs {
     /// Method of the request.
     #[arg(long, value_name = "METHOD", default_value = "GET")]
     method: String,
-    /// Address that it is asked from.
+    /// Client address of the request.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     client: IpAddr,
-    /// Rows of the last requests for the URL that are told of, from the log ring; equal requests
-    /// are in one.
+    /// Number of rows of earlier requests for the URL, from the log ring; equal requests share a
+    /// row.
     #[arg(long, value_name = "N", default_value_t = 5)]
     last: u8,
-    /// Also list the rules and routes that were looked at, and nothing cut short.
+    /// Also list the rules and routes that were tested, and shorten nothing.
     #[arg(short, long, conflicts_with = "json")]
     verbose: bool,
-    /// JSON with everything that is known, for tools.
+    /// Print JSON with all facts, for tools.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -65,28 +65,29 @@ pub fn run(args: &ExplainArgs) -> Result<(), String> {
         "client": args.client.to_string(),
         "last": args.last,
     });
-    let told = call(&args.admin.admin_socket, "/api/v1/explain", &body)?;
+    let explanation = call(&args.admin.admin_socket, "/api/v1/explain", &body)?;
     if args.json {
-        return print(format!("{told}\n").as_bytes()).map(drop);
+        return print(format!("{explanation}\n").as_bytes()).map(drop);
     }
     let colours = is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    print(ExplanationText::of(&told, args.verbose, colours).as_bytes()).map(drop)
+    print(ExplanationText::of(&explanation, args.verbose, colours).as_bytes()).map(drop)
 }
 
-/// The reasons of the daemon at `socket` for what it would do with a GET of `url`, and for what it
-/// did with the last one, in sentences.
+/// Explains in sentences what the daemon at `socket` would do with a GET of `url`, and what it did
+/// with the last one.
 ///
 /// # Errors
 /// A message for standard error.
 pub fn reasons(socket: &Path, url: &str, headers: &[String]) -> Result<String, String> {
     let body = json!({ "url": url, "headers": headers, "last": 1 });
-    let told = call(socket, "/api/v1/explain", &body)?;
-    let deciding = list(&told["steps"]).iter().filter(|step| step["decided"] == true);
-    let sentences = deciding.chain(list(&told["past"])).filter_map(|step| step["why"].as_str());
+    let explanation = call(socket, "/api/v1/explain", &body)?;
+    let deciding = list(&explanation["steps"]).iter().filter(|step| step["decided"] == true);
+    let sentences =
+        deciding.chain(list(&explanation["past"])).filter_map(|step| step["why"].as_str());
     Ok(sentences.map(clean).collect::<Vec<_>>().join(" "))
 }
 
-/// The text that is written, line by line.
+/// The text under construction, line by line.
 struct ExplanationText {
     text: String,
     verbose: bool,
@@ -94,33 +95,33 @@ struct ExplanationText {
 }
 
 impl ExplanationText {
-    fn of(told: &Value, verbose: bool, colours: bool) -> String {
+    fn of(explanation: &Value, verbose: bool, colours: bool) -> String {
         let mut page = Self { text: String::new(), verbose, colours };
         let word = |value: &Value| clean(value.as_str().unwrap_or_default());
-        let request = format!("{} {}", word(&told["method"]), word(&told["url"]));
+        let request = format!("{} {}", word(&explanation["method"]), word(&explanation["url"]));
         page.lines("", 0, &request, "1");
-        let outcome = &told["outcome"];
+        let outcome = &explanation["outcome"];
         let summary = format!("{}: {}", word(&outcome["served"]), word(&outcome["summary"]));
         page.lines("", 2, &summary, "1;32");
         page.text.push('\n');
-        for step in list(&told["steps"]) {
+        for step in list(&explanation["steps"]) {
             page.step(step);
         }
         page.text.push('\n');
-        let past = list(&told["past"]);
-        match told["past_note"].as_str() {
-            Some(note) => page.lines("", 0, &format!("The past: {}", clean(note)), ""),
+        let past = list(&explanation["past"]);
+        match explanation["past_note"].as_str() {
+            Some(note) => page.lines("", 0, &format!("Earlier requests: {}", clean(note)), ""),
             None if past.is_empty() => {}
             None => page.lines("", 0, "The last requests for this URL, the newest first:", "1"),
         }
         for one in past {
             page.transaction(one);
         }
-        page.advice(list(&told["advice"]));
+        page.advice(list(&explanation["advice"]));
         page.text
     }
 
-    /// Advice at the end, where it is looked for.
+    /// Appends the advice, where readers look for it.
     fn advice(&mut self, advice: &[Value]) {
         if advice.is_empty() {
             return;
@@ -138,7 +139,7 @@ impl ExplanationText {
         let mark = if decided { ">" } else { " " };
         let mut head = format!("{mark} {:<width$}", word("what"), width = INDENT - 2);
         if !head.ends_with(' ') {
-            // It is too long to stand beside anything.
+            // A long head gets lines of its own.
             self.lines(&std::mem::take(&mut head), INDENT, "", "");
         }
         self.lines(&head, INDENT, &word("why"), if decided { "1" } else { "" });
@@ -163,10 +164,10 @@ impl ExplanationText {
         self.lines("", 6, &facts, "2");
     }
 
-    /// Further facts about a step. The lists of what did not apply are left out unless they are
-    /// wanted.
+    /// Further facts about a step. Lists of rules that did not apply are left out unless all facts
+    /// are wanted.
     fn facts(&self, step: &Value) -> Vec<String> {
-        let told = |fact: &&Value| {
+        let is_wanted = |fact: &&Value| {
             let name = fact["name"].as_str().unwrap_or_default();
             self.verbose || !name.starts_with("looked at")
         };
@@ -175,10 +176,10 @@ impl ExplanationText {
             let (name, value) = (part(fact, "name"), part(fact, "value"));
             format!("{name}: {}", if self.verbose { value } else { short(&value) })
         };
-        list(&step["facts"]).iter().filter(told).map(text).collect()
+        list(&step["facts"]).iter().filter(is_wanted).map(text).collect()
     }
 
-    /// `text` behind `head`, broken at words, `indent` columns in.
+    /// Appends `text` behind `head`, wrapped, with an indent of `indent` columns.
     fn lines(&mut self, head: &str, indent: usize, text: &str, colour: &str) {
         let mut before = head.to_owned();
         for line in broken(text, WIDTH - indent.max(head.chars().count())) {
@@ -198,7 +199,7 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Without anything that a terminal would act on: much of it is from requests.
+/// Removes what a terminal would act on. Much of the text is from requests.
 fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
@@ -208,11 +209,10 @@ fn short(text: &str) -> String {
         return text.to_owned();
     }
     let first: String = text.chars().take(FACT_MAX).collect();
-    format!("{first}... (-v has all)")
+    format!("{first}... (-v shows all)")
 }
 
-/// `text` in lines of at most `width` columns, broken at spaces; words that are longer are broken
-/// within.
+/// Wraps `text` at spaces to lines of at most `width` columns. Longer words are split.
 fn broken(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = vec![String::new()];
     let mut column = 0;
@@ -255,7 +255,7 @@ mod tests {
         assert!(broken(&text, 30).iter().all(|line| line.chars().count() <= 30));
     }
 
-    fn told() -> Value {
+    fn explanation() -> Value {
         json!({
             "url": "http://a.test/\x1b[31m",
             "method": "GET",
@@ -275,12 +275,12 @@ mod tests {
 
     #[test]
     fn a_page_fits_a_terminal_and_cannot_command_it() {
-        let page = ExplanationText::of(&told(), false, false);
+        let page = ExplanationText::of(&explanation(), false, false);
         assert!(page.lines().all(|line| line.chars().count() <= WIDTH), "{page}");
         assert!(!page.contains('\x1b') && page.contains("larder.toml:3"), "{page}");
         assert!(page.contains("\n  backend_fetch\n             returned\n"), "{page}");
-        assert!(page.contains("> rule") && page.contains("(-v has all)"), "{page}");
-        let verbose = ExplanationText::of(&told(), true, false);
+        assert!(page.contains("> rule") && page.contains("(-v shows all)"), "{page}");
+        let verbose = ExplanationText::of(&explanation(), true, false);
         assert!(verbose.contains("every rule") && !page.contains("every rule"), "{page}");
         assert!(!verbose.contains("-v has all"), "{verbose}");
         assert!(page.contains("PASS: would be passed"), "{page}");
@@ -288,7 +288,7 @@ mod tests {
             page.ends_with("\nWhat to do:\n  Nothing: \u{fffd}[31mthe cache answers.\n"),
             "{page}"
         );
-        let coloured = ExplanationText::of(&told(), false, true);
+        let coloured = ExplanationText::of(&explanation(), false, true);
         assert!(coloured.contains("\x1b[36mlarder.toml:3\x1b[m"));
         assert!(!coloured.contains("\x1b[31m"));
     }

@@ -1,4 +1,4 @@
-//! Where records come from: the running daemon's log ring, or what one left.
+//! The feed of records: the log ring of the running daemon, or of one that has ended.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,43 +13,44 @@ use serde_json::{Value, json};
 
 use crate::client::{AdminArgs, ask, post};
 
-/// Looks at the ring at once, each of a megabyte per core at most.
+/// Most polls in one call. Each reads at most a megabyte per core.
 const POLLS: usize = 64;
 
-/// The interval at which the daemon is asked to go on keeping header fields. The daemon keeps them
-/// for ten seconds after each request.
+/// Interval at which the subscription to header fields is renewed. The daemon keeps it for ten
+/// seconds after each renewal.
 const ASK: Duration = Duration::from_secs(3);
 
-/// Selects a daemon, and requests of that daemon.
+/// Selects a daemon and a filter of its requests.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct FeedArgs {
     #[command(flatten)]
     admin: AdminArgs,
-    /// Folder of the log ring; by default the daemon is asked where it is.
+    /// Folder of the log ring; by default the daemon says where it is.
     #[arg(long, value_name = "DIR")]
     log_ring: Option<PathBuf>,
-    /// Only requests that this filter holds for, such as 'resp.status >= 500 and site ~ shop'.
+    /// Show only the requests that this filter selects, such as 'resp.status >= 500 and site ~
+    /// shop'.
     ///
     /// Fields: req.method, req.url, req.host, req.bytes, req.http.NAME (those that the ring keeps),
     /// resp.status, resp.bytes, client.ip, time.total, time.ttfb, served, site, rule, origin,
     /// server, tries, age, ttl, not_stored, not_stored_by, dictionary, error, limit, vcl, xid,
     /// session, kind, parent, origin.status.
     /// Operators: == != ~ !~ < <= > >=, and or not, parentheses. Times have a unit (250ms),
-    /// patterns are regular expressions; a field alone is true when it says something:
-    /// 'error and not limit'.
+    /// patterns are regular expressions; a field alone is true unless it is empty: 'error and not
+    /// limit'.
     #[arg(short, long, value_name = "FILTER")]
     query: Option<String>,
 }
 
-/// Kinds of transactions that are handed on.
+/// The kinds of transactions that a feed delivers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Kinds {
     /// Requests of clients.
     #[default]
     Clients,
-    /// Whatever asked an origin: for a client, or behind a stale answer.
+    /// Fetches from origins, for clients or in the background.
     Backend,
-    /// All of it.
+    /// All kinds.
     All,
 }
 
@@ -63,10 +64,10 @@ impl Kinds {
     }
 }
 
-/// The part of the ring that is shown.
+/// The time window of the records that are shown.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Window {
-    /// The seconds that it covers.
+    /// Its length in seconds.
     pub(crate) seconds: f64,
     /// Seconds since the last request ended.
     pub(crate) ended_ago: f64,
@@ -75,9 +76,9 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// The end of the window, unless that is just now.
+    /// Text for the end of the window; empty for a window that ends now.
     pub(crate) fn end_text(&self) -> String {
-        /// Requests that ended so many seconds ago are those of now.
+        /// A request that ended so recently is a current one, in seconds.
         const NOW_S: f64 = 2.0;
         match self.ended_ago {
             ago if ago < NOW_S => String::new(),
@@ -86,7 +87,7 @@ impl Window {
     }
 }
 
-/// An open ring, and the filter.
+/// An open ring and a filter.
 pub(crate) struct Feed {
     follower: RingFollower,
     pub(crate) fields: FieldPositions,
@@ -96,7 +97,7 @@ pub(crate) struct Feed {
     lease: Option<Lease>,
 }
 
-/// Header fields that the daemon keeps for this reader as long as it asks.
+/// A subscription to header fields, renewed for as long as this reader runs.
 struct Lease {
     socket: PathBuf,
     wanted: Value,
@@ -104,7 +105,7 @@ struct Lease {
 }
 
 impl Lease {
-    /// Asks anew when it is time. A daemon that is gone is asked again when the next is there.
+    /// Renews the subscription if it is due. If the daemon is gone, the next one gets it.
     fn renew(&mut self) {
         if self.asked.elapsed() > ASK {
             self.asked = Instant::now();
@@ -125,7 +126,7 @@ impl Lease {
 }
 
 impl FeedArgs {
-    /// The same of the daemon whose working folder (`-n`) is `folder`, if one is given.
+    /// Selects the daemon whose working folder (`-n`) is `folder`, if there is one.
     pub(crate) fn of_folder(&self, folder: Option<PathBuf>) -> Self {
         let mut own = self.clone();
         if let Some(folder) = folder {
@@ -136,7 +137,7 @@ impl FeedArgs {
 
     /// Opens the daemon's ring.
     pub(crate) fn open(&self, from: FollowStart) -> Result<Feed, String> {
-        // A slip is told before a daemon that does not run, and as one.
+        // A mistake in the filter is reported even if no daemon runs.
         read(self.query.as_deref(), &FieldPositions::open())?;
         let folder = match &self.log_ring {
             Some(folder) => folder.clone(),
@@ -159,7 +160,7 @@ impl FeedArgs {
 }
 
 impl FeedArgs {
-    /// Hands on the requests of the last `seconds` that are in the ring; for 0, all of them.
+    /// Delivers the requests of the last `seconds` in the ring; for 0, all of them.
     pub(crate) fn read_last(
         &self,
         seconds: u64,
@@ -167,7 +168,7 @@ impl FeedArgs {
     ) -> Result<Window, String> {
         let mut feed = self.open(FollowStart::Oldest)?;
         let began_ms = unix_ms();
-        // Cores' rings are not in one order: the end is known when all are read.
+        // The rings of the cores are merged by poll only: the end is known after the last one.
         let (mut first_us, mut last_us, mut last_ms) = (u64::MAX, 0, began_ms);
         let mut all = Self { query: None, ..self.clone() }.open(FollowStart::Oldest)?;
         all.read_until(began_ms, &mut |record, _| {
@@ -200,13 +201,13 @@ fn unix_ms() -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The filter that `text` is for records with `fields`, if there is one.
+/// Parses the filter `text` for records with `fields`, if there is one.
 fn read(text: Option<&str>, fields: &FieldPositions) -> Result<Option<Query>, String> {
     let query = text.map(|text| Query::parse(text, fields)).transpose();
     query.map_err(|error| format!("larder: this filter cannot be used:\n{error}"))
 }
 
-/// Where the ring of the daemon at `socket` is, or was.
+/// The folder of the log ring of the daemon at `socket`, which may have ended.
 fn find(socket: &Path) -> Result<PathBuf, String> {
     let failure = match ask(socket, "GET", "/ring") {
         Ok((200, body)) => {
@@ -229,7 +230,7 @@ fn find(socket: &Path) -> Result<PathBuf, String> {
         .into_iter()
         .find(|folder| folder.join("core-0").exists());
     if let Some(folder) = left {
-        base::say!("{failure}\nlarder: reading what it left in {}", folder.display());
+        base::say!("{failure}\nlarder: reading its last records in {}", folder.display());
         return Ok(folder);
     }
     Err(format!(
@@ -256,15 +257,15 @@ fn refusal(folder: &Path, error: &io::Error) -> String {
 }
 
 impl Feed {
-    /// Takes over the names of fields of the daemon's ring.
+    /// Takes the names of kept fields from the daemon's ring.
     fn renew(&mut self) -> Result<(), String> {
         self.fields = FieldPositions::new(self.follower.names());
         self.query = read(self.text.as_deref(), &self.fields)?;
         Ok(())
     }
 
-    /// Has the daemon keep the header fields called `names` (all where there are none) with the
-    /// records that the filter holds for, from now on.
+    /// Subscribes to the header fields `names` (empty for all) of the records that the filter
+    /// selects.
     pub(crate) fn ask_for(
         &mut self,
         args: &FeedArgs,
@@ -285,13 +286,13 @@ impl Feed {
         Ok(())
     }
 
-    /// Hands on transactions of these kinds, unless the filter itself says which.
+    /// Sets the kinds to deliver, unless the filter tests the kind itself.
     pub(crate) fn show(&mut self, kinds: Kinds) {
         let says = self.query.as_ref().is_some_and(Query::names_kind);
         self.kinds = if says { Kinds::All } else { kinds };
     }
 
-    /// Hands on the records that came since the last call and that the filter holds for.
+    /// Delivers the records since the last call that the filter selects.
     pub(crate) fn poll(
         &mut self,
         sink: &mut dyn FnMut(&Record<'_>, &FieldPositions),
@@ -312,8 +313,8 @@ impl Feed {
         Ok(polled)
     }
 
-    /// As [`Feed::poll`], until nothing is left that began before `unix_ms`: a daemon may write
-    /// faster than is read. The result is how many records were lost.
+    /// Polls until no record is left that began before `unix_ms`, because the daemon may write
+    /// faster than this reads. Returns the number of lost records.
     fn read_until(
         &mut self,
         unix_ms: u64,
@@ -327,15 +328,15 @@ impl Feed {
                 sink(record, fields);
             })?;
             lost += polled.lost;
-            // Where the filter holds for none of them, they tell nothing about the time.
+            // If the filter selects no record, the records do not show the time.
             if polled.records == 0 || (is_over && self.query.is_none()) {
                 return Ok(lost);
             }
         }
     }
 
-    /// As [`Feed::poll`], until nothing is left, or so much came that the caller should look at its
-    /// keyboard; the result is how many records were lost.
+    /// Polls until no record is left, or until the caller should look at its keyboard. Returns the
+    /// number of lost records.
     pub(crate) fn drain(
         &mut self,
         sink: &mut dyn FnMut(&Record<'_>, &FieldPositions),
@@ -351,9 +352,9 @@ impl Feed {
         Ok(lost)
     }
 
-    /// Tells whether the ring was left by a daemon that does not run any more.
+    /// Returns true if the daemon of the ring has ended.
     pub(crate) fn is_left_over(&self) -> bool {
-        // Signal 0 would ask the same; this needs no right to send one.
+        // Signal 0 would need permission to signal the process.
         !Path::new("/proc").join(self.follower.pid().to_string()).exists()
     }
 }

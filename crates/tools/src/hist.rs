@@ -1,4 +1,4 @@
-//! `larder hist`: how long requests take.
+//! Histograms of request times, `larder hist`.
 
 use clap::Args;
 use observe::Record;
@@ -15,32 +15,30 @@ use super::screen::{self, ScreenView};
 use crate::numbers::{grouped, time};
 use crate::output::{is_terminal, print};
 
-/// After so many seconds a request weighs a third.
+/// A request's weight falls to a third after this many seconds.
 const PERIOD_S: f64 = 30.0;
 /// The width and height of a histogram that is printed once.
 const WIDTH: usize = 80;
 const HEIGHT: usize = 16;
 
-/// Show how long requests take, as it changes: hits as `|`, all others as `#`.
+/// Show a live histogram of request times: hits as `|`, all others as `#`.
 ///
 /// The scale is logarithmic, from a microsecond to a hundred seconds, as varnishhist's.
 #[derive(Clone, Debug, Args)]
-#[command(
-    after_help = "Keys: t the whole time or that until the first byte, z begins anew, q ends."
-)]
+#[command(after_help = "Keys: t whole time or time to first byte, z resets, q quits.")]
 pub struct HistArgs {
     #[command(flatten)]
     feed: FeedArgs,
-    /// Time until the answer was ready, instead of until it was sent.
+    /// Measure until the response was ready (time to first byte) instead of until it was sent.
     #[arg(long)]
     ttfb: bool,
     /// Print it once.
     #[arg(long)]
     once: bool,
-    /// Seconds that --once counts, the last that are in the ring; 0 counts all that is in it.
+    /// With --once: seconds to count, up to the last request in the ring; 0 for the whole ring.
     #[arg(long, value_name = "N", default_value_t = 10)]
     seconds: u64,
-    /// Quantiles as one JSON object; prints once.
+    /// Print the quantiles once, as a JSON object.
     #[arg(long)]
     json: bool,
 }
@@ -97,7 +95,7 @@ fn once(args: &HistArgs) -> Result<(), String> {
     print(text.as_bytes()).map(|_| ())
 }
 
-/// The meaning of the signs, and the quantiles.
+/// The legend of the signs, and the quantiles.
 fn legend(pair: &HitHistograms, ttfb: bool, lost: u64) -> Vec<String> {
     let what = if ttfb { "until the first byte" } else { "whole time" };
     let line = |sign: char, name: &str, histogram: &Histogram| {
@@ -131,7 +129,7 @@ fn json(pair: &HitHistograms, window: &Window) -> String {
     format!("{value}\n")
 }
 
-/// The moving picture.
+/// The live histogram.
 struct Hist {
     feed: Feed,
     both: TimeHistograms,
@@ -165,7 +163,7 @@ impl ScreenView for Hist {
         let bold = Style::new().add_modifier(Modifier::BOLD);
         let mut lines = vec![Line::styled("larder hist", bold)];
         lines.extend(picture.into_iter().chain(legend).map(Line::from));
-        let keys = "  t whole time / first byte   z anew   q end";
+        let keys = "  t whole time / first byte   z reset   q quit";
         lines.push(Line::styled(keys, Style::new().reversed()));
         frame.render_widget(Paragraph::new(Text::from(lines)), area);
     }

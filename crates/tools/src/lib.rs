@@ -1,9 +1,14 @@
-//! The verbs that look into a running daemon by its log ring and its figures, and those that ask it
-//! over its admin socket.
+//! Tools beside a running daemon: `top`, `hist`, `stat`, `log`, `logstat`, `explain`, `status`, and
+//! the client of its admin socket.
 //!
-//! They are processes of their own: whatever they do, the daemon does not wait for them.
+//! They are processes of their own: the daemon must never wait for them, and they write neither to
+//! its log ring nor to its files.
+//!
+//! Begin with [`log()`], which follows the log ring through module `feed`, and with [`explain()`]
+//! and [`purge()`], which are requests to the admin socket through module `client`. Module
+//! [`programs`] runs verbs that other programs have.
 
-// Some helpers are for screens only.
+// Some helpers are used by screens only.
 #![cfg_attr(not(feature = "screens"), allow(dead_code, reason = "there are no screens"))]
 
 mod client;
@@ -42,8 +47,8 @@ pub use log::LogArgs;
 pub use logstat::LogstatArgs;
 pub use output::print;
 pub use programs::{
-    Key, PartArgs, ProgramDescription, Section, SettingsReference, VerbDescription, exec_program,
-    print_description, read_description,
+    ExternalVerbArgs, Key, ProgramDescription, Section, SettingsReference, VerbDescription,
+    exec_program, print_description, read_description,
 };
 pub use rollout::{ClusterRollBackArgs, ClusterRollOutArgs, ConfigurationLoader};
 pub use stat::StatArgs;

@@ -1,5 +1,4 @@
-//! A live view of a measurement: how far it is, what it sees at the moment, and the rows of what is
-//! done.
+//! Live view of a measurement: its progress, its current figures, and the finished rows.
 
 use std::time::{Duration, Instant};
 
@@ -12,36 +11,36 @@ use ratatui::{DefaultTerminal, Frame};
 
 use crate::numbers::{grouped, time};
 
-/// Moments that the curves show.
+/// Number of snapshots in the curves.
 const MOMENTS: usize = 200;
-/// Time between two drawings.
+/// Interval between two redraws.
 const TICK: Duration = Duration::from_millis(200);
 
-/// A moment of a measurement.
+/// A snapshot of a running measurement.
 #[derive(Clone, Debug)]
 pub struct MeasurementSnapshot {
-    /// The part of the whole that is measured, such as a round and its load.
+    /// The part that is measured, such as a round and its load.
     pub place: String,
-    /// Progress of the part, in words.
+    /// The progress of the part, as text.
     pub state: String,
-    /// The same as a share of 1, where that is known.
+    /// The progress of the part from 0 to 1; `None` if unknown.
     pub share: Option<f64>,
     /// Responses of the part so far.
     pub completed: u64,
     /// Requests of the part that failed.
     pub failed: u64,
-    /// The median and the 99th percentile since the moment before, in microseconds.
+    /// The median and the 99th percentile since the last snapshot, in microseconds.
     pub recent: Option<(u64, u64)>,
 }
 
-/// The view, on the terminal's other screen until it is dropped.
+/// The view. It uses the terminal's alternate screen until it is dropped.
 pub struct LiveView {
     terminal: DefaultTerminal,
     shown: LiveViewState,
     drawn: Option<Instant>,
 }
 
-/// Everything that is drawn.
+/// The contents of the view.
 struct LiveViewState {
     title: String,
     moment: Option<MeasurementSnapshot>,
@@ -55,7 +54,7 @@ impl LiveView {
     /// Opens the view.
     ///
     /// # Errors
-    /// If the terminal cannot be drawn on.
+    /// No terminal that can be drawn on.
     pub fn open(title: &str) -> Result<Self, String> {
         let terminal = ratatui::try_init()
             .map_err(|error| format!("larder: no terminal to draw on: {error}"))?;
@@ -70,19 +69,19 @@ impl LiveView {
         Ok(Self { terminal, shown, drawn: None })
     }
 
-    /// Shows a moment. True if a key asked for the end: `q`, Escape or Ctrl-C.
+    /// Shows a snapshot. Returns true if a key asked to stop: `q`, Escape or Ctrl-C.
     pub fn moment(&mut self, moment: MeasurementSnapshot) -> bool {
         if self.drawn.is_none_or(|drawn| drawn.elapsed() >= TICK) {
             self.drawn = Some(Instant::now());
             self.shown.take(moment);
             let shown = &self.shown;
-            // A terminal that is gone takes nothing from the measurement.
+            // A measurement goes on without its terminal.
             let _ = self.terminal.draw(|frame| shown.draw(frame));
         }
         is_ended()
     }
 
-    /// Adds a row of what is done.
+    /// Adds a finished row.
     pub fn row(&mut self, text: &str) {
         self.shown.rows.push(text.to_owned());
         self.drawn = None;
@@ -95,7 +94,7 @@ impl Drop for LiveView {
     }
 }
 
-/// Reads the keys that were pressed; true if one asks for the end.
+/// Reads the pressed keys; true if one of them asks to stop.
 fn is_ended() -> bool {
     let mut ended = false;
     while event::poll(Duration::ZERO).unwrap_or(false) {
@@ -117,7 +116,7 @@ impl LiveViewState {
     fn take(&mut self, moment: MeasurementSnapshot) {
         let (then, before) = self.seen;
         self.seen = (Instant::now(), moment.completed);
-        // A part that has just begun counts from nothing.
+        // A new part counts from zero.
         let more = moment.completed.checked_sub(before).unwrap_or(moment.completed);
         let passed = then.elapsed().as_secs_f64().max(1e-3);
         keep(&mut self.rates, (more as f64 / passed) as u64);
@@ -171,11 +170,11 @@ impl LiveViewState {
         frame.render_widget(Line::styled(text, bold), slow);
         curve_of(frame, &self.slowest, slowest);
         self.draw_rows(frame, rows);
-        let keys = " q ends the run and prints what was measured";
+        let keys = " q ends the run and prints its figures";
         frame.render_widget(Line::styled(keys, Style::new().reversed()), foot);
     }
 
-    /// The head of the table and its last rows.
+    /// Draws the table's head and last rows.
     fn draw_rows(&self, frame: &mut Frame<'_>, area: Rect) {
         let height = usize::from(area.height);
         let (heads, rows) = self.rows.split_at(self.rows.len().min(1));
@@ -194,7 +193,7 @@ fn keep(values: &mut Vec<u64>, value: u64) {
     values.push(value);
 }
 
-/// A curve whose end is at the right.
+/// Draws a curve that ends at the right edge.
 fn curve_of(frame: &mut Frame<'_>, values: &[u64], area: Rect) {
     let from = values.len().saturating_sub(usize::from(area.width));
     let shown = values.get(from..).unwrap_or_default();

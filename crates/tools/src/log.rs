@@ -1,4 +1,4 @@
-//! `larder log`: requests as they end, one line or one group of lines each.
+//! The log, `larder log`: requests as they end, one line or one group of lines each.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -16,14 +16,14 @@ use super::feed::{Feed, FeedArgs, Kinds};
 use super::tags::Tags;
 use crate::output::print;
 
-/// The time between two looks at the ring when nothing new is in it.
+/// Interval at which an idle ring is polled.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Follow the requests of the running daemon, or look at its last ones.
+/// Follow the requests of the running daemon, or show its last ones.
 ///
-/// Without further flags it goes on with each request that ends from now on, in the NCSA combined
-/// format, until Ctrl-C. The daemon never waits for it: what it is too slow to read is lost, and
-/// counted on standard error.
+/// Without further flags it prints each request when it ends, in the NCSA combined format, until
+/// Ctrl-C. The daemon never waits for it: records that it is too slow to read are lost, and counted
+/// on standard error.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Examples:\n  \
     larder log -n 20                                  the last 20 requests\n  \
@@ -35,69 +35,69 @@ const LOOK: Duration = Duration::from_millis(50);
 pub struct LogArgs {
     #[command(flatten)]
     feed: FeedArgs,
-    /// One JSON object a request, with everything that is known.
+    /// Print one JSON object per request, with all facts.
     #[arg(long, conflicts_with = "detail")]
     json: bool,
-    /// Several lines a request, with everything that is known and the times of its phases.
+    /// Print several lines per request, with all facts and the times of its phases.
     #[arg(long)]
     detail: bool,
-    /// Only what asked an origin: for a client, or behind an answer from what is stale.
+    /// Show only fetches from origins, for clients or in the background.
     #[arg(short = 'b', long)]
     backend: bool,
-    /// Only what clients asked for, with --detail too; without it that shows background fetches.
+    /// Show only requests of clients, also with --detail, which shows background fetches, too.
     #[arg(short = 'c', long)]
     clients: bool,
-    /// Header fields of the requests and responses of clients and origins, of all names or of
-    /// those given; with a filter, of the requests that it holds for. They are kept from now on,
-    /// for as long as somebody asks.
+    /// Show header fields of the requests and responses of clients and origins: all, or those of
+    /// these names; with a filter, only of the requests that it selects. The daemon keeps them from
+    /// now on, for as long as this command runs.
     #[arg(long, value_name = "NAMES", num_args = 0..=1, require_equals = true,
           value_delimiter = ',', default_missing_value = "")]
     headers: Option<Vec<String>>,
-    /// With --headers or -F: values of Authorization, Proxy-Authorization, Cookie, Set-Cookie,
-    /// X-Api-Key, X-Auth-Token, X-CSRF-Token, X-XSRF-Token and X-Amz-Security-Token as they are.
-    /// Without it they are masked.
+    /// With --headers or -F: show the values of Authorization, Proxy-Authorization, Cookie,
+    /// Set-Cookie, X-Api-Key, X-Auth-Token, X-CSRF-Token, X-XSRF-Token and X-Amz-Security-Token. By
+    /// default they are masked.
     #[arg(long)]
     secrets: bool,
-    /// Lines of this format, with varnishncsa's formatters (%h "%r" %s %{X-Cache}o ...) or nginx's
-    /// variables ($remote_addr "$request" $status ...); `@FILE` is the first line of a file. With
-    /// --json, values are written so that the line can be JSON.
+    /// Print lines in this format, with varnishncsa's formatters (%h "%r" %s %{X-Cache}o ...) or
+    /// nginx's variables ($remote_addr "$request" $status ...); `@FILE` reads the first line of a
+    /// file. With --json, values are escaped for JSON strings.
     #[arg(short = 'F', long, value_name = "FORMAT", conflicts_with = "detail")]
     format: Option<String>,
-    /// Of --detail only these lines, by their names or by varnishlog's tags (ReqHeader, VCL_call
-    /// ...); repeatable, or with commas.
+    /// Of --detail, show only these lines, by their names or by varnishlog's tags (ReqHeader,
+    /// VCL_call ...); repeatable, or with commas.
     #[arg(short = 'i', long, value_name = "TAG", value_delimiter = ',')]
     include: Vec<String>,
-    /// Of --detail all lines but these.
+    /// Of --detail, show all lines except these.
     #[arg(short = 'x', long, value_name = "TAG", value_delimiter = ',')]
     exclude: Vec<String>,
-    /// Requests as varnishlog shows them, with its tags: `raw`, or in groups, `vxid` (a transaction
-    /// each), `request` or `session` (a client's request with its fetch).
+    /// Show requests with varnishlog's tags, `raw` or grouped: `vxid` (one transaction), `request`
+    /// or `session` (a client's request with its fetch).
     #[arg(
         short = 'g', long, value_name = "GROUPING", value_enum,
         conflicts_with_all = ["json", "detail", "format"]
     )]
     group: Option<Grouping>,
-    /// Only the last N requests that are still in the ring. What is no number is a daemon's `-n`,
-    /// the folder with its admin socket.
+    /// Show only the last N requests in the ring. A value that is no number is a daemon's `-n`, the
+    /// folder with its admin socket.
     #[arg(short = 'n', long = "last", value_name = "N|DIR")]
     last: Vec<String>,
-    /// Everything that is still in the ring, and end.
+    /// Show all requests in the ring, and exit.
     #[arg(long, conflicts_with = "follow")]
     once: bool,
-    /// After the last ones, go on with those that come.
+    /// Follow new requests after the last ones.
     #[arg(short, long)]
     follow: bool,
 }
 
 impl LogArgs {
-    /// Tells whether each request has several lines.
+    /// Returns true if a request has several lines.
     fn is_detailed(&self) -> bool {
         let lines = self.headers.is_some() || !self.include.is_empty() || !self.exclude.is_empty();
         self.detail || lines && !self.json && self.format.is_none()
     }
 }
 
-/// Groups of varnishlog's records.
+/// Groupings of varnishlog's records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Grouping {
     Raw,
@@ -106,15 +106,15 @@ enum Grouping {
     Session,
 }
 
-/// The form in which requests are shown.
+/// The form in which requests are printed.
 enum Form {
-    /// As varnishlog shows them.
+    /// varnishlog's records.
     Vsl(Grouping, Kinds),
     Combined,
     Json,
-    /// These lines of it.
+    /// Lines of the details.
     Detail(Tags),
-    /// From the sides of the client and of the origin, as far as they are to be shown.
+    /// Lines of a pattern, for transactions of these kinds.
     Pattern(Pattern, Kinds),
 }
 
@@ -163,11 +163,11 @@ impl Form {
     }
 }
 
-/// Writes a record as varnishlog does: the client's transaction, and that of its fetch.
+/// Writes a record as varnishlog does: the client's transaction, and its fetch.
 fn vsl(record: &Record<'_>, grouping: Grouping, kinds: Kinds, out: &mut Vec<u8>) {
     let is_client = record.is_client() && kinds != Kinds::Backend;
     let nested = matches!(grouping, Grouping::Request | Grouping::Session);
-    // A fetch stands in the group of its request.
+    // A fetch is in the group of its request.
     let is_fetch = record.phases.fetch.is_some() && (kinds != Kinds::Clients || nested);
     let shown = [(is_client, TransactionView::Client), (is_fetch, TransactionView::Backend)];
     let mut level = 1;
@@ -202,7 +202,7 @@ fn vsl(record: &Record<'_>, grouping: Grouping, kinds: Kinds, out: &mut Vec<u8>)
     }
 }
 
-/// The number of `-n`, and the folder of another.
+/// The values of `-n`: a number, and a folder.
 fn last_and_folder(words: &[String]) -> Result<(Option<usize>, Option<PathBuf>), String> {
     let (mut last, mut folder) = (None, None);
     for word in words {
@@ -240,7 +240,7 @@ pub fn run(args: &LogArgs) -> Result<(), String> {
                     add --headers, or name them in the format of -F"
             .to_owned());
     }
-    // What is in the ring already has the fields that others have asked for.
+    // Records in the ring may have header fields that other readers subscribed to.
     if let (true, Some(names)) = (!past || args.follow, names) {
         feed.ask_for(&source, &names, args.secrets)?;
     }
@@ -253,7 +253,7 @@ pub fn run(args: &LogArgs) -> Result<(), String> {
     follow(&mut feed, &form)
 }
 
-/// The names of the header fields that are to be kept; none of them means all.
+/// The names of the header fields to subscribe to; an empty list for all.
 fn wanted(args: &LogArgs, form: &Form) -> Option<Vec<String>> {
     let mut names: Vec<String> = match &args.headers {
         Some(names) => names.iter().filter(|name| !name.is_empty()).cloned().collect(),
@@ -275,7 +275,7 @@ fn first_line(file: &str) -> Result<String, String> {
     Ok(text.lines().next().unwrap_or_default().to_owned())
 }
 
-/// The text of the requests in the ring, or of the last `count` of them.
+/// The text of all requests in the ring, or of the last `count`.
 fn last(feed: &mut Feed, form: &Form, count: Option<usize>) -> Result<Vec<u8>, String> {
     let mut kept: VecDeque<Vec<u8>> = VecDeque::new();
     loop {
@@ -306,7 +306,7 @@ fn follow(feed: &mut Feed, form: &Form) -> Result<(), String> {
         }
         if polled.restarted {
             waiting = false;
-            base::say!("larder: the daemon was started anew");
+            base::say!("larder: the daemon was restarted");
         } else if polled.records == 0 {
             if !waiting && (polled.ended || feed.is_left_over()) {
                 waiting = true;

@@ -1,4 +1,4 @@
-//! `larder logstat`: what access logs say of a site's visitors.
+//! Log statistics, `larder logstat`: a site's visitors from its access logs.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -8,41 +8,43 @@ use clap::Args;
 use flate2::read::MultiGzDecoder;
 use observe::access::{self, Line};
 use observe::text::Printable;
-use observe::visitor_statistics::{self, Peak, PeriodCounts, Report, SessionRules, Visits};
+use observe::visitor_statistics::{
+    self, Peak, PeriodCounts, Report, SessionRules, VisitorStatistics,
+};
 
 use crate::numbers::{bytes, grouped};
 use crate::output::print;
 
-/// Longest line that is read; the rest of a longer one is left out.
+/// Longest line; the rest of a longer one is skipped.
 const LINE_MAX: u64 = 64 * 1024;
 
-/// Say from access logs how many users there were at once, in how many sessions, how fast their
-/// requests came, and how many the cache answered.
+/// Report from access logs how many users there were at once, in how many sessions, how fast their
+/// requests came, and how many of them the cache answered.
 ///
 /// Reads the combined and common formats of nginx, Apache and Varnish, and Larder's JSON, gzipped
-/// or not; `-` is standard input. A user is an address with a User-Agent. The hit ratio is told
-/// where the log has a verdict: Larder's JSON, or a word such as HIT behind the combined format
-/// (nginx: $upstream_cache_status).
+/// or not; `-` is standard input. A user is an address with a User-Agent. The hit ratio needs a log
+/// with cache results: Larder's JSON, or a value such as HIT behind the combined format (nginx:
+/// $upstream_cache_status).
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Examples:\n  larder logstat /var/log/nginx/access.log*\n  \
     larder logstat --by month --json /var/log/larder/access.log")]
 pub struct LogstatArgs {
-    /// The logs; in any order, each in itself in the order of time.
+    /// The logs, in any order; the lines of each must be in order of time.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// The longest pause within a session, in minutes.
     #[arg(long, value_name = "MINUTES", default_value_t = 30)]
     gap: u64,
-    /// Users who ask for something within this many minutes are there at once.
+    /// Users with requests within this many minutes count as users at once.
     #[arg(long, value_name = "MINUTES", default_value_t = 5)]
     window: u64,
-    /// A row for each day, each month, or none.
+    /// Group rows by day or by month, or print none.
     #[arg(long, value_name = "WHAT", default_value = "day", value_parser = ["day", "month", "all"])]
     by: String,
-    /// Rows of the most frequent paths and user agents.
+    /// Number of rows of the most frequent paths and user agents.
     #[arg(long, value_name = "N", default_value_t = 10)]
     rows: usize,
-    /// As one JSON object.
+    /// Print one JSON object.
     #[arg(long)]
     json: bool,
 }
@@ -56,7 +58,7 @@ pub fn run(args: &LogstatArgs) -> Result<(), String> {
         gap_s: args.gap.saturating_mul(60),
         window_s: args.window.saturating_mul(60),
     };
-    let mut visits = Visits::new(rules);
+    let mut visits = VisitorStatistics::new(rules);
     for file in in_order(&args.files)? {
         for_each_line(&file, &mut |line| {
             match line {
@@ -80,7 +82,7 @@ pub fn run(args: &LogstatArgs) -> Result<(), String> {
     print(text.as_bytes()).map(|_| ())
 }
 
-/// The files by the time of their first line, so that rotated logs may be named in any order.
+/// Sorts the files by their first lines' times, so that rotated logs may be given in any order.
 fn in_order(files: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
     let mut dated = Vec::new();
     for file in files {
@@ -101,7 +103,7 @@ fn in_order(files: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
     Ok(dated.into_iter().map(|(_, file)| file).collect())
 }
 
-/// Hands on each line until it says enough; none for what is no line of a log.
+/// Gives each line to `sink` until that returns false; `None` for an unreadable line.
 fn for_each_line(path: &Path, sink: &mut dyn FnMut(Option<Line>) -> bool) -> Result<(), String> {
     let failed = |error: io::Error| format!("larder: {}: {error}", path.display());
     let source: Box<dyn Read> = match path == Path::new("-") {
@@ -129,7 +131,7 @@ fn for_each_line(path: &Path, sink: &mut dyn FnMut(Option<Line>) -> bool) -> Res
     }
 }
 
-fn plain(visits: &Visits, report: &Report, args: &LogstatArgs) -> String {
+fn plain(visits: &VisitorStatistics, report: &Report, args: &LogstatArgs) -> String {
     let all = &report.all;
     let mut out = String::new();
     let mut line = |name: &str, value: String| out.push_str(&format!("{name:<28} {value}\n"));
@@ -149,7 +151,7 @@ fn plain(visits: &Visits, report: &Report, args: &LogstatArgs) -> String {
     line("errors (5xx)", grouped(all.errors));
     line("hit ratio", ratio(all).unwrap_or_else(|| "the log does not say".to_owned()));
     if report.unread > 0 {
-        line("lines that are none", grouped(report.unread));
+        line("unreadable lines", grouped(report.unread));
     }
     let spans: Vec<(String, &PeriodCounts)> = match args.by.as_str() {
         "day" => {
@@ -203,7 +205,7 @@ fn ratio(span: &PeriodCounts) -> Option<String> {
     span.hit_ratio().map(|ratio| format!("{:.1} %", ratio * 100.0))
 }
 
-fn json(visits: &Visits, report: &Report, rows: usize) -> String {
+fn json(visits: &VisitorStatistics, report: &Report, rows: usize) -> String {
     let span = |span: &PeriodCounts| {
         serde_json::json!({
             "requests": span.requests,

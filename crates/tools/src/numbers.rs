@@ -1,8 +1,8 @@
-//! Numbers as they are shown.
+//! Numbers, formatted for people.
 
 use base::units::DurationMs;
 
-/// A count with its thousands set apart.
+/// Formats a count with separated thousands.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
@@ -15,7 +15,7 @@ pub(crate) fn grouped(number: u64) -> String {
     out
 }
 
-/// Bytes in a unit that keeps them short.
+/// Formats bytes in a suitable unit.
 pub(crate) fn bytes(number: f64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut value = number;
@@ -28,7 +28,7 @@ pub(crate) fn bytes(number: f64) -> String {
     format!("{value:.decimals$} {}", units[unit])
 }
 
-/// A time in microseconds, in a unit that keeps it short.
+/// Formats microseconds in a suitable unit.
 pub(crate) fn time(us: f64) -> String {
     match us {
         us if us < 1000.0 => format!("{us:.0} us"),
@@ -37,7 +37,7 @@ pub(crate) fn time(us: f64) -> String {
     }
 }
 
-/// An age in the largest unit in which it is two at least.
+/// Rounds an age down to the largest unit in which it is at least two.
 pub(crate) fn rounded_age(secs: u64) -> DurationMs {
     let unit = [86_400, 3_600, 60].into_iter().find(|unit| secs >= 2 * unit).unwrap_or(1);
     DurationMs((secs / unit * unit).saturating_mul(1000))

@@ -1,16 +1,16 @@
-//! Standard output.
+//! Output to standard output.
 
 use std::io::{self, IsTerminal, Write};
 
-/// Tells whether standard output is a terminal.
+/// Returns true if standard output is a terminal.
 pub(crate) fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
-/// Writes to standard output; false when it is no longer read, as behind `| head`.
+/// Writes to standard output. Returns false if its reader is gone, as behind `| head`.
 ///
 /// # Errors
-/// That it cannot be written.
+/// Any other write error, as a message.
 pub fn print(bytes: &[u8]) -> Result<bool, String> {
     let mut out = io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {

@@ -1,5 +1,5 @@
-//! The programs that Larder is made of: `larder` runs the others for their verbs, and each
-//! describes its verbs to those who write pages and completions.
+//! Programs of Larder's distribution: `larder` executes the others for their verbs, and each can
+//! describe its verbs for man pages and completions.
 
 use std::env;
 use std::ffi::OsString;
@@ -12,32 +12,32 @@ use clap::builder::PossibleValue;
 use clap::{Arg, ArgAction, Args, Command};
 use serde::{Deserialize, Serialize};
 
-/// The only argument of a program that is to describe itself.
+/// The only argument of a program that must describe itself.
 const DESCRIBE: &str = "--describe";
 
-/// A verb that another program has.
+/// A verb of another program.
 #[derive(Clone, Debug, Args)]
 #[command(disable_help_flag = true)]
-pub struct PartArgs {
-    /// Its arguments; --help shows them.
+pub struct ExternalVerbArgs {
+    /// The verb's arguments; --help shows them.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<OsString>,
 }
 
-impl PartArgs {
-    /// Becomes `program`, with these arguments after those of `before`.
+impl ExternalVerbArgs {
+    /// Replaces this process by `program`, with the arguments `before` and then these.
     ///
     /// # Errors
-    /// That the program cannot be run; it does not return otherwise.
+    /// A program that cannot be executed. Otherwise it does not return.
     pub fn run(&self, program: &str, before: &[&str]) -> Result<(), String> {
         exec_program(program, before.iter().map(OsString::from).chain(self.arguments.clone()))
     }
 }
 
-/// Becomes `program`, which stands beside this one or in PATH.
+/// Replaces this process by `program`, which is beside this one or in PATH.
 ///
 /// # Errors
-/// That it cannot be run; it does not return otherwise.
+/// A program that cannot be executed. Otherwise it does not return.
 pub fn exec_program(
     program: &str,
     arguments: impl IntoIterator<Item = OsString>,
@@ -45,7 +45,7 @@ pub fn exec_program(
     Err(unrunnable(program, &Process::new(place(program)).args(arguments).exec()))
 }
 
-/// The file of `program`: beside this one, or wherever PATH has it.
+/// The path of `program`: beside this one, else the bare name, for PATH.
 fn place(program: &str) -> PathBuf {
     let own = env::current_exe().ok();
     let beside = own.and_then(|own| Some(own.parent()?.join(program)));
@@ -62,49 +62,49 @@ fn unrunnable(program: &str, error: &std::io::Error) -> String {
     }
 }
 
-/// A program's verbs and, of the one that reads it, the keys of larder.toml.
+/// A program's verbs, and the settings of larder.toml if the program reads it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ProgramDescription {
     /// The verbs.
     pub verb: VerbDescription,
-    /// The keys, with what is said before them.
+    /// The settings, with their introduction.
     pub settings: SettingsReference,
 }
 
-/// Description of larder.toml.
+/// The reference of larder.toml.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct SettingsReference {
-    /// Text before the tables: it holds for all keys.
+    /// Text before the tables that applies to all keys.
     pub introduction: String,
-    /// Its tables.
+    /// The tables.
     pub sections: Vec<Section>,
 }
 
 /// A table of larder.toml.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Section {
-    /// Its name, as in the reference.
+    /// The name in the reference.
     pub title: String,
-    /// Description.
+    /// The table's description.
     pub about: String,
-    /// Its keys.
+    /// The table's keys.
     pub keys: Vec<Key>,
 }
 
 /// A key of a table.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Key {
-    /// Its name.
+    /// The key's name.
     pub name: String,
-    /// The values that it takes.
+    /// Accepted values.
     pub takes: String,
-    /// The value without it.
+    /// Default.
     pub default: String,
-    /// Description.
+    /// The key's description.
     pub about: String,
 }
 
-/// A verb, as its help has it.
+/// A verb's description, as its help shows it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct VerbDescription {
     name: String,
@@ -127,18 +127,18 @@ struct Argument {
     help: Option<String>,
     long_help: Option<String>,
     heading: Option<String>,
-    /// Names of its values; empty for a flag.
+    /// Names of the values; empty for a flag.
     values: Vec<String>,
     takes_value: bool,
     repeats: bool,
     is_required: bool,
-    /// Values that it takes and their meanings, if they are listed.
+    /// Accepted values with their meanings, if they are enumerated.
     choices: Vec<(String, Option<String>)>,
     defaults: Vec<String>,
 }
 
 impl VerbDescription {
-    /// That of `command`, without what its help does not show.
+    /// Describes `command`, without hidden arguments.
     pub fn of(command: &Command) -> Self {
         let text = |text: Option<&clap::builder::StyledStr>| text.map(ToString::to_string);
         let shown = command.get_arguments().filter(|own| !own.is_hide_set());
@@ -156,7 +156,7 @@ impl VerbDescription {
         }
     }
 
-    /// The command that has this help. It takes no arguments apart: it is for pages alone.
+    /// Makes a command with this help, for man pages only: its arguments are not parsed.
     pub fn command(&self) -> Command {
         let mut command = Command::new(self.name.clone())
             .subcommand_required(self.needs_verb)
@@ -178,7 +178,7 @@ impl VerbDescription {
         command
     }
 
-    /// Puts the verbs of other programs in the places that stand for them here.
+    /// Replaces the placeholders of other programs' verbs by their descriptions.
     pub fn merge_programs(&mut self, others: impl IntoIterator<Item = Self>) {
         for other in others {
             if let Some(own) = self.verbs.iter_mut().find(|own| own.name == other.name) {
@@ -187,13 +187,13 @@ impl VerbDescription {
         }
     }
 
-    /// The verb under another name, without its version.
+    /// Renames the verb, and removes its version.
     #[must_use]
     pub fn named(self, name: &str) -> Self {
         Self { name: name.to_owned(), version: None, ..self }
     }
 
-    /// The verbs below it.
+    /// Returns its subcommands.
     pub fn into_verbs(self) -> Vec<Self> {
         self.verbs
     }
@@ -277,23 +277,23 @@ fn choice(name: &str, help: Option<&str>) -> PossibleValue {
     }
 }
 
-/// Describes a program if that is all it is asked for; false if it is to run.
+/// Prints the program's description if that was asked for; false if the program should run.
 pub fn print_description(command: &Command, settings: impl FnOnce() -> SettingsReference) -> bool {
     let mut arguments = env::args_os().skip(1);
     if arguments.next().is_none_or(|first| first != DESCRIBE) || arguments.next().is_some() {
         return false;
     }
     let program = ProgramDescription { verb: VerbDescription::of(command), settings: settings() };
-    // Of texts and lists alone.
+    // Texts and lists always serialise.
     let text = serde_json::to_string(&program).unwrap_or_default();
     _ = std::io::stdout().write_all(text.as_bytes());
     true
 }
 
-/// The description of another program.
+/// Executes another program for its description.
 ///
 /// # Errors
-/// That it is not there, or does not describe itself.
+/// A program that is missing or does not describe itself.
 pub fn read_description(program: &str) -> Result<ProgramDescription, String> {
     let output = Process::new(place(program)).arg(DESCRIBE).output();
     let output = output.map_err(|error| unrunnable(program, &error))?;

@@ -1,5 +1,5 @@
-//! `larder cluster roll-out`, `roll-back` and `configuration`: the configuration that all nodes
-//! share.
+//! Roll-outs of the configuration that all nodes share: `larder cluster roll-out`, `roll-back` and
+//! `configuration`.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 use crate::client::{AdminArgs, ask, call};
 use crate::numbers::rounded_age;
 
-/// The time between two looks while somebody waits.
+/// Interval between two polls while waiting.
 const LOOK: Duration = Duration::from_millis(300);
-/// The time that nodes have to take what they are told, on top of a watch.
+/// Time that nodes get to apply a configuration, in addition to the canaries' watch.
 const PATIENCE_MS: u64 = 60_000;
 const PATH: &str = "/api/v1/cluster/configuration";
 
-/// Reads a configuration as it is rolled out: what the API takes as `configuration`.
+/// Reads a configuration from a file, as the API's `configuration`.
 pub type ConfigurationLoader = fn(&Path) -> Result<Value, String>;
 
 /// Arguments of `larder cluster roll-out`.
@@ -27,26 +27,26 @@ pub type ConfigurationLoader = fn(&Path) -> Result<Value, String>;
                   larder cluster roll-out shared.toml --canary web-1 --watch 5m \\\n    \
                   --check https://example.org/ --check '200 https://example.org/health'")]
 pub struct ClusterRollOutArgs {
-    /// The configuration that all nodes are to share: TOML as in larder.toml, without what is each
-    /// node's own. VCL files that it names, and that those include, are read here and go with it.
+    /// The configuration for all nodes: TOML as in larder.toml, without the settings of a single
+    /// node. VCL files that it names or that those include are sent along.
     file: PathBuf,
-    /// Node that has it first; by default the one that is asked.
+    /// Node that applies it first; by default the one that gets this order.
     #[arg(long, value_name = "NODE", value_delimiter = ',')]
     canary: Vec<String>,
-    /// Time that a canary watches itself before the others get it.
+    /// Time for which a canary watches itself before the other nodes follow.
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
     watch: u64,
-    /// URL that a canary asks itself for: its status has to be below 500, or the one that stands
-    /// before the URL; repeatable.
+    /// URL that a canary requests from itself: the status must be below 500, or equal the one
+    /// written before the URL; repeatable.
     #[arg(long, value_name = "[STATUS ]URL")]
     check: Vec<String>,
-    /// Word about it, for those who look later.
+    /// Comment for later readers.
     #[arg(long, value_name = "TEXT", default_value = "")]
     comment: String,
-    /// Roll it out although hosts that have a site now would have none.
+    /// Roll it out even if hosts that have a site now would have none.
     #[arg(long)]
     drop_hosts: bool,
-    /// Wait until all live nodes have it, or it has failed.
+    /// Wait until all live nodes have applied it, or it has failed.
     #[arg(long)]
     wait: bool,
     /// Print the state as JSON.
@@ -59,10 +59,10 @@ pub struct ClusterRollOutArgs {
 /// Arguments of `larder cluster roll-back`.
 #[derive(Clone, Debug, Args)]
 pub struct ClusterRollBackArgs {
-    /// Version to go back to; by default the one before. While one is on its canaries, these go
-    /// back.
+    /// Version to roll back to; by default the one before. During a canary's watch, the canaries
+    /// are rolled back.
     version: Option<String>,
-    /// Wait until all live nodes have it.
+    /// Wait until all live nodes have applied it.
     #[arg(long)]
     wait: bool,
     /// Print the state as JSON.
@@ -101,7 +101,7 @@ pub(crate) fn roll_back(args: &ClusterRollBackArgs) -> Result<(), String> {
     let wish = args.version.as_ref().map_or_else(|| json!({}), |own| json!({ "version": own }));
     let socket = &args.admin.admin_socket;
     let begun = call(socket, "/api/v1/cluster/roll-back", &wish)?;
-    // One that ends a trial has failed on purpose.
+    // A roll-back during the watch fails the roll-out on purpose.
     let is_trial = begun["stage"] == "failed";
     let ended = if args.wait && !is_trial { wait(socket, &begun)? } else { begun };
     base::show!("{}", if args.json { ended.to_string() } else { summary(&ended) });
@@ -124,7 +124,7 @@ fn state(socket: &Path) -> Result<Value, String> {
     }
 }
 
-/// The state once all live nodes have what was begun.
+/// Waits until all live nodes have applied `begun`, and returns the state.
 fn wait(socket: &Path, begun: &Value) -> Result<Value, String> {
     let watch_ms = begun["watch_ms"].as_u64().unwrap_or_default();
     let most = Duration::from_millis(watch_ms.saturating_add(PATIENCE_MS));
@@ -142,7 +142,7 @@ fn wait(socket: &Path, begun: &Value) -> Result<Value, String> {
     }
 }
 
-/// The progress of a roll-out, for somebody who waits for it.
+/// The progress of a roll-out, for a waiting user.
 #[derive(Debug, PartialEq, Eq)]
 enum RolloutProgress {
     Done,
@@ -154,7 +154,10 @@ enum RolloutProgress {
 fn progress(state: &Value, number: u64) -> RolloutProgress {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     if state["number"].as_u64().is_some_and(|own| own != number) {
-        return RolloutProgress::Failed(format!("another took its place: {}", summary(state)));
+        return RolloutProgress::Failed(format!(
+            "another roll-out replaced it: {}",
+            summary(state)
+        ));
     }
     if state["stage"] == "failed" {
         return RolloutProgress::Failed(summary(state));
@@ -178,13 +181,13 @@ fn progress(state: &Value, number: u64) -> RolloutProgress {
     match (awaited.as_slice(), refused.as_slice()) {
         ([], []) => RolloutProgress::Done,
         ([], refused) => {
-            RolloutProgress::Failed(format!("not all took it:\n{}", refused.join("\n")))
+            RolloutProgress::Failed(format!("not all nodes applied it:\n{}", refused.join("\n")))
         }
         (awaited, _) => RolloutProgress::Awaited(awaited.join(", ")),
     }
 }
 
-/// The last roll-out in a line.
+/// The last roll-out as a line.
 fn summary(state: &Value) -> String {
     let version = state["version"].as_str().unwrap_or_default();
     let canaries = || {
@@ -203,7 +206,9 @@ fn summary(state: &Value) -> String {
         Some("failed") => {
             let why = state["why"].as_str().unwrap_or_default();
             let before = state["good"].as_str().unwrap_or("none");
-            format!("{version} has failed, and all have what was before ({before}): {why}")
+            format!(
+                "{version} has failed, and all nodes have the version before it ({before}): {why}"
+            )
         }
         _ => match state["problem"].as_str() {
             Some(why) => format!("not known: {why}"),
@@ -212,7 +217,7 @@ fn summary(state: &Value) -> String {
     }
 }
 
-/// All of it.
+/// The state as text.
 fn page(state: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
@@ -243,7 +248,7 @@ fn page(state: &Value) -> String {
         lines.push(format!("{:<20} {:<8} {version}", text(&own["name"]), text(&own["state"])));
         let fault = text(&own["fault"]);
         let mut of_fault = fault.lines().map(|line| format!("    {line}"));
-        lines.extend(of_fault.next().map(|line| format!("    not taken: {}", line.trim())));
+        lines.extend(of_fault.next().map(|line| format!("    rejected: {}", line.trim())));
         lines.extend(of_fault);
     }
     lines.join("\n")
@@ -272,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_is_told_for_whom_and_why_not() {
+    fn a_waiting_user_sees_the_missing_nodes_and_the_reasons() {
         let (a, gone) = (("a", "v2", true, ""), ("z", "v1", false, ""));
         let (b, c) = (("b", "v1", true, ""), ("c", "v1", true, "v2: no such file"));
         assert_eq!(progress(&state("all", &[a, gone]), 3), RolloutProgress::Done);
@@ -288,16 +293,19 @@ mod tests {
     }
 
     #[test]
-    fn a_page_says_how_far_it_is_and_who_has_what() {
+    fn a_page_shows_the_progress_and_the_version_of_each_node() {
         let page =
             page(&state("failed", &[("a", "v1", true, ""), ("b", "", true, "v1: bad\nbecause")]));
         let lines: Vec<_> = page.lines().collect();
-        assert_eq!(lines[0], "v2 has failed, and all have what was before (v1): b: bad");
+        assert_eq!(
+            lines[0],
+            "v2 has failed, and all nodes have the version before it (v1): b: bad"
+        );
         assert!(lines[2].starts_with("v2 ") && lines[2].ends_with("(never on all)"), "{page}");
         assert!(lines[3].starts_with("v1 ") && lines[3].ends_with("first"), "{page}");
         assert_eq!(lines[5].split_whitespace().collect::<Vec<_>>(), ["a", "ready", "v1"]);
         assert!(lines[6].ends_with("none"), "{page}");
-        assert_eq!(&lines[7..], ["    not taken: v1: bad", "    because"]);
+        assert_eq!(&lines[7..], ["    rejected: v1: bad", "    because"]);
         let canary = summary(&state("canary", &[]));
         assert_eq!(canary, "v2 is on its canaries, which watch themselves for 30s: a, b");
         assert_eq!(summary(&json!({ "stage": null })), "nothing was rolled out yet");

@@ -1,26 +1,26 @@
-//! A screen of its own for tools that redraw: opened, kept and given back in order.
+//! The screen of tools that redraw. It must restore the terminal however they end.
 
 use std::time::{Duration, Instant};
 
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use ratatui::{DefaultTerminal, Frame};
 
-/// The time after which a screen is drawn anew when nobody presses a key.
+/// Interval between two redraws without a key.
 const TICK: Duration = Duration::from_millis(1000);
-/// The time between two looks at the ring, so short that nothing is lost.
+/// Interval between two polls of the ring, short enough to lose no records.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// A tool that runs on a screen.
+/// A tool with a screen.
 pub(crate) trait ScreenView {
-    /// Takes what came in; `passed` seconds since the last time.
+    /// Takes new records; `passed` seconds after the last call.
     fn look(&mut self, passed: f64) -> Result<(), String>;
-    /// Heeds a key.
+    /// Handles a key.
     fn key(&mut self, key: KeyCode);
-    /// Draws.
+    /// Draws the screen.
     fn draw(&mut self, frame: &mut Frame<'_>);
 }
 
-/// Shows `view` until `q`, Escape or Ctrl-C. The terminal is given back however it ends.
+/// Shows `view` until `q`, Escape or Ctrl-C, and then restores the terminal, also after an error.
 pub(crate) fn show(view: &mut dyn ScreenView) -> Result<(), String> {
     let mut terminal =
         ratatui::try_init().map_err(|error| format!("larder: no terminal to draw on: {error}"))?;

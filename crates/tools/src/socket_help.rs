@@ -1,15 +1,15 @@
-//! Help for a user when nobody answers at the admin socket: sockets where a daemon answers, or the
-//! way to start one.
+//! Socket help for a user whose daemon does not answer: sockets of other daemons, or the way to
+//! start one.
 
 use std::fs;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-/// Sockets that are named.
+/// Most sockets that the help names.
 const NAMED_MAX: usize = 3;
 
-/// Why nobody answers at `socket`, and what can be done about it.
+/// The reason for which the daemon at `socket` does not answer, and what to do.
 pub(crate) fn unanswered(socket: &Path, error: &io::Error) -> String {
     let said = format!("larder: no running daemon answers at {}: {error}", socket.display());
     if error.kind() == io::ErrorKind::PermissionDenied {
@@ -30,7 +30,7 @@ pub(crate) fn unanswered(socket: &Path, error: &io::Error) -> String {
     format!("{said}\n  = help: {help}")
 }
 
-/// Admin sockets of other daemons that this user may ask.
+/// Admin sockets of other daemons that this user may connect to.
 fn others(socket: &Path) -> Vec<PathBuf> {
     let mut found = vec![PathBuf::from("/run/larder/admin.sock")];
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -41,7 +41,7 @@ fn others(socket: &Path) -> Vec<PathBuf> {
         let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
         let words: Vec<_> = line.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
         let words: Vec<_> = words.iter().map(AsRef::as_ref).collect();
-        // Relative ones are seen from where it was started.
+        // Relative paths refer to the daemon's working folder.
         let started_in = fs::read_link(entry.path().join("cwd")).unwrap_or_default();
         found.extend(named(&words).map(|path| started_in.join(path)));
     }
@@ -52,7 +52,7 @@ fn others(socket: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The admin socket that a daemon's command line names.
+/// The admin socket in a daemon's command line.
 fn named(words: &[&str]) -> Option<PathBuf> {
     let [program, verb, rest @ ..] = words else { return None };
     let is_daemon = Path::new(program).file_name().is_some_and(|name| name == "larder");

@@ -1,4 +1,4 @@
-//! `larder stat`: the daemon's figures, with rates and averages.
+//! Statistics, `larder stat`: the daemon's counters, with rates and averages.
 
 mod figures;
 #[cfg(feature = "screens")]
@@ -12,10 +12,10 @@ use figures::figures;
 
 /// Show the running daemon's counters, with rates and averages.
 ///
-/// On a terminal they move; elsewhere, or with --once, they are printed once.
+/// On a terminal they are updated; elsewhere, or with --once, they are printed once.
 #[derive(Clone, Debug, Args)]
 #[command(
-    after_help = "Keys: up, down, page up and page down move, v shows or hides what is zero, q ends."
+    after_help = "Keys: up, down, page up and page down scroll, v shows or hides zeros, q quits."
 )]
 pub struct StatArgs {
     #[command(flatten)]
@@ -23,13 +23,13 @@ pub struct StatArgs {
     /// Print them once.
     #[arg(short = '1', long)]
     once: bool,
-    /// As one JSON object whose names stay the same from version to version; prints once.
+    /// Print one JSON object, once. Its names are stable across versions.
     #[arg(long)]
     json: bool,
 }
 
 impl StatArgs {
-    /// Returns true if the figures are to move: that is `larder-top`'s.
+    /// Returns true if the figures are to be updated, which `larder-top` does.
     pub fn moves(&self) -> bool {
         !self.once && !self.json && is_terminal()
     }
@@ -50,7 +50,7 @@ pub fn run(args: &StatArgs) -> Result<(), String> {
     print(lines.collect::<String>().as_bytes()).map(|_| ())
 }
 
-/// Runs `larder stat`, with figures that move on a terminal.
+/// Runs `larder stat`, with live figures on a terminal.
 ///
 /// # Errors
 /// A message for standard error.

@@ -1,4 +1,4 @@
-//! `larder status`: a running daemon in a few lines.
+//! The status of a running daemon in a few lines, `larder status`.
 
 use base::tally::{Outcome, hit_ratio};
 use clap::Args;
@@ -8,9 +8,9 @@ use crate::client::{AdminArgs, ask};
 use crate::numbers::{bytes, grouped};
 use crate::output::print;
 
-/// Show the running daemon in a few lines: version, uptime, requests, cache, and what is amiss.
+/// Show the running daemon in a few lines: version, uptime, requests, cache, and problems.
 ///
-/// The exit status is 0 while the daemon is ready, and 1 while it is not, or does not run.
+/// The exit status is 0 if the daemon is ready, and 1 if it is not ready or not running.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Examples:\n  \
                   larder status\n  \
@@ -18,7 +18,7 @@ use crate::output::print;
 pub struct StatusArgs {
     #[command(flatten)]
     admin: AdminArgs,
-    /// As one JSON object.
+    /// Print one JSON object.
     #[arg(long)]
     json: bool,
 }
@@ -26,7 +26,7 @@ pub struct StatusArgs {
 /// Runs `larder status`.
 ///
 /// # Errors
-/// A message for standard error; also where the daemon is not ready.
+/// A message for standard error; also if the daemon is not ready.
 pub fn run(args: &StatusArgs) -> Result<(), String> {
     let socket = &args.admin.admin_socket;
     let look = |path: &str| -> Result<Value, String> {
@@ -54,7 +54,7 @@ pub fn run(args: &StatusArgs) -> Result<(), String> {
     }
 }
 
-/// The requests of all sites, in the order of [`Outcome::ALL`].
+/// Requests of all sites, in the order of [`Outcome::ALL`].
 fn requests(sites: &Value) -> [f64; Outcome::ALL.len()] {
     let all = sites["sites"].as_array();
     let count = |site: &Value, outcome: Outcome| site["requests"][outcome.word()].as_f64();
@@ -92,7 +92,7 @@ fn shown(status: &Value, requests: &[f64], readiness: &str) -> String {
         .filter_map(Value::as_str)
         .collect();
     if !stays.is_empty() {
-        out.push_str(&format!("restart   wanted by {}\n", stays.join(", ")));
+        out.push_str(&format!("restart   needed for {}\n", stays.join(", ")));
     }
     let mut title = "health    ";
     for line in readiness.lines() {
@@ -102,7 +102,7 @@ fn shown(status: &Value, requests: &[f64], readiness: &str) -> String {
     out
 }
 
-/// A time since a start, in its two largest units.
+/// Formats an uptime in its two largest units.
 fn uptime(seconds: u64) -> String {
     let (days, hours, minutes) = (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60);
     match (days, hours, minutes) {
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_is_told_in_its_two_largest_units() {
+    fn a_time_is_shown_in_its_two_largest_units() {
         let told = [5, 65, 3_700, 90_000].map(uptime);
         assert_eq!(told, ["5 s", "1 min 5 s", "1 h 1 min", "1 d 1 h"]);
     }

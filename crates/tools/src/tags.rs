@@ -1,7 +1,7 @@
-//! `-i` and `-x`: which lines of `larder log --detail` are shown, by their names or by those that
-//! `varnishlog` has for the same.
+//! Tags of `-i` and `-x`, which select lines of `larder log --detail` by their names or by
+//! `varnishlog`'s tags.
 
-/// Tags of `varnishlog`, each with the names of the lines that tell the same here.
+/// Tags of `varnishlog`, with the names of the equivalent lines.
 const TAGS: &[(&str, &[&str])] = &[
     ("Begin", &["client", "caused by", "xid"]),
     ("ReqStart", &["client"]),
@@ -28,22 +28,22 @@ const TAGS: &[(&str, &[&str])] = &[
     ("Timestamp", &["time", "Timestamp"]),
 ];
 
-/// Selects the lines that are shown.
+/// A selection of lines.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tags {
-    /// None of them means all.
+    /// The names of the shown lines; empty for all.
     shown: Vec<String>,
     hidden: Vec<String>,
 }
 
 impl Tags {
-    /// Lines called one of `shown`, or any where there are none, but for those called one of
+    /// Selects the lines called one of `shown` (all if it is empty), except those called one of
     /// `hidden`.
     pub(crate) fn new(shown: &[String], hidden: &[String]) -> Self {
         Self { shown: names(shown), hidden: names(hidden) }
     }
 
-    /// `detail` without the lines that are not shown. The first line of a transaction stays.
+    /// The lines of `detail` that are selected. The first line of a transaction always is.
     pub(crate) fn of<'a>(&'a self, detail: &'a str) -> impl Iterator<Item = &'a str> {
         detail.split_inclusive('\n').filter(|line| match line.strip_prefix("-   ") {
             Some(rest) => self.shows(name(rest)),
@@ -57,16 +57,16 @@ impl Tags {
     }
 }
 
-/// The name that a line begins with.
+/// The name at the beginning of a line.
 fn name(line: &str) -> &str {
-    // `caused by` is the only one of two words.
+    // `caused by` is the only name of two words.
     match line.starts_with("caused by ") {
         true => "caused by",
         false => line.split(' ').next().unwrap_or_default(),
     }
 }
 
-/// The names of lines behind `words`.
+/// The names of the lines that `words` select.
 fn names(words: &[String]) -> Vec<String> {
     let of = |word: &String| {
         let tag = TAGS.iter().find(|(tag, _)| tag.eq_ignore_ascii_case(word));

@@ -1,4 +1,4 @@
-//! `larder top`: who and what is asked for most.
+//! The top list, `larder top`: the most frequent URLs, clients and more.
 
 use base::tally::Outcome;
 use clap::builder::PossibleValue;
@@ -18,43 +18,43 @@ use super::screen::{self, ScreenView};
 use crate::numbers::{bytes, grouped, time};
 use crate::output::{is_terminal, print};
 
-/// After so many seconds a request weighs a third in the table.
+/// A request's weight in the table falls to a third after this many seconds.
 const PERIOD_S: f64 = 30.0;
 
 const AFTER_HELP: &str = "\
-Keys: u URLs, c clients, a user agents, f referers, s statuses, v how they were served, i sites, \
-l rules, o origins, x errors; first those with most r requests, m misses, b bytes, t time, \
-e errors; space holds the table, q ends.
+Keys: u URLs, c clients, a user agents, f referers, s statuses, v cache results, i sites, \
+l rules, o origins, x errors; sort by r requests, m misses, b bytes, t time, e errors; \
+space pauses the table, q quits.
 
 Examples:
   larder top --by client --sort bytes
   larder top --once --seconds 60 -q 'resp.status == 404'";
 
-/// Show what is asked for most: URLs, clients, user agents, statuses and more, as it changes.
+/// Show the most frequent URLs, clients, user agents, statuses and more, live.
 ///
-/// On a terminal the table moves; what is not asked for any more fades away. Keys change what is
-/// counted and what comes first. Elsewhere, or with --once, it is printed once.
+/// On a terminal the table is updated, and rows without requests fade away. Keys select the
+/// grouping and the order. Elsewhere, or with --once, it is printed once.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct TopArgs {
     #[command(flatten)]
     feed: FeedArgs,
-    /// Property that requests are counted by.
+    /// Property by which requests are grouped.
     #[arg(long, value_enum, default_value = "url")]
     by: ByArg,
-    /// Figure that orders the rows, the largest first.
+    /// Figure by which rows are sorted, the largest first.
     #[arg(long, value_enum, default_value = "requests")]
     sort: SortArg,
     /// Print the table once.
     #[arg(long)]
     once: bool,
-    /// Seconds that --once counts, the last that are in the ring; 0 counts all that is in it.
+    /// With --once: seconds to count, up to the last request in the ring; 0 for the whole ring.
     #[arg(long, value_name = "N", default_value_t = 10)]
     seconds: u64,
     /// Rows that --once prints.
     #[arg(long, value_name = "N", default_value_t = 20)]
     rows: usize,
-    /// As one JSON object; prints once.
+    /// Print one JSON object, once.
     #[arg(long)]
     json: bool,
 }
@@ -113,10 +113,10 @@ pub fn run(args: &TopArgs) -> Result<(), String> {
         return once(args, by, sort);
     }
     let feed = args.feed.open(FollowStart::Now)?;
-    // Every table is kept, so that a key shows what was counted all along.
+    // Every table is kept, so that a key shows counts from the beginning.
     let tallies =
         GroupingKey::ALL.iter().map(|by| FrequencyTable::new(*by, Some(PERIOD_S))).collect();
-    screen::show(&mut Top { feed, tallies, by, sort, lost: 0, held: None })
+    screen::show(&mut Top { feed, tallies, by, sort, lost: 0, paused: None })
 }
 
 fn once(args: &TopArgs, by: GroupingKey, sort: Sort) -> Result<(), String> {
@@ -148,7 +148,7 @@ fn cells(sums: &Sums, per_second: f64) -> [String; 6] {
     ]
 }
 
-/// Every class of answers with its number, or its rate.
+/// The classes of responses with their counts or rates.
 fn classes(sums: &Sums, shown: impl Fn(f64) -> String) -> String {
     let class =
         |outcome: Outcome| format!("{} {}", outcome.word(), shown(sums.outcomes[outcome as usize]));
@@ -218,15 +218,15 @@ fn json(tally: &FrequencyTable, sort: Sort, count: usize, window: &Window) -> St
     format!("{value}\n")
 }
 
-/// The moving table.
+/// The live table.
 struct Top {
     feed: Feed,
     tallies: Vec<FrequencyTable>,
     by: GroupingKey,
     sort: Sort,
     lost: u64,
-    /// The table that is shown while the view is held.
-    held: Option<FrequencyTable>,
+    /// The table that is shown while the view is paused.
+    paused: Option<FrequencyTable>,
 }
 
 impl ScreenView for Top {
@@ -242,11 +242,11 @@ impl ScreenView for Top {
     fn key(&mut self, key: KeyCode) {
         let KeyCode::Char(key) = key else { return };
         if let Some(by) = GroupingKey::ALL.iter().find(|by| by.key() == key) {
-            (self.by, self.held) = (*by, None);
+            (self.by, self.paused) = (*by, None);
         } else if let Some(sort) = Sort::ALL.iter().find(|sort| sort.key() == key) {
             self.sort = *sort;
         } else if key == ' ' {
-            self.held = match self.held.take() {
+            self.paused = match self.paused.take() {
                 Some(_) => None,
                 None => self.tallies.iter().find(|tally| tally.by() == self.by).cloned(),
             };
@@ -254,7 +254,7 @@ impl ScreenView for Top {
     }
 
     fn draw(&mut self, frame: &mut Frame<'_>) {
-        let shown = self.held.as_ref();
+        let shown = self.paused.as_ref();
         let Some(tally) = shown.or_else(|| self.tallies.iter().find(|tally| tally.by() == self.by))
         else {
             return;
@@ -264,20 +264,20 @@ impl ScreenView for Top {
                 .areas(frame.area());
         let [rate, hits, waits, errors, out, mean] = cells(tally.all(), tally.per_second());
         let bold = Style::new().add_modifier(Modifier::BOLD);
-        let held = if self.held.is_some() { "  (held)" } else { "" };
+        let paused = if self.paused.is_some() { "  (paused)" } else { "" };
         let lost = match self.lost {
             0 => String::new(),
             lost => format!("  {lost} lost: too many to read"),
         };
         let summary = format!(
             "larder top  {rate} req/s  {hits} hits  {waits} waits/s  {errors} 5xx/s  {out}/s  \
-             mean {mean}{lost}{held}"
+             mean {mean}{lost}{paused}"
         );
         let per_second = tally.per_second();
         let classes = classes(tally.all(), |count| format!("{:.1}", count * per_second));
         let lines = [Line::styled(summary, bold), Line::from(format!("per second: {classes}"))];
         frame.render_widget(Text::from_iter(lines), head);
-        // On a narrow screen the name needs the room more than figures do.
+        // On a narrow screen the name has priority over figures.
         let narrow = body.width < 90;
         let row = |figures: [String; 6], name: String| {
             let figures = figures.into_iter().enumerate();
@@ -296,7 +296,7 @@ impl ScreenView for Top {
         let widths = widths.chain([Constraint::Fill(1)]);
         frame.render_widget(Table::new(rows, widths).header(header), body);
         let keys = format!(
-            " by {}: u c a f s v i l o x   most {}: r m b t e   space hold   q end",
+            " by {}: u c a f s v i l o x   most {}: r m b t e   space pause   q quit",
             self.by.word(),
             self.sort.word()
         );

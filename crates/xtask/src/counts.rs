@@ -1,10 +1,9 @@
-//! The gate on instructions: runs the scenarios of `crates/counts` under valgrind and holds what a
-//! round of each costs against the committed baseline.
+//! Counts of instructions: runs the scenarios of `crates/counts` under valgrind, and compares the
+//! cost of a round with the committed baseline.
 //!
-//! Instructions repeat exactly, on a busy machine too, which no time does. They are those of the
-//! release profile: it is what ships, `make demo` has built most of it already, and one codegen
-//! unit spares unrelated code that moves between units. They do depend on compiler, C library and
-//! processor (AVX2 or not), so a change of those renews the baseline and nothing else.
+//! Instructions repeat exactly, also on a busy machine. They are those of the release profile, with
+//! one codegen unit, so that unrelated code does not move between units. They depend on compiler, C
+//! library and processor (AVX2 or not): a change of these must renew the baseline and nothing else.
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
@@ -17,13 +16,14 @@ use serde_json::Value;
 
 const BASELINE: &str = "crates/counts/baseline.json";
 
-/// The two numbers of rounds whose difference is counted: start and preparation cancel out.
+/// Two numbers of rounds; their difference excludes start and preparation.
 const FEW: u64 = 10_000;
 const MANY: u64 = 20_000;
 
-/// More than this above its baseline, in percent, a scenario fails.
+/// Increase over the baseline, in percent, from which a scenario fails.
 const WORSE_PERCENT: u64 = 3;
-/// More than this below, the baseline should be renewed, or the gain may be lost unnoticed.
+/// Decrease below the baseline, in percent, from which it should be renewed, so that the gain is
+/// kept.
 const BETTER_PERCENT: u64 = 5;
 
 /// Instructions per round, by scenario.
@@ -53,7 +53,7 @@ pub(crate) fn run(root: &Path, write: bool) -> Result<String, String> {
     Ok(format!("{table}wrote {BASELINE}"))
 }
 
-/// Builds the scenarios; where the binary is.
+/// Builds the scenarios, and returns the path of the binary.
 fn build(root: &Path) -> Result<PathBuf, String> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let mut command = Command::new(cargo);
@@ -66,7 +66,7 @@ fn build(root: &Path) -> Result<PathBuf, String> {
     executable(&messages).ok_or_else(|| "cargo built no binary of `counts`".to_owned())
 }
 
-/// The binary that Cargo's `messages` name.
+/// The binary's path in Cargo's `messages`.
 fn executable(messages: &str) -> Option<PathBuf> {
     messages
         .lines()
@@ -81,7 +81,7 @@ fn per_round(binary: &Path, name: &str) -> Result<u64, String> {
     Ok((more + rounds / 2) / rounds)
 }
 
-/// Instructions that a whole run of so many rounds costs.
+/// Instructions of a run with this many rounds.
 fn instructions(binary: &Path, name: &str, rounds: u64) -> Result<u64, String> {
     let mut command = Command::new("valgrind");
     command
@@ -92,13 +92,13 @@ fn instructions(binary: &Path, name: &str, rounds: u64) -> Result<u64, String> {
     collected(&said).ok_or_else(|| format!("valgrind counted nothing for {name}:\n{said}"))
 }
 
-/// The count in callgrind's closing words: `==1== Collected : 123`.
+/// The count in callgrind's last lines: `==1== Collected : 123`.
 fn collected(said: &str) -> Option<u64> {
     let (_, count) = said.lines().find_map(|line| line.split_once(" Collected : "))?;
     count.trim().parse().ok()
 }
 
-/// Runs a command that must succeed; returns what it wrote to standard output and standard error.
+/// Runs a command that must succeed. Returns its standard output and standard error.
 fn output(command: &mut Command) -> Result<(String, String), String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.output().map_err(|error| match error.kind() {
@@ -110,7 +110,7 @@ fn output(command: &mut Command) -> Result<(String, String), String> {
     if output.status.success() { Ok((out, err)) } else { Err(format!("{name} failed:\n{err}")) }
 }
 
-/// The table for people, and whether the gate is passed, with a word about it.
+/// The table, and the result of the comparison with a message.
 fn compare(counted: &[(String, u64)], baseline: &Counts) -> (String, Result<String, String>) {
     let mut table = String::new();
     row(&mut table, "scenario", "instructions/op", "baseline", "change");

@@ -1,11 +1,11 @@
-//! Reference pages made from the tables in the code, so that neither can drift from the other.
+//! Documents made from tables in the code, so that the two cannot differ.
 
 mod tables;
 
 use std::fs;
 use std::path::Path;
 
-/// A page's path, and what makes it: of the page in the tree only what is not made stays.
+/// A page's path, and the function that makes it from the present page.
 type ReferencePage = (&'static str, fn(root: &Path, page: String) -> Result<String, String>);
 
 /// All pages.
@@ -23,14 +23,14 @@ pub(crate) fn write(root: &Path) -> Result<String, String> {
         if let Some(folder) = file.parent() {
             fs::create_dir_all(folder).map_err(|error| format!("{page}: {error}"))?;
         }
-        // A page that is all made need not be there.
+        // A page that is generated as a whole may be missing.
         let before = fs::read_to_string(&file).unwrap_or_default();
         fs::write(&file, make(root, before)?).map_err(|error| format!("{page}: {error}"))?;
     }
     Ok(format!("wrote {}", names()))
 }
 
-/// Compares the pages in the tree with what the code says today.
+/// Compares the pages with what the code would make.
 pub(crate) fn check(root: &Path) -> Result<String, String> {
     for (page, make) in PAGES {
         let written =

@@ -1,8 +1,9 @@
-//! The project's chores: `tidy` holds the tree to its own rules, `docs` writes the reference pages,
-//! `counts` holds what the request path costs against a baseline, `test` runs all tests,
-//! `package` makes what is installed elsewhere.
+//! The project's chores: `tidy` checks the tree's own rules, `docs` writes the reference pages,
+//! `counts` compares the request path's instructions with a baseline, `test` runs all tests, and
+//! `package` makes packages.
 //!
-//! It must never change a source file, and never reach outside the workspace.
+//! It must never change a source file, and never reach outside the workspace. Begin with
+//! [`tidy::run`], whose modules have a rule each, and [`suites::run`].
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

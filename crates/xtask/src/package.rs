@@ -1,9 +1,9 @@
-//! `cargo xtask package`: a Debian package, a tarball and an OCI image, with a list of what they
-//! are built from and the checksums of all, in one folder.
+//! Packages: a Debian package, a tarball and an OCI image in one folder, with a list of components
+//! and checksums.
 //!
-//! The same commit, compiler and C library give the same bytes, wherever and by whomever it is
-//! built: every time is the commit's, every owner root, every list sorted, and no path of the
-//! building machine is in the program.
+//! The same commit, compiler and C library must give the same bytes everywhere: every time is the
+//! commit's, every owner is root, every list is sorted, and the programs contain no path of the
+//! building machine.
 
 mod build;
 mod command;
@@ -26,12 +26,12 @@ use encoding::{gzip, hex, put};
 use ingredients::{DOCUMENTS, Ingredients, UNITS};
 use tree::Tree;
 
-/// The words on the command line.
+/// The command line.
 #[derive(Debug, Default)]
 struct PackageArguments {
-    /// The daemon to package, with the other programs beside it; built when absent.
+    /// The daemon's binary, with the other programs beside it; built if absent.
     binary: Option<PathBuf>,
-    /// The folder that packages go to.
+    /// The output folder.
     out: Option<PathBuf>,
 }
 
@@ -101,7 +101,7 @@ fn write_all(from: &Ingredients<'_>, binary: &Path, out: &Path) -> Result<String
     Ok(said)
 }
 
-/// The archive for systems without a package of their own: all files below one folder.
+/// The archive for systems without a package: all files below one folder.
 fn tarball(from: &Ingredients<'_>) -> Result<Vec<u8>, String> {
     let mut tree = Tree::default();
     let top = format!("larder-{}", from.version);
@@ -133,15 +133,14 @@ fn tarball(from: &Ingredients<'_>) -> Result<Vec<u8>, String> {
     Ok(gzip(&tree.to_tar(from.seconds())?))
 }
 
-/// The pages and completions that the program writes.
+/// The man pages and completions that the program writes.
 fn manual(binary: &Path, date: &str, work: &Path) -> Result<Tree, String> {
     let folder = work.join("manual");
     call(Command::new(binary).args(["manual", "--date", date]).arg(&folder))?;
     Tree::read(&folder, &["man1", "man5", "completions"])
 }
 
-/// Seconds since 1970 that stand for the time of building: `SOURCE_DATE_EPOCH`, or those of the
-/// commit.
+/// The time of the build in seconds since 1970: `SOURCE_DATE_EPOCH`, or the commit's.
 fn epoch(root: &Path) -> Result<i64, String> {
     let text = match std::env::var("SOURCE_DATE_EPOCH") {
         Ok(text) => text,
@@ -151,7 +150,7 @@ fn epoch(root: &Path) -> Result<i64, String> {
     text.trim().parse().map_err(|_| format!("{:?} is no time in seconds", text.trim()))
 }
 
-/// Takes away what a run before has made, and nothing else.
+/// Removes the files of an earlier run, and nothing else.
 fn make_empty(out: &Path) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("{}: {error}", out.display());
     fs::create_dir_all(out).map_err(failed)?;

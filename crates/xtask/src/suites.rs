@@ -1,9 +1,9 @@
-//! `cargo xtask test`: the workspace's tests, several suites side by side, each in a process of its
-//! own. A test that fails is run again alone, twice; one that passes both times is reported as
-//! flaky and does not fail the run.
+//! Test suites of the workspace, several in parallel, each in a process of its own. A test that
+//! fails is repeated alone, twice; one that then passes twice is reported as flaky and does not
+//! fail the run.
 //!
-//! Side by side is faster than Cargo's own order, since most end-to-end tests wait for sockets. The
-//! judgement on each test stays libtest's: this only reads what libtest reports.
+//! Most end-to-end tests wait for sockets, so this is faster than Cargo. The verdict on each test
+//! must stay libtest's: the module only parses its report.
 
 mod report;
 mod suite;
@@ -18,8 +18,7 @@ use parking_lot::Mutex;
 use report::TestTally;
 use suite::Suite;
 
-/// Suites that take longest, the longest first: they start first, so that none runs on alone at the
-/// end.
+/// The longest suites, which start first, so that none runs alone at the end.
 const LONG: &[&str] = &[
     "larder::vcl::vcl_differential",
     "larder::guide::presets",
@@ -35,11 +34,11 @@ const LONG: &[&str] = &[
 /// The plan of a run.
 #[derive(Debug)]
 struct TestPlan {
-    /// Times that each suite is run.
+    /// Number of runs of each suite.
     rounds: usize,
-    /// Something else keeps every core busy meanwhile.
+    /// True if other processes keep every core busy.
     busy: bool,
-    /// The package whose tests are run; all when absent.
+    /// The package under test; `None` for all.
     package: Option<String>,
 }
 
@@ -66,7 +65,7 @@ impl TestPlan {
     }
 }
 
-/// Builds and runs the tests of the workspace at `root`; the closing line counts.
+/// Builds and runs the tests of the workspace at `root`; the last line has the counts.
 pub(crate) fn run(root: &Path, words: &[&str]) -> Result<String, String> {
     let plan = TestPlan::read(words)?;
     let suites = build(root, plan.package.as_deref())?;
@@ -97,13 +96,13 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(2, usize::from)
 }
 
-/// Runs every suite once, then the tests that failed again.
+/// Runs every suite once, and then repeats failed tests.
 fn side_by_side(suites: &[Suite], tally: &mut TestTally) {
     let queue: Mutex<VecDeque<&Suite>> = Mutex::new(suites.iter().collect());
     let next = || queue.lock().pop_front();
     let outcomes = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
-        // One more than there are cores: a suite that waits leaves a core to another.
+        // One more than there are cores, because suites wait.
         for _ in 0..=cores() {
             scope.spawn(|| {
                 while let Some(suite) = next() {
@@ -119,7 +118,7 @@ fn side_by_side(suites: &[Suite], tally: &mut TestTally) {
     }
 }
 
-/// Builds the test binaries; returns them in the order in which they start.
+/// Builds the test binaries, and returns them in the order of their start.
 fn build(root: &Path, package: Option<&str>) -> Result<Vec<Suite>, String> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let mut command = Command::new(cargo);

@@ -1,5 +1,6 @@
-//! The rules that no compiler and no linter checks: which crate may use which, how long files,
-//! functions and lines grow, and what must not be left behind.
+//! Tidy's rules, which no compiler and no linter checks: dependencies between crates, lengths of
+//! files, functions and lines, names, words, and marks of unfinished work. It must never change a
+//! file.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
-//! The packages that `cargo xtask package` makes: what is in them, that they fit together, and that
-//! a second run gives the same bytes.
+//! Packages made by `cargo xtask package`: their contents, their consistency, and equal bytes in a
+//! second run.
 //!
-//! They are made once of the debug binary for all tests here. Tools of Debian and systemd look at
-//! them where they are installed; a test that has to do without one says so.
+//! All tests share packages made once from the debug binary. Tools of Debian and systemd check them
+//! if they are installed; a test without its tool reports that.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,8 +15,8 @@ use flate2::read::GzDecoder;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-/// The units, and for a service the exposure, in tenths, that `systemd-analyze security` may come
-/// to.
+/// The units; for a service also the highest permitted exposure by `systemd-analyze security`, in
+/// tenths.
 const UNITS: [(&str, Option<&str>); 3] = [
     ("larder.service", Some("17")),
     ("larder-keeper.socket", None),
@@ -30,11 +30,11 @@ static PACKAGES: LazyLock<PathBuf> = LazyLock::new(|| {
     folder
 });
 
-/// The files of the Debian package, by path, with their modes.
+/// The files of the Debian package, by path, with modes.
 static INSTALLED: LazyLock<BTreeMap<String, (u32, Vec<u8>)>> =
     LazyLock::new(|| unpack(&gunzip(&members(&package(".deb"))["data.tar.gz"])));
 
-/// The same files below a folder.
+/// The folder with these files.
 static ROOT: LazyLock<PathBuf> = LazyLock::new(|| {
     let root = scratch("root");
     for (path, (mode, bytes)) in INSTALLED.iter() {
@@ -54,10 +54,10 @@ fn scratch(name: &str) -> PathBuf {
     folder
 }
 
-/// The programs of a package, in the order of their names.
+/// The programs of a package, sorted by name.
 const PROGRAMS: [&str; 3] = ["larder", "larder-bench", "larder-top"];
 
-/// The debug binary: `LARDER_BIN`, or the one beside the tests, built if it is not there.
+/// The debug binary: `LARDER_BIN`, or the one beside the tests, which is built if absent.
 fn program() -> PathBuf {
     if let Some(named) = std::env::var_os("LARDER_BIN") {
         return named.into();
@@ -75,7 +75,7 @@ fn make(folder: &Path) {
     whole(command.args(["package", "--binary"]).arg(program()).arg("--out").arg(folder));
 }
 
-/// Runs a command that has to succeed, and returns what it said.
+/// Runs a command that must succeed, and returns its output.
 fn whole(command: &mut Command) -> String {
     let output = command.output().expect("it starts");
     assert!(output.status.success(), "{command:?}: {}", said(&output));
@@ -86,13 +86,13 @@ fn said(output: &Output) -> String {
     [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes)).concat()
 }
 
-/// Tells whether a tool is there; who reads the output learns if it is not.
+/// Returns true if a tool is installed; otherwise reports that it is missing.
 fn has(tool: &str) -> bool {
     let mut command = Command::new(tool);
     command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
     let there = command.status().is_ok();
     if !there {
-        // Past libtest, which keeps the output of a test that passes.
+        // It bypasses libtest, which hides the output of passing tests.
         _ = writeln!(std::io::stderr(), "not looked at: there is no {tool}");
     }
     there
@@ -174,7 +174,7 @@ fn the_configuration_that_is_installed_is_good_and_its_page_is_there() {
 #[test]
 fn every_example_in_that_configuration_is_good_too() {
     let text = installed("etc/larder/larder.toml");
-    // Examples stand three columns and more behind the sign.
+    // Examples are indented by three columns and more.
     let examples: Vec<_> = text
         .lines()
         .filter_map(|line| line.strip_prefix("#   "))
@@ -255,7 +255,7 @@ fn every_page_is_without_a_fault() {
     }
 }
 
-/// Words that bash offers for the last word of a line.
+/// Completions that bash offers for the last word of a line.
 fn offered(words: &[&str]) -> Vec<String> {
     let script = ROOT.join("usr/share/bash-completion/completions/larder");
     let line = words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ");
@@ -373,7 +373,7 @@ fn the_image_s_program_runs_on_the_libraries_beside_it() {
         PathBuf::from(said.lines().next().unwrap_or_else(|| panic!("no {name}")))
     };
     let libraries = find("libc.so*");
-    // The loader of the image, with its libraries and no others.
+    // The image's loader, with only the image's libraries.
     let mut command = Command::new(find("ld-linux*"));
     command.arg("--inhibit-cache").arg("--library-path").arg(libraries.parent().expect("one"));
     let said = whole(command.arg(root.join("usr/bin/larder")).arg("--version"));

@@ -1,4 +1,4 @@
-//! One document by its URL, such as a sitemap.
+//! A document fetched by its URL, such as a sitemap.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -12,26 +12,26 @@ use super::stream::Endpoint;
 use crate::settings::Tls;
 use crate::target::TargetServer;
 
-/// Redirects that are followed.
+/// Most redirects that are followed.
 const REDIRECTS: usize = 5;
-/// Bytes of a document.
+/// Largest document, in bytes.
 const DOCUMENT: usize = 64 << 20;
-/// Time for all of it.
+/// Time limit of the whole fetch.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Gets a document; redirects are followed.
+/// Fetches a document, following redirects.
 ///
 /// # Errors
-/// Whatever the reason for not having it, with its status if it has one.
+/// The reason for which there is no document, with the response's status if there is one.
 pub fn fetch(url: &str, tls: &Tls) -> Result<Vec<u8>, String> {
     let (target, path) = TargetServer::parse(url)?;
     fetch_from(&target, &path, tls)
 }
 
-/// Gets a document from a server, which may be at a unix socket.
+/// Fetches a document from a server, which may listen on a unix socket.
 ///
 /// # Errors
-/// As [`fetch`]'s.
+/// Those of [`fetch`].
 pub(crate) fn fetch_from(target: &TargetServer, path: &str, tls: &Tls) -> Result<Vec<u8>, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

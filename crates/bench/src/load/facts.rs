@@ -1,11 +1,11 @@
-//! Facts of a response that a result counts, or the next request needs: its source, its coding,
-//! its validator.
+//! Facts of a response's head that a result counts, or that the next request needs: cache result,
+//! coding, validator.
 
 use std::rc::Rc;
 
 use message::list::members;
 
-/// The field that told of a cache (RFC 9211, RFC 9111 5.1, and two that are older than both).
+/// The field that reported a cache result (RFC 9211, RFC 9111 5.1, and two older ones).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Field {
     CacheStatus,
@@ -17,7 +17,7 @@ pub(crate) enum Field {
 impl Field {
     pub(crate) const ALL: [Self; 4] = [Self::CacheStatus, Self::XCache, Self::XVarnish, Self::Age];
 
-    /// The name in results.
+    /// The field's name in results.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::CacheStatus => "cache-status",
@@ -28,7 +28,7 @@ impl Field {
     }
 }
 
-/// A field that makes a request conditional.
+/// A precondition field, such as `If-None-Match`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Precondition {
     pub(crate) name: &'static str,
@@ -38,19 +38,19 @@ pub(crate) struct Precondition {
 /// Facts of a response's head.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ResponseFacts {
-    /// The field that told of a cache, and whether that was a hit.
+    /// The field that reported a cache result, and true for a hit.
     pub(crate) source: Option<(Field, bool)>,
-    /// Cache-Status' reason for what was no hit.
+    /// The reason in Cache-Status for a response that was no hit.
     pub(crate) reason: Option<Box<str>>,
-    /// Content-Encoding, where there is one.
+    /// Content-Encoding, if present.
     pub(crate) encoding: Option<Box<str>>,
-    /// The condition by which the next request asks for something newer, where that is wanted.
+    /// The precondition for the next request, if requests are conditional.
     pub(crate) condition: Option<Precondition>,
 }
 
 impl ResponseFacts {
-    /// Reads the facts from a head's fields, a condition only if it is `conditional`. Of a field
-    /// that comes more than once the last counts.
+    /// Reads the facts from a head's fields; the precondition only if `conditional`. Of several
+    /// fields of a name the last one counts.
     pub(crate) fn of<'a>(
         fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
         conditional: bool,
@@ -74,7 +74,7 @@ impl ResponseFacts {
         let text = |value: Option<&'a [u8]>| value.map(String::from_utf8_lossy);
         let mut facts = Self::default();
         if let Some(value) = cache_status {
-            // The last member is of the cache that is nearest to us.
+            // The last member belongs to the cache that is nearest to the client.
             let nearest = members([value]).last().unwrap_or_default();
             let (hit, reason) = status(&String::from_utf8_lossy(nearest));
             facts.source = Some((Field::CacheStatus, hit));
@@ -98,7 +98,7 @@ impl ResponseFacts {
     }
 }
 
-/// Tells whether a member of Cache-Status is a hit, and its reason where it is not.
+/// Reads a member of Cache-Status: true for a hit, and the reason for a miss.
 fn status(member: &str) -> (bool, Option<String>) {
     let parameters = || member.split(';').skip(1).map(str::trim);
     let hit = parameters().any(|one| matches!(one, "hit" | "hit=?1"));
@@ -118,7 +118,7 @@ fn status(member: &str) -> (bool, Option<String>) {
     (false, reason)
 }
 
-/// Tells whether a value of X-Cache is a hit: those of nginx, Varnish, Squid and Fastly.
+/// Returns true if the value of X-Cache is a hit, as nginx, Varnish, Squid and Fastly write it.
 fn is_hit(value: &str) -> bool {
     let first = value.split_whitespace().next().unwrap_or_default().to_ascii_uppercase();
     first.starts_with("HIT")
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn each_field_tells_a_hit_from_a_miss() {
+    fn each_field_distinguishes_hits_from_misses() {
         for (name, hit, miss) in [
             (
                 "cache-status",
@@ -166,7 +166,7 @@ mod tests {
         );
         assert_eq!(reason("larder; fwd=stale; stored").as_deref(), Some("fwd=stale"));
         assert_eq!(reason("larder; hit"), None);
-        // Empty members count for nothing (RFC 9110 5.6.1.2).
+        // Empty members do not count (RFC 9110 5.6.1.2).
         assert_eq!(reason("larder; fwd=miss, ,").as_deref(), Some("fwd=miss"));
     }
 

@@ -1,28 +1,28 @@
-//! Reasons for which a request got no response.
+//! Failures of the load: reasons for which a request got no response.
 
 use std::io;
 
 /// A request that got no response, or a connection that could not be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum LoadFailure {
-    /// No connection.
+    /// The connection could not be opened.
     Connect(String),
-    /// No TLS session.
+    /// The TLS handshake failed.
     Tls(String),
-    /// Nothing, or not everything, in time.
+    /// The response was not complete in time.
     Timeout,
-    /// The server ended the connection before the end of a response.
+    /// The server closed the connection before the end of the response.
     Closed,
     /// The connection broke.
     Broken(String),
-    /// The response was not HTTP.
+    /// The response was not valid HTTP.
     Malformed(String),
-    /// The machine has no port, descriptor or memory left for a connection.
+    /// The machine has no port, descriptor or memory left.
     Machine(String),
 }
 
 impl LoadFailure {
-    /// The failure to connect that `error` is.
+    /// Makes the failure of a connection attempt.
     pub(crate) fn connecting(error: &io::Error) -> Self {
         match error.raw_os_error() {
             // EMFILE, ENFILE, ENOMEM, EADDRNOTAVAIL, ENOBUFS
@@ -31,7 +31,7 @@ impl LoadFailure {
         }
     }
 
-    /// The failure of a connection that `error` is.
+    /// Makes the failure of an open connection.
     pub(crate) fn broken(error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::UnexpectedEof => Self::Closed,
@@ -39,7 +39,7 @@ impl LoadFailure {
         }
     }
 
-    /// The kind, as results have it.
+    /// The name of the kind in results.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Connect(_) => "connect",

@@ -1,4 +1,4 @@
-//! A connection that speaks HTTP/1.
+//! An HTTP/1 client connection.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -17,33 +17,33 @@ use super::plan::PreparedRequest;
 use super::recorder::MeasuredResponse;
 use super::stream::{Stream, TransferCounts};
 
-/// Bytes that are read at once. A thread has one such buffer for all its connections.
+/// Bytes read at once. A thread has one such buffer for all its connections.
 pub(crate) const SCRATCH: usize = 256 << 10;
-/// Bytes of a chunked body's trailers.
+/// Most bytes of the trailers of a chunked body.
 const TRAILERS: usize = 64 << 10;
 
-/// A connection.
+/// A client connection.
 pub(crate) struct Http1 {
     stream: Stream,
     limits: HeadLimits,
     reader: ResponseReader,
     response: Response,
-    /// Bytes that were read and belong to a response that is not whole.
+    /// Bytes of a response that is not complete.
     carry: Vec<u8>,
     state: State,
     keep_alive: bool,
-    /// Bytes that are not sent yet, and how many of them are.
+    /// Bytes to send, and how many of them are sent.
     out: Vec<u8>,
     sent: usize,
-    /// Bytes of the connection so far.
+    /// Bytes sent and received.
     moved: TransferCounts,
-    /// True once a response came over it.
+    /// True after the first response.
     used: bool,
-    /// Methods of the requests that wait for their responses.
+    /// Methods of the requests that have no response yet.
     methods: VecDeque<Method>,
-    /// True if validators of responses are wanted.
+    /// True if validators of responses are kept.
     learning: bool,
-    /// The body, for somebody who wants it, and how long it may be.
+    /// The kept body and its largest length, if bodies are kept.
     kept: Option<(Vec<u8>, usize)>,
 }
 
@@ -53,7 +53,7 @@ enum State {
 }
 
 impl Http1 {
-    /// A connection that was just opened.
+    /// Wraps a new connection.
     pub(crate) fn new(stream: Stream, limits: HeadLimits) -> Self {
         Self {
             stream,
@@ -78,7 +78,7 @@ impl Http1 {
         Self { kept: Some((Vec::new(), most)), ..self }
     }
 
-    /// The body that was kept.
+    /// Returns the kept body.
     pub(crate) fn take_body(&mut self) -> Result<Vec<u8>, String> {
         let (body, most) = self.kept.take().unwrap_or_default();
         if body.len() > most { Err(format!("more than {most} bytes")) } else { Ok(body) }
@@ -94,7 +94,7 @@ impl Http1 {
         Self { learning, ..self }
     }
 
-    /// Adds a request to those that are sent, perhaps with a condition.
+    /// Queues a request, with a precondition if there is one.
     pub(crate) fn queue(&mut self, ask: &PreparedRequest, condition: Option<&Precondition>) {
         let (fields, rest) = ask.bytes.split_at(ask.fields_end.min(ask.bytes.len()));
         self.queue_bytes(fields, &ask.method);
@@ -106,7 +106,7 @@ impl Http1 {
         self.out.extend_from_slice(rest);
     }
 
-    /// Adds the bytes of a request, or the first of them, to those that are sent.
+    /// Queues the bytes of a request, or the first of them.
     pub(crate) fn queue_bytes(&mut self, bytes: &[u8], method: &Method) {
         if self.sent == self.out.len() {
             self.out.clear();
@@ -116,13 +116,13 @@ impl Http1 {
         self.methods.push_back(method.clone());
     }
 
-    /// True if the server lets another request follow.
+    /// Returns true if the server accepts another request.
     pub(crate) fn may_go_on(&self) -> bool {
         self.keep_alive
     }
 
-    /// True if the server may have ended the connection before it saw the request: responses came
-    /// over it, and nothing of the next one.
+    /// Returns true if the server may have closed the connection before it read the request: a
+    /// response came earlier, and no byte of this one.
     pub(crate) fn may_be_stale(&self) -> bool {
         self.used && self.carry.is_empty() && matches!(self.state, State::Head { first_byte: None })
     }
@@ -132,7 +132,7 @@ impl Http1 {
         std::mem::take(&mut self.moved)
     }
 
-    /// The next response. What is queued is sent meanwhile.
+    /// Polls for the next response, and sends queued bytes.
     pub(crate) fn poll_answer(
         &mut self,
         cx: &mut Context<'_>,
@@ -146,8 +146,8 @@ impl Http1 {
         }
     }
 
-    /// The response that ends in the next piece, if one does: what can be read into `scratch` at
-    /// once. What is queued is sent meanwhile.
+    /// Reads once into `scratch`. Returns a response if it ends there. Sends queued bytes
+    /// meanwhile.
     pub(crate) fn poll_piece(
         &mut self,
         cx: &mut Context<'_>,
@@ -177,7 +177,7 @@ impl Http1 {
         }
     }
 
-    /// Sends what is queued.
+    /// Sends the queued bytes.
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.sent == self.out.len() {
             return Poll::Ready(Ok(()));
@@ -193,7 +193,7 @@ impl Http1 {
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 
-    /// Reads on in `bytes`, which follow those of the last call; what is left of them is kept.
+    /// Parses `bytes`, which follow those of the last call, and keeps the rest.
     fn feed(&mut self, mut bytes: &[u8]) -> Result<Option<MeasuredResponse>, LoadFailure> {
         loop {
             match &mut self.state {
@@ -229,12 +229,12 @@ impl Http1 {
         }
     }
 
-    /// True if the response ends where its head does.
+    /// Returns true if the response ends with its head.
     fn is_whole(&self) -> bool {
         matches!(&self.state, State::Body { body, .. } if body.is_done())
     }
 
-    /// Reads a head; the bytes behind it, or nothing while it is not whole.
+    /// Parses a head. Returns the bytes behind it, or `None` if it is incomplete.
     fn head<'a>(&mut self, bytes: &'a [u8]) -> Result<Option<&'a [u8]>, LoadFailure> {
         let State::Head { first_byte } = &mut self.state else {
             return Ok(Some(bytes));
@@ -277,7 +277,7 @@ impl Http1 {
         Ok(Some(rest))
     }
 
-    /// The response that has ended.
+    /// Returns the response that has ended.
     fn finish(&mut self) -> MeasuredResponse {
         self.methods.pop_front();
         self.used = true;
@@ -291,7 +291,7 @@ impl Http1 {
         answer
     }
 
-    /// The response that the end of the connection ends.
+    /// Returns the response that ends with the connection.
     fn ended(&mut self) -> Result<MeasuredResponse, LoadFailure> {
         self.keep_alive = false;
         match &self.state {

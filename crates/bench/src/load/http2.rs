@@ -1,4 +1,4 @@
-//! A connection that speaks HTTP/2, shared by its streams.
+//! An HTTP/2 client connection, shared by its streams.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -17,12 +17,12 @@ use super::failure::LoadFailure;
 use super::recorder::MeasuredResponse;
 use super::stream::{Stream, TransferCounts};
 
-/// Bytes of a stream that a server may send ahead, and of all streams together. As browsers have
-/// it, so that the windows are no limit.
+/// Flow-control window of a stream and of the connection. Browsers have windows of this size, so
+/// that windows do not limit the load.
 const STREAM_WINDOW: u32 = 6 << 20;
 const CONNECTION_WINDOW: u32 = 15 << 20;
 
-/// A connection's sending half; its clones are for its streams.
+/// The sending half of a connection. Each stream has a clone.
 #[derive(Clone)]
 pub(crate) struct Http2 {
     send: SendRequest<Bytes>,
@@ -34,8 +34,8 @@ pub(crate) struct Http2 {
 }
 
 impl Http2 {
-    /// Begins HTTP/2 on `stream`, for `streams` streams at once. Validators of responses are kept
-    /// if it is `learning`.
+    /// Begins HTTP/2 on `stream`, for `streams` concurrent streams. Validators of responses are
+    /// kept if `learning`.
     pub(crate) async fn new(
         stream: Stream,
         streams: usize,
@@ -63,7 +63,7 @@ impl Http2 {
         Ok(Self { send, moved, ended, over, learning })
     }
 
-    /// Bytes sent and received since the last call, of all streams.
+    /// Bytes of all streams sent and received since the last call.
     pub(crate) fn take_moved(&self) -> TransferCounts {
         self.moved.take()
     }
@@ -81,7 +81,7 @@ impl Http2 {
     ) -> Result<MeasuredResponse, LoadFailure> {
         let result = self.exchange(head, body).await;
         result.map_err(|error| {
-            // The end of the connection says more than that of a stream.
+            // The connection's error is more precise than the stream's.
             self.ended.borrow().clone().unwrap_or_else(|| failure(&error))
         })
     }
@@ -113,7 +113,7 @@ impl Http2 {
     }
 }
 
-/// The failure that an error of the protocol is.
+/// Makes a failure of a protocol error.
 fn failure(error: &h2_client::Error) -> LoadFailure {
     match error.get_io() {
         Some(error) => LoadFailure::broken(error),
@@ -123,7 +123,7 @@ fn failure(error: &h2_client::Error) -> LoadFailure {
     }
 }
 
-/// A connection whose bytes are counted.
+/// A stream that counts its bytes.
 struct CountingStream {
     stream: Stream,
     moved: Rc<Cell<TransferCounts>>,

@@ -1,5 +1,5 @@
-//! A lane: one place for a request at a time. Over HTTP/1 that is a connection, over HTTP/2 a
-//! stream of one that lanes share.
+//! A lane sends one request at a time: over an HTTP/1 connection of its own, or over a stream of an
+//! HTTP/2 connection that lanes share.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -19,10 +19,10 @@ use super::stream::{Endpoint, Stream};
 use super::thread::Thread;
 use crate::settings::Protocol;
 
-/// A connection of HTTP/2 for each server, shared by lanes.
+/// The HTTP/2 connections that lanes share, one per server.
 pub(crate) type Group = Rc<Vec<Mutex<Option<Http2>>>>;
 
-/// A group for connections to `servers` servers.
+/// Makes an empty group for `servers` servers.
 pub(crate) fn group(servers: usize) -> Group {
     Rc::new((0..servers).map(|_| Mutex::new(None)).collect())
 }
@@ -30,16 +30,16 @@ pub(crate) fn group(servers: usize) -> Group {
 /// A lane.
 pub(crate) struct Lane {
     thread: Rc<Thread>,
-    /// Connections of HTTP/1, by server.
+    /// HTTP/1 connections, by server.
     own: Vec<Option<Http1>>,
-    /// Connections of HTTP/2 that were seen last, by server.
+    /// The HTTP/2 connections last used, by server.
     seen: Vec<Option<Http2>>,
     group: Group,
     alarm: Pin<Box<Sleep>>,
 }
 
 impl Lane {
-    /// A lane without a connection. Over HTTP/2 it uses those of `group`.
+    /// Makes a lane without connections. Over HTTP/2 it uses those of `group`.
     pub(crate) fn new(thread: &Rc<Thread>, group: &Group) -> Self {
         let servers = thread.plan.endpoints.len();
         let timeout = thread.plan.settings.timeout;
@@ -52,7 +52,7 @@ impl Lane {
         }
     }
 
-    /// Ends its connections.
+    /// Closes its connections.
     pub(crate) fn close(&mut self) {
         self.own.iter_mut().for_each(|own| *own = None);
     }
@@ -74,8 +74,8 @@ impl Lane {
         result
     }
 
-    /// Sends requests one behind another, and hands over their responses as they come. After a
-    /// failure the rest fails too.
+    /// Pipelines requests, and passes on their responses as they come. After a failure the
+    /// remaining requests fail, too.
     pub(crate) async fn send_pipelined(
         &mut self,
         asks: &[&PreparedRequest],
@@ -114,8 +114,8 @@ impl Lane {
         result
     }
 
-    /// Sends `ask` and `more`, and reads the response to `ask`. All is sent once more if the
-    /// connection may have been at its end already.
+    /// Sends `ask` and `more`, and reads the response to `ask`. It sends all once more if the
+    /// server may have closed the connection before it read them.
     async fn exchange<'a>(
         &mut self,
         ask: &'a PreparedRequest,
@@ -149,7 +149,7 @@ impl Lane {
         Ok(place.insert(connection))
     }
 
-    /// The next response of the connection; a connection that failed is gone.
+    /// Reads the next response. A failed connection is dropped.
     async fn answer(
         &mut self,
         ask: &PreparedRequest,
@@ -227,7 +227,7 @@ impl Lane {
         }
     }
 
-    /// The group's connection to a server. It is opened anew if it has ended.
+    /// Returns the group's connection to a server, opened anew if it has ended.
     async fn join(&mut self, endpoint: usize, limit: Instant) -> Result<Http2, LoadFailure> {
         let Protocol::Http2 { streams } = self.thread.plan.settings.protocol else {
             return Err(LoadFailure::Connect("not HTTP/2".to_owned()));
@@ -253,7 +253,7 @@ impl Lane {
     }
 }
 
-/// Connects, and counts the connection.
+/// Opens a connection and counts it.
 async fn connect(
     thread: &Thread,
     endpoint: usize,
@@ -284,8 +284,8 @@ async fn within<F: Future>(
     .await
 }
 
-/// True if `limit` has come; the alarm wakes the task then. It is set anew only when it rings, so
-/// that a request costs no timer.
+/// Returns true if `limit` has passed; otherwise the alarm wakes the task then. The alarm is reset
+/// only when it fires, so that a request costs no timer.
 fn is_over(mut alarm: Pin<&mut Sleep>, limit: Instant, cx: &mut Context<'_>) -> bool {
     while alarm.as_mut().poll(cx).is_ready() {
         if Instant::now() >= limit {

@@ -1,4 +1,4 @@
-//! Load models: who asks when.
+//! Load models, which decide when requests are sent: closed loop, ramp, open loop, sessions.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -13,11 +13,10 @@ use super::pacer::{Arrivals, DueRequest, Timer};
 use super::thread::Thread;
 use crate::settings::{Load, Protocol, Visit};
 
-/// Wait after a connection that could not be made, so that a server that is down is not asked
-/// without end.
+/// Delay after a failed connection attempt, so that a server that is down is not flooded.
 const BACK_OFF: Duration = Duration::from_millis(10);
 
-/// Lanes that share a connection.
+/// Lanes per connection.
 fn lanes_each(protocol: Protocol) -> usize {
     match protocol {
         Protocol::Http1 { .. } => 1,
@@ -25,12 +24,12 @@ fn lanes_each(protocol: Protocol) -> usize {
     }
 }
 
-/// The part of `all` that thread `own` of `threads` takes.
+/// The part of `all` that thread `own` of `threads` gets.
 fn share(all: usize, own: usize, threads: usize) -> usize {
     all / threads + usize::from(own < all % threads)
 }
 
-/// Asks over `thread`, which is number `own` of the run's, until the measurement is over.
+/// Runs the load of `thread`, number `own` of all threads, until the measurement is over.
 pub(crate) async fn run(thread: &Rc<Thread>, own: usize) -> Result<(), String> {
     let settings = &thread.plan.settings;
     let threads = settings.threads;
@@ -47,7 +46,7 @@ pub(crate) async fn run(thread: &Rc<Thread>, own: usize) -> Result<(), String> {
     }
 }
 
-/// Waits until `at`, or until everything ends.
+/// Waits until `at` or the end of the measurement.
 async fn until(thread: &Thread, at: Instant) {
     while !thread.is_over(Instant::now()) && Instant::now() < at {
         let step = at.saturating_duration_since(Instant::now()).min(Duration::from_millis(50));
@@ -55,7 +54,7 @@ async fn until(thread: &Thread, at: Instant) {
     }
 }
 
-/// Ends tasks when the measurement does; what is still asked then is not counted as failed.
+/// Ends the tasks with the measurement. Requests in flight do not count as failed.
 async fn finish(thread: &Thread, mut tasks: JoinSet<()>) {
     loop {
         tokio::select! {
@@ -130,7 +129,7 @@ async fn one_closed(thread: Rc<Thread>, group: Group) {
     }
 }
 
-/// Counts a request in the window of its end, which is where the next one begins.
+/// Counts a request in the window in which it ended; the next request begins there.
 fn count_closed(
     thread: &Thread,
     number: u32,
@@ -147,7 +146,7 @@ fn count_closed(
     *begun = end;
 }
 
-/// More and more connections: the first ones at the beginning, the last one at the end.
+/// Opens more and more connections, from the beginning to the end of the measurement.
 async fn ramp(thread: &Rc<Thread>, from: usize, to: usize, own: usize) -> Result<(), String> {
     let threads = thread.plan.settings.threads;
     let end = thread.times.end.ok_or("a ramp needs a duration")?;
@@ -170,18 +169,18 @@ async fn ramp(thread: &Rc<Thread>, from: usize, to: usize, own: usize) -> Result
 /// An open loop of one thread.
 struct OpenLoop {
     thread: Rc<Thread>,
-    /// Lanes that have nothing to do, and since when there is one.
-    free: RefCell<Vec<Rc<Seat>>>,
+    /// Idle lanes, and the time since when one is idle.
+    free: RefCell<Vec<Rc<IdleLane>>>,
     free_since: Cell<Instant>,
-    /// Requests that were due when every lane was busy.
+    /// Requests that were due while every lane was busy.
     queue: RefCell<VecDeque<DueRequest>>,
     made: Cell<usize>,
     last_group: RefCell<Option<Group>>,
 }
 
-/// The seat of a lane that waits.
+/// An idle lane's place.
 #[derive(Default)]
-struct Seat {
+struct IdleLane {
     due: Cell<Option<(DueRequest, Instant)>>,
     called: Notify,
 }
@@ -204,7 +203,7 @@ async fn open(thread: &Rc<Thread>, mut arrivals: Arrivals, most: usize) -> Resul
             thread.exhausted.set(true);
             break;
         };
-        // What is due after the end is not asked.
+        // Requests due after the end are not sent.
         if thread.is_over(due.at) || !thread.take_one(due.at) {
             break;
         }
@@ -215,10 +214,10 @@ async fn open(thread: &Rc<Thread>, mut arrivals: Arrivals, most: usize) -> Resul
         }
         timer.until(due.at).await?;
         let free = open.free.borrow_mut().pop();
-        if let Some(seat) = free {
+        if let Some(idle_lane) = free {
             let since = due.at.max(open.free_since.get());
-            seat.due.set(Some((due, since)));
-            seat.called.notify_one();
+            idle_lane.due.set(Some((due, since)));
+            idle_lane.called.notify_one();
         } else if open.made.get() < most {
             let nth = open.made.get();
             open.made.set(nth + 1);
@@ -229,7 +228,7 @@ async fn open(thread: &Rc<Thread>, mut arrivals: Arrivals, most: usize) -> Resul
             thread.record(due.at, |recorder| recorder.queued += 1);
         }
     }
-    // What was due before the end has its time for an answer, and the measurement its own.
+    // A request that was due before the end may still get its response in time.
     let limit = Instant::now() + patience(thread);
     let is_answered = || open.free.borrow().len() == open.made.get();
     let end = thread.times.end.filter(|_| !thread.exhausted.get());
@@ -245,7 +244,7 @@ async fn open(thread: &Rc<Thread>, mut arrivals: Arrivals, most: usize) -> Resul
     Ok(())
 }
 
-/// The longest time that something due may take: a response, or a whole visit.
+/// The longest time that a due request or session may take.
 fn patience(thread: &Thread) -> Duration {
     let timeout = thread.plan.settings.timeout;
     match thread.plan.settings.load {
@@ -260,16 +259,16 @@ fn patience(thread: &Thread) -> Duration {
 }
 
 impl OpenLoop {
-    /// Notes a lane that has nothing to do.
-    fn sit(&self, seat: &Rc<Seat>) {
+    /// Marks a lane as idle.
+    fn mark_idle(&self, idle_lane: &Rc<IdleLane>) {
         let mut free = self.free.borrow_mut();
         if free.is_empty() {
             self.free_since.set(Instant::now());
         }
-        free.push(Rc::clone(seat));
+        free.push(Rc::clone(idle_lane));
     }
 
-    /// The group of lane `nth`: as many lanes share a connection as it has streams.
+    /// The connection group of lane `nth`. As many lanes share a connection as it has streams.
     fn group(&self, nth: usize, lanes: usize) -> Group {
         let mut last = self.last_group.borrow_mut();
         if nth.is_multiple_of(lanes) {
@@ -282,7 +281,7 @@ impl OpenLoop {
 async fn one_open(open: Rc<OpenLoop>, group: Group, first: DueRequest) {
     let thread = Rc::clone(&open.thread);
     let mut lane = Lane::new(&thread, &group);
-    let seat = Rc::new(Seat::default());
+    let idle_lane = Rc::new(IdleLane::default());
     let (mut due, mut since) = (first, Some(first.at));
     loop {
         if let Some(since) = since {
@@ -299,10 +298,10 @@ async fn one_open(open: Rc<OpenLoop>, group: Group, first: DueRequest) {
             (due, since) = (next, None);
             continue;
         }
-        open.sit(&seat);
+        open.mark_idle(&idle_lane);
         loop {
-            seat.called.notified().await;
-            if let Some((next, from)) = seat.due.take() {
+            idle_lane.called.notified().await;
+            if let Some((next, from)) = idle_lane.due.take() {
                 (due, since) = (next, Some(from));
                 break;
             }
@@ -321,8 +320,8 @@ async fn one_due(thread: &Thread, lane: &mut Lane, due: DueRequest) {
     }
 }
 
-/// One visit: bursts of requests with pauses between, over a connection of its own. The first
-/// request is timed from the moment at which the visit was due.
+/// Runs a session: bursts of requests with pauses between, over a connection of its own. The first
+/// request is timed from the moment at which the session was due.
 async fn session(thread: &Thread, lane: &mut Lane, due: DueRequest, visit: Visit) {
     let Visit { bursts, calls, think } = visit;
     thread.record(due.at, |recorder| recorder.sessions_begun += 1);

@@ -1,4 +1,5 @@
-//! Due times: when requests of an open loop are to be sent, whatever the server does.
+//! The pacer of an open loop: due times of requests. They must never depend on the server's
+//! responses.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -14,10 +15,10 @@ use tokio::net::unix::pipe::Receiver;
 use crate::settings::Load;
 use crate::urls::List;
 
-/// The end of each wait is spent looking for responses: being woken by a timer takes up to as long.
+/// The last part of each wait polls for responses, because a timer's wake-up takes up to this long.
 const SPUN: Duration = Duration::from_micros(100);
 
-/// Something that is due.
+/// A due request or session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DueRequest {
     pub(crate) at: Instant,
@@ -25,19 +26,19 @@ pub(crate) struct DueRequest {
     pub(crate) number: Option<u32>,
 }
 
-/// The due times of one thread of several.
+/// The due times of one thread of a run.
 #[derive(Debug)]
 pub(crate) enum Arrivals {
-    /// At one distance.
+    /// Evenly spaced.
     Even { begin: Instant, distance: f64, next: u64, step: u64 },
-    /// At random distances with a mean.
+    /// At random intervals with a mean.
     Random { at: Instant, mean: f64, draws: fastrand::Rng },
-    /// As in a log, so many times as fast.
+    /// As in a log, `speed` times as fast.
     Replay { begin: Instant, speed: f64, due: Vec<(u64, u32)>, next: usize },
 }
 
 impl Arrivals {
-    /// Those of thread `own` of `all`; `None` for a load that has no due times.
+    /// Makes the due times of thread `own` of `all`; `None` for a closed load.
     pub(crate) fn new(
         load: &Load,
         list: &List,
@@ -86,8 +87,8 @@ impl Arrivals {
     }
 }
 
-/// A timer that is exact to some microseconds, where tokio's is to a millisecond: one of the
-/// kernel's, read as a pipe is.
+/// A timer that is exact to some microseconds (tokio's is to a millisecond): a timer descriptor of
+/// the kernel.
 pub(crate) struct Timer {
     timer: OwnedFd,
     rings: Receiver,

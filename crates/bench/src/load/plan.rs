@@ -1,4 +1,5 @@
-//! A run as its threads need it: requests serialised, servers looked up.
+//! The plan of a run: its requests serialised, its servers resolved. Threads share it and never
+//! change it.
 
 use bytes::Bytes;
 use h1::HeadLimits;
@@ -10,24 +11,24 @@ use crate::settings::{Protocol, Settings};
 use crate::target::TargetServer;
 use crate::urls::{Body, ListedRequest};
 
-/// Everything that the threads of a run share.
+/// The data that the threads of a run share.
 pub(crate) struct LoadPlan {
     pub(crate) settings: Settings,
     pub(crate) endpoints: Vec<Endpoint>,
-    /// Requests, each once for every server that the list's paths stand for.
+    /// The requests; one with a path has an entry for each server.
     asks: Vec<PreparedRequest>,
     spread: usize,
     pub(crate) head_limits: HeadLimits,
 }
 
-/// A request that can be sent.
+/// A serialised request.
 pub(crate) struct PreparedRequest {
-    /// The number in the list.
+    /// The request's number in the list.
     pub(crate) number: u32,
-    /// The number of the server.
+    /// The server's number.
     pub(crate) endpoint: usize,
     pub(crate) method: Method,
-    /// The bytes of HTTP/1, and where among them the fields end.
+    /// The bytes for HTTP/1, and the offset of the end of the fields.
     pub(crate) bytes: Vec<u8>,
     pub(crate) fields_end: usize,
     head: http::Request<()>,
@@ -35,7 +36,7 @@ pub(crate) struct PreparedRequest {
 }
 
 impl PreparedRequest {
-    /// The head of HTTP/2, perhaps with a condition.
+    /// The head for HTTP/2, with a precondition if there is one.
     pub(crate) fn head(&self, condition: Option<&Precondition>) -> http::Request<()> {
         let mut head = self.head.clone();
         if let Some(Precondition { name, value }) = condition
@@ -48,7 +49,7 @@ impl PreparedRequest {
 }
 
 impl LoadPlan {
-    /// Prepares what `settings` name.
+    /// Prepares a plan of `settings`.
     pub(crate) fn new(settings: &Settings) -> Result<Self, String> {
         if settings.list.is_empty() {
             return Err("the list of URLs is empty".to_owned());
@@ -80,7 +81,7 @@ impl LoadPlan {
         Ok(Self { settings: settings.clone(), endpoints, asks, spread, head_limits })
     }
 
-    /// Request `number` of the list, for the `turn`th time.
+    /// Request `number` of the list, for the `turn`th time: turns alternate between servers.
     pub(crate) fn ask(&self, number: u32, turn: usize) -> Option<&PreparedRequest> {
         self.asks.get(number as usize * self.spread + turn % self.spread)
     }
@@ -96,7 +97,7 @@ fn body(ask: &ListedRequest) -> Result<Bytes, String> {
     }
 }
 
-/// A request to the server that its URL names, or to that whose turn it is.
+/// Prepares a request to the server in its URL, or to the server whose turn it is.
 fn prepared(
     ask: &ListedRequest,
     body: &Bytes,
@@ -130,7 +131,7 @@ fn prepared(
         number,
         endpoint,
         method: Method::from_token(ask.method.as_bytes()),
-        // Before the empty line.
+        // Offset of the empty line.
         fields_end: bytes.len().saturating_sub(body.len() + 2),
         bytes,
         head: head(ask, &path, target, body, settings)?,
@@ -138,8 +139,7 @@ fn prepared(
     })
 }
 
-/// The bytes of a request in HTTP/1. A field of the settings takes the place of one that is sent by
-/// itself.
+/// Serialises a request for HTTP/1. A field of the settings replaces a default one.
 fn serialised(
     ask: &ListedRequest,
     path: &str,
@@ -176,7 +176,7 @@ fn serialised(
     out
 }
 
-/// Fields that are sent by themselves, unless the settings have them.
+/// Default fields that the settings do not replace.
 fn own_fields(
     target: &TargetServer,
     body: &Bytes,
@@ -193,7 +193,7 @@ fn own_fields(
     kept.into_iter()
 }
 
-/// The head of a request in HTTP/2.
+/// Makes the head of a request for HTTP/2.
 fn head(
     ask: &ListedRequest,
     path: &str,

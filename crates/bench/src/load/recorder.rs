@@ -1,4 +1,4 @@
-//! Counts and latencies of one thread.
+//! The recorder of one thread: its counts and latencies.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -12,19 +12,19 @@ use super::stream::ConnectionTimes;
 use crate::latency::Latency;
 use crate::result::Round;
 
-/// Longest latency that is told from longer ones: an hour.
+/// Largest latency of the histograms: an hour.
 const LONGEST_US: u64 = 3_600_000_000;
-/// Different lengths of bodies that are counted each by itself.
+/// Most body lengths that have a count of their own.
 const LENGTHS_KEPT: usize = 1000;
-/// Different reasons and codings that are counted each by itself.
+/// Most texts (reasons, codings) that have a count of their own.
 const TEXTS_KEPT: usize = 50;
 
-/// A response that was read to its end.
+/// A complete response with its times.
 #[derive(Clone, Debug)]
 pub(crate) struct MeasuredResponse {
     pub(crate) status: u16,
     pub(crate) facts: ResponseFacts,
-    /// Bytes of the body.
+    /// Length of the body in bytes.
     pub(crate) body: u64,
     pub(crate) first_byte: Instant,
     pub(crate) last_byte: Instant,
@@ -37,19 +37,20 @@ pub(crate) struct Recorder {
     completed: u64,
     errors: RapidHashMap<&'static str, (u64, String)>,
     statuses: Vec<(u16, u64)>,
-    /// Hits and all, by field.
+    /// Hits and all responses, by the field that reported them.
     sources: [(u64, u64); Field::ALL.len()],
     reasons: Texts,
     encodings: Texts,
     body_lengths: RapidHashMap<u64, u64>,
     other_lengths: u64,
-    /// The length of a request's first response that was a 200, and how often another came.
+    /// By request, the length of its first response with status 200, and the number of responses
+    /// with another length.
     lengths: RapidHashMap<u32, (u64, u64)>,
     pub(crate) bytes_sent: u64,
     pub(crate) bytes_received: u64,
     connections: u64,
     resumed: u64,
-    /// Requests that were due when every connection was busy.
+    /// Requests that were due while every connection was busy.
     pub(crate) queued: u64,
     pub(crate) sessions_begun: u64,
     pub(crate) sessions_completed: u64,
@@ -60,7 +61,7 @@ pub(crate) struct Recorder {
     lateness: Histogram<u64>,
 }
 
-/// Counts by text, of a bounded number of texts.
+/// Counts by text, for a bounded number of texts.
 #[derive(Debug, Default)]
 struct Texts {
     counts: Vec<(Box<str>, u64)>,
@@ -96,7 +97,7 @@ impl Texts {
 }
 
 impl Recorder {
-    /// A recorder of nothing.
+    /// Makes an empty recorder.
     pub(crate) fn new() -> Result<Self, String> {
         let histogram = || {
             Histogram::new_with_max(LONGEST_US, 3)
@@ -128,7 +129,7 @@ impl Recorder {
         })
     }
 
-    /// Counts a response to request `number`, which was due at `due`.
+    /// Counts the response to request `number`, which was due at `due`.
     pub(crate) fn answered(&mut self, number: u32, due: Instant, answer: &MeasuredResponse) {
         self.attempted += 1;
         self.completed += 1;
@@ -173,7 +174,7 @@ impl Recorder {
         *count += 1;
     }
 
-    /// Counts a connection.
+    /// Counts an opened connection.
     pub(crate) fn opened(&mut self, opened: &ConnectionTimes) {
         self.connections += 1;
         self.resumed += u64::from(opened.resumed);
@@ -183,12 +184,12 @@ impl Recorder {
         }
     }
 
-    /// Counts how late a request was sent although a connection was free.
+    /// Counts the lateness of a request that was sent late although a connection was free.
     pub(crate) fn late(&mut self, lateness: Duration) {
         record(&mut self.lateness, lateness);
     }
 
-    /// Adds what another thread counted.
+    /// Adds the counts of another thread.
     pub(crate) fn add(&mut self, other: &Self) -> Result<(), String> {
         self.attempted += other.attempted;
         self.completed += other.completed;
@@ -201,9 +202,9 @@ impl Recorder {
                 None => self.statuses.push((*status, *count)),
             }
         }
-        for ((hits, all), (more, told)) in self.sources.iter_mut().zip(&other.sources) {
+        for ((hits, all), (more, known)) in self.sources.iter_mut().zip(&other.sources) {
             *hits += more;
-            *all += told;
+            *all += known;
         }
         self.reasons.add(&other.reasons);
         self.encodings.add(&other.encodings);
@@ -234,9 +235,9 @@ impl Recorder {
         Ok(())
     }
 
-    /// The part of a result that was counted here.
+    /// Returns the counts as a round.
     pub(crate) fn round(&self, elapsed: Duration) -> Result<Round, String> {
-        let told: u64 = self.sources.iter().map(|(_, all)| all).sum();
+        let known: u64 = self.sources.iter().map(|(_, all)| all).sum();
         let hits = Field::ALL.iter().zip(&self.sources).filter(|(_, (_, all))| *all > 0);
         let latency = |histogram: &Histogram<u64>| {
             (!histogram.is_empty()).then(|| Latency::of(histogram)).transpose()
@@ -257,7 +258,7 @@ impl Recorder {
                 .collect(),
             statuses: self.statuses.iter().copied().collect(),
             hits: hits.map(|(field, (hits, _))| (field.name().to_owned(), *hits)).collect(),
-            source_unknown: self.completed - told,
+            source_unknown: self.completed - known,
             miss_reasons: self.reasons.map(),
             encodings: self.encodings.map(),
             body_lengths: self
@@ -292,6 +293,6 @@ pub(crate) fn micros(duration: Duration) -> u64 {
 }
 
 fn record(histogram: &mut Histogram<u64>, duration: Duration) {
-    // What is under a microsecond counts as one: a histogram has no zero.
+    // Values below a microsecond count as one: the histogram has no zero.
     histogram.saturating_record(micros(duration).max(1));
 }

@@ -1,4 +1,4 @@
-//! Connections to a server: over TCP or a unix socket, with TLS or without.
+//! Streams to a server: over TCP or a unix socket, with or without TLS.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use tokio_rustls::rustls::HandshakeKind;
 use super::failure::LoadFailure;
 use crate::target::TargetServer;
 
-/// A server, with everything that a connection to it needs.
+/// A server's addresses and TLS settings.
 pub(crate) struct Endpoint {
     place: EndpointAddress,
     tls: Option<(TlsConnector, tls::UpstreamPeer)>,
@@ -28,28 +28,28 @@ enum EndpointAddress {
     Socket(PathBuf),
 }
 
-/// The times that a connection took.
+/// The times that opening a connection took.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConnectionTimes {
-    /// Time to connect.
+    /// Time of the TCP connect.
     pub(crate) connect: Duration,
-    /// Time of the handshake.
+    /// Time of the TLS handshake.
     pub(crate) tls: Option<Duration>,
     /// True if a TLS session was resumed.
     pub(crate) resumed: bool,
 }
 
-/// Bytes that have gone over a connection.
+/// Bytes that a connection has transferred.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TransferCounts {
-    /// To the server.
+    /// Bytes sent to the server.
     pub(crate) sent: u64,
-    /// From it.
+    /// Bytes received from it.
     pub(crate) received: u64,
 }
 
 impl Endpoint {
-    /// Finds the addresses of `target`. `upstream` has its TLS settings.
+    /// Resolves `target`. `upstream` holds its TLS settings.
     pub(crate) fn new(
         target: &TargetServer,
         upstream: &tls::Upstream,
@@ -70,7 +70,7 @@ impl Endpoint {
         Ok(Self { place, tls: secured, http2 })
     }
 
-    /// Connects.
+    /// Opens a connection.
     pub(crate) async fn connect(&self) -> Result<(Stream, ConnectionTimes), LoadFailure> {
         let start = Instant::now();
         let plain = self.plain().await.map_err(|error| LoadFailure::connecting(&error))?;

@@ -1,4 +1,4 @@
-//! State that the connections of one thread share: what is asked next, and what has come of it.
+//! State of one thread, shared by its connections: the next requests, and the counts.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -21,19 +21,19 @@ use crate::urls::Picks;
 /// Times of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MeasurementTimes {
-    /// The moment at which the load begins.
+    /// The beginning of the load.
     pub(crate) begin: Instant,
-    /// The moment from which it is measured.
+    /// The beginning of the measurement.
     pub(crate) start: Instant,
-    /// The moment at which the measurement ends, if it has a time.
+    /// The end of the measurement, if it has a fixed time.
     pub(crate) end: Option<Instant>,
-    /// Parts of the measurement that are counted each by itself, all of one length.
+    /// The number of windows of equal length that are counted separately.
     pub(crate) windows: usize,
 }
 
 impl MeasurementTimes {
-    /// The beginning of each window and the end of the last one; the beginning alone if the end is
-    /// not known.
+    /// The beginning of each window and the end of the last one; only the beginning if the end is
+    /// not fixed.
     pub(crate) fn edges(&self) -> Vec<Instant> {
         let Some(end) = self.end else {
             return vec![self.start];
@@ -44,17 +44,17 @@ impl MeasurementTimes {
     }
 }
 
-/// Words of threads to each other and to whoever watches them.
+/// State that threads share with each other and with the supervisor.
 #[derive(Debug)]
 pub(crate) struct SharedStatus {
-    /// True once everything shall end.
+    /// True once all threads must stop.
     pub(crate) stop: AtomicBool,
-    /// Requests that may still be begun.
+    /// Requests that may still be sent.
     pub(crate) left: AtomicU64,
-    /// Responses and errors so far, of all threads.
+    /// Responses and failures of all threads so far.
     pub(crate) completed: AtomicU64,
     pub(crate) failed: AtomicU64,
-    /// Latencies since somebody looked.
+    /// Latencies since the last report of progress.
     pub(crate) recent: Mutex<Histogram<u64>>,
 }
 
@@ -67,21 +67,21 @@ pub(crate) struct Thread {
     picks: RefCell<Picks>,
     turn: Cell<usize>,
     recorders: RefCell<Vec<Recorder>>,
-    /// Requests that wait for their responses.
+    /// Requests in flight.
     pub(crate) in_flight: Cell<u64>,
-    /// The end of the last response of a measurement.
+    /// The time of the last measured response.
     pub(crate) last: Cell<Instant>,
-    /// True once nothing more will be due: a log is at its end.
+    /// True once no more requests will be due, because the log is at its end.
     pub(crate) exhausted: Cell<bool>,
-    /// The last validator of each request, where requests are conditional.
+    /// The latest validator of each request, if requests are conditional.
     validators: RefCell<RapidHashMap<u32, Precondition>>,
-    /// Responses, errors and latencies that those who watch were not told of yet.
+    /// Responses, failures and latencies that are not in [`SharedStatus`] yet.
     fresh: RefCell<(u64, u64, Histogram<u64>)>,
-    told: Cell<Instant>,
+    reported_at: Cell<Instant>,
 }
 
-/// Time between two words to those who watch.
-const TOLD_EACH: Duration = Duration::from_millis(100);
+/// Interval at which a thread adds its counts to [`SharedStatus`].
+const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Thread {
     pub(crate) fn new(
@@ -104,7 +104,7 @@ impl Thread {
             exhausted: Cell::new(false),
             validators: RefCell::default(),
             fresh: RefCell::new((0, 0, Histogram::new(2).map_err(|error| error.to_string())?)),
-            told: Cell::new(times.begin),
+            reported_at: Cell::new(times.begin),
         })
     }
 
@@ -121,8 +121,7 @@ impl Thread {
         self.plan.ask(number, turn)
     }
 
-    /// The condition that request `number` is asked with: what was received last is not wanted
-    /// again (RFC 9110 13.1).
+    /// The precondition of request `number`, from its last response (RFC 9110 13.1).
     pub(crate) fn condition(&self, number: u32) -> Option<Precondition> {
         if !self.plan.settings.conditional {
             return None;
@@ -130,18 +129,18 @@ impl Thread {
         self.validators.borrow().get(&number).cloned()
     }
 
-    /// True if somebody ended the measurement before its time.
+    /// Returns true if the measurement was stopped early.
     pub(crate) fn is_stopped(&self) -> bool {
         self.shared.stop.load(Ordering::Relaxed)
     }
 
-    /// True if nothing more is begun at `now`.
+    /// Returns true if no more requests may be sent at `now`.
     pub(crate) fn is_over(&self, now: Instant) -> bool {
         self.times.end.is_some_and(|end| now >= end) || self.is_stopped()
     }
 
-    /// Takes one from the count of requests or sessions, where there is one; false if none is left.
-    /// What is begun before the measurement does not count.
+    /// Takes one request or session from the remaining count; false if none is left. Those before
+    /// the measurement do not count.
     pub(crate) fn take_one(&self, now: Instant) -> bool {
         if !matches!(self.plan.settings.until, MeasurementEnd::Count(_)) || now < self.times.start {
             return true;
@@ -150,7 +149,8 @@ impl Thread {
         left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
     }
 
-    /// Lets `with` count in the window of `when`; nothing is counted outside of the measurement.
+    /// Calls `with` with the recorder of the window of `when`; not at all outside of the
+    /// measurement.
     pub(crate) fn record(&self, when: Instant, with: impl FnOnce(&mut Recorder)) {
         let Some(since) = when.checked_duration_since(self.times.start) else {
             return;
@@ -168,7 +168,7 @@ impl Thread {
         }
     }
 
-    /// Counts the end of a request that was due at `due`; `when` says in which window.
+    /// Counts the end of a request that was due at `due`, in the window of `when`.
     pub(crate) fn ended(
         &self,
         when: Instant,
@@ -199,23 +199,23 @@ impl Thread {
             }
             Err(_) => fresh.1 += 1,
         }
-        if end.saturating_duration_since(self.told.get()) > TOLD_EACH {
-            self.told.set(end);
+        if end.saturating_duration_since(self.reported_at.get()) > REPORT_INTERVAL {
+            self.reported_at.set(end);
             self.shared.completed.fetch_add(fresh.0, Ordering::Relaxed);
             self.shared.failed.fetch_add(fresh.1, Ordering::Relaxed);
-            // Both have the same bounds, so that adding cannot fail.
+            // Both histograms have equal bounds, so adding cannot fail.
             let _ = self.shared.recent.lock().add(&fresh.2);
             (fresh.0, fresh.1) = (0, 0);
             fresh.2.reset();
         }
     }
 
-    /// Counts a connection.
+    /// Counts an opened connection.
     pub(crate) fn opened(&self, opened: &ConnectionTimes) {
         self.record(Instant::now(), |recorder| recorder.opened(opened));
     }
 
-    /// Counts bytes.
+    /// Counts transferred bytes.
     pub(crate) fn moved(&self, when: Instant, moved: TransferCounts) {
         self.record(when, |recorder| {
             recorder.bytes_sent += moved.sent;
@@ -223,7 +223,7 @@ impl Thread {
         });
     }
 
-    /// The counts, by window.
+    /// Returns the recorders, by window.
     pub(crate) fn into_recorders(self) -> Vec<Recorder> {
         self.recorders.into_inner()
     }

@@ -1,11 +1,11 @@
-//! Each remark on a case made for it, and silence on a clean one.
+//! Each remark appears in a case made for it, and never in a clean one.
 
 use hdrhistogram::Histogram;
 
 use super::*;
 use crate::latency::Latency;
 
-/// A round that nothing can be said against: 10,000 responses in a second, all hits.
+/// A round without remarks: 10,000 responses in a second, all hits.
 fn clean() -> Round {
     Round {
         elapsed_us: 1_000_000,
@@ -24,7 +24,7 @@ fn clean() -> Round {
     }
 }
 
-/// Latencies that are all `micros`.
+/// Latencies that all equal `micros`.
 fn latency(micros: u64) -> Latency {
     let mut histogram = Histogram::<u64>::new(3).expect("bounds");
     histogram.record_n(micros, 10_000).expect("value");
@@ -35,13 +35,13 @@ fn series(axis: Axis, x: f64, rounds: Vec<Round>) -> Series {
     Series { name: "one".to_owned(), axis, points: vec![Point { x, rounds }] }
 }
 
-/// Names of the remarks on rounds of an open loop at 10,000 a second.
+/// Names of the remarks on an open loop at 10,000 requests per second.
 fn names(rounds: Vec<Round>) -> Vec<String> {
     let series = series(Axis::Rate, 10_000.0, rounds);
     of_series(&series, 0).into_iter().map(|verdict| verdict.name).collect()
 }
 
-/// The remarks on a clean round that `change` was made to.
+/// Remarks on a clean round after `change`.
 fn after(change: impl Fn(&mut Round)) -> Vec<String> {
     let mut round = clean();
     change(&mut round);
@@ -53,7 +53,7 @@ fn a_clean_run_has_no_remarks() {
     assert_eq!(names(vec![clean(), clean(), clean()]), Vec::<String>::new());
     let closed = series(Axis::Connections, 10.0, vec![clean()]);
     assert_eq!(of_series(&closed, 0), []);
-    // A target that tells nothing of caches is not called one that does not cache.
+    // A target without cache results does not count as one that does not cache.
     assert_eq!(
         after(|round| {
             round.hits.clear();
@@ -64,16 +64,16 @@ fn a_clean_run_has_no_remarks() {
 }
 
 #[test]
-fn a_generator_at_its_limit_is_told() {
+fn a_generator_at_its_limit_is_remarked() {
     let busy = |axis| {
         let round = Round { generator_cpu_us: 960_000, ..clean() };
         of_series(&series(axis, 10_000.0, vec![round]), 0)
     };
     assert_eq!(
-        busy(Axis::Connections).first().map(|told| told.name.as_str()),
+        busy(Axis::Connections).first().map(|remark| remark.name.as_str()),
         Some("generator-limit")
     );
-    // An open loop spends its waits looking for responses.
+    // An open loop polls for responses while idle.
     assert_eq!(busy(Axis::Rate), []);
     assert_eq!(after(|round| round.lateness = Some(latency(1500))), ["generator-limit"]);
     let slow = |round: &mut Round| {
@@ -84,7 +84,7 @@ fn a_generator_at_its_limit_is_told() {
 }
 
 #[test]
-fn a_target_that_does_not_cache_is_told_with_its_reason() {
+fn a_target_that_does_not_cache_is_remarked_with_its_reason() {
     let mut round = clean();
     round.hits = [("cache-status".to_owned(), 100)].into();
     round.miss_reasons =
@@ -98,7 +98,7 @@ fn a_target_that_does_not_cache_is_told_with_its_reason() {
 }
 
 #[test]
-fn responses_that_are_no_pages_are_told() {
+fn responses_that_are_no_pages_are_remarked() {
     assert_eq!(after(|round| round.statuses = [(301, 10_000)].into()), ["redirects"]);
     assert_eq!(
         after(|round| round.statuses = [(200, 1), (503, 9_999)].into()),
@@ -117,7 +117,7 @@ fn responses_that_are_no_pages_are_told() {
 }
 
 #[test]
-fn a_run_that_is_too_short_is_told() {
+fn a_run_that_is_too_short_is_remarked() {
     let few = |round: &mut Round| {
         (round.attempted, round.completed) = (999, 999);
         round.statuses = [(200, 999)].into();
@@ -134,7 +134,7 @@ fn a_run_that_is_too_short_is_told() {
 }
 
 #[test]
-fn a_noisy_machine_is_told() {
+fn a_noisy_machine_is_remarked() {
     assert_eq!(after(|round| round.steal = 0.05), ["noisy"]);
     let mut slower = clean();
     slower.elapsed_us = 1_250_000;
@@ -144,7 +144,7 @@ fn a_noisy_machine_is_told() {
 }
 
 #[test]
-fn connections_that_were_lost_are_told() {
+fn lost_connections_are_remarked() {
     let series = series(Axis::Rate, 10_000.0, vec![clean()]);
     assert_eq!(
         of_series(&series, 100).first().map(|verdict| verdict.name.as_str()),
@@ -153,25 +153,31 @@ fn connections_that_were_lost_are_told() {
 }
 
 #[test]
-fn sides_that_did_not_send_the_same_are_told() {
+fn sides_with_different_responses_are_remarked() {
     let sides = |change: &dyn Fn(&mut Round)| {
         let mut other = clean();
         change(&mut other);
         of_sides(&[("a".to_owned(), vec![clean()]), ("b".to_owned(), vec![other])])
     };
     assert_eq!(sides(&|_| ()), []);
-    let told = |change: &dyn Fn(&mut Round), word: &str| {
+    let assert_remark = |change: &dyn Fn(&mut Round), word: &str| {
         let verdicts = sides(change);
         assert!(
             verdicts.first().is_some_and(|verdict| verdict.text.contains(word)),
             "{word}: {verdicts:?}"
         );
     };
-    told(&|round| round.encodings = [(String::new(), 10_000)].into(), "encodings (gzip and none)");
-    told(
+    assert_remark(
+        &|round| round.encodings = [(String::new(), 10_000)].into(),
+        "encodings (gzip and none)",
+    );
+    assert_remark(
         &|round| round.body_lengths = [(2048, 10_000)].into(),
         "mean lengths (1024 and 2048 bytes)",
     );
-    told(&|round| round.connections = 10_000, "connections (0.00 and 1.00 new ones a request)");
-    told(&|round| round.statuses = [(301, 10_000)].into(), "statuses (200 and 301)");
+    assert_remark(
+        &|round| round.connections = 10_000,
+        "connections (0.00 and 1.00 new ones a request)",
+    );
+    assert_remark(&|round| round.statuses = [(301, 10_000)].into(), "statuses (200 and 301)");
 }

@@ -1,5 +1,5 @@
-//! Charts as SVG: lines with bands, bars side by side. A series is told by its colour, and also by
-//! its marker and its dashes.
+//! A chart as SVG: lines with bands, or grouped bars. A series has a colour, a marker and a dash
+//! pattern.
 
 use std::fmt::Write as _;
 
@@ -13,14 +13,13 @@ const PLOT_HEIGHT: f64 = 280.0;
 const LEFT: f64 = 96.0;
 const RIGHT: f64 = 704.0;
 const LEGEND_ROW: f64 = 20.0;
-/// Width of a character of the legend, for its layout.
+/// Width of a legend's character, for the layout.
 const CHARACTER: f64 = 7.2;
 
-/// Most points of a line that each get a marker.
+/// Most points of a line with markers.
 const MARKED: usize = 20;
 
-/// Colours that people with any kind of sight tell apart (Okabe and Ito), for light and for dark
-/// ground.
+/// Colours for light and dark backgrounds that colour-blind people can distinguish (Okabe and Ito).
 const COLOURS: [(&str, &str); 8] = [
     ("#0072b2", "#56b4e9"),
     ("#d55e00", "#ff8c42"),
@@ -40,7 +39,7 @@ pub(super) struct Plot {
     pub(super) points: Vec<Spread>,
 }
 
-/// A value over `x`, with the least and the most of its rounds.
+/// The median at `x`, with the smallest and largest round.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spread {
     pub(super) x: f64,
@@ -49,10 +48,10 @@ pub(super) struct Spread {
     pub(super) high: f64,
 }
 
-/// The words and the units of a chart.
+/// The labels and units of a chart.
 #[derive(Clone, Debug)]
-pub(super) struct Words<'a> {
-    /// Short name, which is also that of its file.
+pub(super) struct ChartText<'a> {
+    /// Short name, also the file's.
     pub(super) id: &'a str,
     pub(super) title: &'a str,
     pub(super) x: &'a str,
@@ -61,22 +60,22 @@ pub(super) struct Words<'a> {
     pub(super) y_unit: Unit,
 }
 
-/// A chart being drawn.
+/// A chart under construction.
 struct Drawing<'a> {
-    words: &'a Words<'a>,
+    labels: &'a ChartText<'a>,
     out: String,
     top: f64,
     bottom: f64,
     names: Vec<&'a str>,
 }
 
-/// Lines, each in its band.
-pub(super) fn lines(words: &Words<'_>, series: &[Plot]) -> String {
-    let mut chart = Drawing::new(words, series.iter().map(|line| line.name.as_str()).collect());
+/// Draws lines with bands.
+pub(super) fn lines(labels: &ChartText<'_>, series: &[Plot]) -> String {
+    let mut chart = Drawing::new(labels, series.iter().map(|line| line.name.as_str()).collect());
     let points = || series.iter().flat_map(|line| &line.points);
     let x = Scale::of(points().map(|point| point.x), LEFT, RIGHT);
     let values = points().flat_map(|point| [point.low, point.middle, point.high]);
-    let y = match words.y_unit {
+    let y = match labels.y_unit {
         Unit::Percent => Scale::from_zero([100.0].into_iter(), chart.bottom, chart.top),
         _ => Scale::of(values.clone(), chart.bottom, chart.top),
     };
@@ -91,9 +90,9 @@ pub(super) fn lines(words: &Words<'_>, series: &[Plot]) -> String {
     chart.end()
 }
 
-/// Bars, those of one `x` side by side.
-pub(super) fn bars(words: &Words<'_>, series: &[Plot]) -> String {
-    let mut chart = Drawing::new(words, series.iter().map(|line| line.name.as_str()).collect());
+/// Draws bars, those of one `x` side by side.
+pub(super) fn bars(labels: &ChartText<'_>, series: &[Plot]) -> String {
+    let mut chart = Drawing::new(labels, series.iter().map(|line| line.name.as_str()).collect());
     let points = || series.iter().flat_map(|line| &line.points);
     let mut groups: Vec<f64> = points().map(|point| point.x).collect();
     groups.sort_by(f64::total_cmp);
@@ -107,7 +106,7 @@ pub(super) fn bars(words: &Words<'_>, series: &[Plot]) -> String {
     for (group, at) in groups.iter().zip(0_u32..) {
         let middle = LEFT + width * (f64::from(at) + 0.5);
         if (at as usize).is_multiple_of(every) {
-            let label = words.x_unit.show(*group);
+            let label = labels.x_unit.show(*group);
             chart.text(middle, chart.bottom + 18.0, "middle", &label);
         }
         for (line, nth) in series.iter().zip(0_u32..) {
@@ -122,7 +121,7 @@ pub(super) fn bars(words: &Words<'_>, series: &[Plot]) -> String {
 }
 
 impl<'a> Drawing<'a> {
-    fn new(words: &'a Words<'a>, names: Vec<&'a str>) -> Self {
+    fn new(labels: &'a ChartText<'a>, names: Vec<&'a str>) -> Self {
         let mut rows = 1.0;
         let mut at = LEFT;
         for name in &names {
@@ -141,16 +140,16 @@ impl<'a> Drawing<'a> {
              aria-labelledby=\"{id}-title {id}-desc\" class=\"chart\"><title id=\"{id}-title\">\
              {title}</title><desc id=\"{id}-desc\">{y} over {x}: {names}. The figures are in \
              the table.</desc>",
-            id = words.id,
-            title = escape(words.title),
-            x = escape(words.x),
-            y = escape(words.y),
+            id = labels.id,
+            title = escape(labels.title),
+            x = escape(labels.x),
+            y = escape(labels.y),
             names = escape(&names.join(", ")),
         );
         out.push_str(&style());
         let _ = write!(out, "<rect class=\"ground\" width=\"{WIDTH}\" height=\"{height}\"/>");
-        let mut chart = Self { words, out, top, bottom, names };
-        chart.labelled("title", LEFT, 22.0, "start", words.title);
+        let mut chart = Self { labels, out, top, bottom, names };
+        chart.labelled("title", LEFT, 22.0, "start", labels.title);
         chart.legend();
         chart
     }
@@ -174,13 +173,13 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// Both axes of a chart of lines.
+    /// Draws both axes of a chart of lines.
     fn axes(&mut self, x: &Scale, y: &Scale) {
         self.grid(y);
         let mut free_from = f64::NEG_INFINITY;
         for tick in x.ticks() {
             let place = x.place(tick);
-            let label = self.words.x_unit.show(tick);
+            let label = self.labels.x_unit.show(tick);
             let half = label.len() as f64 * CHARACTER / 2.0;
             let _ =
                 write!(self.out, "<path class=\"axis\" d=\"M{place:.1} {:.1}v5\"/>", self.bottom);
@@ -191,23 +190,23 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// The lines and labels of the values, and the words of both axes.
+    /// Draws grid lines, value labels and axis titles.
     fn grid(&mut self, y: &Scale) {
         for tick in y.ticks() {
             let place = y.place(tick);
             let _ = write!(self.out, "<path class=\"grid\" d=\"M{LEFT} {place:.1}H{RIGHT}\"/>");
-            let label = self.words.y_unit.show(tick);
+            let label = self.labels.y_unit.show(tick);
             self.text(LEFT - 8.0, place + 4.0, "end", &label);
         }
         let bottom = self.bottom;
         let _ = write!(self.out, "<path class=\"axis\" d=\"M{LEFT} {bottom:.1}H{RIGHT}\"/>");
-        self.text((LEFT + RIGHT) / 2.0, bottom + 40.0, "middle", self.words.x);
+        self.text((LEFT + RIGHT) / 2.0, bottom + 40.0, "middle", self.labels.x);
         let middle = (self.top + bottom) / 2.0;
         let _ = write!(
             self.out,
             "<text class=\"label\" text-anchor=\"middle\" transform=\"translate(18 {middle:.1}) \
              rotate(-90)\">{}</text>",
-            escape(self.words.y)
+            escape(self.labels.y)
         );
     }
 
@@ -245,7 +244,7 @@ impl<'a> Drawing<'a> {
                 "<path class=\"line c{colour}\" d=\"M{x:.1} {low:.1}V{high:.1}\"/>"
             );
         }
-        // A curve of many points is a line.
+        // A line with many points has no markers.
         if places.len() <= MARKED {
             for (x, y) in places {
                 self.marker(at, x, y);
@@ -268,7 +267,7 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// A marker whose shape is the series'.
+    /// Draws a marker in the series' shape.
     fn marker(&mut self, at: usize, x: f64, y: f64) {
         let shape = match at % 4 {
             0 => format!("M{:.1} {y:.1}a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0 -7 0Z", x - 3.5),
@@ -302,7 +301,7 @@ fn legend_width(name: &str) -> f64 {
     50.0 + name.chars().count() as f64 * CHARACTER
 }
 
-/// The style of a chart, which is whole by itself: a file of its own has it too.
+/// The style, which every chart includes because it may be a file of its own.
 fn style() -> String {
     let mut style = String::from(
         "<style>.chart{font:13px system-ui,sans-serif}.chart .title{font-weight:600;font-size:15px}\

@@ -1,4 +1,4 @@
-//! Figures of reports: how each is read from rounds.
+//! Figures of reports, read from rounds.
 
 use hdrhistogram::Histogram;
 
@@ -7,7 +7,7 @@ use super::text::{number, time};
 use crate::latency::Latency;
 use crate::result::{Axis, Point, Round, Series};
 
-/// A figure of a round, as a column of the table and as a chart's y axis.
+/// A figure of a round: a column of the table, and a y axis.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Column {
     Rate,
@@ -19,7 +19,7 @@ pub(super) enum Column {
     Cpu,
 }
 
-/// The words of an axis.
+/// The title of an axis.
 pub(super) fn axis(axis: Axis) -> &'static str {
     match axis {
         Axis::Connections => "connections",
@@ -48,7 +48,7 @@ impl Column {
         }
     }
 
-    /// The figure of a point: the median of its rounds, and the least and the most.
+    /// The figure of a point: the median of its rounds, with the smallest and largest.
     pub(super) fn spread(self, point: &Point) -> Option<Spread> {
         let mut values: Vec<f64> = point.rounds.iter().filter_map(|round| self.of(round)).collect();
         values.sort_by(f64::total_cmp);
@@ -61,17 +61,17 @@ impl Column {
     }
 }
 
-/// Latencies of all rounds of a point together.
+/// The latencies of all rounds of a point, merged.
 pub(super) fn latencies(point: &Point) -> Option<Histogram<u64>> {
     let each = point.rounds.iter().filter_map(|round| round.last_byte.as_ref()?.histogram().ok());
     each.reduce(|mut all, one| {
-        // Histograms of one program have the same bounds, so that adding does not fail.
+        // Histograms of this tool have equal bounds, so adding cannot fail.
         let _ = all.add(one);
         all
     })
 }
 
-/// The table: heads of columns, and a row for each point of each series.
+/// The table: column heads, and a row for each point of each series.
 pub(super) fn table(series: &[Series]) -> (Vec<&'static str>, Vec<Vec<String>>) {
     let x = series.first().map_or("", |series| axis(series.axis));
     let heads = vec![

@@ -1,4 +1,5 @@
-//! Reports as one page of HTML, which asks nothing of anybody: style and charts are in it.
+//! HTML of a report: one page with its style and charts inside. It must load nothing from
+//! elsewhere.
 
 use std::fmt::Write as _;
 
@@ -8,7 +9,7 @@ use base::html::escape;
 const STYLE: &str = include_str!("page.css");
 
 impl Report {
-    /// One page of HTML, with everything in it.
+    /// Writes the report as one self-contained HTML page.
     pub fn html(&self) -> String {
         page(self)
     }
@@ -55,7 +56,7 @@ fn page(report: &Report) -> String {
     out
 }
 
-/// A moment in seconds since 1970, as HTTP writes it.
+/// Formats seconds since 1970 as HTTP dates are.
 fn moment(seconds: u64) -> String {
     String::from_utf8_lossy(message::date::HttpDate::new(seconds).as_bytes()).into_owned()
 }

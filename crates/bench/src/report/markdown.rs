@@ -1,4 +1,4 @@
-//! Reports as Markdown.
+//! Markdown of a report.
 
 use std::fmt::Write as _;
 
@@ -6,8 +6,8 @@ use super::text::cell;
 use super::{Report, figures};
 
 impl Report {
-    /// Markdown. Charts are shown from `folder`, where [`Self::charts`] are kept as `ID.svg`.
-    /// Without it no charts are shown.
+    /// Writes the report as Markdown. It shows charts from `folder`, where [`Self::charts`] must be
+    /// saved as `ID.svg`; without a folder it shows none.
     pub fn markdown(&self, folder: Option<&str>) -> String {
         page(self, folder)
     }

@@ -1,4 +1,4 @@
-//! Scales of charts: from values to places, with round ticks.
+//! Scales of charts: values to coordinates, with round ticks.
 
 /// An axis of a chart.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -6,16 +6,16 @@ pub(super) struct Scale {
     low: f64,
     high: f64,
     logarithmic: bool,
-    /// Places of both ends.
+    /// Coordinates of both ends.
     from: f64,
     to: f64,
 }
 
-/// The ratio of the largest to the smallest value from which a scale is logarithmic.
+/// A scale is logarithmic if its largest value exceeds the smallest by this factor.
 const WIDE: f64 = 20.0;
 
 impl Scale {
-    /// A scale for `values` over the places `from` to `to`: logarithmic if they are far apart.
+    /// Makes a scale for `values` at coordinates `from` to `to`; logarithmic for a wide range.
     pub(super) fn of(values: impl Iterator<Item = f64> + Clone, from: f64, to: f64) -> Self {
         let known = values.filter(|value| value.is_finite());
         let low = known.clone().fold(f64::INFINITY, f64::min);
@@ -29,7 +29,7 @@ impl Scale {
         Self { low, high: if high > low { high } else { low + 1.0 }, logarithmic: false, from, to }
     }
 
-    /// A linear scale from 0 to a round number beyond all `values`.
+    /// Makes a linear scale from 0 to a round number above all `values`.
     pub(super) fn from_zero(values: impl Iterator<Item = f64>, from: f64, to: f64) -> Self {
         let most = values.filter(|value| value.is_finite()).fold(0.0, f64::max);
         let most = if most > 0.0 { most } else { 1.0 };
@@ -38,7 +38,7 @@ impl Scale {
         Self { low: 0.0, high, logarithmic: false, from, to }
     }
 
-    /// The place of `value`, which is brought into the scale.
+    /// The coordinate of `value`, clamped to the scale.
     pub(super) fn place(&self, value: f64) -> f64 {
         let part = if self.logarithmic {
             (value.max(self.low) / self.low).ln() / (self.high / self.low).ln()
@@ -71,7 +71,7 @@ impl Scale {
     }
 }
 
-/// The step of some five ticks over `span`: 1, 2 or 5 times a power of ten.
+/// The step for about five ticks over `span`: 1, 2 or 5 times a power of ten.
 fn step(span: f64) -> f64 {
     let rough = span / 5.0;
     let ten = 10_f64.powf(rough.log10().floor());

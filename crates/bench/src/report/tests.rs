@@ -1,4 +1,4 @@
-//! Reports hold what was measured, whatever names and figures it has.
+//! Reports show what was measured, for any names and figures.
 
 use hdrhistogram::Histogram;
 
@@ -46,7 +46,7 @@ fn run(name: &str) -> RunResult {
 }
 
 #[test]
-fn a_page_has_everything_and_asks_nobody() {
+fn a_page_is_self_contained() {
     let report = Report::new(
         "A & B",
         vec![("one".to_owned(), run("nginx")), ("two".to_owned(), run("larder"))],
@@ -80,7 +80,7 @@ fn a_page_has_everything_and_asks_nobody() {
 }
 
 #[test]
-fn names_that_are_the_same_are_told_apart_by_their_run() {
+fn equal_names_are_distinguished_by_their_run() {
     let runs = vec![("monday".to_owned(), run("larder")), ("tuesday".to_owned(), run("larder"))];
     let html = Report::new("x", runs).expect("a report").html();
     assert!(html.contains("monday: larder") && html.contains("tuesday: larder"));

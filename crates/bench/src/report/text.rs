@@ -1,9 +1,9 @@
-//! Words and numbers of reports.
+//! Text of reports: formatted numbers and times.
 
 /// The unit of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unit {
-    /// Microseconds, shown in the unit that fits.
+    /// Microseconds, shown in a suitable unit.
     Time,
     /// A plain number.
     Number,
@@ -12,7 +12,7 @@ pub(super) enum Unit {
 }
 
 impl Unit {
-    /// A value of an axis.
+    /// Formats a value of an axis.
     pub(super) fn show(self, value: f64) -> String {
         match self {
             Self::Time => time(value),
@@ -22,7 +22,7 @@ impl Unit {
     }
 }
 
-/// A time in microseconds, in the unit that fits it.
+/// Formats a time in microseconds in a suitable unit.
 pub fn time(micros: f64) -> String {
     match micros {
         _ if micros < 1e3 => format!("{} µs", plain(micros)),
@@ -31,7 +31,7 @@ pub fn time(micros: f64) -> String {
     }
 }
 
-/// A number with three digits that mean something, or all of its whole ones.
+/// Formats a number with three significant digits, or with all digits of its whole part.
 fn plain(value: f64) -> String {
     let digits = match value.abs() {
         size if size >= 100.0 || size == 0.0 => 0,
@@ -45,7 +45,7 @@ fn plain(value: f64) -> String {
     text
 }
 
-/// A number, its thousands set apart.
+/// Formats a number with separated thousands.
 pub(super) fn number(value: f64) -> String {
     if value.abs() < 1000.0 {
         return plain(value);
@@ -61,7 +61,7 @@ pub(super) fn number(value: f64) -> String {
     out
 }
 
-/// Text in a cell of a Markdown table.
+/// Escapes text for a cell of a Markdown table.
 pub(super) fn cell(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

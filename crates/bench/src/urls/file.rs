@@ -1,15 +1,14 @@
-//! Files of URLs: one a line, perhaps with a method before and a weight behind; and siege's files,
-//! with variables and
-//! bodies.
+//! Files of URLs: one per line, with an optional method before and weight behind; also siege's
+//! files, with variables and bodies.
 //!
-//! | line | what it is |
+//! | line | meaning |
 //! |---|---|
 //! | `# text` | a comment |
 //! | `HOST = www.example.com` | a variable, for `$HOST`, `$(HOST)` and `${HOST}` in lines below |
 //! | `http://www.example.com/` | a GET |
-//! | `/path 3` | a GET of every target, three times as often as one without a number |
+//! | `/path 3` | a GET for every target, three times as often as without a number |
 //! | `HEAD http://www.example.com/` | another method |
-//! | `http://www.example.com/ POST a=1&b=2` | a body, as siege has it |
+//! | `http://www.example.com/ POST a=1&b=2` | a body, in siege's syntax |
 //! | `POST http://www.example.com/ <form.txt` | a body from a file |
 
 use std::collections::HashMap;
@@ -17,14 +16,14 @@ use std::path::PathBuf;
 
 use super::{Body, List, ListedRequest, Maker, checked_url};
 
-/// Largest number of times that a URL can be asked in a pass.
+/// Largest weight of a URL.
 const WEIGHT_MAX: u64 = 1_000_000;
 
-/// Longest line with its variables replaced, in bytes: a variable that holds others cannot grow
-/// without end.
+/// Longest line after its variables are replaced, in bytes. It bounds variables that contain
+/// others.
 const LINE_MAX: usize = 64 * 1024;
 
-/// Reads a file of URLs; `source` is its name in faults.
+/// Reads a file of URLs; `source` is its name in messages.
 pub fn from_text(source: &str, text: &[u8]) -> List {
     let mut maker = Maker::default();
     let mut variables = HashMap::new();
@@ -43,7 +42,7 @@ pub fn from_text(source: &str, text: &[u8]) -> List {
     maker.list()
 }
 
-/// A line's request and weight; none for comments and variables.
+/// Parses a line to a request and its weight; `None` for comments and variables.
 fn read_line(
     line: &str,
     variables: &mut HashMap<String, String>,
@@ -69,7 +68,7 @@ fn read_line(
         false => (None, first, rest),
     };
     let url = checked_url(url)?;
-    // Siege has the method behind the URL.
+    // Siege writes the method behind the URL.
     let (behind, body) = word(rest);
     let (method, rest) = match (method, is_method(behind)) {
         (None, true) => (behind, body),
@@ -99,20 +98,20 @@ fn ask(method: &str, url: &str, body: Body) -> ListedRequest {
     ListedRequest { method: method.to_owned(), url: url.to_owned(), body }
 }
 
-/// The first word, and what follows it.
+/// Splits the first word off.
 fn word(text: &str) -> (&str, &str) {
     let text = text.trim_start();
     let (word, rest) = text.split_once([' ', '\t']).unwrap_or((text, ""));
     (word, rest.trim_start())
 }
 
-/// Methods are written in capitals (RFC 9110 9.1), which no URL begins with.
+/// Returns true for capital letters (RFC 9110 9.1), with which no URL begins.
 fn is_method(word: &str) -> bool {
     !word.is_empty() && word.bytes().all(|b| b.is_ascii_uppercase() || b == b'-')
 }
 
-/// Name and value of a line `NAME = value`. A URL with `=` in its query is no variable, since
-/// names have letters only.
+/// Parses a line `NAME = value`. A URL with `=` in its query is no variable, because names consist
+/// of letters.
 fn variable(line: &str) -> Option<(&str, &str)> {
     let (name, value) = line.split_once('=')?;
     let name = name.trim_end();
@@ -124,7 +123,7 @@ fn is_name(name: &str) -> bool {
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
-/// `text` with the values of its variables. A `$` that begins no name stays.
+/// Replaces the variables in `text`. A `$` that begins no name stays.
 fn replaced(text: &str, variables: &HashMap<String, String>) -> Result<String, String> {
     let mut out = String::new();
     let mut rest = text;
@@ -140,7 +139,7 @@ fn replaced(text: &str, variables: &HashMap<String, String>) -> Result<String, S
         };
         match variables.get(name) {
             Some(value) => out.push_str(value),
-            // Dollar signs are good in URLs and bodies.
+            // Dollar signs are valid in URLs and bodies.
             None if !is_name(name) || behind.starts_with(name) => {
                 out.push('$');
                 rest = behind;

@@ -1,19 +1,18 @@
-//! Access logs as lists: the combined and the common format of nginx and Apache, and Larder's JSON.
+//! Logs as lists: the combined and common formats of nginx and Apache, and Larder's JSON.
 //!
-//! Each line is a request, at the place and the time that it has in the log. Logs have times in
-//! whole seconds; the requests of one second are spread over it evenly, in their order.
+//! A line becomes a request with its place and time in the log. Times are whole seconds; the
+//! requests of one second are spread over it evenly, in order.
 
 use std::io::Read;
 
 use super::{List, ListedRequest, Maker, checked_url};
 
-/// Bytes of a log that was compressed.
+/// Most bytes of a decompressed log.
 const LOG_MAX: u64 = 4 << 30;
 
-/// Reads a log, which may be compressed with gzip; `source` is its name in faults.
+/// Reads a log, which may be gzipped; `source` is its name in messages.
 ///
-/// Methods that may change something are not asked again: their bodies are not in a log, and a
-/// replay must not delete what somebody deleted once.
+/// Unsafe methods are skipped: the log has no bodies, and a replay must not repeat a deletion.
 pub fn from_log(source: &str, text: &[u8]) -> List {
     let mut maker = Maker::default();
     let unpacked = match unpacked(text, LOG_MAX) {
@@ -32,7 +31,7 @@ pub fn from_log(source: &str, text: &[u8]) -> List {
         }
         match request(&String::from_utf8_lossy(line)) {
             Ok((ask, second)) => {
-                // A line that was written late is asked with those before it.
+                // A line that was logged late has the time of those before it.
                 latest = latest.max(second);
                 times.push((maker.number(ask), latest));
             }
@@ -45,20 +44,20 @@ pub fn from_log(source: &str, text: &[u8]) -> List {
     list
 }
 
-/// A line's request, and its second.
+/// Parses a line to a request and its second.
 fn request(line: &str) -> Result<(ListedRequest, u64), String> {
     let line = observe::access::parse(line)
         .ok_or("no line of the combined, the common or Larder's format")?;
     match line.method.as_str() {
         "GET" | "HEAD" => {}
-        "" => return Err("no request that could be read".to_owned()),
-        other => return Err(format!("{other}: only GET and HEAD are asked again")),
+        "" => return Err("no readable request".to_owned()),
+        other => return Err(format!("{other}: only GET and HEAD are replayed")),
     }
     let url = checked_url(&line.target)?;
     Ok((ListedRequest { method: line.method.clone(), ..ListedRequest::get(url) }, line.unix_s))
 }
 
-/// Times in microseconds since the first second, those of one second spread over it.
+/// Spreads times over their seconds: microseconds since the first second.
 fn spread(times: &[(u32, u64)]) -> Vec<u64> {
     let first = times.first().map_or(0, |(_, second)| *second);
     let mut due = Vec::with_capacity(times.len());
@@ -70,7 +69,7 @@ fn spread(times: &[(u32, u64)]) -> Vec<u64> {
     due
 }
 
-/// The content of `bytes` if they are gzip; at most `most` bytes.
+/// Decompresses `bytes` if they are gzip, to at most `most` bytes.
 pub(super) fn unpacked(bytes: &[u8], most: u64) -> Result<Option<Vec<u8>>, String> {
     if !bytes.starts_with(&[0x1f, 0x8b]) {
         return Ok(None);
@@ -123,7 +122,7 @@ nonsense
     }
 
     #[test]
-    fn compressed_logs_are_read_and_broken_ones_told() {
+    fn compressed_logs_are_read_and_broken_ones_reported() {
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         gzip.write_all(LOG.as_bytes()).expect("written");
         let mut packed = gzip.finish().expect("packed");

@@ -1,32 +1,30 @@
-//! Lists that are made: URLs of a test origin that says by `/gen/KB?as=N` how large a response is,
-//! and by the absence of
-//! `as` that it may not be stored. The names are those of the list that Varnish and Squid were
-//! compared with.
+//! Made lists: URLs of a test origin, `/gen/KB?as=N`, whose response has that size and is cacheable
+//! only with `as`. The names are those of a list used to compare Varnish and Squid.
 
 use std::collections::HashSet;
 use std::fmt;
 use std::str::FromStr;
 
-/// Values of `as` in that list: of 1 to 100, those that do not begin with 1.
+/// Number of values of `as` in that list: those from 1 to 100 that do not begin with 1.
 const ORIGINAL_MARKS: u64 = 88;
 
 /// Most URLs of a list.
 const TOTAL_MAX: u64 = 100_000_000;
 
-/// A list to make.
+/// The parameters of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Makelist {
-    /// Beginning of each URL, such as `http://127.0.0.1:8080/varnish`; empty for paths.
+    /// Prefix of each URL, such as `http://127.0.0.1:8080/varnish`; empty for paths.
     pub base: String,
-    /// URLs.
+    /// Number of URLs.
     pub total: u64,
     /// Sizes of the responses.
     pub sizes: Sizes,
-    /// Share of URLs whose responses may be stored.
+    /// Share of URLs whose responses are cacheable.
     pub cacheable: Share,
-    /// Different URLs to draw those from; none for 88 for each size, as the original has.
+    /// Number of distinct cacheable URLs; `None` for 88 per size, as in the original.
     pub unique: Option<u64>,
-    /// Seed: the same one makes the same list.
+    /// Seed: equal seeds make equal lists.
     pub seed: u64,
 }
 
@@ -35,9 +33,9 @@ pub struct Makelist {
 pub struct Totals {
     /// URLs.
     pub total: u64,
-    /// URLs whose responses may be stored.
+    /// URLs whose responses are cacheable.
     pub cacheable: u64,
-    /// Different ones of those.
+    /// Distinct cacheable URLs.
     pub unique: u64,
 }
 
@@ -49,16 +47,16 @@ impl fmt::Display for Totals {
     }
 }
 
-/// An order that cannot be made.
+/// Parameters for which no list can be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MakeError {
-    /// A range of sizes that could not be read.
+    /// An invalid range of sizes.
     Sizes(String),
-    /// A share that could not be read.
+    /// An invalid share.
     Share(String),
-    /// A number of URLs outside of the bounds.
+    /// A number of URLs out of range.
     Total(u64),
-    /// No different URL to draw from.
+    /// No distinct URLs.
     Unique,
 }
 
@@ -78,7 +76,7 @@ impl fmt::Display for MakeError {
 
 impl std::error::Error for MakeError {}
 
-/// A range of sizes in kilobytes, both ends included.
+/// A range of sizes in kilobytes, inclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
     least_kb: u64,
@@ -88,14 +86,14 @@ pub struct Sizes {
 impl FromStr for Sizes {
     type Err = MakeError;
 
-    /// Reads `10..40KB`, `1KB..10MB` or `20KB`; a number without a unit has that of the other.
+    /// Parses `10..40KB`, `1KB..10MB` or `20KB`; a number without a unit takes the other's.
     fn from_str(text: &str) -> Result<Self, MakeError> {
         let read = || {
             let (least, most) = text.split_once("..").unwrap_or((text, text));
             let ((least, unit), (most, other)) = (number(least)?, number(most)?);
             let least_kb = least.checked_mul(unit.or(other).unwrap_or(1))?;
             let most_kb = most.checked_mul(other.or(unit).unwrap_or(1))?;
-            // A gigabyte is far beyond what a page or its images have.
+            // A gigabyte far exceeds a page or its images.
             (1 <= least_kb && least_kb <= most_kb && most_kb <= 1024 * 1024)
                 .then_some(Self { least_kb, most_kb })
         };
@@ -103,7 +101,7 @@ impl FromStr for Sizes {
     }
 }
 
-/// A number, and how many kilobytes its unit has.
+/// A number, and the kilobytes of its unit.
 fn number(text: &str) -> Option<(u64, Option<u64>)> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at_checked(digits)?;
@@ -125,7 +123,7 @@ impl Eq for Share {}
 impl FromStr for Share {
     type Err = MakeError;
 
-    /// Reads `89%`, `89` and `0.5%`.
+    /// Parses `89%`, `89` and `0.5%`.
     fn from_str(text: &str) -> Result<Self, MakeError> {
         let percent = text.strip_suffix('%').unwrap_or(text).trim();
         let percent = percent.parse().ok().filter(|percent| (0.0..=100.0).contains(percent));
@@ -136,10 +134,10 @@ impl FromStr for Share {
 }
 
 impl Makelist {
-    /// Hands each URL of the list to `sink`, in order.
+    /// Passes each URL of the list to `sink`, in order.
     ///
     /// # Errors
-    /// If there is no such list, or the sink's.
+    /// Invalid parameters, or the sink's error.
     pub fn make<E: From<MakeError>>(
         &self,
         mut sink: impl FnMut(&str) -> Result<(), E>,
@@ -215,7 +213,7 @@ mod tests {
         let (urls, totals) = list(100_000, "10..40KB", "89%", None);
         assert_eq!((totals.total, urls.len()), (100_000, 100_000));
         assert!((88_500..=89_500).contains(&totals.cacheable), "{totals}");
-        // 31 sizes and 88 marks, each of which is drawn 32 times on average.
+        // 31 sizes and 88 marks, each drawn 32 times on average.
         assert_eq!(totals.unique, 31 * 88);
         for url in &urls {
             let rest = url.strip_prefix("http://h/varnish/gen/").expect("the form");

@@ -1,21 +1,20 @@
-//! The order in which a list is asked: as it stands, shuffled by a seed, or drawn at random
-//! (siege's `-i`).
+//! The order of a list's requests: its own, shuffled by a seed, or drawn at random (siege's `-i`).
 
 use super::List;
 
-/// An order.
+/// An order of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestOrder {
-    /// As the source has it, from the start again after its end.
+    /// The source's order, repeated from its start.
     Sequence,
-    /// Each request as often in a pass as in the source; another order in each pass, the same for
-    /// the same seed.
+    /// Each request as often per pass as in the source, in an order that differs by pass;
+    /// reproducible by its seed.
     Shuffle(u64),
-    /// Each drawn by itself, so that weights hold on average; the same for the same seed.
+    /// Each request drawn independently, with weights as probabilities; reproducible by its seed.
     Random(u64),
 }
 
-/// The endless numbers of requests of a list, in an order.
+/// An endless iterator over the numbers of a list's requests, in an order.
 #[derive(Clone, Debug)]
 pub struct Picks {
     sequence: Vec<u32>,
@@ -26,13 +25,13 @@ pub struct Picks {
 }
 
 impl Picks {
-    /// The picks of `list`.
+    /// Makes the iterator over `list`.
     pub fn new(list: &List, order: RequestOrder) -> Self {
         Self::share(list, order, 0, 1)
     }
 
-    /// The picks of `list` for one of several who ask in turns: number `own` of `all`, from 0.
-    /// Together they ask what one alone would.
+    /// Makes the part of iterator `own` (from 0) of `all`, which take turns: together they yield
+    /// what one alone would.
     pub fn share(list: &List, order: RequestOrder, own: usize, all: usize) -> Self {
         let (seed, shuffles) = match order {
             RequestOrder::Sequence => (None, false),
@@ -51,7 +50,7 @@ impl Picks {
 impl Iterator for Picks {
     type Item = u32;
 
-    /// The next number; none if the list is empty.
+    /// Returns the next number; `None` for an empty list.
     fn next(&mut self) -> Option<u32> {
         let count = self.sequence.len();
         if count == 0 {

@@ -1,4 +1,4 @@
-//! Sitemaps as lists: their files and the files of their indexes, packed with gzip or not
+//! Sitemaps as lists: files, and the files of indexes, gzipped or not
 //! (<https://www.sitemaps.org/protocol.html>).
 
 use std::collections::HashSet;
@@ -10,14 +10,14 @@ use quick_xml::events::Event;
 use super::log::unpacked;
 use super::{List, ListedRequest, Maker, checked_url};
 
-/// Files that indexes may name, in all: an index has at most 50,000, and a site some ten.
+/// Most files of all indexes. An index has at most 50,000, and a site usually some ten.
 const FILES_MAX: usize = 1000;
-/// Bytes of a file once unpacked, as the protocol allows.
+/// Largest file after decompression, as the protocol allows.
 const FILE_MAX: u64 = 50 << 20;
-/// Bytes of a URL, as the protocol allows.
+/// Longest URL, as the protocol allows.
 const URL_MAX: usize = 2048;
 
-/// Reads a sitemap and, if it is an index, its files. `fetch` gets another by its URL.
+/// Reads a sitemap and, if it is an index, its files, which `fetch` gets by URL.
 pub fn from_sitemap(
     name: &str,
     bytes: &[u8],
@@ -48,7 +48,7 @@ pub fn from_sitemap(
     maker.list()
 }
 
-/// Reads one file: pages to `maker`, other files to `files`.
+/// Reads one file: its pages into `maker`, further files into `files`.
 fn read(source: &str, bytes: &[u8], maker: &mut Maker, files: &mut Vec<String>) {
     let unpacked = match unpacked(bytes, FILE_MAX) {
         Ok(unpacked) => unpacked,
@@ -116,14 +116,14 @@ fn page(source: &str, number: u64, url: &str, maker: &mut Maker) {
     }
 }
 
-/// Adds to a text that is not longer than a URL by much.
+/// Appends to `text` up to somewhat more than the longest URL.
 fn push(text: &mut String, part: &str) {
     if text.len() <= URL_MAX {
         text.push_str(part);
     }
 }
 
-/// The line of a place.
+/// The line number of an offset.
 fn line(bytes: &[u8], at: u64) -> u64 {
     let at = usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
     let before = bytes.get(..at).unwrap_or_default();
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_is_followed_once_and_what_cannot_be_had_is_told() {
+    fn an_index_is_followed_once_and_missing_files_are_reported() {
         let index = "<sitemapindex><sitemap><loc>http://a.test/1.xml</loc></sitemap>
           <sitemap><loc>http://a.test/gone.xml</loc></sitemap>
           <sitemap><loc>http://a.test/1.xml</loc></sitemap></sitemapindex>";
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_files_are_told_by_their_line() {
+    fn broken_files_are_reported_by_their_line() {
         let list = from_sitemap("s", b"<urlset>\n<url>\n</loc></urlset>", &mut nothing);
         assert_eq!(list.faults.first.first().map(|fault| fault.line), Some(3), "{:?}", list.faults);
         for other in [&b"<html></html>"[..], b"", b"plain", b"\x1f\x8bbroken", b"<a><b></a>"] {

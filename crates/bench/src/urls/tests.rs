@@ -38,7 +38,7 @@ fn siege_files_have_variables_methods_and_bodies() {
 }
 
 #[test]
-fn lines_that_cannot_be_read_are_told_by_number_and_the_others_stay() {
+fn unreadable_lines_are_reported_by_number_and_the_others_stay() {
     let list = from_text("f", b"/a\nftp://h/\nhttp://\n/b 0\n/c what\nhttp://$(NO)/\n\xff\n/d\n");
     assert_eq!(urls(&list), ["/a", "/d"]);
     let lines: Vec<u64> = list.faults.first.iter().map(|fault| fault.line).collect();

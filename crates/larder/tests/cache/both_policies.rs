@@ -1,8 +1,8 @@
 //! Behaviours that the declared policy and a program in VCL share: one list, run against a site of
 //! either kind.
 //!
-//! A bug that ends a fetch (`larder_panics_total`) is not in the list: nothing that clients,
-//! origins or programs do makes a fetch panic, and `vtc.panic` fails a program without a panic.
+//! A bug that ends a fetch (`larder_panics_total`) is not in the list: no client, origin or program
+//! can make a fetch panic, and `vtc.panic` fails a program without a panic.
 
 use crate::support;
 
@@ -63,7 +63,7 @@ async fn limited_site(policy: Policy, top: &str, limits: &str) -> (Stage, Folder
     (Stage { origin, daemon: Daemon::start(&file).expect("larder starts") }, folder)
 }
 
-/// The records of a target, once there are so many.
+/// Waits until a target has `count` records, and returns them.
 async fn records(stage: &Stage, target: &str, count: usize) -> Vec<Value> {
     let of_target = async || -> Vec<Value> {
         let text = printed(&stage.daemon, &["log", "--once", "--json"]).await;
@@ -423,7 +423,7 @@ async fn a_client_that_ends_its_side_at_once_is_not_waited_for_long() {
 }
 
 #[tokio::test]
-async fn those_who_come_during_a_fetch_wait_for_it() {
+async fn requests_during_a_fetch_wait_for_it() {
     for policy in BOTH {
         let (stage, _folder) = site(policy, "").await;
         let answer = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 2\r\n\r\nok";

@@ -90,7 +90,7 @@ async fn hosts_and_variants_do_not_wait_for_each_other() {
 }
 
 #[tokio::test]
-async fn variants_nobody_knew_of_are_one_fetch_each() {
+async fn unknown_variants_are_one_fetch_each() {
     let stage = Stage::new().await;
     let head = "HTTP/1.1 200 OK\r\nCache-Control: max-age=300\r\nVary: X-Kind\r\n";
     let slow = Script::default().delay_ms(500);
@@ -171,7 +171,7 @@ async fn the_leaders_client_may_leave_in_the_middle_of_the_body() {
 }
 
 #[tokio::test]
-async fn a_failed_fetch_fails_for_all_and_for_nobody_after_them() {
+async fn a_failed_fetch_fails_for_its_waiters_and_not_for_later_requests() {
     let stage = Stage::new().await;
     stage.origin.on("/page", Script::default().delay_ms(500).close());
     let replies = at_once(&stage, 20, "/page").await;
@@ -181,7 +181,7 @@ async fn a_failed_fetch_fails_for_all_and_for_nobody_after_them() {
 }
 
 #[tokio::test]
-async fn an_uncacheable_page_is_fetched_for_everybody_in_parallel() {
+async fn an_uncacheable_page_is_fetched_for_each_request_in_parallel() {
     let stage = Stage::new().await;
     let slow = Script::default().delay_ms(300);
     stage.origin.on(
@@ -270,7 +270,7 @@ async fn what_is_not_stored_does_not_make_hit_for_miss_last_longer() {
 }
 
 #[tokio::test]
-async fn a_body_too_large_to_store_is_whole_for_everybody_who_waited() {
+async fn a_body_too_large_to_store_is_whole_for_every_waiter() {
     let limits = "object_bytes = \"64KiB\"\nwindow_bytes = \"16KiB\"";
     let stage = Setup { limits, ..Setup::default() }.start().await;
     let body = String::from_utf8(pattern(500_000)).expect("letters");
@@ -406,7 +406,7 @@ async fn slow_client(stage: &Stage, target: &str) -> TcpStream {
 }
 
 #[tokio::test]
-async fn a_slow_client_slows_nobody_and_still_gets_all() {
+async fn a_slow_client_slows_no_other_and_still_gets_all() {
     let stage = Stage::new().await;
     let body = String::from_utf8(pattern(LARGE)).expect("letters");
     stage.origin.on("/page", Script::cacheable(&body));

@@ -31,7 +31,7 @@ const GZIP: &str = "Accept-Encoding: gzip\r\n";
 const BROWSER: &str = "Accept-Encoding: gzip, deflate, br, zstd\r\n";
 const NONE: &str = "Accept-Encoding: identity\r\n";
 
-/// A site of either kind that compresses what it stores, with these keys of `[limits]`.
+/// A site of either kind that compresses stored bodies, with these keys of `[limits]`.
 async fn site(policy: Policy, limits: &str) -> (Stage, Folder) {
     let folder = Folder::new();
     if policy == Policy::Declared {
@@ -191,7 +191,7 @@ fn numbers() -> String {
 }
 
 #[tokio::test]
-async fn in_a_full_memory_gzip_takes_the_place_of_what_nobody_asks_for_without_a_coding() {
+async fn in_a_full_memory_gzip_replaces_bodies_that_no_client_requests_uncoded() {
     let top = "memory = { size = \"64MiB\" }";
     let stage = Setup { top, limits: "coding_time = 100\n", ..Setup::default() }.start().await;
     let script = |body: &str| cacheable("ETag: \"e\"\r\n", body.as_bytes());
@@ -327,7 +327,7 @@ async fn an_error_page_keeps_its_form_whatever_form_the_client_has() {
 }
 
 #[tokio::test]
-async fn head_tells_of_the_form_that_get_would_get() {
+async fn head_describes_the_form_that_get_would_get() {
     for policy in BOTH {
         let (stage, _folder) = site(policy, "").await;
         stage.origin.on("/page", cacheable("ETag: \"e\"\r\n", page().as_bytes()));

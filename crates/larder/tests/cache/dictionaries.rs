@@ -397,7 +397,7 @@ async fn explain_and_the_log_say_why_an_answer_goes_by_a_dictionary_or_not() {
 }
 
 #[tokio::test]
-async fn whoever_may_not_have_a_delta_gets_the_usual_form() {
+async fn clients_that_may_not_have_a_delta_get_the_usual_form() {
     for policy in BOTH {
         let rig = rig(policy, "", "").await;
         rig.publish(PATTERN).await;

@@ -20,7 +20,7 @@ use testkit::origin::Script;
 /// A volume that failed for a time is tried again after a minute.
 const AGAIN: Duration = Duration::from_secs(90);
 
-/// Pages: more than memory has room for.
+/// Number of pages: more than memory can store.
 const PAGES: usize = 150;
 
 /// A file system on a loop device, removed with its test.
@@ -182,7 +182,7 @@ impl Stage {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_file_system_costs_nobody_an_answer_and_is_used_again_when_there_is_room() {
+async fn a_full_file_system_costs_no_client_a_response_and_is_used_again_when_it_has_space() {
     let Some(mut stage) = Stage::start().await else { return };
     stage.mount.fill();
     let mut lasting = Vec::new();
@@ -221,7 +221,7 @@ async fn a_device_that_cannot_be_read_is_left_alone_and_that_is_remembered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_system_that_turns_read_only_costs_nobody_an_answer() {
+async fn a_file_system_that_turns_read_only_costs_no_client_a_response() {
     let Some(mut stage) = Stage::start().await else { return };
     stage.mount.break_down();
     for page in 0..10 {
@@ -250,7 +250,7 @@ fn page(text: &str) -> Script {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_disk_that_cannot_be_used_at_the_start_is_told_and_is_taken_back_when_it_can() {
+async fn a_disk_that_is_unusable_at_the_start_is_reported_and_used_once_it_is_usable() {
     for policy in [Policy::Declared, Policy::Vcl] {
         let (disked, place) = without_a_disk(policy).await;
         disked.origin.on("/", page("first"));

@@ -17,7 +17,7 @@ use testkit::origin::Script;
 /// A volume that was slow is tried again after a minute.
 const AGAIN: Duration = Duration::from_secs(90);
 
-/// Pages: more than memory has room for.
+/// Number of pages: more than memory can store.
 const PAGES: usize = 60;
 
 /// More new pages than memory and the write queue hold together.
@@ -150,7 +150,7 @@ impl Stage {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn memory_answers_while_a_disk_stands_still_and_who_asked_the_disk_waits_alone() {
+async fn memory_answers_while_a_disk_blocks_and_only_its_readers_wait() {
     for policy in BOTH {
         // Only the gate ends the wait.
         let Some(stage) = Stage::start(policy, "disk_read_timeout = \"1h\"").await else { return };
@@ -265,7 +265,7 @@ async fn a_long_body_that_has_begun_goes_on_when_its_disk_does() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_disk_of_half_a_second_costs_nobody_an_answer() {
+async fn a_disk_of_half_a_second_costs_no_client_a_response() {
     let Some(stage) = Stage::start(Policy::Declared, "disk_read_timeout = \"200ms\"").await else {
         return;
     };

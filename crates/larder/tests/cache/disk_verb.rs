@@ -156,7 +156,7 @@ fn a_flipped_bit_is_found_and_nothing_is_changed() {
 }
 
 #[test]
-fn a_volume_is_told_in_numbers() {
+fn a_volume_is_described_in_numbers() {
     let folder = Folder::new();
     let path = filled(&folder, "volume");
     let text = larder(&["stat"], &path);

@@ -70,7 +70,7 @@ async fn told(stage: &Stage, arguments: &[&str]) -> Value {
     serde_json::from_str(&said).expect("JSON")
 }
 
-/// The numbers of an object that has one for each class.
+/// The numbers of a JSON object with one per class.
 fn by_class(object: &Value) -> [Option<u64>; Outcome::ALL.len()] {
     Outcome::ALL.map(|outcome| object[outcome.word()].as_u64())
 }

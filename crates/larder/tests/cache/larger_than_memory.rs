@@ -14,7 +14,7 @@ use fastrand::Rng;
 use support::folder::Folder;
 use support::is_full_run;
 use testkit::larder::Daemon;
-use testkit::large_file::Film;
+use testkit::large_file::LargeFile;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -160,7 +160,7 @@ async fn answer(stream: &mut TcpStream, head: &str) -> Option<()> {
     let mut at = range.start;
     while at < range.end {
         let end = range.end.min(at + PIECE);
-        stream.write_all(&Film::bytes(work.number, at..end)).await.ok()?;
+        stream.write_all(&LargeFile::bytes(work.number, at..end)).await.ok()?;
         at = end;
     }
     Some(())
@@ -188,7 +188,7 @@ async fn ask(addr: std::net::SocketAddr, work: Work, range: Option<Range<u64>>) 
     loop {
         let end = at + read.len() as u64;
         assert!(end <= wanted.end, "{what}: more than there is");
-        assert!(read == Film::bytes(work.number, at..end), "{what}: other bytes at {at}");
+        assert!(read == LargeFile::bytes(work.number, at..end), "{what}: other bytes at {at}");
         at = end;
         read.clear();
         read.reserve(PIECE as usize);

@@ -35,7 +35,7 @@ async fn a_page_of_wp_super_cache_spares_php() {
 }
 
 #[tokio::test]
-async fn whom_the_page_is_not_for_gets_the_application() {
+async fn visitors_without_a_cached_page_get_the_application() {
     let stage =
         Stage::start("", "page_cache = \"wp-super-cache\"\nbypass = { path = \"/admin/*\" }").await;
     for path in ["", "admin/", "shop/"] {

@@ -68,7 +68,7 @@ async fn proxy_cache_purge_and_wp_rocket_purge_by_url_and_by_expression() {
 }
 
 #[tokio::test]
-async fn nginx_helper_purges_by_path_and_is_told_what_was_not_there() {
+async fn nginx_helper_purges_by_path_and_learns_what_was_absent() {
     let stage = stage("\"nginx-helper\"").await;
     store(&stage, &PAGES).await;
     let hit = stage.get("/purge/a/1").await;
@@ -226,7 +226,7 @@ async fn a_purge_reaches_every_variant_however_it_is_keyed() {
 }
 
 #[tokio::test]
-async fn without_a_setting_nobody_purges_and_nothing_reaches_the_origin() {
+async fn without_a_setting_no_client_purges_and_nothing_reaches_the_origin() {
     let stage = Stage::new().await;
     store(&stage, &PAGES).await;
     for method in ["PURGE", "BAN"] {
@@ -237,7 +237,7 @@ async fn without_a_setting_nobody_purges_and_nothing_reaches_the_origin() {
 }
 
 #[tokio::test]
-async fn a_preset_opens_purges_to_this_machine_and_to_nobody_who_comes_through_a_proxy() {
+async fn a_preset_permits_purges_from_this_machine_and_not_through_a_proxy() {
     let site = "preset = \"wordpress\"\n";
     let stage = Setup { site, ..Setup::default() }.start().await;
     store(&stage, &PAGES).await;

@@ -14,7 +14,7 @@ use support::folder::Folder;
 use support::{PATIENCE, eventually, whole};
 use testkit::client::{RawClient, WriteSplit, request};
 use testkit::larder::Daemon;
-use testkit::large_file::{Film, FilmManner as Manner};
+use testkit::large_file::{LargeFile, RangeManner as Manner};
 use testkit::reply::{Reply, ReplyOutcome};
 
 const KIB: u64 = 1024;
@@ -25,7 +25,7 @@ const SMALL: &str = "slices_from = \"256KiB\"\nslice_bytes = \"64KiB\"\nslice_ah
 
 /// A daemon in front of a film.
 struct Cinema {
-    film: Film,
+    film: LargeFile,
     daemon: Daemon,
     _folder: Folder,
     disk: Option<Folder>,
@@ -44,7 +44,7 @@ impl Cinema {
         (top, limits): (&str, &str),
         keys: &str,
     ) -> Self {
-        let film = Film::start(length).await.expect("a port for the origin");
+        let film = LargeFile::start(length).await.expect("a port for the origin");
         let folder = Folder::new();
         let (host, port) = (film.addr().ip(), film.addr().port());
         let site = match policy {
@@ -88,7 +88,7 @@ impl Cinema {
         cinema
     }
 
-    /// Stops the daemon, and starts another over the same disk.
+    /// Stops the daemon, and starts another over its disk.
     async fn again(&mut self) {
         let pid = Pid::from_raw(self.daemon.pid() as i32).expect("a process");
         kill_process(pid, Signal::TERM).expect("sent");
@@ -146,16 +146,16 @@ fn assert_part(reply: &Reply, range: Range<u64>, version: u64, of: u64, what: &s
     assert_eq!(reply.status, 206, "{what}");
     let told = format!("bytes {}-{}/{of}", range.start, range.end - 1);
     assert_eq!(reply.field("content-range"), Some(told), "{what}");
-    assert!(reply.body == Film::bytes(version, range), "{what}: other bytes");
+    assert!(reply.body == LargeFile::bytes(version, range), "{what}: other bytes");
 }
 
 #[tokio::test]
-async fn a_large_response_is_cut_into_slices_that_answer_whoever_comes_later() {
+async fn a_large_response_is_cut_into_slices_that_answer_later_requests() {
     for policy in BOTH {
         let cinema = Cinema::small(policy).await;
         let first = cinema.ask("").await;
         assert_eq!(first.status, 200, "{policy:?}");
-        assert!(first.body == Film::bytes(1, 0..LENGTH), "{policy:?}");
+        assert!(first.body == LargeFile::bytes(1, 0..LENGTH), "{policy:?}");
         cinema.daemon.assert_metric("larder_slices_cut_total", LENGTH.div_ceil(SLICE)).await;
         let again = cinema.ask("").await;
         assert!(again.body == first.body, "{policy:?}");
@@ -199,7 +199,7 @@ async fn a_film_that_is_larger_than_memory_is_read_from_disk() {
         eventually("all of it is on disk", async || {
             let before = cinema.ranges().len();
             let film = cinema.ask("").await;
-            assert!(film.body == Film::bytes(1, 0..FILM), "{policy:?}: other bytes");
+            assert!(film.body == LargeFile::bytes(1, 0..FILM), "{policy:?}: other bytes");
             cinema.ranges().len() == before
         })
         .await;
@@ -225,7 +225,7 @@ async fn what_only_one_response_brings_goes_to_disk_while_it_comes() {
     for policy in BOTH {
         let mut cinema = in_one_go(policy).await;
         for _ in 0..2 {
-            assert!(cinema.ask("").await.body == Film::bytes(1, 0..ONE_GO), "{policy:?}: bytes");
+            assert!(cinema.ask("").await.body == LargeFile::bytes(1, 0..ONE_GO), "{policy:?}");
         }
         assert_eq!(cinema.ranges(), [None], "{policy:?}: the second time it is there");
         cinema.again().await;
@@ -237,12 +237,12 @@ async fn what_only_one_response_brings_goes_to_disk_while_it_comes() {
         assert!(matches!(cinema.seen("PURGE", "").await, ReplyOutcome::Complete(_)), "{policy:?}");
         cinema.again().await;
         cinema.film.change(ONE_GO);
-        assert!(cinema.ask("").await.body == Film::bytes(2, 0..ONE_GO), "{policy:?}: purged");
+        assert!(cinema.ask("").await.body == LargeFile::bytes(2, 0..ONE_GO), "{policy:?}");
     }
 }
 
 #[tokio::test]
-async fn what_only_one_response_brings_is_fetched_once_for_all_and_for_nobody() {
+async fn a_body_without_ranges_is_fetched_once_and_not_for_later_requests() {
     for policy in BOTH {
         let cinema = in_one_go(policy).await;
         // One client leaves at once, one wants the end, one begins later.
@@ -253,7 +253,7 @@ async fn what_only_one_response_brings_is_fetched_once_for_all_and_for_nobody() 
         let last = ONE_GO - 1000..ONE_GO;
         let (end, film) = tokio::join!(cinema.part(last.clone()), cinema.ask(""));
         assert_part(&end, last, 1, ONE_GO, &format!("{policy:?}"));
-        assert!(film.body == Film::bytes(1, 0..ONE_GO), "{policy:?}: other bytes");
+        assert!(film.body == LargeFile::bytes(1, 0..ONE_GO), "{policy:?}: other bytes");
         assert_eq!(cinema.ranges(), [None], "{policy:?}");
         assert_eq!(cinema.metric("disk_spools_refused_total").await, 0, "{policy:?}");
     }
@@ -267,13 +267,13 @@ async fn what_breaks_off_is_not_kept() {
         let seen = cinema.seen("GET", "").await;
         let ReplyOutcome::Truncated(_) = &seen else { panic!("{policy:?}: {seen:?}") };
         cinema.film.set_manner(Manner::NoRanges);
-        assert!(cinema.ask("").await.body == Film::bytes(1, 0..ONE_GO), "{policy:?}: bytes");
+        assert!(cinema.ask("").await.body == LargeFile::bytes(1, 0..ONE_GO), "{policy:?}");
         assert_eq!(cinema.ranges(), [None, None], "{policy:?}: it is fetched anew");
     }
 }
 
 #[tokio::test]
-async fn what_is_purged_while_it_comes_is_whole_for_who_reads_it_and_for_nobody_else() {
+async fn an_object_purged_while_it_arrives_is_whole_for_its_readers_only() {
     for policy in BOTH {
         let cinema = in_one_go(policy).await;
         let mut client = cinema.client().await;
@@ -281,14 +281,14 @@ async fn what_is_purged_while_it_comes_is_whole_for_who_reads_it_and_for_nobody_
         cinema.begun().await;
         assert!(matches!(cinema.seen("PURGE", "").await, ReplyOutcome::Complete(_)), "{policy:?}");
         let first = whole(client.reply("GET").await, "the first");
-        assert!(first.body == Film::bytes(1, 0..ONE_GO), "{policy:?}: other bytes");
+        assert!(first.body == LargeFile::bytes(1, 0..ONE_GO), "{policy:?}: other bytes");
         cinema.film.change(ONE_GO);
-        assert!(cinema.ask("").await.body == Film::bytes(2, 0..ONE_GO), "{policy:?}: purged");
+        assert!(cinema.ask("").await.body == LargeFile::bytes(2, 0..ONE_GO), "{policy:?}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_purged_while_it_is_read_from_disk_is_whole_for_who_reads_it() {
+async fn an_object_purged_while_it_is_read_from_disk_is_whole_for_its_readers() {
     for policy in BOTH {
         let mut cinema = in_one_go(policy).await;
         cinema.ask("").await;
@@ -304,7 +304,7 @@ async fn what_is_purged_while_it_is_read_from_disk_is_whole_for_who_reads_it() {
         eventually("it is gone", async || cinema.metric("disk_volume_records").await == 0).await;
         cinema.film.change(ONE_GO);
         cinema.again().await;
-        assert!(cinema.ask("").await.body == Film::bytes(2, 0..ONE_GO), "{policy:?}: purged");
+        assert!(cinema.ask("").await.body == LargeFile::bytes(2, 0..ONE_GO), "{policy:?}");
     }
 }
 
@@ -327,7 +327,7 @@ async fn what_is_read_from_disk_stays_until_it_has_been_read() {
     }
     assert!(cinema.metric("disk_volume_dropped_total").await > 0, "for others");
     let film = whole(client.reply("GET").await, "what was begun");
-    assert!(film.body == Film::bytes(1, 0..ONE_GO), "other bytes");
+    assert!(film.body == LargeFile::bytes(1, 0..ONE_GO), "other bytes");
     assert_eq!(cinema.metric("disk_volume_reads_gone_total").await, 0);
 }
 
@@ -339,10 +339,11 @@ async fn what_may_not_stay_for_a_client_is_asked_of_the_origin() {
         cinema.ask("").await;
         cinema.again().await;
         for round in 2..4 {
-            assert!(cinema.ask("").await.body == Film::bytes(1, 0..ONE_GO), "{policy:?}");
+            assert!(cinema.ask("").await.body == LargeFile::bytes(1, 0..ONE_GO), "{policy:?}");
             assert_eq!(cinema.film.asked().len(), round, "{policy:?}");
         }
-        assert!(cinema.part(1000..2000).await.body == Film::bytes(1, 1000..2000), "{policy:?}");
+        let part = cinema.part(1000..2000).await.body;
+        assert!(part == LargeFile::bytes(1, 1000..2000), "{policy:?}");
         assert_eq!(cinema.film.asked().len(), 3, "{policy:?}: it knows no ranges");
         assert!(cinema.metric("disk_volume_refused_hold_total").await > 0, "{policy:?}");
     }
@@ -395,7 +396,7 @@ async fn several_parts_of_a_film_need_the_slices_that_they_are_in() {
     assert!(kind.starts_with("multipart/byteranges; boundary="), "{kind}");
     for part in [FILM - 10..FILM, near.start + 7..near.start + 12] {
         let told = format!("Content-Range: bytes {}-{}/{FILM}\r\n\r\n", part.start, part.end - 1);
-        let expected = [told.as_bytes(), &Film::bytes(1, part)].concat();
+        let expected = [told.as_bytes(), &LargeFile::bytes(1, part)].concat();
         let is_there = reply.body.windows(expected.len()).any(|window| window == expected);
         assert!(is_there, "{told}");
     }
@@ -503,7 +504,7 @@ fn assert_one_version(
         (502 | 503, _) => return false,
         (status, _) => panic!("{what}: status {status}"),
     };
-    let expected = Film::bytes(version_of(reply), range);
+    let expected = LargeFile::bytes(version_of(reply), range);
     assert!(reply.body.len() <= expected.len(), "{what}: too much");
     assert!(reply.body == expected[..reply.body.len()], "{what}: other bytes");
     assert_eq!(is_whole, reply.body.len() == expected.len(), "{what}: whole");
@@ -613,7 +614,7 @@ async fn a_small_file_of_which_a_part_is_wanted_is_stored_whole() {
 
 #[tokio::test]
 async fn contradictory_ranges_are_neither_stored_nor_sent() {
-    use testkit::large_file::FilmManner::*;
+    use testkit::large_file::RangeManner::*;
     let manners = [
         WrongTotal,
         WrongStart,
@@ -647,7 +648,7 @@ async fn contradictory_ranges_are_neither_stored_nor_sent() {
             cinema.film.set_manner(Right);
             let part = cinema.part(range.clone()).await;
             assert_part(&part, range.clone(), 1, LENGTH, &what);
-            assert!(cinema.ask("").await.body == Film::bytes(1, 0..LENGTH), "{what}");
+            assert!(cinema.ask("").await.body == LargeFile::bytes(1, 0..LENGTH), "{what}");
         }
     }
 }
@@ -675,7 +676,7 @@ async fn several_ranges_come_as_parts_of_one_answer() {
             let head =
                 format!("\r\n--{boundary}\r\nContent-Range: bytes {first}-{last}/{LENGTH}\r\n\r\n");
             expected.extend_from_slice(head.as_bytes());
-            expected.extend_from_slice(&Film::bytes(1, range));
+            expected.extend_from_slice(&LargeFile::bytes(1, range));
         }
         expected.extend_from_slice(format!("\r\n--{boundary}--\r\n").as_bytes());
         assert!(reply.body == expected, "{policy:?}");
@@ -781,7 +782,7 @@ async fn curl_takes_parts_and_goes_on_with_what_it_has() {
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
             assert!(output.status.success(), "{policy:?} {more:?}: {said}");
             let got = std::fs::read(&file).expect("a file");
-            assert!(got == Film::bytes(1, expected), "{policy:?} {more:?}: other bytes");
+            assert!(got == LargeFile::bytes(1, expected), "{policy:?} {more:?}: other bytes");
         }
     }
 }

@@ -251,9 +251,9 @@ async fn a_stream_that_lost_all_has_everything_validated() {
     }
 }
 
-/// The stream loses the last two entries; another takes the place of the first, and the second is
-/// sent again and gets its old place. So the stream has the very entry that the node applied last,
-/// behind one that it never saw.
+/// The stream loses its last two entries. Another entry takes the first one's position, and the
+/// second is sent again to its old position. So the node's last applied entry follows one that it
+/// never saw.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_entry_that_is_stored_again_hides_no_loss_of_the_one_before() {
     let (stream, subject) = ("larder-invalidations", "larder.invalidations");
@@ -369,7 +369,7 @@ async fn times(server: &Nats, entries: u64) -> Vec<Value> {
 /// A position contains the time at which the stream stored its entry. If that differed between
 /// leaders, nodes would believe that entries were lost.
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_leads_the_stream_no_node_doubts_what_it_stored() {
+async fn no_change_of_the_stream_leader_makes_a_node_distrust_its_store() {
     let (mut servers, origin) = (Nats::three().await, origin().await);
     let wanted = Wanted { cluster: "replicas = 3", ..PLAIN };
     let mut nodes = Vec::new();

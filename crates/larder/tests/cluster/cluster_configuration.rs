@@ -159,7 +159,7 @@ async fn what_a_canarys_own_file_does_not_allow_fails_there() {
     // With another canary it goes to all; the node that cannot apply it reports that and keeps its
     // own.
     let (done, said) = fleet.roll_out(&next, &["--wait"]).await;
-    assert!(!done && said.contains("not all took it") && said.contains("n2: "), "{said}");
+    assert!(!done && said.contains("not all nodes applied it") && said.contains("n2: "), "{said}");
     assert_eq!(fleet.nodes[2].mark().await, "two");
     assert_eq!(fleet.nodes[1].mark().await, "one");
     let wanted = "larder_cluster_configuration_wanted";
@@ -233,7 +233,7 @@ async fn a_canary_asks_itself_over_tls_and_says_which_listener_is_missing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_roll_outs_at_once_one_is_told() {
+async fn of_two_roll_outs_at_once_one_is_rejected() {
     let fleet = Fleet::start(2).await;
     let one = fleet.all_take(&fleet.marked("one")).await;
     let begin = async |node: usize, mark: &str| {

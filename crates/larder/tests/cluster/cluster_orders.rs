@@ -107,7 +107,7 @@ async fn orders_count_without_nats_and_the_others_are_shown_when_it_is_back() {
     eventually("it is out of touch", async || !nodes[0].is("connected").await).await;
     nodes[0].store("/page").await;
     let said = ordered(&nodes[0], "leave").await;
-    assert!(said.contains("the others do not know it yet: "), "{said}");
+    assert!(said.contains("the other nodes do not know this yet: "), "{said}");
     assert_eq!(nodes[0].readiness().await, 503);
     assert!(!nodes[0].hits("/page").await, "trust ends at once");
     nats.begin().await;

@@ -52,7 +52,7 @@ fn kept(ground: &Ground, name: &str) -> PathBuf {
     ground.folder.path().join(name).join(authority).join("certificates").join(file)
 }
 
-async fn one_order_whoever_is_asked(challenge: &str) {
+async fn one_order_whichever_node_is_asked(challenge: &str) {
     let ground = Ground::new(&[]).await;
     let acme = format!("challenges = \"{challenge}\"");
     let members = ground.three(&acme, "", &ground.secret()).await;
@@ -70,7 +70,7 @@ async fn one_order_whoever_is_asked(challenge: &str) {
     for member in &members {
         let is_told = async || {
             let (_, page, _) = run(&member.daemon, &["cluster", "status"]).await;
-            let orders = format!("certificates: none to be ordered; {} was the last", asked[0].0);
+            let orders = format!("certificates: none to order; {} was the last", asked[0].0);
             [&orders, "certificate.", "account.", "tickets"].iter().all(|what| page.contains(*what))
         };
         eventually("who ordered, and what is shared", is_told).await;
@@ -100,12 +100,12 @@ async fn one_order_whoever_is_asked(challenge: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn three_nodes_order_one_certificate_over_http_whichever_of_the_others_is_asked() {
-    one_order_whoever_is_asked("http-01").await;
+    one_order_whichever_node_is_asked("http-01").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn three_nodes_order_one_certificate_in_handshakes_whichever_of_the_others_is_asked() {
-    one_order_whoever_is_asked("tls-alpn-01").await;
+    one_order_whichever_node_is_asked("tls-alpn-01").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -191,7 +191,7 @@ async fn refusals(members: &[Arc<Member>]) -> Vec<u64> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_removes_a_certificate_and_reloads_gets_another_for_all() {
+async fn a_removed_certificate_is_replaced_for_all_after_a_reload() {
     let ground = Ground::new(&[("PEBBLE_VA_ALWAYS_VALID", "1")]).await;
     let members = ground.three("", "", &ground.secret()).await;
     let _pebble = ground.place.pebble().await;
@@ -306,7 +306,7 @@ async fn a_session_goes_on_with_any_node_and_without_nats() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_secret_is_replaced_node_by_node_and_who_has_another_shares_nothing() {
+async fn a_secret_is_replaced_node_by_node_and_a_node_with_another_shares_nothing() {
     let sessions = Sessions::new().await;
     let first = sessions.node("n1", &["one"]);
     let is_shared = async || first.shared("tickets").await.is_some();
@@ -327,7 +327,7 @@ async fn a_secret_is_replaced_node_by_node_and_who_has_another_shares_nothing() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_shares_what_was_not_meant_to_be_shared() {
+async fn secrets_that_are_not_shared_stay_private() {
     let sessions = Sessions::new().await;
     let members = ["n1", "n2"].map(|name| sessions.node(name, &[]));
     for member in &members {
@@ -367,7 +367,7 @@ async fn a_bucket_that_is_not_larders_is_refused_by_name_and_all_else_goes_on() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bucket_that_is_lost_is_filled_anew_by_those_who_have_what_was_in_it() {
+async fn a_lost_bucket_is_refilled_by_the_nodes() {
     let ground = Ground::new(&[("PEBBLE_VA_ALWAYS_VALID", "1")]).await;
     let members = ground.three("", "", &ground.secret()).await;
     let _pebble = ground.place.pebble().await;

@@ -66,7 +66,7 @@ async fn a_stream_that_is_not_larders_is_refused_by_name_and_serving_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nats_refuses_whoever_has_no_credentials() {
+async fn nats_rejects_clients_without_credentials() {
     let (nats, origin) = (Nats::start(&["--user", "us", "--pass", "right"]).await, origin().await);
     let nodes = two(&nats, &origin, "user = \"us\"\npassword = \"right\"").await;
     nodes[0].store("/page").await;

@@ -133,7 +133,7 @@ async fn strangers_and_malformed_datagrams_do_nothing_and_are_counted() {
 }
 
 #[tokio::test]
-async fn a_site_that_nobody_purges_or_only_with_a_token_is_not_purged() {
+async fn a_site_without_purges_or_with_a_token_is_not_purged() {
     for site in [
         "preset = \"mediawiki\"\npurge = false\n",
         "purge = false\n",

@@ -44,7 +44,7 @@ async fn purge(stage: &Stage, method: &str, target: &str, fields: &str) -> Reply
 }
 
 #[tokio::test]
-async fn each_server_of_a_neighbour_is_told_in_its_dialect() {
+async fn each_server_of_a_neighbour_is_notified_in_its_dialect() {
     let (first, second, api) = (taker().await, taker().await, taker().await);
     let stage = stage(&format!(
         "[[origin]]\nname = \"edge\"\nservers = [\"http://{}\", \"http://{}\"]\n\
@@ -119,7 +119,7 @@ async fn every_way_to_purge_is_passed_on() {
 }
 
 #[tokio::test]
-async fn one_that_is_away_holds_nobody_up_and_is_told_when_it_is_back() {
+async fn a_neighbour_that_is_down_delays_nothing_and_is_notified_when_it_is_up() {
     let folder = Folder::new();
     let path = folder.path().join("neighbour");
     let more = format!("[[neighbour]]\norigin = \"unix:{}\"\n", path.display());
@@ -154,7 +154,7 @@ async fn one_that_is_away_holds_nobody_up_and_is_told_when_it_is_back() {
 }
 
 #[tokio::test]
-async fn who_waits_for_all_is_told_who_is_missing_and_what_is_refused_is_not_repeated() {
+async fn a_purge_for_all_names_missing_neighbours_and_rejected_ones_are_not_retried() {
     let (silent, refuses) = (taker().await, taker().await);
     silent.otherwise(Script::default().hang());
     refuses.otherwise(Script::respond("HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n"));
@@ -208,7 +208,7 @@ fn site(folder: &Folder, origin: &ScriptedOrigin, vcl: bool) -> String {
 /// Two neighbours of each other do not loop. The second one's address is known only after its
 /// start, so the first one gets it by a reload.
 #[tokio::test]
-async fn two_larders_tell_each_other_once() {
+async fn two_larders_notify_each_other_once() {
     let origin = ScriptedOrigin::start().await.expect("an origin");
     origin.on("/a", Script::ok("Cache-Control: max-age=600\r\n", "a page"));
     for vcl in [false, true] {

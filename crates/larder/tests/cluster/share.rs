@@ -101,7 +101,7 @@ async fn what_one_node_has_fetched_the_others_need_not() {
 /// A request to the owner right after a purge gets nothing that was stored before, even if the
 /// stream does not have the purge yet.
 #[tokio::test(flavor = "multi_thread")]
-async fn no_purge_is_undone_by_what_another_node_stores() {
+async fn no_purge_is_undone_by_another_nodes_store() {
     for vcl in [false, true] {
         let (nats, origin) = (Nats::start(&[]).await, origin().await);
         let nodes =
@@ -227,7 +227,7 @@ async fn where_a_node_shields_no_other_asks_the_origin() {
 
 /// Nodes serve stored responses to each other; each client gets the form that it asks for.
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_get_what_they_ask_for_whoever_has_stored_it() {
+async fn clients_get_a_page_from_any_node() {
     const LONG: usize = 6 << 20;
     let (nats, origin) = (Nats::start(&[]).await, origin().await);
     let nodes = ["n1", "n2", "n3"].map(|name| node(name, &nats, &origin, PLAIN));
@@ -265,7 +265,7 @@ async fn clients_get_what_they_ask_for_whoever_has_stored_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_but_the_nodes_is_let_in_at_their_port() {
+async fn only_nodes_are_admitted_at_their_port() {
     let (nats, origin) = (Nats::start(&[]).await, origin().await);
     let nodes = ["n1", "n2"].map(|name| node(name, &nats, &origin, PLAIN));
     all_share(&nodes).await;

@@ -12,7 +12,7 @@ use support::nats::Nats;
 use support::nodes::{Node, PLAIN, Wanted, all_joined};
 use support::{PATIENCE, eventually};
 use testkit::client::{RawClient, WriteSplit, request};
-use testkit::large_file::Film;
+use testkit::large_file::LargeFile;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
@@ -69,19 +69,20 @@ async fn part(node: &Node, target: &str, range: Range<u64>) {
     assert_eq!(reply.status, 206, "{target}");
     let told = format!("bytes {}-{}/{LENGTH}", range.start, range.end - 1);
     assert_eq!(reply.field("content-range"), Some(told), "{target}");
-    assert!(reply.body == Film::bytes(1, range), "{target}: other bytes");
+    assert!(reply.body == LargeFile::bytes(1, range), "{target}: other bytes");
 }
 
 async fn whole(node: &Node, target: &str) {
     let reply = node.ask("GET", target, "").await;
     assert_eq!(reply.status, 200, "{target}");
-    assert!(reply.body == Film::bytes(1, 0..LENGTH), "{target}: other bytes");
+    assert!(reply.body == LargeFile::bytes(1, 0..LENGTH), "{target}: other bytes");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_byte_of_a_large_body_is_fetched_once_for_all_nodes() {
     for vcl in [false, true] {
-        let (nats, film) = (Nats::start(&[]).await, Film::start(LENGTH).await.expect("a port"));
+        let (nats, film) =
+            (Nats::start(&[]).await, LargeFile::start(LENGTH).await.expect("a port"));
         let nodes = nodes(&nats, &film, vcl, "1m").await;
         for n in 0..FILMS {
             let target = format!("/whole/{n}");
@@ -103,7 +104,7 @@ async fn each_byte_of_a_large_body_is_fetched_once_for_all_nodes() {
 /// A request for a part goes through the owner, which fetches no more than its slices.
 #[tokio::test(flavor = "multi_thread")]
 async fn parts_are_asked_for_by_the_slice_and_further_ones_of_the_owner_too() {
-    let (nats, film) = (Nats::start(&[]).await, Film::start(LENGTH).await.expect("a port"));
+    let (nats, film) = (Nats::start(&[]).await, LargeFile::start(LENGTH).await.expect("a port"));
     let nodes = nodes(&nats, &film, false, "1m").await;
     for n in 0..FILMS {
         let target = format!("/part/{n}");
@@ -124,9 +125,10 @@ async fn parts_are_asked_for_by_the_slice_and_further_ones_of_the_owner_too() {
 
 /// A film continues after the end of the node that it came from.
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_reads_a_large_body_loses_nothing_with_its_owner() {
+async fn a_reader_of_a_large_body_loses_nothing_with_its_owner() {
     for vcl in [false, true] {
-        let (nats, film) = (Nats::start(&[]).await, Film::start(LENGTH).await.expect("a port"));
+        let (nats, film) =
+            (Nats::start(&[]).await, LargeFile::start(LENGTH).await.expect("a port"));
         let mut nodes = nodes(&nats, &film, vcl, "2s").await;
         for n in 0..FILMS {
             for node in &nodes[..2] {
@@ -152,7 +154,8 @@ async fn a_body_that_is_being_read_does_not_break_off_with_its_owner() {
     // Longer than the sockets' buffers.
     const LONG: u64 = 24 << 20;
     for vcl in [false, true] {
-        let (nats, film) = (Nats::start(&[]).await, Film::start(LENGTH).await.expect("a port"));
+        let (nats, film) =
+            (Nats::start(&[]).await, LargeFile::start(LENGTH).await.expect("a port"));
         let mut nodes = nodes(&nats, &film, vcl, "2s").await;
         film.change(LONG);
         let mut readers = Vec::new();
@@ -173,7 +176,7 @@ async fn a_body_that_is_being_read_does_not_break_off_with_its_owner() {
             let mut rest = Vec::new();
             stream.read_to_end(&mut rest).await.expect("the rest");
             let body = rest.len().checked_sub(LONG as usize).expect("all of it");
-            assert!(rest[body..] == Film::bytes(2, 0..LONG), "vcl: {vcl}: other bytes");
+            assert!(rest[body..] == LargeFile::bytes(2, 0..LONG), "vcl: {vcl}: other bytes");
         }
     }
 }
@@ -182,7 +185,8 @@ async fn a_body_that_is_being_read_does_not_break_off_with_its_owner() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slice_of_another_version_is_never_put_into_a_body() {
     for vcl in [false, true] {
-        let (nats, film) = (Nats::start(&[]).await, Film::start(LENGTH).await.expect("a port"));
+        let (nats, film) =
+            (Nats::start(&[]).await, LargeFile::start(LENGTH).await.expect("a port"));
         let nodes = nodes(&nats, &film, vcl, "1m").await;
         for n in 0..FILMS {
             for node in &nodes {
@@ -199,13 +203,13 @@ async fn a_slice_of_another_version_is_never_put_into_a_body() {
                 let seen = raw.reply("GET").await;
                 // The response with the old version is truncated, or it has the new one.
                 if let Some(reply) = seen.complete() {
-                    let is = |version| reply.body == Film::bytes(version, 0..LENGTH);
+                    let is = |version| reply.body == LargeFile::bytes(version, 0..LENGTH);
                     assert!(is(1) || is(2), "vcl: {vcl}: {target}: a mixture");
                 }
             }
             for node in &nodes {
                 let reply = node.ask("GET", &format!("/other/{n}"), "").await;
-                assert!(reply.body == Film::bytes(2, 0..LENGTH), "vcl: {vcl}: the old one");
+                assert!(reply.body == LargeFile::bytes(2, 0..LENGTH), "vcl: {vcl}: the old one");
             }
         }
     }
@@ -214,7 +218,7 @@ async fn a_slice_of_another_version_is_never_put_into_a_body() {
 /// A large body purged on one node is purged on all.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_purge_reaches_slices_that_came_from_another_node() {
-    let (nats, film) = (Nats::start(&[]).await, Film::start(LENGTH).await.expect("a port"));
+    let (nats, film) = (Nats::start(&[]).await, LargeFile::start(LENGTH).await.expect("a port"));
     let nodes = nodes(&nats, &film, false, "1m").await;
     for n in 0..FILMS {
         let target = format!("/purged/{n}");
@@ -229,7 +233,7 @@ async fn a_purge_reaches_slices_that_came_from_another_node() {
         assert_eq!(reply.status, 200, "{}", reply.text());
         for node in &nodes {
             let reply = node.ask("GET", &target, "").await;
-            assert!(reply.body == Film::bytes(2, 0..LENGTH), "{target}: the old one");
+            assert!(reply.body == LargeFile::bytes(2, 0..LENGTH), "{target}: the old one");
         }
     }
 }

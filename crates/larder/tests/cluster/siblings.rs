@@ -356,7 +356,7 @@ async fn a_sibling_that_says_yes_and_has_nothing_costs_one_request() {
 }
 
 #[tokio::test]
-async fn what_is_not_for_everybody_no_sibling_is_asked_for() {
+async fn siblings_are_not_asked_for_private_objects() {
     for vcl in [false, true] {
         let sibling = Sibling::start(Says::Yes, stored(9)).await;
         let place = place(vcl, &sibling.neighbour(), PATIENT).await;

@@ -23,7 +23,7 @@ const USERS: &str = "ann:$2y$05$pirA/ZQzb4TZXyVzoFnxVO9xpzbhsxFvsySVXQE3G/voezCD
     bob:$apr1$lZL6V/ci$eIMz/iKDkbtys/uU7LEK00\n\
     old:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=\n";
 
-/// The file of a site of either kind, with these keys of its own.
+/// The configuration of a site of either kind, with these keys of the file and the site.
 fn file(policy: Policy, origin: &ScriptedOrigin, folder: &Folder, top: &str, site: &str) -> String {
     let addr = origin.addr();
     let head =
@@ -71,7 +71,7 @@ fn shown(user: &str, password: &str) -> String {
 const PASSWORD: &str = "password";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_shows_a_password_gets_what_is_stored_for_all_and_nobody_else_does() {
+async fn only_authenticated_clients_get_objects_stored_for_all() {
     for policy in BOTH {
         let (folder, site) = users(", realm = \"the cellar\"");
         let log = folder.path().join("log");
@@ -181,7 +181,7 @@ async fn uploads_and_tunnels_wait_behind_the_gate() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_origin_is_told_of_a_user_is_never_another_s() {
+async fn the_user_that_the_origin_gets_is_never_another_s() {
     let (folder, site) = users(", user_field = \"Remote-User\"");
     let stage = stage(Policy::Declared, &folder, "", &site).await;
     stage.origin.otherwise(Script::mirror("Cache-Control: max-age=600\r\n"));
@@ -196,7 +196,7 @@ async fn what_the_origin_is_told_of_a_user_is_never_another_s() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_key_tells_apart_is_stored_for_each_user() {
+async fn responses_with_the_user_in_the_key_are_stored_for_each_user() {
     let (folder, site) = users(", user_field = \"Remote-User\"");
     let site = format!("{site}cache = {{ key_headers = [\"Remote-User\"] }}\n");
     let stage = stage(Policy::Declared, &folder, "", &site).await;
@@ -345,7 +345,7 @@ async fn another_server_lets_in_and_what_is_stored_is_for_all_of_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn its_own_answer_goes_to_whom_it_does_not_let_in() {
+async fn rejected_clients_get_the_servers_own_response() {
     for policy in BOTH {
         let (folder, keeper) = (Folder::new(), gatekeeper().await);
         let stage = stage(policy, &folder, "", &asks(&keeper, ", keep = \"1h\"")).await;
@@ -379,7 +379,7 @@ async fn its_own_answer_goes_to_whom_it_does_not_let_in() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_yes_is_remembered_for_who_shows_the_same() {
+async fn a_grant_is_cached_for_equal_credentials() {
     let (folder, keeper) = (Folder::new(), gatekeeper().await);
     let site = asks(&keeper, ", keep = \"1h\", keep_for = \"site\"");
     let stage = stage(Policy::Declared, &folder, "", &site).await;
@@ -516,7 +516,7 @@ async fn one_client_has_few_passwords_checked_at_once() {
 
 /// Forwarding fields of an untrusted client: servers that decide by some of them get none.
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_is_let_in_for_what_a_client_says_in_a_proxy_s_name() {
+async fn forged_proxy_fields_admit_no_client() {
     for policy in BOTH {
         let (folder, keeper) = (Folder::new(), gatekeeper().await);
         let stage = stage(policy, &folder, "", &asks(&keeper, "")).await;
@@ -538,7 +538,7 @@ fn text_of(origin: &ScriptedOrigin) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_trusted_proxy_says_of_a_client_is_told_to_the_server_that_decides() {
+async fn a_trusted_proxy_s_client_fields_reach_the_authentication_server() {
     let (folder, keeper) = (Folder::new(), gatekeeper().await);
     let site = asks(&keeper, ", keep = \"1h\"");
     let stage = stage(Policy::Declared, &folder, "trusted_proxies = \"127.0.0.0/8\"", &site).await;
@@ -559,7 +559,7 @@ async fn what_a_trusted_proxy_says_of_a_client_is_told_to_the_server_that_decide
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_is_asked_for_a_password_where_it_would_travel_in_the_clear() {
+async fn no_password_is_requested_over_cleartext() {
     let (folder, site) = users("");
     let top = "trusted_proxies = \"127.0.0.0/8\"";
     let site = format!("redirect_https = true\n{site}");
@@ -616,7 +616,7 @@ async fn an_identity_that_is_in_the_key_of_another_route_is_never_another_s() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_gate_of_two_routes_tells_of_a_user_once() {
+async fn a_check_of_two_routes_reports_a_user_once() {
     let (folder, site) = users(", user_field = \"X-User\"");
     let site = format!("{site}\n[[site.route]]\npath = \"/inner/*\"\ncache = true\n");
     let stage = stage(Policy::Declared, &folder, "", &site).await;

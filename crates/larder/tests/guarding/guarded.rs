@@ -3,11 +3,11 @@
 
 use crate::support;
 
+mod client_facts;
 mod logins;
 mod nominated;
 mod passwords;
 mod paths;
-mod told;
 
 use support::Stage;
 use support::disked::Policy;
@@ -15,8 +15,8 @@ use support::folder::Folder;
 use testkit::larder::Daemon;
 use testkit::origin::ScriptedOrigin;
 
-/// Larder before a scripted origin, with a site of either kind and these keys of the whole and of
-/// the site. A program passes what is below `/pass/` and pipes what is below `/pipe/`.
+/// Larder before a scripted origin, with a site of either kind and these keys of the file and the
+/// site. A program passes requests below `/pass/` and pipes those below `/pipe/`.
 async fn stage(policy: Policy, folder: &Folder, top: &str, site: &str) -> Stage {
     let origin = ScriptedOrigin::start().await.expect("an origin");
     let addr = origin.addr();

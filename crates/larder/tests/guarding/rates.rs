@@ -27,7 +27,7 @@ use tokio::time::timeout;
 const UPGRADED: &str =
     "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\nhello";
 
-/// The file of a site of either kind, with these keys of its own and of the file's top.
+/// The configuration of a site of either kind, with these keys of the file and the site.
 fn file(policy: Policy, origin: &ScriptedOrigin, folder: &Folder, top: &str, site: &str) -> String {
     let addr = origin.addr();
     let head =
@@ -64,7 +64,7 @@ async fn from(address: &str, to: SocketAddr) -> RawClient {
     RawClient::over(socket.connect(to).await.expect("a connection")).patience(PATIENCE)
 }
 
-/// The statuses of so many GETs of `/page` from an address, with these fields.
+/// The statuses of `count` GETs of `/page` from an address, with these fields.
 async fn statuses(stage: &Stage, address: &str, fields: &str, count: usize) -> Vec<u16> {
     let mut statuses = Vec::new();
     for _ in 0..count {
@@ -75,7 +75,7 @@ async fn statuses(stage: &Stage, address: &str, fields: &str, count: usize) -> V
     statuses
 }
 
-/// The statuses of so many GETs of a target over one HTTP/2 connection.
+/// The statuses of `count` GETs of a target over one HTTP/2 connection.
 async fn over_http2(client: &mut Plain, target: &str, count: usize) -> Vec<u16> {
     let mut statuses = Vec::new();
     for _ in 0..count {
@@ -189,7 +189,7 @@ async fn who_waits_gets_nothing_that_was_purged_meanwhile() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_waits_longer_than_the_limit_says() {
+async fn no_request_waits_longer_than_the_limit_says() {
     let site = "rate = { requests = \"1/h\", queue = 5 }\n[limits]\nrate_wait = \"1s\"";
     let (stage, _folder) = stage(Policy::Declared, "", site).await;
     assert_eq!(statuses(&stage, "127.0.0.2", "", 2).await, [200, 429]);
@@ -248,7 +248,7 @@ async fn addresses_count_apart_as_trusted_proxies_name_them_or_all_together() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_field_may_say_who_counts_and_networks_may_be_exempt() {
+async fn a_field_may_name_the_client_and_networks_may_be_exempt() {
     for policy in BOTH {
         let site = "rate = { requests = \"1/h\", per = { field = \"X-Api-Key\" }, \
                     exempt = [\"127.0.0.7\"] }";
@@ -425,7 +425,7 @@ async fn explain(stage: &Stage, target: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn explain_tells_what_is_left_and_takes_nothing_of_it() {
+async fn explain_shows_the_remaining_allowance_and_uses_none() {
     for policy in BOTH {
         let site = "rate = { requests = \"1/h\", burst = 1 }\nconcurrent = { requests = 3 }";
         let (stage, _folder) = stage(policy, "", site).await;

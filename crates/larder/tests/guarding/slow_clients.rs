@@ -62,7 +62,7 @@ fn show_memory(what: &str, before: u64, after: u64, connections: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn half_sent_heads_disturb_nobody() {
+async fn half_sent_heads_disturb_no_other_client() {
     let _turn = TURN.lock().await;
     let stage = start().await;
     let before = resident(&stage.daemon);
@@ -85,7 +85,7 @@ async fn half_sent_heads_disturb_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn slow_uploads_disturb_nobody() {
+async fn slow_uploads_disturb_no_other_client() {
     let _turn = TURN.lock().await;
     let stage = start().await;
     stage.origin.on("/form", Script::ok("", "thanks"));
@@ -110,7 +110,7 @@ async fn slow_uploads_disturb_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn slow_readers_disturb_nobody() {
+async fn slow_readers_disturb_no_other_client() {
     let _turn = TURN.lock().await;
     let stage = start().await;
     let body = String::from_utf8(pattern(1 << 20)).expect("letters");
@@ -139,7 +139,7 @@ async fn slow_readers_disturb_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn idle_connections_disturb_nobody_and_all_still_work() {
+async fn idle_connections_disturb_no_other_client_and_all_still_work() {
     let _turn = TURN.lock().await;
     let stage = start().await;
     let before = resident(&stage.daemon);

@@ -16,7 +16,7 @@ async fn trusting(top: &str) -> Stage {
 const UNCACHED: &str = "Cache-Control: no-store\r\n";
 
 #[tokio::test]
-async fn a_stranger_speaks_for_nobody() {
+async fn a_strangers_forwarding_fields_are_ignored() {
     let stage = Stage::new().await;
     stage.origin.otherwise(Script::ok(UNCACHED, "here"));
     let forged = "X-Forwarded-For: 203.0.113.1\r\nX-Forwarded-Proto: https\r\nForwarded: for=x\r\n\

@@ -369,7 +369,7 @@ async fn who_sends_on_after_the_last_answer_is_read_off_for_a_while_only() {
 }
 
 #[tokio::test]
-async fn the_last_request_of_a_connection_is_told_so() {
+async fn the_last_response_of_a_connection_says_close() {
     let stage = with_limits("keepalive_requests = 3").await;
     stage.get("/page").await;
     let mut raw = stage.connect().await;
@@ -532,7 +532,7 @@ async fn a_slow_origin_is_no_reason_to_close_the_client() {
 }
 
 #[tokio::test]
-async fn a_long_body_that_nobody_reads_ends_its_connection_and_is_counted() {
+async fn a_long_unread_body_ends_its_connection_and_is_counted() {
     let stage = with_limits("").await;
     let early = Script::ok("Cache-Control: no-store\r\n", "early").without_reading_body();
     stage.origin.on("/early", early);

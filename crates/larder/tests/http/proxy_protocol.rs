@@ -47,7 +47,7 @@ async fn answer(stage: &Stage, bytes: &[u8], pieces: WriteSplit) -> (Vec<u8>, Co
 }
 
 #[tokio::test]
-async fn the_client_is_whom_the_header_names() {
+async fn the_client_is_the_one_in_the_header() {
     let stage = behind("127.0.0.1", "", "").await;
     let ask = request("GET", "/page", "");
     for header in [line("192.0.2.1"), binary()] {
@@ -68,7 +68,7 @@ async fn the_client_is_whom_the_header_names() {
 }
 
 #[tokio::test]
-async fn whom_no_header_names_is_the_balancer_or_nobody() {
+async fn without_a_header_the_client_is_the_balancer_or_unknown() {
     let stage = behind("127.0.0.1", "", "").await;
     let forged = request("GET", "/page", "X-Forwarded-For: 203.0.113.1\r\n");
     let local = [SIGNATURE, &[0x20, 0, 0, 0]].concat();

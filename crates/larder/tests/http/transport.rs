@@ -150,7 +150,7 @@ async fn pipelined_requests_of_every_kind_are_answered_in_order() {
 }
 
 #[tokio::test]
-async fn a_client_that_expects_it_is_told_to_continue() {
+async fn a_client_that_expects_it_gets_a_100() {
     let stage = Stage::new().await;
     stage.origin.on("/form", Script::ok("", TEXT));
     let mut stream = TcpStream::connect(stage.daemon.addr()).await.expect("a connection");

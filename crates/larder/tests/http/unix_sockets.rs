@@ -204,7 +204,7 @@ async fn a_file_in_the_place_of_the_admin_socket_is_left_alone() {
         .await;
     };
     said("is no socket, and stays").await;
-    // It serves all the same.
+    // It serves nevertheless.
     said("listening on").await;
     daemon.kill().expect("a child");
     daemon.wait().expect("a child");

@@ -37,7 +37,7 @@ async fn spellings_of_a_path_are_one_page_for_readers_origins_and_purges() {
     assert!(!is_hit(&stage.get(&format!("{path}?q=%C3~")).await));
 }
 
-/// As nginx's `add_header ... always`.
+/// As with nginx's `add_header ... always`.
 #[tokio::test]
 async fn every_answer_of_a_site_has_its_fields() {
     let folder = Folder::new();
@@ -101,7 +101,7 @@ async fn utf_8_that_is_not_escaped_is_refused_where_that_is_set_and_other_bytes_
 }
 
 #[tokio::test]
-async fn a_balancer_that_asks_by_address_is_told_that_the_server_is_there() {
+async fn a_balancer_that_asks_by_address_gets_a_200() {
     let origin = ScriptedOrigin::start().await.expect("a port for the origin");
     origin.otherwise(Script::ok(CACHED, "the site's own"));
     let file = Setup { top: "health_check = \"/health\"\n", ..Setup::default() }.file(&origin);

@@ -36,7 +36,7 @@ fn purge_all() -> Ask {
 }
 
 #[tokio::test]
-async fn a1_without_a_token_only_health_is_told() {
+async fn a1_without_a_token_only_health_is_shown() {
     let stage = stage().await;
     let daemon = &stage.daemon;
     for route in TABLE {
@@ -453,7 +453,7 @@ async fn a_kept_connection_reaches_no_limit_by_its_end() {
 }
 
 #[tokio::test]
-async fn slow_clients_hold_up_nobody_and_are_sent_away() {
+async fn slow_clients_delay_no_other_and_are_disconnected() {
     let limits = "admin_connections = 4\nadmin_timeout = \"300ms\"\n";
     let stage = Setup { top: LISTENS, limits, ..Setup::default() }.start().await;
     let daemon = &stage.daemon;

@@ -63,7 +63,7 @@ async fn purge_hits_what_is_meant_and_says_how_many() {
             &["http://a.test/shop/1?x=y"][..],
         ),
         (&["https://A.test/"], "purged: 1 response", &["http://a.test/"]),
-        (&["http://a.test/none"], "nothing was stored of that", &[]),
+        (&["http://a.test/none"], "no stored object matches", &[]),
         (
             &["http://a.test/", "http://b.test/shop/1"],
             "purged: 2 responses",
@@ -288,7 +288,7 @@ async fn a_server_that_is_taken_out_gets_no_requests_until_it_is_back() {
 }
 
 #[tokio::test]
-async fn what_runs_is_told_without_its_secrets() {
+async fn the_running_configuration_is_shown_without_its_secrets() {
     let secret = "0123456789abcdef0123456789abcdef";
     let site = format!(
         "purge = {{ dialects = [\"purge\"], token = \"{secret}\" }}\n\

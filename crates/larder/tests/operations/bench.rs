@@ -73,7 +73,7 @@ async fn a_cached_page_is_measured_and_written() {
 }
 
 #[tokio::test]
-async fn a_page_that_is_not_stored_is_told_with_larders_reasons() {
+async fn a_page_that_is_not_stored_is_remarked_with_larders_reasons() {
     let stage = stage().await;
     let socket = stage.daemon.admin_socket().display().to_string();
     let own = url(&stage, "/own");
@@ -171,7 +171,7 @@ async fn conditional_requests_get_304() {
 }
 
 #[tokio::test]
-async fn a_server_tells_its_own_figures() {
+async fn a_server_exports_its_own_figures() {
     let stage = stage().await;
     let folder = Folder::new();
     let json = folder.path().join("run.json").display().to_string();
@@ -229,7 +229,7 @@ async fn a_reader_that_has_enough_is_no_error() {
 }
 
 #[tokio::test]
-async fn bad_input_is_told_and_nothing_panics() {
+async fn bad_input_is_reported_and_nothing_panics() {
     let cases: [(&[&str], i32, &str); 12] = [
         (&[], 2, "nothing to ask"),
         (&["example.org"], 2, "a URL begins with http://"),
@@ -308,7 +308,7 @@ async fn lists_come_from_logs_and_sitemaps() {
 }
 
 #[tokio::test]
-async fn a_comparison_has_ratios_and_tells_unequal_sides() {
+async fn a_comparison_has_ratios_and_remarks_on_unequal_sides() {
     let stage = stage().await;
     stage.origin.on("/long", Script::cacheable(&"long".repeat(100)));
     let (page, long) = (url(&stage, "/page"), url(&stage, "/long"));

@@ -57,7 +57,7 @@ async fn the_page_is_for_everyone_and_runs_nothing_but_its_own_files() {
 }
 
 #[tokio::test]
-async fn whoever_looks_sees_what_happened_before_and_what_happens() {
+async fn a_viewer_sees_the_past_and_the_present() {
     let top = "[admin]\nlisten = \"127.0.0.1:0\"\nhistory = \"2h\"";
     let stage = Setup { top, ..Setup::default() }.start().await;
     let busy = "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n";
@@ -238,7 +238,7 @@ async fn one_site_alone_has_figures_a_time_before_and_tables_of_its_own() {
 }
 
 #[tokio::test]
-async fn the_configuration_in_force_is_told_to_readers_without_its_secrets() {
+async fn readers_see_the_configuration_in_force_without_its_secrets() {
     let origin = ScriptedOrigin::start().await.expect("an origin");
     let daemon = Daemon::start(&two_sites(&origin)).expect("larder starts");
     let stage = Stage { daemon, origin };
@@ -256,7 +256,7 @@ async fn the_configuration_in_force_is_told_to_readers_without_its_secrets() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cluster_is_told_with_its_nodes_and_with_what_is_wrong() {
+async fn a_cluster_is_shown_with_its_nodes_and_problems() {
     let mut nats = Nats::start(&[]).await;
     let top = format!("{TOP}\n[cluster]\nservers = [\"{}\"]\nname = \"n1\"\n", nats.url());
     let stage = Setup { top: &top, ..Setup::default() }.start().await;
@@ -300,7 +300,7 @@ async fn a_link_signs_in_by_itself_and_may_what_its_role_may() {
 }
 
 #[tokio::test]
-async fn a_purge_that_found_no_site_is_told() {
+async fn a_purge_that_found_no_site_is_shown() {
     let origin = ScriptedOrigin::start().await.expect("a port for the origin");
     let site = "preset = \"wordpress\"";
     let file = Setup { top: TOP, site, ..Setup::default() }.file(&origin);

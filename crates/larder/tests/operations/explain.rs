@@ -249,7 +249,7 @@ async fn explaining_changes_nothing() {
 }
 
 #[tokio::test]
-async fn rules_are_told_with_the_lines_they_are_written_on() {
+async fn rules_are_shown_with_their_lines() {
     let setup = Setup {
         site: "preset = \"wordpress\"\n[[site.route]]\npath = \"/mine*\"\n",
         ..Setup::default()
@@ -294,7 +294,7 @@ async fn rules_are_told_with_the_lines_they_are_written_on() {
 }
 
 #[tokio::test]
-async fn freshness_is_told_with_the_field_it_is_from() {
+async fn freshness_is_shown_with_its_field() {
     let site = "cache = { ttl = { 404 = \"90s\" }, stale_while_revalidate = \"30s\" }";
     let stage = Setup { site, ..Setup::default() }.start().await;
     let file = stage.daemon.config_file();
@@ -545,7 +545,7 @@ async fn files_refusals_and_strangers_are_foreseen() {
 }
 
 #[tokio::test]
-async fn a_request_that_waits_is_told_to_wait() {
+async fn a_request_that_would_wait_is_explained_so() {
     let stage = Stage::new().await;
     stage.origin.on("/slow", Script::default().hang());
     let mut raw = stage.connect().await;

@@ -58,7 +58,7 @@ async fn an_origin_whose_clock_is_behind_is_known_by_its_date() {
 }
 
 #[tokio::test]
-async fn a_page_by_user_agent_is_told_with_how_many_forms_are_kept() {
+async fn a_page_by_user_agent_is_explained_with_its_number_of_variants() {
     let stage = Stage::new().await;
     let fields = "Cache-Control: max-age=600\r\nVary: User-Agent\r\n";
     stage.origin.on("/", Script::ok(fields, "x"));
@@ -109,7 +109,7 @@ async fn a_failing_origin_is_known_and_named() {
 }
 
 #[tokio::test]
-async fn hit_for_miss_is_told_with_what_ends_it() {
+async fn hit_for_miss_is_explained_with_its_end() {
     let stage = Stage::new().await;
     stage.origin.on("/own", Script::ok("Cache-Control: no-store\r\n", "own"));
     get(&stage, "/own", "").await;
@@ -119,7 +119,7 @@ async fn hit_for_miss_is_told_with_what_ends_it() {
 }
 
 #[tokio::test]
-async fn a_session_of_php_is_told_as_such() {
+async fn a_session_of_php_is_explained_as_such() {
     let stage = Stage::new().await;
     let fields = "Expires: Thu, 19 Nov 1981 08:52:00 GMT\r\nPragma: no-cache\r\n\
                   Cache-Control: no-store, no-cache, must-revalidate\r\n\

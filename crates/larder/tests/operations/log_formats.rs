@@ -223,7 +223,7 @@ fn field(record: &Value, side: &str, name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn header_fields_of_all_sides_are_kept_while_somebody_asks() {
+async fn header_fields_of_all_sides_are_kept_while_a_reader_subscribes() {
     let stage = Stage::new().await;
     let fields = "Cache-Control: max-age=60\r\nX-Tag: o\r\nSet-Cookie: sid=secret; Path=/\r\n";
     stage.origin.on("/page", Script::ok(fields, "page"));
@@ -294,7 +294,7 @@ async fn what_cannot_be_kept_is_refused_and_what_does_not_fit_is_left_out() {
 }
 
 #[tokio::test]
-async fn the_tool_asks_for_what_its_format_tells() {
+async fn the_tool_subscribes_to_the_fields_of_its_format() {
     let stage = Stage::new().await;
     stage.origin.on("/page", Script::ok("Cache-Control: no-store\r\nX-Tag: o\r\n", "page"));
     let socket = stage.daemon.admin_socket();

@@ -120,7 +120,7 @@ async fn secrets_are_in_the_file_where_that_is_wanted_and_in_no_other_log() {
     let read: serde_json::Value = serde_json::from_str(&line).expect("JSON");
     let expected = serde_json::json!({ "sid": "secret", "set": "b=\"2\"; Path=/", "none": "" });
     assert_eq!(read, expected);
-    // The same fields on other sides, and other fields, are not kept for it.
+    // Fields of other heads, and other fields, are not logged for it.
     let arguments = ["log", "--once", "--json"];
     let (_, shown, _) = support::console::run(&stage.daemon, &arguments).await;
     let record: serde_json::Value = serde_json::from_str(&shown).expect("JSON");
@@ -185,7 +185,7 @@ async fn lines_of_variables_are_those_of_nginx() {
 }
 
 #[tokio::test]
-async fn terms_of_tls_are_told_in_nginxs_words() {
+async fn tls_parameters_are_logged_in_nginxs_terms() {
     const FORMAT: &str = "$https|$scheme|$ssl_protocol|$ssl_cipher|$status";
     if !nginx::is_here() {
         return;
@@ -251,7 +251,7 @@ async fn terms_of_tls_are_told_in_nginxs_words() {
 }
 
 #[tokio::test]
-async fn what_the_cache_did_is_told_in_nginxs_words() {
+async fn cache_results_are_logged_in_nginxs_terms() {
     let format = "$request $status $body_bytes_sent $upstream_cache_status $upstream_status";
     let requests = ["GET /page", "GET /page", "HEAD /page", "GET /other", "GET /gone", "GET /gone"]
         .map(|line| request(line, "", ""));
@@ -364,7 +364,7 @@ async fn the_error_log_has_levels_and_standard_error_only_the_start() {
 }
 
 #[tokio::test]
-async fn a_start_that_fails_is_told_in_both_places() {
+async fn a_failed_start_is_logged_in_both_places() {
     let folder = Folder::new();
     let origin = ScriptedOrigin::start().await.expect("an origin");
     let top = tops(&folder, "info");
@@ -457,7 +457,7 @@ async fn a_syslog_daemon_has_the_levels_too() {
 }
 
 #[tokio::test]
-async fn the_journal_gets_levels_and_nobody_else_on_standard_error() {
+async fn only_the_journal_gets_levels_on_standard_error() {
     use std::os::unix::fs::MetadataExt as _;
     let folder = Folder::new();
     let origin = ScriptedOrigin::start().await.expect("an origin");

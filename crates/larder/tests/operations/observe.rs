@@ -13,7 +13,7 @@ use testkit::larder::Daemon;
 use testkit::origin::{Script, ScriptedOrigin};
 use testkit::reply::ReplyOutcome;
 
-/// A reader, and what it has read.
+/// A reader and its records.
 struct Watch {
     follower: RingFollower,
     records: Vec<Value>,
@@ -37,7 +37,7 @@ impl Watch {
         self.lost += polled.expect("a readable ring").lost;
     }
 
-    /// Waits until so many were read in all.
+    /// Waits for `count` records in all.
     async fn until(&mut self, count: usize) {
         let this = std::cell::RefCell::new(self);
         eventually("records", async || {
@@ -47,7 +47,7 @@ impl Watch {
         .await;
     }
 
-    /// The records of requests for `target`, once there are so many.
+    /// Waits for `count` records of `target`, and returns them.
     async fn of(&mut self, target: &str, count: usize) -> Vec<Value> {
         let this = std::cell::RefCell::new(self);
         eventually(target, async || {
@@ -145,7 +145,7 @@ async fn requests_that_wait_for_one_fetch_say_so() {
 }
 
 #[tokio::test]
-async fn what_goes_wrong_is_told_with_its_limit() {
+async fn a_failure_is_logged_with_its_limit() {
     let setup = Setup { limits: "first_byte_timeout = \"200ms\"\nretries = 0", ..Setup::default() };
     let stage = setup.start().await;
     stage.origin.on("/silent", Script::default().hang());
@@ -173,7 +173,7 @@ async fn what_goes_wrong_is_told_with_its_limit() {
 }
 
 #[tokio::test]
-async fn a_head_that_takes_too_long_is_told_with_what_came_of_it() {
+async fn a_head_that_takes_too_long_is_logged_as_far_as_it_came() {
     let stage = Setup { limits: "header_timeout = \"300ms\"", ..Setup::default() }.start().await;
     let mut watch = Watch::new(&stage.daemon.log_ring());
     let mut slow = stage.connect().await;
@@ -186,7 +186,7 @@ async fn a_head_that_takes_too_long_is_told_with_what_came_of_it() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_is_told_as_nginx_tells_it() {
+async fn a_client_that_leaves_is_logged_as_nginx_does() {
     let stage = Stage::new().await;
     stage.origin.on("/slow", Script::default().hang());
     let mut watch = Watch::new(&stage.daemon.log_ring());
@@ -201,7 +201,7 @@ async fn a_client_that_leaves_is_told_as_nginx_tells_it() {
 }
 
 #[tokio::test]
-async fn a_tunnel_is_told_when_it_ends() {
+async fn a_tunnel_is_logged_when_it_ends() {
     let stage = Setup { site: "upgrade = \"echo\"", ..Setup::default() }.start().await;
     stage.origin.on(
         "/chat",
@@ -359,7 +359,7 @@ async fn without_a_ring_there_is_none_and_the_access_log_still_works() {
 }
 
 #[tokio::test]
-async fn the_ring_is_for_the_daemons_user_alone_and_its_place_is_told() {
+async fn the_ring_is_for_the_daemons_user_alone_and_its_location_is_reported() {
     use std::os::unix::fs::PermissionsExt;
     let stage = Stage::new().await;
     let daemon: &Daemon = &stage.daemon;

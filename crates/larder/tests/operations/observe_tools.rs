@@ -133,7 +133,7 @@ impl Drop for Running {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn log_follows_what_comes_until_it_is_told_to_end() {
+async fn log_follows_requests_until_it_is_interrupted() {
     let stage = visited().await;
     let socket = stage.daemon.admin_socket().display().to_string();
     let tool = Running::start(&["log", "--admin-socket", &socket, "-n", "1", "-f"]);
@@ -281,7 +281,7 @@ async fn logstat_answers_how_many_were_there_at_once() {
     has("  most at once", " 2  within 5 min from 2026-11-22 10:00:00");
     has("  per second, peak", " 2  at 2026-11-22 10:00:00");
     has("hit ratio", "75.0 %");
-    has("lines that are none", " 1");
+    has("unreadable lines", " 1");
     has("2026-11-22", " 75.0 %");
     let output = run(&["logstat", "--json", "--gap", "200", &old, &new]).await;
     let value: Value = serde_json::from_slice(&output.stdout).expect("JSON");

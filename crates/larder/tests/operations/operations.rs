@@ -256,7 +256,7 @@ async fn ask_admin(daemon: &Daemon, target: &str, host: &str, token: Option<&str
 }
 
 #[tokio::test]
-async fn the_admin_listener_shows_figures_to_whom_has_a_token() {
+async fn the_admin_listener_shows_figures_to_clients_with_a_token() {
     let top = "[admin]\nlisten = \"127.0.0.1:0\"";
     let stage = Setup { top, ..Setup::default() }.start().await;
     stage.origin.on("/page", Script::cacheable("page"));
@@ -313,7 +313,7 @@ async fn check(file: &Path) -> (bool, String, String) {
 }
 
 #[tokio::test]
-async fn check_tells_good_from_bad_and_where() {
+async fn check_accepts_good_and_locates_bad_files() {
     let folder = Folder::new("check");
     let file = folder.0.join("larder.toml");
     let good = "listen = \"127.0.0.1:0\"\n[[origin]]\nname = \"app\"\n\
@@ -420,7 +420,7 @@ async fn a_moved_log_is_opened_anew_on_request() {
 }
 
 #[tokio::test]
-async fn an_unknown_host_is_told_so_and_nothing_is_asked() {
+async fn an_unknown_host_gets_an_error_and_nothing_is_fetched() {
     let origin = ScriptedOrigin::start().await.expect("a port");
     let config = Setup::default().file(&origin).replace("host = \"*\"", "host = \"larder.test\"");
     let daemon = Daemon::start(&config).expect("larder starts");
@@ -461,7 +461,7 @@ async fn a_stop_is_over_in_its_time_whatever_hangs() {
 }
 
 #[tokio::test]
-async fn a_core_that_stands_still_is_counted_and_told_of() {
+async fn a_blocked_core_is_counted_and_logged() {
     let stage = Stage::new().await;
     send(&stage.daemon, Signal::STOP);
     support::pause(500).await;
@@ -578,7 +578,7 @@ async fn ring_of(socket: &mut tokio::net::UnixStream) -> PathBuf {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_has_the_port_is_named_and_a_daemon_elsewhere_too() {
+async fn the_process_on_the_port_is_named_and_other_daemons_too() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = taken.local_addr().expect("an address").to_string();
     let output = run(&["demo", "--listen", &address]).await;

@@ -606,7 +606,7 @@ fn mode(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).expect("a mode");
 }
 
-/// The owner and the mode of what is at `path`.
+/// The owner and mode of `path`.
 fn owned(path: &Path) -> (String, u32) {
     let found = fs::symlink_metadata(path).expect("it is there");
     (found.uid().to_string(), found.mode() & 0o7777)
@@ -750,7 +750,7 @@ fn checked(file: &Path, user: u32) -> (bool, String) {
 }
 
 #[tokio::test]
-async fn a_cache_directory_of_the_services_user_is_no_matter_of_who_checks() {
+async fn a_cache_directory_of_the_services_user_passes_any_users_check() {
     if !is_root() {
         return;
     }

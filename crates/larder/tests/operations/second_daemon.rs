@@ -46,7 +46,7 @@ async fn stage_at(address: SocketAddr) -> Stage {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_second_daemon_is_refused_and_told_who_listens() {
+async fn a_second_daemon_is_rejected_with_the_name_of_the_first() {
     let stage = Stage::new().await;
     stage.origin.otherwise(Script::cacheable("page"));
     let addr = stage.daemon.addr();

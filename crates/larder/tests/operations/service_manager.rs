@@ -121,7 +121,7 @@ async fn the_watchdog_is_fed_only_when_it_is_this_process_that_is_watched() {
     assert!(daemon.wait().expect("it ends").success());
 }
 
-/// A listener on a port of its own, to learn which is free.
+/// A free port, found by listening on it.
 fn free_port() -> std::net::SocketAddr {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.local_addr().expect("an address")

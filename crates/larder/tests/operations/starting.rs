@@ -57,7 +57,7 @@ impl Drop for Flagged {
     }
 }
 
-/// A command with files of its own.
+/// A command with its own files.
 fn command(folder: &Folder) -> Command {
     let mut command = Command::new(binary().expect("a binary"));
     command.env("XDG_RUNTIME_DIR", folder.path()).stderr(Stdio::piped()).stdout(Stdio::piped());
@@ -74,7 +74,7 @@ async fn ended(folder: &Folder, arguments: &[&str]) -> (bool, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_origin_without_a_scheme_is_served_and_told() {
+async fn an_origin_without_a_scheme_is_served_and_logged() {
     let folder = Folder::new();
     let origin = ScriptedOrigin::start().await.expect("a port for the origin");
     origin.otherwise(Script::cacheable("page"));
@@ -139,7 +139,7 @@ async fn no_workers_are_refused_by_name() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn memory_and_roots_that_are_not_there_are_told_with_their_places() {
+async fn missing_memory_and_roots_are_reported_with_their_places() {
     let folder = Folder::new();
     let top = "[memory]\nsize = \"1TiB\"";
     let site = "[[site.route]]\npath = \"/files/*\"\nfiles = \"/nonexistent/files\"\n\
@@ -166,7 +166,7 @@ async fn memory_and_roots_that_are_not_there_are_told_with_their_places() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_check_tells_of_users_and_cache_folders_that_a_start_could_not_use() {
+async fn a_check_reports_users_and_cache_folders_that_a_start_could_not_use() {
     let folder = Folder::new();
     let site = "[[site]]\nhost = \"*\"\norigin = \"127.0.0.1:1\"\n";
     let check = async |top: &str| {
@@ -199,7 +199,7 @@ async fn a_check_tells_of_users_and_cache_folders_that_a_start_could_not_use() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn status_tells_of_the_daemon_in_a_few_lines() {
+async fn status_describes_the_daemon_in_a_few_lines() {
     let stage = Stage::new().await;
     stage.origin.otherwise(Script::cacheable("page"));
     for _ in 0..2 {
@@ -226,7 +226,7 @@ async fn status_tells_of_the_daemon_in_a_few_lines() {
         .expect("written");
     assert!(console::run(&stage.daemon, &["reload"]).await.0);
     let (_, shown, _) = console::run(&stage.daemon, &["status"]).await;
-    assert!(shown.contains("restart   wanted by workers"), "{shown}");
+    assert!(shown.contains("restart   needed for workers"), "{shown}");
     let (done, shown, _) = console::run(&stage.daemon, &["status", "--json"]).await;
     let value: serde_json::Value = serde_json::from_str(&shown).expect("JSON");
     assert_eq!((done, &value["hit_ratio"], &value["ready"]), (true, &0.5.into(), &true.into()));
@@ -293,7 +293,7 @@ async fn servers_without_a_scheme_are_the_same_in_a_file_as_in_a_flag() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_socket_that_may_not_be_connected_to_is_told_with_its_place() {
+async fn a_forbidden_socket_is_reported_with_its_place() {
     let folder = Folder::new();
     let socket = folder.path().join("php.sock");
     let _listener = UnixListener::bind(&socket).expect("a socket");

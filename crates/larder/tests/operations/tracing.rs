@@ -32,7 +32,7 @@ async fn staged(collector: &Collector, sample: &str) -> Stage {
 }
 
 #[tokio::test]
-async fn a_trace_that_a_client_brings_goes_on_and_is_told() {
+async fn a_clients_trace_continues_and_is_exported() {
     let collector = Collector::start().await;
     let stage = staged(&collector, "0").await;
     stage.origin.on("/page?a=b", Script::ok("Cache-Control: max-age=600\r\n", "a page"));
@@ -83,7 +83,7 @@ async fn a_trace_that_a_client_brings_goes_on_and_is_told() {
 }
 
 #[tokio::test]
-async fn what_is_not_sampled_goes_on_untold() {
+async fn an_unsampled_trace_continues_and_is_not_exported() {
     let collector = Collector::start().await;
     let stage = staged(&collector, "0.0").await;
     stage.ask("GET", "/not-sampled", &traceparent("00")).await;
@@ -240,7 +240,7 @@ async fn a_collector_of_a_vendor_is_reached_over_tls_with_its_key() {
 }
 
 #[tokio::test]
-async fn a_collector_that_nobody_vouches_for_is_told_nothing() {
+async fn an_untrusted_collector_gets_nothing() {
     let (authority, other) = (Authority::new(), Authority::new());
     authority.sign("collector", &["127.0.0.1"], Kind::Elliptic);
     let collector = Collector::secure(authority.acceptor("collector")).await;
@@ -278,7 +278,7 @@ async fn what_a_collector_cannot_take_yet_is_kept_for_it() {
 }
 
 #[tokio::test]
-async fn rejected_spans_are_dropped_ones_and_told_once() {
+async fn rejected_spans_count_as_dropped_and_are_logged_once() {
     let collector = Collector::start().await;
     let rejecting = || Answer::rejecting(1, "too old");
     collector.answer([rejecting(), rejecting()]);

@@ -125,7 +125,7 @@ fn stdout(bytes: impl Into<Vec<u8>>) -> Act {
 }
 
 #[tokio::test]
-async fn an_application_is_told_what_nginx_tells_it() {
+async fn an_application_gets_the_parameters_that_nginx_sends() {
     let stage = Stage::new().await;
     stage.app.otherwise(ApplicationScript::answer(format!("{HEAD}hello")));
     let fields = "X-Thing: 1\r\nx-thing: 2\r\nRemote-User: me\r\nRemote_User: forged\r\n\
@@ -564,7 +564,7 @@ async fn what_a_script_complains_of_is_logged_and_the_page_is_served() {
 }
 
 #[tokio::test]
-async fn a_request_nobody_waits_for_is_taken_back() {
+async fn a_request_without_waiters_is_aborted() {
     let origin = "between_bytes_timeout = \"100ms\"";
     let stage = Setup { origin, ..Setup::default() }.start().await;
     let acts = vec![Act::ReadStdin, stdout(format!("{HEAD}begin")), Act::Hang];

@@ -379,7 +379,7 @@ async fn no_path_leads_to_what_is_outside_or_hidden() {
         assert_eq!(stage.get(target).await.text(), "open", "{target}");
     }
     assert!(stage.daemon.alive());
-    // Hidden and missing look the same.
+    // Hidden and missing files get equal responses.
     let (hidden, missing) = (stage.get("/dump.sql").await, stage.get("/no.such").await);
     assert_eq!((hidden.status, hidden.body), (missing.status, missing.body));
 }
@@ -608,7 +608,7 @@ async fn conditions_and_ranges_are_of_the_form_of_a_file_that_is_sent() {
 }
 
 #[tokio::test]
-async fn the_form_of_a_file_that_has_changed_is_sent_to_nobody() {
+async fn the_form_of_a_changed_file_is_never_sent() {
     let root = Folder::new();
     root.file("www/site.css", style());
     let stage = Stage::start(root, "[limits]\nfiles_recheck = \"100ms\"\n");

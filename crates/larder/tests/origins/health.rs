@@ -56,7 +56,7 @@ fn with_token(target: &str, token: &str) -> Ask {
 }
 
 #[tokio::test]
-async fn whoever_asks_is_told_of_health_and_of_nothing_else() {
+async fn the_health_listener_serves_health_and_nothing_else() {
     let (stage, at) = healthy(LISTENS, "").await;
     for (path, text) in [("/healthz", "ok\n"), ("/readyz", "ready\n")] {
         let reply = Ask::get(path).host("10.1.2.3:6090").send_to(at).await;
@@ -87,7 +87,7 @@ async fn whoever_asks_is_told_of_health_and_of_nothing_else() {
 }
 
 #[tokio::test]
-async fn those_who_keep_connections_keep_nobody_out() {
+async fn kept_connections_lock_no_client_out() {
     let (stage, at) = healthy("", "health_connections = 2\nadmin_head_bytes = \"8KiB\"\n").await;
     let mut idle = Vec::new();
     for _ in 0..2 {
@@ -318,7 +318,7 @@ async fn another_authority_counts_after_a_reload_for_connections_that_are_open_t
     assert_eq!(status, 200);
 }
 
-/// Two sites, each with an origin of its own; further lines at the top.
+/// Two sites with an origin each; further lines at the top.
 async fn two_sites(top: &str) -> (Daemon, ScriptedOrigin) {
     let origin = ScriptedOrigin::start().await.expect("an origin");
     let site = |name: &str| {
@@ -354,7 +354,7 @@ const A: &str = "origins down, nothing stored: a.test\n";
 const B: &str = "origins down, nothing stored: b.test\n";
 
 #[tokio::test]
-async fn a_site_that_can_answer_nothing_is_told_of_where_that_is_wanted() {
+async fn a_site_that_cannot_answer_is_reported_where_configured() {
     let (daemon, origin) = two_sites(TELLS).await;
     let at = daemon.port("health").expect("a listener");
     origin.on("/page", Script::cacheable("page"));
@@ -382,7 +382,7 @@ async fn a_site_that_can_answer_nothing_is_told_of_where_that_is_wanted() {
 }
 
 #[tokio::test]
-async fn nobody_is_told_of_origins_where_that_is_not_wanted() {
+async fn origins_are_not_reported_where_not_configured() {
     let (daemon, _origin) = two_sites(TELLS).await;
     let at = daemon.port("health").expect("a listener");
     order(&daemon, "b", "down").await;
@@ -409,7 +409,7 @@ async fn what_is_stale_answers_only_for_as_long_as_it_may() {
 }
 
 #[tokio::test]
-async fn a_site_with_a_program_is_told_of_as_well() {
+async fn a_site_with_a_program_is_reported_as_well() {
     let folder = Folder::new();
     let origin = ScriptedOrigin::start().await.expect("an origin");
     let addr = origin.addr();

@@ -105,7 +105,7 @@ async fn answer_all(listener: tokio::net::TcpListener) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_origin_that_goes_and_comes_back_is_told_of_once_each() {
+async fn an_outage_and_a_recovery_are_logged_once_each() {
     let (daemon, address, socket) = without_origin().await;
     for _ in 0..30 {
         assert_eq!(ask(&daemon, "/page").await.0, 502);

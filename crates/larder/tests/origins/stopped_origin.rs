@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 const PAGES: usize = 8;
 const CLIENTS: usize = 24;
 
-/// A process of its own that answers every page.
+/// A process that answers every page.
 fn origin() -> Daemon {
     let config = "listen = \"127.0.0.1:0\"\nworkers = 1\n[[site]]\nhost = \"*\"\n[site.respond]\n\
                   status = 200\nbody = \"a page\"\n";

@@ -60,7 +60,7 @@ impl Ground {
             + &format!("[cluster]\nservers = \"{url}\"\nname = \"{name}\"\n{cluster}")
     }
 
-    /// Three nodes that know each other.
+    /// Starts three nodes, and waits until they know each other.
     pub(crate) async fn three(&self, acme: &str, limits: &str, cluster: &str) -> Vec<Arc<Member>> {
         let start = |name| Member::start(name, &self.config(name, acme, limits, cluster));
         let members: Vec<_> = ["n1", "n2", "n3"].into_iter().map(start).collect();

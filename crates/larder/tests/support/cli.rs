@@ -15,7 +15,7 @@ use super::{PATIENCE, Setup, Stage, pause};
 
 pub(crate) const SECRET: &[u8] = b"a secret of these tests\n";
 
-/// A daemon with the port, and the folder of its secret.
+/// A daemon with the CLI's port, and the folder of its secret.
 pub(crate) async fn stage(limits: &str) -> (Stage, Folder) {
     let folder = Folder::new();
     folder.file("secret", SECRET);

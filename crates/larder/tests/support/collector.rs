@@ -15,10 +15,10 @@ use tokio_rustls::TlsAcceptor;
 
 use super::eventually;
 
-/// Kinds of spans, by their numbers.
+/// Numbers of span kinds.
 pub(crate) const SERVER: i32 = 2;
 pub(crate) const CLIENT: i32 = 3;
-/// The code of a span's error.
+/// Status code of a failed span.
 pub(crate) const ERROR: i32 = 2;
 
 #[derive(Clone, PartialEq, Message)]
@@ -113,17 +113,17 @@ struct PartialSuccess {
 }
 
 impl Span {
-    /// Its trace, in hexadecimal digits.
+    /// The trace id in hexadecimal digits.
     pub(crate) fn trace(&self) -> String {
         HEXLOWER.encode(&self.trace)
     }
 
-    /// Its id, in hexadecimal digits.
+    /// The span id in hexadecimal digits.
     pub(crate) fn id(&self) -> String {
         HEXLOWER.encode(&self.id)
     }
 
-    /// Its parent's id, or the empty string.
+    /// The parent's id, or the empty string.
     pub(crate) fn parent(&self) -> String {
         HEXLOWER.encode(&self.parent)
     }
@@ -217,7 +217,7 @@ impl Collector {
         self.kept.lock().answers.extend(answers);
     }
 
-    /// Waits for so many spans.
+    /// Waits for `count` spans.
     pub(crate) async fn spans(&self, count: usize) -> Vec<Span> {
         eventually("the spans", async || self.kept.lock().spans.len() >= count).await;
         let spans = self.kept.lock().spans.clone();

@@ -66,7 +66,7 @@ impl Ask {
         self.field("Authorization", &format!("Bearer {token}"))
     }
 
-    /// The whole request.
+    /// Serialises the request.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let Self { method, target, host, fields, body } = self;
         let length = match body.as_str() {

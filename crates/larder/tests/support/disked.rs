@@ -11,7 +11,7 @@ use testkit::reply::Reply;
 use super::folder::Folder;
 use super::{PATIENCE, eventually, whole};
 
-/// The kind of policy that decides.
+/// The kind of policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Policy {
     Declared,
@@ -45,7 +45,7 @@ pub(crate) fn patient(file: &str) -> String {
     }
 }
 
-/// A daemon over a disk, which is stopped, killed and started again.
+/// A daemon with a disk cache, which tests stop, kill and restart.
 pub(crate) struct Disked {
     pub(crate) origin: ScriptedOrigin,
     daemon: Option<Daemon>,
@@ -135,7 +135,7 @@ impl Disked {
         self.metric("larder_disk_finding").await == 0
     }
 
-    /// Waits until so many responses are on disk.
+    /// Waits until `records` responses are on disk.
     pub(crate) async fn kept(&self, records: u64) {
         let there = async || {
             self.metric("larder_disk_volume_records").await >= records

@@ -18,7 +18,7 @@ impl Events {
         Self::open_at(stage, role, "/api/v1/live").await
     }
 
-    /// The stream at this path and query.
+    /// Opens the stream at this path and query.
     pub(crate) async fn open_at(stage: &Stage, role: &str, target: &str) -> Self {
         let at = stage.daemon.admin().expect("an admin listener");
         let mut stream = TcpStream::connect(at).await.expect("a connection");
@@ -57,7 +57,7 @@ impl Events {
     }
 }
 
-/// The field with the token of a role.
+/// The Authorization field with the token of a role.
 pub(crate) fn bearer(stage: &Stage, role: &str) -> String {
     let token = stage.daemon.token(role).expect("a token");
     format!("Authorization: Bearer {token}\r\n")

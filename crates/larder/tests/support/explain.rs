@@ -18,13 +18,13 @@ pub(crate) async fn explain(daemon: &Daemon, question: &Value) -> Value {
     console::json(&reply)
 }
 
-/// The first step of this name.
+/// The first step called `what`.
 pub(crate) fn step<'t>(told: &'t Value, what: &str) -> &'t Value {
     let steps = told["steps"].as_array().expect("steps");
     steps.iter().find(|step| step["what"] == what).unwrap_or(&Value::Null)
 }
 
-/// The value of the fact of this name; empty if the step has none.
+/// The value of the fact `name`; empty if the step has no such fact.
 pub(crate) fn fact<'t>(step: &'t Value, name: &str) -> &'t str {
     let mut facts = step["facts"].as_array().into_iter().flatten();
     let fact = facts.find(|fact| fact["name"] == name);

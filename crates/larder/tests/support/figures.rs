@@ -12,7 +12,7 @@ const CLEAN_P99: Duration = Duration::from_millis(500);
 /// Ticks of the kernel's clock for processes, in a second; Linux has no other number.
 const TICKS: f64 = 100.0;
 
-/// A number for the run at full length, and one for the usual one.
+/// The first number in a full run, otherwise the second.
 pub(crate) fn count(full: usize, otherwise: usize) -> usize {
     if is_full_run() { full } else { otherwise }
 }

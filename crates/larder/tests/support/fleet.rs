@@ -104,7 +104,7 @@ pub(crate) struct Fleet {
 }
 
 impl Fleet {
-    /// So many nodes that know each other, and share nothing yet.
+    /// Starts `count` nodes without a shared configuration, and waits until they know each other.
     pub(crate) async fn start(count: usize) -> Self {
         let (nats, origin) =
             (Nats::start(&[]).await, ScriptedOrigin::start().await.expect("an origin"));
@@ -119,7 +119,7 @@ impl Fleet {
         fleet
     }
 
-    /// One more node.
+    /// Starts one more node.
     pub(crate) fn add(&mut self, name: &str) {
         let path = |name: &str| self.folder.path().join(name).display().to_string();
         let (url, secret, storage) = (self.nats.url(), path("secret"), path(name));
@@ -154,7 +154,7 @@ impl Fleet {
         )
     }
 
-    /// The path of a file with this text.
+    /// Writes a file with this text, and returns its path.
     pub(crate) fn write(&self, name: &str, text: &str) -> String {
         self.folder.file(name, text);
         self.folder.path().join(name).display().to_string()
@@ -189,7 +189,7 @@ impl Fleet {
         }
     }
 
-    /// Waits until a node has a version in force.
+    /// Waits until a node runs a version.
     pub(crate) async fn has(&self, node: usize, version: &str) {
         let has = async || self.nodes[node].in_force().await == version;
         eventually(&format!("{} has {version}", self.nodes[node].name), has).await;
@@ -218,7 +218,7 @@ struct Target {
 }
 
 impl Load {
-    /// So many clients of all nodes.
+    /// Starts clients of all nodes.
     pub(crate) fn begin(fleet: &Fleet, clients: usize) -> Arc<Self> {
         let load = Arc::new(Self {
             slots: Mutex::default(),

@@ -7,15 +7,15 @@ use tokio::net::TcpStream;
 use super::tls::{self, Connection};
 use super::{PATIENCE, Setup, Stage};
 
-/// The listener of these tests: plain text, HTTP/2 by prior knowledge allowed.
+/// The listener of these tests: cleartext, with HTTP/2 by prior knowledge.
 pub(crate) const H2C: &str = "listen = \"127.0.0.1:0 h2c\"";
 
-/// A client over plain text.
+/// A client over cleartext.
 pub(crate) type Plain = Client<TcpStream>;
 /// A client over TLS.
 pub(crate) type Secure = Client<tokio_rustls::client::TlsStream<TcpStream>>;
 
-/// A stage that clients may talk HTTP/2 to.
+/// A stage with a listener for HTTP/2.
 pub(crate) async fn stage() -> Stage {
     limited("").await
 }
@@ -30,7 +30,7 @@ pub(crate) async fn silent(daemon: &Daemon) -> Plain {
     Client::connect(daemon.addr()).await.expect("a connection").patience(PATIENCE)
 }
 
-/// A well-behaved client that has greeted.
+/// A well-behaved client after its preface.
 pub(crate) async fn client(daemon: &Daemon) -> Plain {
     greeted(daemon, Manners::GOOD, &[]).await
 }
@@ -42,7 +42,7 @@ pub(crate) async fn greeted(daemon: &Daemon, manners: Manners, values: &[(u16, u
     client
 }
 
-/// HTTP/2 on a TLS connection that was made for it.
+/// Begins HTTP/2 on a TLS connection that negotiated it.
 pub(crate) async fn over_tls(connection: Connection) -> Secure {
     assert_eq!(connection.stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
     let mut client = Client::over(connection.stream).patience(PATIENCE).secure();

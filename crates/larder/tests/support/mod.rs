@@ -57,7 +57,7 @@ pub(crate) struct Setup<'a> {
 }
 
 impl Setup<'_> {
-    /// The whole file. Ejection is off: the origin's one server fails on purpose.
+    /// The whole file. Ejection is off, because the origin's only server fails on purpose.
     pub(crate) fn file(&self, origin: &ScriptedOrigin) -> String {
         let Self { top, one_core, limits, origin: more, site } = self;
         let workers = if *one_core { 1 } else { 2 };
@@ -160,7 +160,7 @@ impl Stage {
     }
 }
 
-/// The message that `seen` must be; `asked` is for the failure's text.
+/// The message in `seen`; any other outcome fails the test, with `asked` in its text.
 pub(crate) fn whole(seen: ReplyOutcome, asked: &str) -> Reply {
     match seen {
         ReplyOutcome::Complete(reply) => reply,
@@ -214,7 +214,7 @@ pub(crate) fn pattern(length: usize) -> Vec<u8> {
         state ^= state << 13;
         state ^= state >> 17;
         state ^= state << 5;
-        // Letters, so that it can stand in a script's text too.
+        // Letters, so that it can be part of a script.
         b'a' + (state % 26) as u8
     };
     std::iter::repeat_with(step).take(length).collect()

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use super::eventually;
 use super::folder::Folder;
 
-/// A server, which can be ended and started again.
+/// A server, which tests stop and start again.
 pub(crate) struct Nats {
     folder: Folder,
     port: u16,
@@ -90,7 +90,7 @@ impl Nats {
         eventually("NATS is up", is_up).await;
     }
 
-    /// Ends it at once.
+    /// Kills it.
     pub(crate) fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
             child.kill().expect("it runs");

@@ -35,7 +35,7 @@ pub(crate) struct Wanted<'a> {
     pub(crate) top: &'a str,
     /// The host of the one site.
     pub(crate) host: &'a str,
-    /// Lines of the site, beside its origin.
+    /// Lines of the site, in addition to its origin.
     pub(crate) site: &'a str,
     pub(crate) has_disk: bool,
     pub(crate) vcl: bool,
@@ -167,7 +167,7 @@ impl Node {
         (done, format!("{out}{err}"))
     }
 
-    /// Begins to purge `/page`.
+    /// Sends a purge of `/page`.
     pub(crate) async fn purge(&self, wait: &str) -> Reply {
         self.ask("PURGE", "/page", &format!("Larder-Wait: {wait}\r\n")).await
     }

@@ -66,7 +66,7 @@ impl Drop for Place {
 }
 
 impl Place {
-    /// `variables` are those of `lab/pebble.sh`.
+    /// Chooses the ports; `variables` are those of `lab/pebble.sh`.
     pub(crate) async fn new(variables: &[(&'static str, &str)]) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -160,7 +160,7 @@ impl Place {
         self.folder.join("storage")
     }
 
-    /// The folder of this authority in the storage.
+    /// The authority's folder in the storage.
     pub(crate) fn kept(&self) -> PathBuf {
         self.storage().join(format!("127.0.0.1-{}-dir", self.directory))
     }
@@ -214,7 +214,7 @@ pub(crate) struct Pebble {
 impl Drop for Pebble {
     fn drop(&mut self) {
         for child in &mut self.children {
-            // Both fail only when it has ended already.
+            // Both fail only if it has ended.
             let _ = child.kill();
             let _ = child.wait();
         }

@@ -18,7 +18,8 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// `origin` and `site` are further settings of these. The root has the front controller alone.
+    /// Starts both; `origin` and `site` are further settings. The root contains only the front
+    /// controller.
     pub(crate) async fn start(origin: &str, site: &str) -> Self {
         let app = Application::start().await.expect("a port for the application");
         app.otherwise(ApplicationScript::answer(format!("{CACHEABLE}by the application")));

@@ -113,7 +113,7 @@ impl Serve {
 
 impl Drop for Serve {
     fn drop(&mut self) {
-        // One that has ended cannot be ended.
+        // It may have ended.
         _ = self.child.kill();
         _ = self.child.wait();
     }

@@ -64,7 +64,7 @@ impl Spaces {
 impl Drop for Spaces {
     fn drop(&mut self) {
         for space in [&self.near, &self.far] {
-            // It may not have been made.
+            // It may not exist.
             _ = ip(&format!("netns del {space}"));
         }
     }

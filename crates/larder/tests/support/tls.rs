@@ -67,7 +67,7 @@ impl Authority {
         self.put(&format!("{file}.key"), &key);
     }
 
-    /// Certificate and key, PEM.
+    /// Makes a certificate and its key, as PEM.
     pub(crate) fn make(&self, names: &[&str], kind: Kind, expired: bool) -> (String, String) {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let mut params = CertificateParams::new(names).expect("names");
@@ -134,7 +134,7 @@ impl Authority {
         trusting(&self.root, default_provider(), versions, own)
     }
 
-    /// A client that trusts this authority and speaks one cipher suite only.
+    /// A client that trusts this authority and offers one cipher suite only.
     pub(crate) fn client_speaking(&self, suite: SupportedCipherSuite) -> Client {
         let provider = CryptoProvider { cipher_suites: vec![suite], ..default_provider() };
         trusting(&self.root, provider, &[suite.version()], None)
@@ -194,7 +194,8 @@ impl Client {
         Ok(Connection { stream, received: Vec::new(), end: ConnectionEnd::Open })
     }
 
-    /// Connects and sends `before` first: with the handshake's first message, or ahead of it.
+    /// Connects and sends `before` first: in one packet with the handshake's first message, or
+    /// ahead of it.
     pub(crate) async fn connect_after(
         &self,
         addr: SocketAddr,

@@ -110,7 +110,7 @@ impl Wire {
         })
     }
 
-    /// The last message of a stream by its subject.
+    /// The last message of a subject in a stream.
     pub(crate) async fn last(&mut self, stream: &str, subject: &str) -> Vec<u8> {
         let asked = json!({ "last_by_subj": subject });
         let found = self.ask(&format!("$JS.API.STREAM.MSG.GET.{stream}"), &asked).await;

@@ -265,7 +265,7 @@ async fn old_protocols_and_weak_suites_are_refused() {
 }
 
 #[tokio::test]
-async fn plain_http_on_a_tls_port_is_told_so() {
+async fn plain_http_on_a_tls_port_gets_an_error() {
     let authority = Authority::new();
     let served = one_site(&authority, "").await;
     let mut raw = RawClient::connect(served.addr()).await.expect("a connection").patience(PATIENCE);

@@ -157,7 +157,7 @@ fn sent(served: &Served, target: &str) -> Vec<testkit::reference_reader::ParsedR
 }
 
 #[tokio::test]
-async fn origins_are_told_of_clients_certificates_and_clients_cannot_tell_them() {
+async fn origins_get_clients_certificates_and_clients_cannot_forge_them() {
     let authority = Authority::new();
     authority.sign("all", &["maybe.test"], Kind::Elliptic);
     let (pair, ca) = (authority.pair("all"), authority.path("ca.pem"));

@@ -11,6 +11,6 @@ mod vcl_connection;
 mod vcl_differential;
 mod vcl_generated;
 mod vcl_newer;
+mod vcl_reports;
 mod vcl_serve;
 mod vcl_sites;
-mod vcl_told;

@@ -264,7 +264,7 @@ async fn commands_of_a_file_load_certificates_before_clients_come() {
 }
 
 #[tokio::test]
-async fn a_file_that_the_daemon_s_user_may_not_read_is_told_with_the_user() {
+async fn a_file_that_the_daemon_s_user_may_not_read_is_reported_with_the_user() {
     if !geteuid().is_root() {
         eprintln!("skipped: only root can start what becomes somebody else");
         return;

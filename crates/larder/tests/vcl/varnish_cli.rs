@@ -228,7 +228,7 @@ async fn connections_lines_and_waits_are_bounded() {
 }
 
 #[tokio::test]
-async fn strangers_lock_nobody_out() {
+async fn strangers_lock_no_operator_out() {
     let (stage, _folder) = stage("varnish_cli_connections = 2\n").await;
     let mut known = cli(&stage).await;
     let mut strangers = Vec::new();

@@ -29,7 +29,7 @@ fn alike() -> Vec<(&'static str, u16, String)> {
         |words: &str, rest: &str| format!(r"\[ \d, \[{words}\], \d{{10}}\.\d{{3}},{rest}\]\n");
     let columns = |state: &str| format!("{state}( +{HTTP_DATE})?\n");
     vec![
-        // Words.
+        // Answers.
         one("ping", 200, PONG),
         one("  ping\t", 200, PONG),
         one("ping\r", 200, PONG),

@@ -328,7 +328,7 @@ fn a_file_is_checked_and_every_fault_named() {
 }
 
 #[test]
-fn what_a_file_holds_tells_how_it_is_checked_and_not_its_ending() {
+fn a_files_content_decides_its_check_and_not_its_extension() {
     let folder = Folder::new();
     folder.file("program.conf", format!("# A comment = first\n{}", says("one")));
     let origin = "[[origin]]\nname = \"app\"\nservers = \"http://127.0.0.1:8080\"\n";
@@ -424,7 +424,7 @@ error: two strings side by side
 "#;
 
 #[test]
-fn faults_of_all_files_are_told_at_once_with_what_would_be_right() {
+fn faults_of_all_files_are_reported_at_once_with_suggestions() {
     let folder = Folder::new();
     folder.file("several.vcl", SEVERAL);
     folder.file("parts.vcl", PARTS);
@@ -437,7 +437,7 @@ fn faults_of_all_files_are_told_at_once_with_what_would_be_right() {
 }
 
 #[test]
-fn what_cannot_be_served_is_told() {
+fn options_that_cannot_be_served_are_reported() {
     for (arguments, why) in [
         (&["serve"][..], "nothing to serve"),
         (&["serve", "-a", "127.0.0.1:0"], "neither -b nor -f"),

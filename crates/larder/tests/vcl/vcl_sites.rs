@@ -107,7 +107,7 @@ async fn a_reload_takes_the_changed_program_up_and_keeps_cache_and_requests() {
 const SLOW: &str = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nslow";
 
 #[tokio::test]
-async fn a_faulty_program_changes_nothing_and_is_told_with_its_place() {
+async fn a_faulty_program_changes_nothing_and_is_reported_with_its_place() {
     let sites = Sites::start().await;
     sites.origin.on("/page", Script::cacheable("a page"));
     sites.get("shop.test", "/page").await;

@@ -6,11 +6,11 @@ use std::ops::Range;
 /// A mistake in a format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PatternError {
-    /// The part of the text that is not known, in bytes.
+    /// The unknown part of the text, in bytes.
     pub span: Range<usize>,
-    /// The mistake, in words.
+    /// The message.
     pub message: String,
-    /// A suggestion: a name that may have been meant, or all there are.
+    /// A suggestion: the closest name, or all names.
     pub help: Option<String>,
 }
 

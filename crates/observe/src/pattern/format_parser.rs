@@ -1,4 +1,4 @@
-//! From a format's text to its parts.
+//! The parser of log formats: a format's text becomes its parts.
 
 mod names;
 
@@ -13,22 +13,22 @@ use crate::query::NamedField;
 use crate::vsl;
 use names::{FORMATTERS, VARIABLES, closest};
 
-/// A mistake that does not yet know where it stands: its words, and a help.
+/// The message and the help of a mistake whose span is not known yet.
 type Unknown = (String, Option<String>);
 
 /// Facts that `%{Varnish:NAME}x` names.
 const FACTS: [&str; 5] = ["time_firstbyte", "hitmiss", "handling", "side", "vxid"];
 
-/// Parts being collected, and how far the text was read.
+/// The parts so far, and the position in the text.
 struct FormatParser<'a> {
     text: &'a str,
     at: usize,
     parts: Vec<FormatPart>,
-    /// Formatters of varnishncsa are in it, and with them its escapes of characters.
+    /// True if the text has formatters of varnishncsa: then its escapes of characters hold, too.
     has_formatters: bool,
 }
 
-/// A format of varnishncsa, of nginx, or with parts of both.
+/// Parses a format of varnishncsa, of nginx, or with parts of both.
 pub(super) fn parts(text: &str) -> Result<Vec<FormatPart>, PatternError> {
     let has_formatters = text.contains('%');
     let mut reading = FormatParser { text, at: 0, parts: Vec::new(), has_formatters };
@@ -60,7 +60,7 @@ impl<'a> FormatParser<'a> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// The text from `from` to where reading has come, one character at least.
+    /// The span from `from` to the position, at least one character.
     fn span_of_mistake(&self, from: usize) -> Range<usize> {
         let first = self.text[from..].chars().next().map_or(0, char::len_utf8);
         from..self.at.max(from + first)
@@ -140,7 +140,7 @@ impl<'a> FormatParser<'a> {
             None => {
                 let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
                 let name = &rest[..rest.find(|c| !is_name(c)).unwrap_or(rest.len())];
-                // Among varnishncsa's formatters a `$` may stand for itself.
+                // Next to varnishncsa's formatters a `$` may be literal.
                 let is_word = name.starts_with(|c: char| !c.is_ascii_digit());
                 if self.has_formatters && !is_word {
                     self.literal('$');
@@ -156,12 +156,12 @@ impl<'a> FormatParser<'a> {
     }
 }
 
-/// Reads what has braces, `kind` being the character behind them.
+/// Parses a formatter with braces; `kind` is the character behind them.
 fn braced(name: &str, kind: Option<char>) -> Result<FormatItem, Unknown> {
     let shown = format!("`%{{{name}}}{}`", kind.map(String::from).unwrap_or_default());
     let wrong = |why: &str| Err((format!("{shown}: {why}"), None));
     match kind {
-        Some('i' | 'o' | 'C') if name.is_empty() => wrong("a name belongs into the braces"),
+        Some('i' | 'o' | 'C') if name.is_empty() => wrong("the braces need a name"),
         Some('i') => Ok(FormatItem::Field(HeadSide::Req, name.to_ascii_lowercase().into())),
         Some('o') => Ok(FormatItem::Field(HeadSide::Resp, name.to_ascii_lowercase().into())),
         Some('C') => Ok(FormatItem::Cookie(name.into())),
@@ -172,14 +172,14 @@ fn braced(name: &str, kind: Option<char>) -> Result<FormatItem, Unknown> {
             "s" => Ok(FormatItem::Took(Unit::Seconds)),
             "ms" => Ok(FormatItem::Took(Unit::Millis)),
             "us" => Ok(FormatItem::Took(Unit::Micros)),
-            _ => wrong("a unit belongs here: s, ms or us"),
+            _ => wrong("the unit must be s, ms or us"),
         },
         Some('x') => extended(name, &shown),
-        _ => wrong("one of i, o, C, t, T and x belongs behind the braces"),
+        _ => wrong("one of i, o, C, t, T and x must follow the braces"),
     }
 }
 
-/// Reads `tag`, `tag:prefix`, `tag[field]` or `tag:prefix[field]`.
+/// Parses `tag`, `tag:prefix`, `tag[field]` or `tag:prefix[field]`.
 fn vsl_record(text: &str, shown: &str) -> Result<FormatItem, Unknown> {
     let (text, field) = match text.strip_suffix(']').and_then(|text| text.rsplit_once('[')) {
         None => (text, None),
@@ -200,7 +200,7 @@ fn vsl_record(text: &str, shown: &str) -> Result<FormatItem, Unknown> {
     Ok(FormatItem::Vsl(tag.to_owned(), prefix, field))
 }
 
-/// Reads what `%{name}x` names.
+/// Parses the name in `%{name}x`.
 fn extended(name: &str, shown: &str) -> Result<FormatItem, Unknown> {
     let own = |why: String| (format!("{shown}: {why}"), None);
     match name.split_once(':') {
@@ -230,7 +230,7 @@ fn extended(name: &str, shown: &str) -> Result<FormatItem, Unknown> {
     }
 }
 
-/// Prefixes of variables that name something else.
+/// Prefixes of variables whose rest is a name.
 const PREFIXES: [&str; 6] = ["http_", "sent_http_", "upstream_http_", "arg_", "cookie_", "larder_"];
 
 fn variable(name: &str) -> Result<FormatItem, Unknown> {
@@ -241,7 +241,7 @@ fn variable(name: &str) -> Result<FormatItem, Unknown> {
         return Ok(item());
     }
     if name.is_empty() {
-        let help = "a percent sign in the format, as `%%`, lets a `$` stand for itself";
+        let help = "a percent sign in the format, as `%%`, makes `$` literal";
         return Err(("`$` without a name".to_owned(), Some(help.to_owned())));
     }
     let known = || VARIABLES.iter().map(|(name, _)| *name);
@@ -256,7 +256,7 @@ fn variable(name: &str) -> Result<FormatItem, Unknown> {
     Err((format!("`${name}` is not known"), Some(help)))
 }
 
-/// A variable that names something else; `None` if it is not of those.
+/// Parses a variable with one of these prefixes; `None` for any other variable.
 fn prefixed(name: &str) -> Option<Result<FormatItem, String>> {
     if let Some(field) = name.strip_prefix("larder_") {
         return Some(NamedField::named_with_underscores(field).map(FormatItem::Own));

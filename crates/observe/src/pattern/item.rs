@@ -1,10 +1,10 @@
-//! The facts that a format can tell.
+//! Items of a log format: the facts that a format can write.
 
 use super::time::DateFormat;
 use crate::heads::HeadSide;
 use crate::query::NamedField;
 
-/// In what a time is told.
+/// The unit in which a time is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unit {
     Seconds,
@@ -12,34 +12,34 @@ pub(super) enum Unit {
     Micros,
     /// Seconds with three decimals.
     SecondsMillis,
-    /// Seconds with six.
+    /// Seconds with six decimals.
     SecondsMicros,
 }
 
-/// A fact about a transaction that a format can tell.
+/// A fact about a transaction.
 #[derive(Clone, Debug)]
 pub(super) enum FormatItem {
     Address,
-    /// A value that is never known.
+    /// A value that Larder never knows.
     Never,
     User,
-    /// When it began, in brackets.
+    /// The start, in brackets.
     Began,
     BeganAs(DateFormat),
-    /// When it ended.
+    /// The end.
     EndedAs(DateFormat),
-    /// The first line of the request with a whole URL.
+    /// The first line of the request with an absolute URL.
     RequestUrl,
-    /// The same with its target.
+    /// The first line of the request as received.
     RequestLine,
     Method,
     Target,
     Path,
-    /// With its `?`; empty if it is absent.
+    /// The query with its `?`; empty if absent.
     Query,
     Arguments,
     Argument(Vec<u8>),
-    /// `?` where there are arguments.
+    /// `?` if the request has a query.
     HasArguments,
     Protocol,
     Scheme,
@@ -53,17 +53,17 @@ pub(super) enum FormatItem {
     BodyOut,
     BytesIn,
     BytesOut,
-    /// Those of both.
+    /// Bytes received and sent.
     BytesBoth,
-    /// `OK` if the answer reached its end.
+    /// `OK` if the response was completed.
     Completion,
     Took(Unit),
     FirstByte(Unit),
-    /// The last of a head's fields of a name.
+    /// The last field of a name in a head.
     Field(HeadSide, Vec<u8>),
-    /// All of them, as nginx joins them.
+    /// All fields of a name, joined as nginx does.
     Joined(HeadSide, Vec<u8>),
-    /// The cookie of a request.
+    /// A cookie of the request.
     Cookie(Vec<u8>),
     HitMiss,
     Handling,
@@ -75,10 +75,10 @@ pub(super) enum FormatItem {
     OriginStatus,
     OriginTook(Unit),
     OriginFirstByte(Unit),
-    /// In nginx's words.
+    /// The cache result in nginx's terms.
     CacheStatus,
-    /// A record of Varnish's log: its tag, what it begins with, the number of a word.
+    /// A record of Varnish's log: tag, prefix, number of a blank-separated field.
     Vsl(String, Option<Vec<u8>>, Option<usize>),
-    /// A field of the filters.
+    /// A field of the filter language.
     Own(NamedField),
 }

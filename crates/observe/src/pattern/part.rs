@@ -1,4 +1,4 @@
-//! The pieces of a line, and the escaping of values in it.
+//! Parts of a log line, and the escaping of values.
 
 use super::item::FormatItem;
 use super::values::Value;
@@ -11,11 +11,11 @@ pub(super) enum Escape {
     Varnish,
     /// As nginx does.
     Nginx,
-    /// As the inside of JSON's strings.
+    /// As inside JSON strings.
     Json,
 }
 
-/// A piece of a line.
+/// A part of a line.
 #[derive(Clone, Debug)]
 pub(super) enum FormatPart {
     Text(Vec<u8>),
@@ -32,7 +32,7 @@ impl Escape {
             (_, Value::NoText | Value::NoNumber) => out.push(b'-'),
             (Self::Json, Value::Text(text)) => json_text(out, text),
             (Self::Nginx, Value::Text(text)) => quote(out, text),
-            // The quotes of a first line are the format's own.
+            // The quotes of a first line belong to the format.
             (Self::Varnish, Value::Text(text)) if matches!(item, FormatItem::Began) => {
                 out.extend_from_slice(text);
             }

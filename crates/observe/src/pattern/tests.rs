@@ -1,4 +1,4 @@
-//! Formats written, and those that are refused.
+//! Formats are written as expected, and invalid ones are rejected.
 
 use super::*;
 use crate::heads::{Field, Heads};
@@ -129,7 +129,7 @@ fn variables_of_nginx_say_what_they_say_there() {
 fn the_origins_side_has_its_own_values() {
     let format = "%h %s %D %{Varnish:time_firstbyte}x %{Varnish:side}x %{X-Id}i %{X-Id}o";
     let line = written(format, false, TransactionView::Backend);
-    // The client's TLS says nothing of the connection to an origin.
+    // The client's TLS parameters are not those of the connection to the origin.
     assert_eq!(written("$ssl_protocol $ssl_cipher", false, TransactionView::Backend), "- -\n");
     assert_eq!(line, "127.0.0.2 500 1233567 0.001500 b b \\\"1\\\"\\n\n");
 }
@@ -148,7 +148,7 @@ fn what_is_not_known_is_named() {
     for (format, part) in [
         ("%z", "`%z` is no formatter; there are %a %b"),
         ("%{Varnish:hitmis}x", "did you mean `%{Varnish:hitmiss}x`?"),
-        ("%{}i", "a name belongs into the braces"),
+        ("%{}i", "the braces need a name"),
         ("%{X", "the `}` is missing"),
         ("%{X}z", "one of i, o, C, t, T and x"),
         ("%{Varnish:nope}x", "Varnish:vxid"),

@@ -1,8 +1,8 @@
-//! Moments, as strftime(3) and varnishncsa(1) write them, in UTC.
+//! Times in the formats of strftime(3) and varnishncsa(1), in UTC.
 
 use message::calendar::CalendarTime;
 
-/// Conversions that stand for others.
+/// Conversions that abbreviate several others.
 const LONGER: &[(char, &str)] = &[
     ('c', "%a %b %e %H:%M:%S %Y"),
     ('D', "%m/%d/%y"),
@@ -15,16 +15,16 @@ const LONGER: &[(char, &str)] = &[
     ('x', "%m/%d/%y"),
 ];
 
-/// The form in which a moment is written.
+/// The format of a time.
 #[derive(Clone, Debug)]
 pub(super) enum DateFormat {
-    /// Numbers of its own: since 1970 or of the second.
+    /// One number: since 1970, or the fraction of the second.
     Number(Number),
-    /// Text, and characters that stand behind a `%`.
+    /// Literal characters and conversions; true marks a conversion.
     Parts(Vec<(bool, char)>),
 }
 
-/// A moment in one number.
+/// A time as one number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Number {
     Seconds,
@@ -55,7 +55,7 @@ impl DateFormat {
         Ok(Self::Parts(parts))
     }
 
-    /// One whose conversions are all known.
+    /// Makes a format whose conversions are all known.
     pub(super) fn parts(text: &'static str) -> Self {
         let mut parts = Vec::new();
         _ = conversions(text, &mut parts);
@@ -67,7 +67,7 @@ impl DateFormat {
         Self::Number(Number::SecondsMillis)
     }
 
-    /// Writes the moment `us`, in microseconds since 1970.
+    /// Formats the time `us`, in microseconds since 1970.
     pub(super) fn text(&self, us: u64) -> String {
         match self {
             Self::Number(Number::Seconds) => (us / 1_000_000).to_string(),
@@ -105,7 +105,7 @@ fn conversions(text: &str, parts: &mut Vec<(bool, char)>) -> Result<(), String> 
     Ok(())
 }
 
-/// One character of a moment's text, which `is_own` if it is a conversion.
+/// Formats one character; `is_own` marks a conversion.
 fn part(moment: &CalendarTime, is_own: bool, c: char) -> String {
     match c {
         _ if !is_own => c.to_string(),

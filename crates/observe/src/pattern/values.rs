@@ -1,4 +1,4 @@
-//! Values of a record for each item of a format.
+//! Values of a record for the items of a log format.
 
 use std::borrow::Cow;
 
@@ -15,11 +15,11 @@ use crate::vsl;
 /// A value.
 pub(super) enum Value<'a> {
     Text(Cow<'a, [u8]>),
-    /// A number that is there.
+    /// A number.
     Number(String),
-    /// A text that is not there.
+    /// A text that is absent.
     NoText,
-    /// A number that is not.
+    /// A number that is absent.
     NoNumber,
 }
 
@@ -89,11 +89,11 @@ pub(super) fn value<'a>(
         FormatItem::ClientOrBackend => Value::word(if back { "b" } else { "c" }),
         FormatItem::Number if record.xid != 0 => Value::number(record.xid.into()),
         FormatItem::Number => Value::own(format!("{:x}", record.id)),
-        // Sessions have numbers under VCL.
+        // Only sessions under VCL have numbers.
         FormatItem::Session if record.session == 0 => Value::NoNumber,
         FormatItem::Session => Value::number(record.session.into()),
         FormatItem::Logged(key) => Value::maybe(logged(record, key)),
-        // nginx has no scheme there.
+        // nginx writes no scheme there.
         FormatItem::Server => {
             let scheme = memchr::memmem::find(record.server, b"://").map_or(0, |at| at + 3);
             Value::some(record.server.get(scheme..).unwrap_or_default())
@@ -118,7 +118,7 @@ pub(super) fn value<'a>(
     }
 }
 
-/// The address of the client, or of the server where that is who is spoken to.
+/// The address of the peer: the client's, or the server's with `back`.
 fn address_of<'a>(record: &Record<'a>, back: bool) -> Value<'a> {
     match record.client {
         _ if back => address(record.server).map_or(Value::NoText, Value::own),
@@ -188,7 +188,7 @@ fn of_request<'a>(
     let (path, query) = target.split_at(query_at.unwrap_or(target.len()));
     let protocol = version(if back { 11 } else { record.version });
     match item {
-        // Larder's own connections to origins are others.
+        // The TLS parameters are the client's, not those of connections to origins.
         FormatItem::TlsProtocol | FormatItem::TlsSuite if back => Value::NoText,
         FormatItem::TlsProtocol => record.suite.protocol().map_or(Value::NoText, Value::word),
         FormatItem::TlsSuite => match record.suite.name() {
@@ -199,7 +199,7 @@ fn of_request<'a>(
             Value::word(if record.flags.has(Flags::TLS) { "https" } else { "http" })
         }
         FormatItem::Tls => Value::word(if record.flags.has(Flags::TLS) { "on" } else { "" }),
-        // Nothing of it could be read.
+        // No part of the request line could be read.
         _ if record.flags.has(Flags::REFUSED) => match item {
             FormatItem::Query | FormatItem::HasArguments => Value::word(""),
             FormatItem::Protocol => Value::word("HTTP/1.0"),
@@ -230,7 +230,7 @@ fn of_request<'a>(
     }
 }
 
-/// The side that is meant where `side` is named.
+/// The head that `side` means from the client's or the backend's view.
 fn seen_from(side: HeadSide, back: bool) -> HeadSide {
     match (side, back) {
         (HeadSide::Req, true) => HeadSide::Bereq,
@@ -239,7 +239,7 @@ fn seen_from(side: HeadSide, back: bool) -> HeadSide {
     }
 }
 
-/// The user who signed in by the scheme Basic.
+/// The user who authenticated with the scheme Basic.
 fn user<'a>(record: &Record<'a>, fields: &FieldPositions) -> Option<Cow<'a, [u8]>> {
     let told = || header(record, fields, HeadSide::Req, b"authorization").and_then(basic_user);
     fields.user(record).map(Cow::Borrowed).or_else(|| told().map(Cow::Owned))
@@ -272,7 +272,7 @@ fn cookie<'a>(cookies: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     })
 }
 
-/// A field's value, from what was asked for or from what the ring keeps of requests.
+/// A field's value, from the logged heads or from the request fields of the ring.
 fn header<'a>(
     record: &Record<'a>,
     fields: &FieldPositions,
@@ -293,7 +293,7 @@ fn argument<'a>(query: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     })
 }
 
-/// The value that a program has logged as `key:value`, the last time.
+/// The value of the last `key:value` that the VCL program logged.
 fn logged<'a>(record: &Record<'a>, key: &[u8]) -> Option<&'a [u8]> {
     let of_key = |step: VclTraceLine<'a>| match step {
         VclTraceLine::Logged { tag: b"VCL_Log", text } => {
@@ -314,12 +314,12 @@ fn address(server: &[u8]) -> Option<String> {
     (!host.is_empty()).then(|| host.trim_matches(['[', ']']).to_owned())
 }
 
-/// Returns true for what other servers' words have no better one for than a hit: files, too.
+/// Returns true for results that other servers call a hit. Files are among them.
 fn is_hit(served: Served) -> bool {
     served.is_hit() || served == Served::File
 }
 
-/// In the words of varnishncsa's `Varnish:handling`.
+/// The cache result in the terms of varnishncsa's `Varnish:handling`.
 fn handling(record: &Record<'_>) -> &'static str {
     match record.served {
         _ if record.flags.has(Flags::TUNNEL) => "pipe",
@@ -330,7 +330,7 @@ fn handling(record: &Record<'_>) -> &'static str {
     }
 }
 
-/// In the words of nginx's `$upstream_cache_status`.
+/// The cache result in the terms of nginx's `$upstream_cache_status`.
 fn cache_status(served: Served) -> Option<&'static str> {
     Some(match served {
         Served::Hit | Served::Collapsed => "HIT",

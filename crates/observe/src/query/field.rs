@@ -1,19 +1,19 @@
-//! The fields a filter can speak of.
+//! Fields of a record that a filter can test.
 
 use std::net::IpAddr;
 
 use crate::format::FieldPositions;
 use crate::record::{DictionaryUse, Kind, Record, Served};
 
-/// A field's name and what it is.
+/// A field's name, type and meaning.
 #[derive(Clone, Copy, Debug)]
 pub struct FieldDescription {
-    /// Its name.
+    /// The name in filters.
     pub name: &'static str,
-    /// The type of its values.
+    /// The type of the values.
     pub(super) kind: ValueType,
     field: QueryField,
-    /// Its meaning, in words.
+    /// The meaning, as users see it.
     pub about: &'static str,
 }
 
@@ -25,7 +25,7 @@ pub(super) enum ValueType {
     Bytes,
     /// Microseconds.
     Time,
-    /// Whole seconds, as ages and lifetimes have them.
+    /// Whole seconds, for ages and lifetimes.
     Seconds,
     /// A number in hexadecimal digits.
     Hex,
@@ -37,7 +37,7 @@ pub(super) enum QueryField {
     Method,
     Url,
     Host,
-    /// A request field whose value is the record's `n`-th.
+    /// A request field; its value is the record's `n`-th.
     Value(usize),
     BodyIn,
     Status,
@@ -69,7 +69,7 @@ pub(super) enum QueryField {
 
 macro_rules! fields {
     ($($name:literal $field:ident $kind:ident $about:literal;)*) => {
-        /// Every field, but for `req.http.NAME`.
+        /// All fields except `req.http.NAME`.
         pub const ABOUT: &[FieldDescription] = &[$(FieldDescription {
             name: $name,
             kind: ValueType::$kind,
@@ -86,42 +86,43 @@ fields! {
     "req.bytes" BodyIn Bytes "Bytes of the request's body.";
     "resp.status" Status Count "Status.";
     "resp.bytes" BodyOut Bytes "Bytes of the response's body.";
-    "client.ip" Client Client "Who asked: an address or a network.";
-    "time.total" Total Time "From the first byte of the request to the last of the answer.";
-    "time.ttfb" Ttfb Time "Until the answer was ready to be sent.";
-    "served" Served Text "How: hit, stale, stale-error, revalidated, miss, hit-for-miss, collapsed, pass, file, synth, refresh.";
+    "client.ip" Client Client "Client: an address or a network.";
+    "time.total" Total Time "From the first byte of the request to the last of the response.";
+    "time.ttfb" Ttfb Time "Until the response was ready to be sent.";
+    "served" Served Text "Cache result: hit, stale, stale-error, revalidated, miss, hit-for-miss, collapsed, pass, file, synth, refresh.";
     "site" Site Text "The site's first host.";
     "rule" Rule Text "The rule that decided.";
-    "origin" Origin Text "The origin that was asked.";
-    "server" Server Text "Its server that answered.";
-    "tries" Tries Count "Tries at the origin.";
+    "origin" Origin Text "The origin of the fetch.";
+    "server" Server Text "The origin's server that responded.";
+    "tries" Tries Count "Attempts at the origin.";
     "age" Age Seconds "Age of the response.";
-    "ttl" Ttl Seconds "How long it is still fresh; negative when it is stale.";
-    "not_stored" NotStored Text "Why the answer is not stored.";
-    "not_stored_by" NotStoredBy Text "The field that says so.";
-    "dictionary" Dictionary Text "What became of the dictionary that the client named: used, unknown, making and others.";
-    "error" Error Text "What went wrong.";
+    "ttl" Ttl Seconds "Remaining lifetime; negative if the response is stale.";
+    "not_stored" NotStored Text "Reason for which the response is not stored.";
+    "not_stored_by" NotStoredBy Text "The field that is this reason.";
+    "dictionary" Dictionary Text "Use of the dictionary that the client named: used, unknown, making and others.";
+    "error" Error Text "The error.";
     "limit" Limit Text "The limit that was reached.";
-    "vcl" Vcl Text "Any of the lines that tell what the VCL did: `recv default.vcl:14 hash`, `VCL_Log text`.";
+    "vcl" Vcl Text "Any line of the VCL trace: `recv default.vcl:14 hash`, `VCL_Log text`.";
     "id" Id Hex "The number of the record, as error pages and `larder log` show it.";
     "xid" Xid Count "The number of the transaction: the first of X-Varnish.";
     "session" Session Count "The number of its session, under VCL.";
-    "kind" Kind Text "Why it came about: client, background.";
-    "parent" Parent Count "Of a background fetch: the transaction that caused it, by `xid` under VCL.";
+    "kind" Kind Text "Cause of the transaction: client, background, fragment.";
+    "parent" Parent Count "The transaction that caused this one, by `xid` under VCL.";
     "origin.status" OriginStatus Count "Status of the origin's answer.";
 }
 
-/// A field that stands alone, not in a filter.
+/// A field used outside a filter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NamedField(QueryField);
 
 impl NamedField {
-    /// The field called `name`; otherwise what is wrong with that.
+    /// Returns the field called `name`, or the message of the mistake.
     pub(crate) fn named(name: &str) -> Result<Self, String> {
         QueryField::named(name, &FieldPositions::default()).map(|(field, _)| Self(field))
     }
 
-    /// The field whose name is `name` with dots in the places of underscores.
+    /// Returns the field called `name`, in which underscores stand for dots, or the message of the
+    /// mistake.
     pub(crate) fn named_with_underscores(name: &str) -> Result<Self, String> {
         let own = ABOUT.iter().find(|about| about.name.replace('.', "_") == name);
         own.map_or_else(|| Self::named(name), |about| Ok(Self(about.field)))
@@ -142,7 +143,7 @@ pub(crate) enum RecordValue<'a> {
 }
 
 impl QueryField {
-    /// The field called `name`, and its values; otherwise what is wrong with the name.
+    /// Returns the field called `name` and the type of its values, or the message of the mistake.
     pub(super) fn named(name: &str, fields: &FieldPositions) -> Result<(Self, ValueType), String> {
         let lower = name.to_ascii_lowercase();
         if let Some(header) = lower.strip_prefix("req.http.") {
@@ -169,7 +170,7 @@ impl QueryField {
         })
     }
 
-    /// The words that its value can be; none if it can be any text.
+    /// The possible values of a field; empty if it can be any text.
     fn words(self) -> Vec<&'static str> {
         match self {
             Self::Served => Served::ALL.iter().map(|served| served.word()).collect(),
@@ -179,10 +180,10 @@ impl QueryField {
         }
     }
 
-    /// Looks whether the field's value can ever be `word`.
+    /// Checks that `word` is a possible value of the field.
     ///
     /// # Errors
-    /// The words that it can be, and the one that may have been meant.
+    /// A message with the possible values, and the closest of them.
     pub(super) fn check_word(self, word: &str) -> Result<(), String> {
         let words: Vec<_> = self.words().iter().map(|own| own.to_ascii_lowercase()).collect();
         let word = word.to_ascii_lowercase();
@@ -191,7 +192,7 @@ impl QueryField {
         }
         let distance = |own: &&String| strsim::osa_distance(own, &word);
         let known = words.iter().filter(|own| !own.is_empty());
-        // Two slips in a word of three letters are another word.
+        // Two differences in three letters make another name.
         let close = known.clone().min_by_key(distance).filter(|own| distance(own) * 3 <= own.len());
         Err(match close {
             Some(own) => format!("it is never `{word}`; did you mean `{own}`?"),

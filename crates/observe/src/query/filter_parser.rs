@@ -1,4 +1,4 @@
-//! From words to a filter.
+//! The parser of filters: tokens become a tree of nodes.
 
 use std::net::IpAddr;
 use std::ops::Range;
@@ -11,10 +11,10 @@ use super::lexer::{SpannedError, Token, tokens};
 use super::node::{Node, Op, TextTest};
 use crate::format::FieldPositions;
 
-/// Parentheses and `not` within each other; beyond it a filter is no work of a person.
+/// Deepest nesting of parentheses and `not`. No person writes more.
 const DEPTH: usize = 64;
 
-/// Memory a pattern may take when it is compiled.
+/// Memory limit of a compiled pattern, in bytes.
 const PATTERN_BYTES: usize = 1 << 20;
 
 pub(super) fn query(text: &str, fields: &FieldPositions) -> Result<Node, SpannedError> {
@@ -22,9 +22,10 @@ pub(super) fn query(text: &str, fields: &FieldPositions) -> Result<Node, Spanned
     let node = parser.any(0)?;
     match parser.tokens.get(parser.at) {
         None => Ok(node),
-        Some((Token::Close, span)) => {
-            Err(SpannedError { span: span.clone(), message: "nothing was opened here".to_owned() })
-        }
+        Some((Token::Close, span)) => Err(SpannedError {
+            span: span.clone(),
+            message: "this parenthesis was not opened".to_owned(),
+        }),
         Some((_, span)) => {
             let message = "`and` or `or` belongs before this".to_owned();
             Err(SpannedError { span: span.clone(), message })
@@ -79,7 +80,7 @@ impl Parser<'_> {
         };
         let wrong = |message: String| Err(SpannedError { span: span.clone(), message });
         if depth >= DEPTH {
-            return wrong("this goes too deep".to_owned());
+            return wrong("this is nested too deeply".to_owned());
         }
         match token {
             Token::Not => Ok(Node::Not(Box::new(self.one(depth + 1)?))),
@@ -103,7 +104,7 @@ impl Parser<'_> {
 
     fn comparison(&mut self, field: QueryField, kind: ValueType) -> Result<Node, SpannedError> {
         let Some((Token::Op(op), span)) = self.tokens.get(self.at).cloned() else {
-            return Ok(Node::Says(field));
+            return Ok(Node::IsSet(field));
         };
         self.at += 1;
         let Some((value, place)) = self.next() else {
@@ -167,7 +168,7 @@ fn network(text: &str) -> Result<IpNet, String> {
         .map_err(|_| "an address belongs here, or a network such as 10.0.0.0/8".to_owned())
 }
 
-/// A number in the field's unit.
+/// Parses a number in the field's unit.
 fn number(text: &str, kind: ValueType) -> Result<i128, String> {
     let units: &[(&str, i128)] = match kind {
         ValueType::Hex => {
@@ -204,7 +205,7 @@ fn number(text: &str, kind: ValueType) -> Result<i128, String> {
     scaled(digits, *factor).ok_or_else(|| format!("`{digits}` is not a number that fits here"))
 }
 
-/// `digits` times `factor`, to the nearest below.
+/// Multiplies `digits` by `factor`, rounding down.
 fn scaled(digits: &str, factor: i128) -> Option<i128> {
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     if whole.len() > 18 || fraction.len() > 9 || (whole.is_empty() && fraction.is_empty()) {

@@ -1,17 +1,17 @@
-//! Words of a filter.
+//! The lexer of filters.
 
 use std::ops::Range;
 
 use super::node::Op;
 
-/// A mistake in a filter, and its place.
+/// A mistake in a filter, and its span.
 #[derive(Debug)]
 pub(super) struct SpannedError {
     pub(super) span: Range<usize>,
     pub(super) message: String,
 }
 
-/// A word.
+/// A token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Token {
     Open,
@@ -20,13 +20,13 @@ pub(super) enum Token {
     Or,
     Not,
     Op(Op),
-    /// In quotes.
+    /// A text in quotes.
     Text(String),
-    /// A field's name, a number with its unit, an address, or a text that needs no quotes.
+    /// A field's name, a number with its unit, an address, or a text without quotes.
     Word(String),
 }
 
-/// The words of `text`, each with its place.
+/// Splits `text` into tokens, each with its span.
 pub(super) fn tokens(text: &str) -> Result<Vec<(Token, Range<usize>)>, SpannedError> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -47,7 +47,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(Token, Range<usize>)>, SpannedEr
 
 type Mistake = (Range<usize>, String);
 
-/// The word at the beginning of `rest`, which is not empty, and its length.
+/// The token at the beginning of `rest`, which is not empty, and its length.
 fn one(rest: &str) -> Result<(Token, usize), Mistake> {
     const SIGNS: &[(&str, Token)] = &[
         ("==", Token::Op(Op::Equal)),
@@ -76,7 +76,7 @@ fn one(rest: &str) -> Result<(Token, usize), Mistake> {
     let length = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
     if length == 0 {
         let c = rest.chars().next().unwrap_or_default();
-        return Err((0..c.len_utf8(), "this belongs into quotes".to_owned()));
+        return Err((0..c.len_utf8(), "this text needs quotes".to_owned()));
     }
     let word = &rest[..length];
     let token = match word {
@@ -92,8 +92,8 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '/' | ':' | '%' | '*' | '+' | '?')
 }
 
-/// A text in quotes. A backslash keeps the quote and itself; before other letters it stays, for
-/// patterns are full of them.
+/// A text in quotes. A backslash escapes a quote and itself; before other letters it is literal,
+/// because patterns contain many.
 fn quoted(rest: &str) -> Result<(Token, usize), Mistake> {
     let mut chars = rest.char_indices();
     let (_, quote) = chars.next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A filter as it was read, and what passes it.
+//! Nodes of a parsed filter, and their evaluation.
 
 use std::net::IpAddr;
 
@@ -8,13 +8,13 @@ use regex::bytes::Regex;
 use super::field::{QueryField, RecordValue};
 use crate::record::Record;
 
-/// A filter, or a part of one.
+/// A filter or a part of it.
 #[derive(Clone, Debug)]
 pub(super) enum Node {
     And(Vec<Self>),
     Or(Vec<Self>),
     Not(Box<Self>),
-    Says(QueryField),
+    IsSet(QueryField),
     Text(QueryField, TextTest),
     Number(QueryField, Op, i128),
     Client(bool, IpNet),
@@ -41,23 +41,23 @@ pub(super) enum Op {
 }
 
 impl Node {
-    /// Returns true if it tests this field.
+    /// Returns true if the node tests this field.
     pub(super) fn names(&self, wanted: QueryField) -> bool {
         match self {
             Self::And(nodes) | Self::Or(nodes) => nodes.iter().any(|node| node.names(wanted)),
             Self::Not(node) => node.names(wanted),
-            Self::Says(field) | Self::Text(field, _) | Self::Number(field, ..) => *field == wanted,
+            Self::IsSet(field) | Self::Text(field, _) | Self::Number(field, ..) => *field == wanted,
             Self::Client(..) => wanted == QueryField::Client,
         }
     }
 
-    /// Returns true if `record` passes it.
+    /// Returns true if `record` matches the node.
     pub(super) fn holds(&self, record: &Record<'_>) -> bool {
         match self {
             Self::And(all) => all.iter().all(|node| node.holds(record)),
             Self::Or(any) => any.iter().any(|node| node.holds(record)),
             Self::Not(node) => !node.holds(record),
-            Self::Says(field) => match field.of(record) {
+            Self::IsSet(field) => match field.of(record) {
                 RecordValue::Nothing => false,
                 RecordValue::Text(text) => !text.is_empty(),
                 RecordValue::Number(number) => number != 0,
@@ -70,7 +70,7 @@ impl Node {
                 };
                 match test {
                     test if *field == QueryField::Vcl => test.holds_for_lines(text),
-                    // Words for how it was served are the only ones whose case says nothing.
+                    // Cache results are the only values that ignore case.
                     TextTest::Is(wanted, word)
                         if matches!(field, QueryField::Served | QueryField::Kind) =>
                     {
@@ -82,7 +82,7 @@ impl Node {
             }
             Self::Number(field, op, value) => match field.of(record) {
                 RecordValue::Number(number) => op.holds(number, *value),
-                // What is not known is not equal to anything, and neither more nor less.
+                // An unknown value equals nothing, and is neither less nor more.
                 _ => *op == Op::NotEqual,
             },
             Self::Client(wanted, net) => {
@@ -94,7 +94,7 @@ impl Node {
 }
 
 impl TextTest {
-    /// Returns true if one line of `text` passes the test. A negated test must hold for all lines.
+    /// Returns true if a line of `text` passes the test. A negated test must hold for all lines.
     fn holds_for_lines(&self, text: &[u8]) -> bool {
         let any = |is: &dyn Fn(&[u8]) -> bool| crate::steps::lines(text).any(is);
         match self {
@@ -113,7 +113,7 @@ impl Op {
             Self::LessEqual => own <= other,
             Self::Greater => own > other,
             Self::GreaterEqual => own >= other,
-            // The parser has no patterns for numbers.
+            // The parser rejects patterns for numbers.
             Self::Matches | Self::MatchesNot => false,
         }
     }

@@ -100,7 +100,7 @@ fn mistakes_are_pointed_at() {
         ("req.url ~ \"(\"", "          ^^^ not a pattern: "),
         ("req.url ~ \"abc", "          ^^^^ this text has no end: a quote is missing"),
         ("(error", "^ this parenthesis is not closed"),
-        ("error)", "     ^ nothing was opened here"),
+        ("error)", "     ^ this parenthesis was not opened"),
         ("error limit", "      ^^^^^ `and` or `or` belongs before this"),
         ("error and", "         ^ a comparison is missing here"),
         ("and error", "^^^ a comparison is missing before this"),
@@ -120,7 +120,7 @@ fn mistakes_are_pointed_at() {
         ("served == cached", "          ^^^^^^ it is never `cached`; there are synth, hit, stale,"),
         ("kind == clients", "        ^^^^^^^ it is never `clients`; did you mean `client`?"),
         ("dictionary == usd", "              ^^^ it is never `usd`; did you mean `used`?"),
-        ("req.url ~ §", "          ^ this belongs into quotes"),
+        ("req.url ~ §", "          ^ this text needs quotes"),
         (
             "zzzzzzzzz",
             "^^^^^^^^^ there is no field `zzzzzzzzz`; there are req.http.NAME, req.method,",
@@ -140,7 +140,7 @@ fn depth_is_limited() {
     assert!(Query::parse(&format!("{}error", "not ".repeat(5000)), &fields()).is_err());
 }
 
-/// A filter and whether it holds for the record above, by a model that knows no text.
+/// A filter, and the result for the record above by a model without texts.
 fn model() -> impl Strategy<Value = (String, bool)> {
     let leaf = prop_oneof![
         (0..700_i32, 0..6_usize).prop_map(|(n, op)| {

@@ -1,4 +1,4 @@
-//! Records read back as they were written, and from no bytes anything but a record.
+//! Records are read as they were written, and arbitrary bytes never make the reader panic.
 
 use proptest::collection::vec;
 use proptest::option;
@@ -142,7 +142,7 @@ fn the_longest_record_is_as_long_as_it_says() {
 }
 
 #[test]
-fn heads_stand_behind_a_record_and_are_told_from_what_is_damaged() {
+fn heads_follow_a_record_and_damaged_ones_are_detected() {
     let mut bytes = Vec::new();
     Record::default().write([Some(&b"a"[..]), None], &mut bytes);
     let (at, without) = (bytes.len(), bytes.clone());

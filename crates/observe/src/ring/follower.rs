@@ -1,4 +1,4 @@
-//! All cores' rings as one stream of records, over restarts of the daemon.
+//! A follower of all cores' rings: one stream of records, across restarts of the daemon.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,32 +7,32 @@ use super::core_file;
 use super::reader::Reader;
 use crate::record::Record;
 
-/// Cores there can be; beyond it a ring's head is damaged.
+/// Largest number of cores. A header with more is damaged.
 const CORES_MAX: u32 = 4096;
 
-/// From where on records are told.
+/// The position at which a follower starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FollowStart {
-    /// The oldest that are still there.
+    /// At the oldest record.
     Oldest,
-    /// Those that are written from now on.
+    /// At the next record that is written.
     Now,
 }
 
-/// The outcome of one look at the rings.
+/// The result of one poll of the rings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PollOutcome {
-    /// Records told.
+    /// Number of delivered records.
     pub records: u64,
-    /// Records that were overwritten, or could not be written, before they were read.
+    /// Number of records that were overwritten or not written before they were read.
     pub lost: u64,
-    /// The daemon was started anew.
+    /// The daemon has restarted.
     pub restarted: bool,
-    /// It has ended, and everything it left is read.
+    /// The daemon has ended, and all its records are read.
     pub ended: bool,
 }
 
-/// Reads what a daemon's cores write, without their knowing.
+/// A reader of all rings of a daemon. The daemon does not notice it.
 #[derive(Debug)]
 pub struct RingFollower {
     folder: PathBuf,
@@ -45,7 +45,7 @@ impl RingFollower {
     /// Opens the rings in `folder`.
     ///
     /// # Errors
-    /// None there ([`io::ErrorKind::NotFound`]), not allowed to, or not to be read by this version
+    /// No rings ([`io::ErrorKind::NotFound`]), no permission, or rings of another version
     /// ([`io::ErrorKind::InvalidData`]).
     pub fn open(folder: &Path, from: FollowStart) -> io::Result<Self> {
         let mut readers = open_all(folder)?;
@@ -55,12 +55,12 @@ impl RingFollower {
         Ok(Self { folder: folder.to_owned(), readers, lost_before: 0, bytes: Vec::new() })
     }
 
-    /// The request fields whose values records have, in their order.
+    /// The request fields whose values records keep, in order.
     pub fn names(&self) -> &[String] {
         self.readers.first().map_or(&[], |reader| &reader.head.names)
     }
 
-    /// When the daemon started, milliseconds since 1970 UTC.
+    /// Start of the daemon, in milliseconds since 1970 UTC.
     pub fn started_unix_ms(&self) -> u64 {
         self.readers.first().map_or(0, |reader| reader.head.started_unix_ms)
     }
@@ -70,9 +70,9 @@ impl RingFollower {
         self.readers.first().map_or(0, |reader| reader.head.pid)
     }
 
-    /// Tells `sink` what was written since the last call, in the order in which transactions ended.
-    /// Never more than a megabyte per core at once, so that whoever calls it gets to look at its
-    /// keyboard.
+    /// Gives `sink` the records that were written since the last call, in the order in which their
+    /// transactions ended. One call reads at most a megabyte per core, so that the caller can
+    /// handle its keyboard.
     ///
     /// # Errors
     /// A ring that cannot be read.
@@ -103,14 +103,14 @@ impl RingFollower {
         Ok(polled)
     }
 
-    /// Goes over to the rings of the next daemon, if there are any; to their beginning, so that
-    /// nothing is left out.
+    /// Switches to the beginning of the next daemon's rings, if they exist, so that no record is
+    /// missed.
     fn go_over(&mut self) -> bool {
         let first = core_file(&self.folder, 0);
         if !self.readers.first().is_some_and(|reader| reader.is_replaced(&first)) {
             return false;
         }
-        // They may not all be there yet: the next look finds them.
+        // Some rings may not exist yet: the next poll finds them.
         let Ok(mut readers) = open_all(&self.folder) else { return false };
         readers.iter_mut().for_each(Reader::count_all);
         self.readers = readers;
@@ -129,7 +129,7 @@ fn open_all(folder: &Path) -> io::Result<Vec<Reader>> {
     for core in 1..cores as usize {
         let reader = Reader::open(&core_file(folder, core))?;
         if reader.head.started_unix_ms != started {
-            // The daemon is just about to make them.
+            // The daemon is just creating the rings.
             return Err(io::Error::new(io::ErrorKind::NotFound, "the daemon is just starting"));
         }
         readers.push(reader);

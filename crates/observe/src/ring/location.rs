@@ -1,9 +1,9 @@
-//! Where a ring is, for its writer and for readers that know only the admin socket.
+//! The location of a daemon's rings, which its writer and its readers derive from the admin socket.
 
 use std::path::{Path, PathBuf};
 
-/// The folders in which a ring of the daemon with this admin socket may be, the better one first;
-/// `uid` is the user's that asks.
+/// The possible folders of the rings of the daemon with this admin socket, the preferred one first;
+/// `uid` is the calling user.
 pub fn folders(socket: &Path, uid: u32) -> [PathBuf; 2] {
     let socket = std::path::absolute(socket).unwrap_or_else(|_| socket.to_owned());
     let beside = socket.with_extension("ring");

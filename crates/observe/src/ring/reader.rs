@@ -1,4 +1,4 @@
-//! The reading side of one core's ring.
+//! The reader of one core's ring. It must never write to the file, or trust its bytes.
 
 use std::fs::File;
 use std::io;
@@ -8,21 +8,21 @@ use std::path::Path;
 use super::{BLOCK_MAX, BlockHead, Cursor, HEAD_BYTES, RingHeader};
 use crate::record::Record;
 
-/// The number of times that a cursor is read while it is just being renewed.
+/// Most attempts to read a cursor that is being renewed.
 const RETRIES: u32 = 100;
-/// Bytes read at once; several of the largest blocks.
+/// Bytes read at once: several of the largest blocks.
 const CHUNK: u64 = 1 << 20;
 const _: () = assert!(CHUNK > 2 * BLOCK_MAX);
 
-/// A reader of one ring. It never writes, so the writer does not know of it.
+/// The reader of one ring. The writer does not notice it.
 #[derive(Debug)]
 pub(super) struct Reader {
     file: File,
     pub(super) head: RingHeader,
-    /// Device and inode, which tell this file from the next of its name.
+    /// Device and inode, which change when the file is replaced.
     identity: (u64, u64),
     position: u64,
-    /// Records that came before `position`; none before the first block.
+    /// Number of records before `position`; `None` before the first block.
     expected: Option<u64>,
     pub(super) lost: u64,
     pub(super) ended: bool,
@@ -30,10 +30,10 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Opens the ring at `path`, to read from its oldest record on.
+    /// Opens the ring at `path`, at its oldest record.
     ///
     /// # Errors
-    /// No such file, or one that is no ring ([`io::ErrorKind::InvalidData`]).
+    /// No such file, or a file that is no ring ([`io::ErrorKind::InvalidData`]).
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
         let mut head = vec![0; HEAD_BYTES];
@@ -57,19 +57,19 @@ impl Reader {
         Ok(reader)
     }
 
-    /// Counts what was overwritten before it was opened as lost, too.
+    /// Counts the records that were overwritten before the ring was opened as lost.
     pub(super) fn count_all(&mut self) {
         self.expected = Some(0);
     }
 
-    /// Leaves out what is there already.
+    /// Skips the records that the ring has now.
     pub(super) fn skip_to_now(&mut self) -> io::Result<()> {
         let cursor = self.cursor()?;
         (self.position, self.expected) = (cursor.head, Some(cursor.records));
         Ok(())
     }
 
-    /// Returns true if `path` names another file by now.
+    /// Returns true if `path` is another file now.
     pub(super) fn is_replaced(&self, path: &Path) -> bool {
         std::fs::metadata(path).is_ok_and(|found| (found.dev(), found.ino()) != self.identity)
     }
@@ -84,11 +84,11 @@ impl Reader {
         Err(io::Error::new(io::ErrorKind::InvalidData, "a damaged log ring"))
     }
 
-    /// Appends the records of the next blocks to `out`, as much as is read at once; whether there
-    /// may be more.
+    /// Appends the records of the next blocks to `out`, as many as are read at once. Returns true
+    /// if there may be more.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// A file that cannot be read.
     pub(super) fn next(&mut self, out: &mut Vec<u8>) -> io::Result<bool> {
         let cursor = self.cursor()?;
         self.ended = cursor.ended;
@@ -97,7 +97,7 @@ impl Reader {
         }
         self.position = self.position.max(cursor.tail);
         if self.position == cursor.head {
-            // Records that could not be written have no block to tell of them.
+            // Records that could not be written have no block.
             self.count_lost(cursor.records);
             return Ok(false);
         }
@@ -105,7 +105,7 @@ impl Reader {
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.resize(length as usize, 0);
         let read = self.fetch(&mut buffer);
-        // Whatever lies before the tail by now may have been overwritten while it was read.
+        // Blocks before the present tail may have been overwritten while they were read.
         let tail = self.cursor()?.tail;
         if read.is_ok() && tail <= self.position {
             self.blocks(&buffer, cursor, out);
@@ -116,7 +116,7 @@ impl Reader {
         read.map(|()| true)
     }
 
-    /// Reads from the position on, over the end and on at the beginning.
+    /// Reads at the position, wrapping at the end of the file.
     fn fetch(&self, into: &mut [u8]) -> io::Result<()> {
         let at = self.position % self.head.capacity;
         let until_end = (self.head.capacity - at) as usize;
@@ -128,14 +128,14 @@ impl Reader {
         self.file.read_exact_at(rest, HEAD_BYTES as u64)
     }
 
-    /// Takes the whole blocks at the beginning of `bytes`. Where one is not what it should be, all
-    /// up to the head is given up.
+    /// Takes the whole blocks at the beginning of `bytes`. After an invalid block, it skips all
+    /// blocks up to the cursor.
     fn blocks(&mut self, bytes: &[u8], cursor: Cursor, out: &mut Vec<u8>) {
         let mut rest = bytes;
         while let Some(head) = BlockHead::of(&mut rest) {
             let Some((records, after)) = rest.split_at_checked(head.length as usize) else {
                 if head.position == self.position && u64::from(head.length) <= BLOCK_MAX {
-                    // It goes on behind what was read.
+                    // The next call continues after the taken blocks.
                     return;
                 }
                 break;

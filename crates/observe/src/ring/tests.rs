@@ -1,4 +1,4 @@
-//! Records that are written are read once and in order, or counted as lost.
+//! Records are read once and in order, or counted as lost.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use super::*;
 use crate::record::Record;
 
-/// A folder of one test's own.
+/// A folder for one test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -18,7 +18,7 @@ impl Folder {
 
     fn ring(&self, cores: usize, size: u64, started_unix_ms: u64) -> io::Result<Ring> {
         use std::os::unix::fs::MetadataExt;
-        // A new file's owner is who we are.
+        // A new file belongs to the current user.
         std::fs::create_dir_all(&self.0)?;
         let uid = std::fs::metadata(&self.0)?.uid();
         Ring::create(&Options {
@@ -45,7 +45,7 @@ fn record(id: u64, target: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Everything there is at present: ids, and how many were lost.
+/// Reads all records of the moment: their ids, and the number of lost ones.
 fn read_all(follower: &mut RingFollower) -> (Vec<u64>, u64) {
     let (mut ids, mut lost) = (Vec::new(), 0);
     loop {
@@ -96,7 +96,7 @@ fn a_reader_that_falls_behind_learns_how_many_it_lost() {
     let written = 4 * CAPACITY_MIN / 8000;
     let mut next = 0;
     while next < written {
-        // Blocks of different lengths, so that they meet the end of the file at every place.
+        // Blocks of different lengths wrap at every offset.
         let count = next % 4 + 1;
         let ids = next..next + count;
         let records: Vec<u8> = ids.flat_map(|id| record(id, &long[..7000 + id as usize])).collect();
@@ -111,7 +111,7 @@ fn a_reader_that_falls_behind_learns_how_many_it_lost() {
 }
 
 #[test]
-fn whoever_reads_while_it_is_written_gets_each_record_whole_or_counted() {
+fn a_reader_beside_the_writer_gets_each_record_whole_or_counted() {
     let folder = Folder::new();
     let ring = folder.ring(1, 0, 1).expect("a ring");
     let mut writer = ring.writer(0).expect("core 0");
@@ -124,7 +124,7 @@ fn whoever_reads_while_it_is_written_gets_each_record_whole_or_counted() {
             while next < written {
                 let count = next % 60 + 1;
                 let ids = next..next + count;
-                // What the target says must be what the id says.
+                // Target and id must agree.
                 let records: Vec<u8> =
                     ids.flat_map(|id| record(id, id.to_string().repeat(10).as_bytes())).collect();
                 writer.append(&records, count as u32).expect("room");
@@ -216,7 +216,7 @@ fn a_folder_is_for_its_owner_alone() {
 }
 
 #[test]
-fn what_is_no_ring_is_told_apart_from_one_of_another_version() {
+fn a_file_that_is_no_ring_and_a_ring_of_another_version_are_distinguished() {
     let folder = Folder::new();
     std::fs::create_dir_all(&folder.0).expect("a folder");
     let file = core_file(&folder.0, 0);
@@ -252,7 +252,7 @@ fn a_damaged_ring_costs_records_and_nothing_else() {
     assert_eq!(read_all(&mut follower).0, [0; 0]);
     writer.append(&record(2, b"/"), 1).expect("room");
     assert_eq!(read_all(&mut follower).0, [2]);
-    // A cursor that is never whole.
+    // A cursor that never becomes valid.
     file.write_all_at(&[0xff; CURSOR_BYTES], 0).expect("written");
     assert!(follower.poll(&mut |_| {}).is_err());
 }

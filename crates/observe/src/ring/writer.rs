@@ -1,4 +1,4 @@
-//! The writing side.
+//! The writer of log rings. It must never wait for a reader.
 
 use std::collections::VecDeque;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
@@ -15,38 +15,38 @@ use crate::record::VALUES_MAX;
 /// The settings of new rings.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The folder; it is made when it is not there.
+    /// The folder; created if absent.
     pub folder: PathBuf,
-    /// Core threads, a ring each.
+    /// Core threads; each has a ring.
     pub cores: usize,
-    /// Bytes of all rings together; a core has no less than [`CAPACITY_MIN`].
+    /// Total bytes of all rings; a core's ring has at least [`CAPACITY_MIN`].
     pub size: u64,
-    /// Names of the request fields that records keep; at most [`VALUES_MAX`].
+    /// Names of the request fields that records keep, at most [`VALUES_MAX`].
     pub names: Vec<String>,
     /// The daemon's process id.
     pub pid: u32,
-    /// The user whose folder it must be.
+    /// The user who must own the folder.
     pub uid: u32,
-    /// When the daemon started, milliseconds since 1970 UTC.
+    /// Start of the daemon, in milliseconds since 1970 UTC.
     pub started_unix_ms: u64,
 }
 
-/// The rings of one daemon. They are its own while this lives.
+/// The rings of one daemon, locked against other daemons.
 #[derive(Debug)]
 pub struct Ring {
     folder: PathBuf,
     files: Vec<(File, RingHeader)>,
     names: Vec<String>,
-    /// Held locked: no other daemon writes here.
+    /// The lock against other daemons.
     _lock: File,
 }
 
 impl Ring {
-    /// Makes new rings in the folder; readers of older ones there go over to them.
+    /// Creates new rings in the folder. Readers of older rings in it switch to them.
     ///
     /// # Errors
-    /// A folder that cannot be had or is somebody else's, another daemon that writes there
-    /// ([`io::ErrorKind::AddrInUse`]), no room.
+    /// A folder that cannot be created or belongs to another user, another daemon that writes there
+    /// ([`io::ErrorKind::AddrInUse`]), or a full file system.
     pub fn create(options: &Options) -> io::Result<Self> {
         let folder = options.folder.clone();
         own_folder(&folder, options.uid)?;
@@ -68,7 +68,7 @@ impl Ring {
             };
             files.push((new_file(&folder, core, &head)?, head));
         }
-        // What a daemon with more cores has left.
+        // Rings of an earlier daemon with more cores.
         for core in cores.. {
             if fs::remove_file(core_file(&folder, core)).is_err() {
                 break;
@@ -77,7 +77,7 @@ impl Ring {
         Ok(Self { folder, files, names, _lock: lock })
     }
 
-    /// Where they are.
+    /// The folder of the rings.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -87,15 +87,15 @@ impl Ring {
         &self.names
     }
 
-    /// Bytes of all rings together.
+    /// Total bytes of all rings.
     pub fn size(&self) -> u64 {
         self.files.iter().map(|(_, head)| head.capacity).sum()
     }
 
-    /// The writer of `core`; take it once.
+    /// Returns the writer of `core`. Call it once per core.
     ///
     /// # Errors
-    /// When there is no such core, or no descriptor.
+    /// No such core, or no file descriptor left.
     pub fn writer(&self, core: usize) -> io::Result<Writer> {
         let (file, head) = self.files.get(core).ok_or(io::ErrorKind::NotFound)?;
         Ok(Writer {
@@ -106,32 +106,32 @@ impl Ring {
         })
     }
 
-    /// Tells readers that no more comes, and takes files and folder away: who has them open reads
-    /// on to their end. For after every writer is gone.
+    /// Marks the rings as ended and removes files and folder. Readers that have the files open read
+    /// them to their end. Call it after all writers are dropped.
     pub fn end(&self) {
         for (core, (file, _)) in self.files.iter().enumerate() {
-            // A ring that cannot be ended is found abandoned: its file goes in any case.
+            // The file is removed even if its cursor cannot be written.
             if let Ok(Some(cursor)) = Cursor::read(file) {
                 _ = file.write_all_at(&Cursor { ended: true, ..cursor }.bytes(), 0);
             }
             _ = fs::remove_file(core_file(&self.folder, core));
         }
-        // Where something else is in it, the folder stays.
+        // A folder with other files in it stays.
         _ = fs::remove_file(self.folder.join("lock"));
         _ = fs::remove_dir(&self.folder);
     }
 }
 
-/// Makes the folder, for its owner alone; one that is there must be that already.
+/// Creates the folder for its owner alone. An existing folder must already be that.
 fn own_folder(folder: &Path, uid: u32) -> io::Result<()> {
     match DirBuilder::new().recursive(true).mode(0o700).create(folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         _ => {}
     }
     let found = fs::symlink_metadata(folder)?;
-    // In a folder that everybody writes to, somebody else may have been first.
+    // In a folder like /tmp another user may have created it.
     if !found.is_dir() || found.uid() != uid {
-        let why = "it belongs to somebody else";
+        let why = "it belongs to another user";
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
     }
     fs::set_permissions(folder, fs::Permissions::from_mode(0o700))
@@ -150,7 +150,8 @@ fn lock(folder: &Path) -> io::Result<File> {
     }
 }
 
-/// A new file in place of an old one. It has its size and takes memory only as it is written to.
+/// Creates a ring's file in place of an old one. The file is sparse: it takes memory only where it
+/// is written.
 fn new_file(folder: &Path, core: usize, head: &RingHeader) -> io::Result<File> {
     let beside = folder.join(format!("new-{core}"));
     match fs::remove_file(&beside) {
@@ -172,16 +173,16 @@ pub struct Writer {
     file: File,
     capacity: u64,
     cursor: Cursor,
-    /// Positions of the blocks from the tail on.
+    /// Positions of the blocks, from the tail on.
     starts: VecDeque<u64>,
 }
 
 impl Writer {
-    /// Writes a block of `count` records, whole ones in `records`: at most a batch and one record
-    /// more ([`super::BATCH`]).
+    /// Writes a block of `count` whole records: at most a batch and one record more
+    /// ([`super::BATCH`]).
     ///
     /// # Errors
-    /// When the file takes nothing (a full file system): the records are lost, and readers will
+    /// A full file system. The records are lost, and readers count them.
     /// know how many.
     pub fn append(&mut self, records: &[u8], count: u32) -> io::Result<()> {
         let Cursor { head, records: before, .. } = self.cursor;
@@ -191,7 +192,7 @@ impl Writer {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let of = BlockHead { length: records.len() as u32, count, position: head, before };
-        // Everything from the tail on is out of this block's way: the last cursor has seen to it.
+        // The last cursor's tail is behind the bytes that this block overwrites.
         self.put(head, &of.bytes())?;
         self.put(head + BLOCK_HEAD as u64, records)?;
         self.starts.push_back(head);
@@ -200,7 +201,7 @@ impl Writer {
         self.file.write_all_at(&self.cursor.bytes(), 0)
     }
 
-    /// The oldest position that stays whole while the block behind `head` is written.
+    /// The oldest position that stays whole while the block at `head` is written.
     fn tail_for(&mut self, head: u64) -> u64 {
         let least = (head + BLOCK_MAX).saturating_sub(self.capacity);
         while self.starts.front().is_some_and(|start| *start < least) {
@@ -209,7 +210,7 @@ impl Writer {
         self.starts.front().copied().unwrap_or(head)
     }
 
-    /// Writes `bytes` at `position`, over the end and on at the beginning.
+    /// Writes `bytes` at `position`, wrapping at the end of the file.
     fn put(&self, position: u64, bytes: &[u8]) -> io::Result<()> {
         let at = position % self.capacity;
         let (first, rest) = bytes.split_at(bytes.len().min((self.capacity - at) as usize));

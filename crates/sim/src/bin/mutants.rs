@@ -1,15 +1,15 @@
-//! The check of the simulator itself: it must find all bugs that were made by hand.
+//! Mutants: bugs made by hand. The simulator must find all of them.
 //!
-//! Each is a replacement in a copy of the tree whose old text must occur exactly once, so that the
-//! table cannot rot silently. All are built into one binary; a variable of the environment chooses
-//! the one in force: `cargo run -p sim --bin mutants [SCHEDULES]`.
+//! Each replaces a text that must occur exactly once in a copy of the tree, so that the table
+//! cannot become outdated silently. All are built into one binary, and an environment variable
+//! selects one: `cargo run -p sim --bin mutants [SCHEDULES]`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-/// A bug: its name, its file, the text that it replaces, and the text in its place. `{M}` stands
-/// for a condition that holds when the bug is in force.
+/// A bug: its name, its file, the replaced text, and the new text. `{M}` stands for the condition
+/// that the bug is selected.
 struct Mutant(&'static str, &'static str, &'static str, &'static str);
 
 const MUTANTS: &[Mutant] = &[
@@ -219,7 +219,7 @@ const MUTANTS: &[Mutant] = &[
     ),
 ];
 
-/// The condition that chooses one of them.
+/// The condition that selects a bug.
 const CONDITION: &str = r#"
 /// True if the bug of this number is in force.
 pub fn is_mutant(number: u32) -> bool {
@@ -245,7 +245,7 @@ fn main() -> ExitCode {
 /// Copies the tree and puts all bugs into the copy.
 fn prepare(root: &Path) -> Result<PathBuf, String> {
     let copy = root.join("target/mutants/tree");
-    // There is none the first time.
+    // The copy does not exist the first time.
     _ = fs::remove_dir_all(&copy);
     fs::create_dir_all(&copy).map_err(|error| format!("{}: {error}", copy.display()))?;
     let mut copying = Command::new("cp");
@@ -271,8 +271,8 @@ fn change(file: &Path, by: impl FnOnce(String) -> Result<String, String>) -> Res
     fs::write(file, by(text)?).map_err(failed)
 }
 
-/// Builds the simulator of the copy in a directory of its own: in the tree's, Cargo would take the
-/// crates of one for those of the other.
+/// Builds the copy's simulator in a target folder of its own: Cargo would confuse the crates of the
+/// two trees.
 fn build(root: &Path, copy: &Path) -> Result<PathBuf, String> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let built = Command::new(cargo)
@@ -286,7 +286,7 @@ fn build(root: &Path, copy: &Path) -> Result<PathBuf, String> {
     Ok(root.join("target/mutants/build/debug/sim"))
 }
 
-/// Has the simulator look for each bug. Returns true if it found all, and nothing without a bug.
+/// Lets the simulator look for each bug. Returns true if it found all, and nothing without a bug.
 fn run_all(binary: &Path, schedules: &str) -> bool {
     let mut all = true;
     let names = std::iter::once("no bug").chain(MUTANTS.iter().map(|mutant| mutant.0));

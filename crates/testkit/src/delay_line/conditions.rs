@@ -1,20 +1,20 @@
-//! The properties of a line.
+//! Conditions of a delay line.
 
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-/// Properties of a line, the same in both directions.
+/// The conditions, equal in both directions.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Conditions {
     /// Time from one end to the other; a round trip takes twice as long.
     pub delay: Duration,
-    /// The most that is added to the delay. What is added is drawn evenly for each piece read.
+    /// Largest addition to the delay, drawn uniformly for each piece.
     pub jitter: Duration,
-    /// Bytes a second in each direction of each connection; `None` if there is no bound.
+    /// Bytes per second in each direction of each connection; `None` for no limit.
     pub rate: Option<NonZeroU64>,
-    /// Share of the segments of 1,460 bytes that are lost, from 0 to 1. A lost one, and all that
-    /// is behind it, comes later by a retransmission timeout: 200 ms, or a round trip if longer.
+    /// Share of lost segments of 1,460 bytes, from 0 to 1. A lost segment, and all behind it,
+    /// arrives later by a retransmission timeout: 200 ms, or a round trip if that is longer.
     pub loss: f64,
-    /// Seed of what is drawn.
+    /// Seed of random draws.
     pub seed: u64,
 }

@@ -1,6 +1,7 @@
-//! One direction of a connection: its bytes in flight, and the times at which they come out.
+//! One direction of a connection: bytes in flight, and their times of arrival.
 //!
-//! It reads no clock. Input comes by `take` and `finish`; after `arrive` the bytes whose time has
+//! It reads no clock. `take` and `finish` are its input; after `arrive` the bytes that have arrived
+//! are available, and `sent` removes them. No byte may overtake another.
 //! come are at hand, and `sent` removes them. It must never let a byte overtake another.
 
 use std::collections::VecDeque;
@@ -12,36 +13,36 @@ use tokio::time::Instant;
 
 use super::conditions::Conditions;
 
-/// Bytes of a segment: Ethernet's 1,500 without the headers of IP and TCP.
+/// Payload of a segment: Ethernet's 1,500 bytes without the headers of IP and TCP.
 const SEGMENT_BYTES: usize = 1460;
 
-/// Least time after which TCP sends a segment again: that of Linux, `TCP_RTO_MIN`.
+/// Smallest retransmission timeout of TCP, that of Linux (`TCP_RTO_MIN`).
 const RETRANSMISSION: Duration = Duration::from_millis(200);
 
-/// The most bytes in flight, unless the rate and the delay together need more. It stands for the
-/// windows of TCP: 20 MB/s at a delay of 50 ms. A full line is not read from.
+/// Most bytes in flight, unless rate and delay together need more. It stands for TCP's windows: 20
+/// MB/s at a delay of 50 ms. While it is full, the line reads nothing.
 pub(super) const IN_FLIGHT_BYTES: usize = 1 << 20;
 
-/// Bytes under way, first in first out.
+/// Bytes in flight, first in first out.
 #[derive(Debug)]
 pub(super) struct Direction {
     conditions: Conditions,
     random: Rng,
     bytes: VecDeque<u8>,
-    /// Number of bytes, at the front, whose time has come.
+    /// Number of bytes at the front that have arrived.
     arrived: usize,
-    /// Lengths of the segments after those bytes, with the times at which they come out.
+    /// Lengths of the segments behind them, with their times of arrival.
     segments: VecDeque<(Instant, usize)>,
-    /// The time at which all that was taken has been put on the line, as fast as the rate allows.
+    /// The time at which the rate has let all bytes onto the line.
     idle_from: Instant,
-    /// The time at which the latest segment comes out.
+    /// The time of arrival of the latest segment.
     latest: Instant,
-    /// The time at which the end comes out; `None` until it is known.
+    /// The time of arrival of the end; `None` before the sender ends.
     end: Option<Instant>,
 }
 
 impl Direction {
-    /// A direction into which bytes go from `opened` on.
+    /// Makes a direction that takes bytes from `opened` on.
     pub(super) fn new(conditions: Conditions, random: Rng, opened: Instant) -> Self {
         Self {
             conditions,
@@ -55,7 +56,7 @@ impl Direction {
         }
     }
 
-    /// The number of bytes that can be taken now; 0 after the end.
+    /// Number of bytes that it can take now; 0 after the end.
     pub(super) fn room(&self) -> usize {
         if self.end.is_some() { 0 } else { self.capacity().saturating_sub(self.bytes.len()) }
     }
@@ -76,25 +77,25 @@ impl Direction {
         self.bytes.extend(bytes);
     }
 
-    /// Takes the sender's end.
+    /// Takes the sender's end of stream.
     pub(super) fn finish(&mut self, now: Instant) {
         let due = self.idle_from.max(now) + self.delay();
         self.end = Some(self.latest.max(due));
     }
 
-    /// Lets everything arrive whose time has come by `now`.
+    /// Moves the bytes whose time has come by `now` to the arrived ones.
     pub(super) fn arrive(&mut self, now: Instant) {
         while let Some((_, length)) = self.segments.pop_front_if(|(due, _)| *due <= now) {
             self.arrived += length;
         }
     }
 
-    /// Says that everything has come out and been sent, the end included.
+    /// Returns true if all bytes and the end have arrived and been sent.
     pub(super) fn is_over(&self, now: Instant) -> bool {
         self.bytes.is_empty() && self.end.is_some_and(|end| end <= now)
     }
 
-    /// The time at which something comes out next; `None` if that depends on the two ends.
+    /// The time of the next arrival; `None` if it depends on the two ends.
     pub(super) fn next(&self) -> Option<Instant> {
         match self.segments.front() {
             Some((due, _)) => Some(*due),
@@ -103,31 +104,31 @@ impl Direction {
         }
     }
 
-    /// Bytes that have arrived, or the first part of them.
+    /// Arrived bytes, or the first part of them.
     pub(super) fn arrived(&self) -> &[u8] {
         let (front, _) = self.bytes.as_slices();
         &front[..front.len().min(self.arrived)]
     }
 
-    /// Removes `count` of the bytes that have arrived.
+    /// Removes `count` arrived bytes.
     pub(super) fn sent(&mut self, count: usize) {
         self.bytes.drain(..count);
         self.arrived -= count;
     }
 
-    /// The most bytes in flight.
+    /// Most bytes in flight.
     fn capacity(&self) -> usize {
         let Conditions { delay, jitter, rate, .. } = self.conditions;
         let filled = rate.map_or(0.0, |rate| rate.get() as f64 * (delay + jitter).as_secs_f64());
         IN_FLIGHT_BYTES.max(filled as usize)
     }
 
-    /// The delay of what is read now.
+    /// The delay of bytes read now.
     fn delay(&mut self) -> Duration {
         self.conditions.delay + self.conditions.jitter.mul_f64(self.random.f64())
     }
 
-    /// The time that putting so many bytes on the line takes.
+    /// The time that the rate takes for `bytes`.
     fn line_time(&self, bytes: usize) -> Duration {
         let nanos = |rate: NonZeroU64| bytes as u64 * 1_000_000_000 / rate;
         self.conditions.rate.map_or(Duration::ZERO, |rate| Duration::from_nanos(nanos(rate)))

@@ -1,5 +1,4 @@
-//! Both ends of a line: what comes out, and that it is not early. No test says that something is
-//! fast enough.
+//! Bytes leave a line complete and not early. No test requires a speed.
 
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -14,13 +13,13 @@ const FAST: Conditions =
 
 const MIB: usize = 1 << 20;
 
-/// Bytes that show where one is missing or out of place.
+/// Bytes that show a gap or a wrong order.
 fn numbered(count: usize) -> Vec<u8> {
     let mut random = Rng::with_seed(7);
     (0..count).map(|_| random.u8(..)).collect()
 }
 
-/// A line, with the stream at either end.
+/// A line, with the streams at both ends.
 async fn ends(conditions: Conditions) -> (DelayLine, TcpStream, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let free = SocketAddr::from(([127, 0, 0, 1], 0));
@@ -30,7 +29,7 @@ async fn ends(conditions: Conditions) -> (DelayLine, TcpStream, TcpStream) {
     (line, client, server)
 }
 
-/// Sends `bytes` and the end from one stream while it reads all that comes.
+/// Sends `bytes` and the end on a stream while reading from it.
 async fn exchange(mut stream: TcpStream, bytes: &[u8]) -> Vec<u8> {
     let (mut from, mut to) = stream.split();
     let send = async {
@@ -42,7 +41,7 @@ async fn exchange(mut stream: TcpStream, bytes: &[u8]) -> Vec<u8> {
     received
 }
 
-/// Sends a mebibyte both ways at once, and holds what arrives against what was sent.
+/// Sends a mebibyte both ways at once, and compares what arrives with what was sent.
 async fn whole_both_ways(conditions: Conditions) {
     let (_line, client, server) = ends(conditions).await;
     let (up, mut down) = (numbered(MIB), numbered(MIB));
@@ -51,7 +50,7 @@ async fn whole_both_ways(conditions: Conditions) {
     assert!(at_server == up && at_client == down, "{conditions:?}");
 }
 
-/// A direction, and the times at which each of its pieces had come out.
+/// The times by which each piece has left a direction.
 fn times(conditions: Conditions, pieces: &[(u64, usize)]) -> Vec<u64> {
     let opened = Instant::now();
     let at = |ms| opened + Duration::from_millis(ms);
@@ -154,7 +153,7 @@ async fn a_reset_of_one_end_resets_the_other() {
 }
 
 #[tokio::test]
-async fn a_line_to_nobody_resets() {
+async fn a_line_without_a_server_resets() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let nobody = listener.local_addr().unwrap();
     drop(listener);

@@ -1,4 +1,4 @@
-//! A client of Varnish's CLI that blocks, and shares no code with the server.
+//! A blocking client of Varnish's CLI. It shares no code with the server.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
-/// Time that an answer may take: varnishd has a C compiler to wait for.
+/// Time limit of an answer: varnishd waits for a C compiler.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A connection whose client has shown that it knows the secret.
+/// An authenticated connection.
 #[derive(Debug)]
 pub struct Cli(TcpStream);
 
 impl Cli {
-    /// Connects to `port` and shows the secret.
+    /// Connects to `port` and authenticates with the secret.
     ///
     /// # Errors
-    /// Those of the socket, and an answer that is not as it should be.
+    /// Those of the socket, and an unexpected answer.
     pub fn connect(port: SocketAddr, secret: &[u8]) -> io::Result<Self> {
         let stream = TcpStream::connect(port)?;
         stream.set_read_timeout(Some(PATIENCE))?;
@@ -34,7 +34,7 @@ impl Cli {
         }
     }
 
-    /// Sends a command; its status and text come back.
+    /// Sends a command. Returns its status and text.
     ///
     /// # Errors
     /// Those of the socket.

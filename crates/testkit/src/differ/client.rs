@@ -1,4 +1,4 @@
-//! A scenario's clients: connections by name, requests as written, answers read strictly.
+//! Clients of a scenario: connections by name, requests as written, replies read strictly.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
@@ -9,19 +9,19 @@ use std::time::Duration;
 use super::scenario::ScenarioRequest;
 use crate::reply::{self, ConnectionEnd, ReplyOutcome};
 
-/// Time that an answer may take.
+/// Time limit of a reply.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// Where a server listens, and the `Host` of requests that name none.
+/// Addresses of a server, and the `Host` of requests without one.
 #[derive(Clone, Debug)]
 pub(super) struct ServerAddresses {
     pub(super) plain: SocketAddr,
-    /// For connections that begin with the PROXY protocol's line.
+    /// The listener for the PROXY protocol.
     pub(super) proxied: SocketAddr,
     pub(super) host: String,
 }
 
-/// An answer: its status line, and the message or what was there in its place.
+/// A reply: its status line, and its message or what came instead.
 #[derive(Clone, Debug)]
 pub(super) struct ReceivedAnswer {
     pub(super) line: String,
@@ -35,12 +35,12 @@ struct Connection {
     end: ConnectionEnd,
 }
 
-/// The connections that are open.
+/// The open connections.
 #[derive(Debug, Default)]
 pub(super) struct Clients(HashMap<(String, Option<String>), Connection>);
 
 impl Clients {
-    /// Sends a request and reads its answer.
+    /// Sends a request and reads its reply.
     pub(super) fn ask(
         &mut self,
         target: &ServerAddresses,
@@ -53,8 +53,8 @@ impl Clients {
             let got = connection.ask(&bytes, &ask.method);
             (connection, got)
         });
-        // A kept connection may be closed at any time, and is without a word when Varnish gives up:
-        // another one is tried then (RFC 9112 9.3.1).
+        // The server may close a kept connection at any time, and does so silently when Varnish
+        // gives up: then a new connection is tried (RFC 9112 9.3.1).
         let asked = match kept.filter(|(_, got)| got.seen != ReplyOutcome::Nothing) {
             Some(asked) => Ok(asked),
             None => Connection::open(target, ask.from.as_deref()).map(|mut connection| {
@@ -111,7 +111,7 @@ impl Connection {
     }
 
     fn ask(&mut self, bytes: &[u8], method: &str) -> ReceivedAnswer {
-        // What could not be sent shows in the answer.
+        // A failure to send shows in the reply.
         _ = self.stream.write_all(bytes);
         self.read(method)
     }
@@ -128,7 +128,7 @@ impl Connection {
         }
     }
 
-    /// Reads once; whether more may come.
+    /// Reads once. Returns true if more may come.
     fn more(&mut self) -> bool {
         let mut piece = [0; 16384];
         match self.stream.read(&mut piece) {
@@ -144,7 +144,7 @@ impl Connection {
     }
 }
 
-/// The status line of the last head in `bytes` that is not an interim one.
+/// The status line of the last head in `bytes` that is no interim one.
 fn status_line(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let mut rest = text.as_ref();
@@ -158,7 +158,7 @@ fn status_line(bytes: &[u8]) -> String {
     }
 }
 
-/// A request as it is sent.
+/// The bytes of a request.
 fn bytes(ask: &ScenarioRequest, host: &str) -> Vec<u8> {
     if let Some(raw) = &ask.raw {
         return raw.clone().into_bytes();

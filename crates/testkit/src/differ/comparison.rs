@@ -1,12 +1,11 @@
-//! Comparison of records: the parts of an answer that count, and the place where two records part.
+//! Comparison of records: the parts of a reply that count, and the differences of two records.
 //!
-//! Left out: the names servers give themselves (`Server`, `Via`, the last line of a synthetic
-//! page), transaction ids, `Date`, one second of `Age`, the `Connection: keep-alive` that says
-//! nothing in HTTP/1.1, a `Content-Length: 0` towards origins (RFC 9110 8.6 asks for it), and the
-//! framing of the bare 500 that is left when a program fails in `vcl_synth`: Varnish's has none.
-//! Of a whole body in gzip it counts what it decodes to: no two coders make the same bytes.
-//! Everything else must be the same. Fields are a set, but the lines of one name keep their order,
-//! and names are compared without case.
+//! Ignored are: the servers' own names (`Server`, `Via`, the last line of a synthetic page),
+//! transaction ids, `Date`, one second of `Age`, `Connection: keep-alive` in HTTP/1.1, a
+//! `Content-Length: 0` towards origins (RFC 9110 8.6 asks for it), and the framing of the bare 500
+//! after a failure in `vcl_synth`, which Varnish omits. A whole gzip body counts decoded, because
+//! coders differ. All else must be equal. Fields are a set, except that lines of one name keep
+//! their order; names ignore case.
 
 use std::fmt::{self, Write};
 use std::io::Read;
@@ -18,29 +17,29 @@ use crate::reference_reader::ParsedRequest;
 use crate::reply::{Reply, ReplyOutcome};
 use crate::wire::Fields;
 
-/// A length that counts what is left out.
+/// Replaces a length that includes ignored bytes.
 const UNCOUNTED: &str = "LENGTH";
 
-/// The fields of an answer that no program has had a hand in.
+/// The fields of a reply that no program has changed.
 const BARE: [&str; 2] = ["connection: close", "content-length: 0"];
 
-/// One thing that happened, as lines that are compared.
+/// An event, as lines to compare.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Event {
-    /// Title of the event, such as the request an answer belongs to.
+    /// Title of the event, such as the request of a reply.
     pub head: String,
-    /// Lines of the event that count.
+    /// The lines to compare.
     pub lines: Vec<String>,
 }
 
-/// Everything that one server did in one scenario.
+/// The events of one server in one scenario.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
-    /// In order; what happened at the same time is sorted.
+    /// Events in order; simultaneous ones are sorted.
     pub events: Vec<Event>,
-    /// Expectations that did not come true.
+    /// Expectations that failed.
     pub failed: Vec<String>,
-    /// An origin was sent bytes that are no request.
+    /// True if an origin received bytes that are no request.
     pub garbled: bool,
 }
 
@@ -54,7 +53,7 @@ impl fmt::Display for Record {
     }
 }
 
-/// An answer as lines; `line` is its first, `old` whether HTTP/1.0 was asked for.
+/// Shows a reply as lines; `line` is its status line, `old` means a request in HTTP/1.0.
 pub(super) fn answer(line: &str, seen: &ReplyOutcome, old: bool) -> Vec<String> {
     let (mark, reply) = match seen {
         ReplyOutcome::Complete(reply) => (None, reply),
@@ -71,12 +70,12 @@ pub(super) fn answer(line: &str, seen: &ReplyOutcome, old: bool) -> Vec<String> 
     }
     let own = own.into_iter();
     lines.extend(own.filter(|line| old || line != "connection: keep-alive"));
-    // How much of a cut body came is chance.
+    // The length of a cut body is chance.
     lines.push(mark.map_or_else(|| format!("| {body}"), str::to_owned));
     lines
 }
 
-/// The answer without what need not be the same.
+/// Removes the parts of a reply that may differ.
 pub(super) fn without(seen: &ReplyOutcome, allows: Leeway, ask: &ScenarioRequest) -> ReplyOutcome {
     let mut seen = seen.clone();
     let ReplyOutcome::Complete(reply) = &mut seen else { return seen };
@@ -91,7 +90,7 @@ pub(super) fn without(seen: &ReplyOutcome, allows: Leeway, ask: &ScenarioRequest
     seen
 }
 
-/// A request that an origin saw, as lines.
+/// Shows a request to an origin as lines.
 pub(super) fn request(seen: &Result<ParsedRequest, String>) -> Vec<String> {
     match seen {
         Err(fault) => vec![fault.clone()],
@@ -121,7 +120,7 @@ fn fields(fields: &Fields, touched: bool) -> Vec<String> {
     lines.into_iter().map(|(name, value)| format!("{name}: {value}")).collect()
 }
 
-/// A field's value without what does not count.
+/// A field's value without the ignored parts.
 fn plain(name: &str, value: &str, touched: bool) -> String {
     let is_name = |text: &str| ["varnish", "larder"].contains(&text.to_ascii_lowercase().as_str());
     match name {
@@ -140,7 +139,7 @@ fn plain(name: &str, value: &str, touched: bool) -> String {
     }
 }
 
-/// The content of a body in gzip, or of none at all; `None` if it is not whole.
+/// Decodes a gzip body, or an empty one; `None` if it is incomplete.
 fn unpacked(body: &[u8]) -> Option<Vec<u8>> {
     let mut plain = Vec::new();
     if !body.is_empty() {
@@ -149,7 +148,7 @@ fn unpacked(body: &[u8]) -> Option<Vec<u8>> {
     Some(plain)
 }
 
-/// The body without what does not count, and whether there was such a thing.
+/// The body without the ignored parts, and true if there were any.
 fn body(reply: &Reply) -> (String, bool) {
     let coding = reply.field("content-encoding");
     if coding.is_some_and(|coding| coding.eq_ignore_ascii_case("gzip"))
@@ -169,13 +168,13 @@ fn body(reply: &Reply) -> (String, bool) {
             plain.push_str(line);
         }
     }
-    // Of a synthetic page that HEAD has asked for only the length is there.
+    // Of a synthetic page requested by HEAD only the length is known.
     let page = text.is_empty() && reply.field("retry-after").is_some_and(|value| value == "5");
     let touched = page || plain != text;
     (plain, touched)
 }
 
-/// Text as it is; of a long one the beginning, the length and a sum that tells it from others.
+/// Shows text as it is; of a long one the beginning, the length and a checksum.
 fn shown(bytes: &[u8]) -> String {
     if bytes.len() < 2000 {
         return String::from_utf8_lossy(bytes).into_owned();
@@ -187,7 +186,7 @@ fn shown(bytes: &[u8]) -> String {
     format!("{begin}... {} bytes, sum {sum:x}", bytes.len())
 }
 
-/// Tells whether two lines say the same, `Age` within a second.
+/// Returns true if two lines are equal, with `Age` within a second.
 fn same(one: &str, other: &str) -> bool {
     let age = |line: &str| line.strip_prefix("age: ").and_then(|age| age.parse::<i64>().ok());
     match (age(one), age(other)) {
@@ -196,7 +195,8 @@ fn same(one: &str, other: &str) -> bool {
     }
 }
 
-/// Where two records part; empty when they do not. `-` is the first one's, `+` the other's.
+/// The differences of two records; empty if there are none. `-` is the first one's, `+` the
+/// other's.
 pub fn differences(one: &Record, other: &Record) -> String {
     let mut told = String::new();
     let (a, b) = (&one.events, &other.events);
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_too_many_is_told_whole() {
+    fn a_surplus_request_is_shown_whole() {
         let (one, other) = (Record::default(), event("o1", "HTTP/1.1 200 OK\r\n\r\n"));
         assert!(differences(&one, &other).starts_with("  + o1\n"));
     }

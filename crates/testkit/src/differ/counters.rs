@@ -1,4 +1,4 @@
-//! Counters of a server, under Varnish's names: in the form of `varnishstat -j`.
+//! Counters of a server by Varnish's names, read from `varnishstat -j`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde_json::Value;
 /// Counters by name.
 pub(super) type Counters = BTreeMap<String, i64>;
 
-/// Reads them.
+/// Parses the counters.
 ///
 /// # Errors
 /// Text that is no such JSON.
@@ -20,14 +20,14 @@ pub(super) fn read(text: &str) -> Result<Counters, String> {
     Ok(counters.iter().filter_map(|(name, one)| Some((name.clone(), value(one)?))).collect())
 }
 
-/// Counters of the varnishd that works in `folder`.
+/// Reads the counters of the varnishd whose working folder is `folder`.
 pub(super) fn of_varnish(folder: &Path) -> Result<Counters, String> {
     let stat = Command::new("varnishstat").arg("-n").arg(folder).arg("-j").output();
     let stat = stat.map_err(|error| format!("varnishstat: {error}"))?;
     read(&String::from_utf8_lossy(&stat.stdout))
 }
 
-/// The value of `name`: one of `MAIN`, or of a backend of the program `program`.
+/// The value of counter `name`: one of `MAIN`, or of a backend of the VCL `program`.
 pub(super) fn value(counters: &Counters, program: &str, name: &str) -> Option<i64> {
     let full = match name.strip_prefix("VBE.") {
         Some(rest) => format!("VBE.{program}.{rest}"),

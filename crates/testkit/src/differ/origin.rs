@@ -1,7 +1,7 @@
-//! Origins that answer by a scenario's script and remember what they were asked. Each listens on a
-//! port and on a UNIX socket.
+//! An origin that follows a scenario's script and records its requests. It listens on a port and on
+//! a unix socket.
 //!
-//! They must never be clever: what the script does not say does not happen.
+//! It must never do anything that the script does not say.
 
 use std::collections::HashMap;
 use std::fs::{self, Permissions};
@@ -28,11 +28,11 @@ struct ScriptState {
     counts: HashMap<String, usize>,
     seen: Vec<Result<ParsedRequest, String>>,
     open: Vec<Stream>,
-    /// Answers that are being given.
+    /// Number of replies being sent.
     busy: usize,
 }
 
-/// A connection of either kind.
+/// A TCP or unix connection.
 #[derive(Debug)]
 enum Stream {
     Tcp(TcpStream),
@@ -77,7 +77,7 @@ impl Write for Stream {
     }
 }
 
-/// An origin; it lives as long as the process.
+/// An origin; it runs as long as the process.
 #[derive(Debug)]
 pub(super) struct Origin {
     addr: SocketAddr,
@@ -92,7 +92,7 @@ impl Origin {
         let addr = listener.local_addr()?;
         let path = folder.join(format!("{name}.sock"));
         let local = UnixListener::bind(&path)?;
-        // Varnish's worker is another user.
+        // Varnish's worker runs as another user.
         fs::set_permissions(&path, Permissions::from_mode(0o666))?;
         let state = Arc::new(Mutex::new(ScriptState::default()));
         let (shared, other) = (Arc::clone(&state), Arc::clone(&state));
@@ -119,41 +119,39 @@ impl Origin {
         self.addr.port()
     }
 
-    /// Begins anew with these answers. Connections that are open are closed.
+    /// Takes new replies, and closes all connections.
     pub(super) fn reset(&self, answers: &[ScriptedAnswer]) {
         let mut state = self.state.lock();
         for stream in state.open.drain(..) {
-            // One that is closed already needs no closing.
+            // It may be closed already.
             _ = stream.end();
         }
         let given = vec![false; answers.len()];
         *state = ScriptState { answers: answers.to_vec(), given, ..ScriptState::default() };
     }
 
-    /// Tells whether the origin is giving an answer. An answer that echoes counts as given when the
-    /// echo begins.
+    /// Returns true if a reply is being sent. An echo counts as sent when it begins.
     pub(super) fn busy(&self) -> bool {
         self.state.lock().busy > 0
     }
 
-    /// Requests since the last [`reset`](Self::reset); an `Err` stands for bytes that are no
-    /// request.
+    /// Requests since the last [`reset`](Self::reset); an `Err` is bytes that are no request.
     pub(super) fn seen(&self) -> Vec<Result<ParsedRequest, String>> {
         self.state.lock().seen.clone()
     }
 }
 
-/// Serves a connection beside the others.
+/// Serves a connection on a thread of its own.
 fn accept(stream: Stream, name: &'static str, state: &Arc<Mutex<ScriptState>>) {
     if let Ok(own) = stream.try_clone() {
         state.lock().open.push(own);
     }
     let state = Arc::clone(state);
-    // A peer that goes away in the middle is no failure of the origin.
+    // A peer that goes away is no failure of the origin.
     thread::spawn(move || _ = serve(stream, name, &state));
 }
 
-/// One connection's requests, one after the other.
+/// Serves the requests of a connection, one after the other.
 fn serve(mut stream: Stream, name: &str, state: &Mutex<ScriptState>) -> io::Result<()> {
     let mut unread = Vec::new();
     loop {
@@ -188,7 +186,7 @@ fn serve(mut stream: Stream, name: &str, state: &Mutex<ScriptState>) -> io::Resu
         let given = give(&mut stream, &request, &answer);
         {
             let mut state = state.lock();
-            // A new scenario begins with none.
+            // A new scenario begins at 0.
             state.busy = state.busy.saturating_sub(1);
         }
         if answer.manner.echo {
@@ -234,7 +232,7 @@ fn fits(answer: &ScriptedAnswer, request: &ParsedRequest) -> bool {
         && answer.needs.iter().all(has)
 }
 
-/// Gives an answer; whether the connection goes on.
+/// Sends a reply. Returns true if the connection stays open.
 fn give(stream: &mut Stream, request: &ParsedRequest, answer: &ScriptedAnswer) -> io::Result<bool> {
     let manner = &answer.manner;
     thread::sleep(Duration::from_millis(manner.delay_ms));
@@ -253,7 +251,7 @@ fn give(stream: &mut Stream, request: &ParsedRequest, answer: &ScriptedAnswer) -
     }
     let bodiless = request.method == "HEAD"
         || ["1", "204", "304"].iter().any(|status| answer.status.starts_with(status));
-    // The length of a body that never comes would be a riddle.
+    // A length must not announce a body that never comes.
     let lengthless = manner.close || (bodiless && request.method != "HEAD");
     let own = |name: &str| answer.fields.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
     if manner.chunked {
@@ -272,7 +270,7 @@ fn give(stream: &mut Stream, request: &ParsedRequest, answer: &ScriptedAnswer) -
     Ok(!manner.close && !manner.cut)
 }
 
-/// Sends back what comes.
+/// Sends received bytes back.
 fn echo(stream: &mut Stream) -> io::Result<()> {
     let mut piece = [0; 4096];
     loop {

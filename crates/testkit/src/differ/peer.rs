@@ -1,6 +1,6 @@
-//! A server that takes varnishd's flags, as a child process: Varnish, or Larder.
+//! A peer: a server with varnishd's flags (Varnish or Larder) as a child process.
 //!
-//! It must never touch a process it did not start.
+//! It must never touch a process that it did not start.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,25 +20,25 @@ use super::counters::{self, Counters};
 use super::origin::Origin;
 use super::scenario::{Scenario, scenario_parser};
 
-/// The number of times, every 20 ms, that a start is looked at before it counts as failed.
+/// Most polls, every 20 ms, before a start counts as failed.
 const LOOKS: usize = 1500;
 
 const SECRET: &[u8] = b"a secret of the differ\n";
 
-/// Parameters that both are started with.
+/// Parameters that both servers are started with.
 const PARAMS: [(&str, &str); 2] = [
     ("http_gzip_support", "off"),
-    // What is counted is told after each request. With 0, idle workers sum without end.
+    // Counters are published after each request. With 0, idle workers would sum without end.
     ("thread_stats_rate", "1"),
 ];
 
 /// The names of the origins of a scenario.
 const ORIGINS: [&str; 4] = ["o1", "o2", "o3", "o4"];
 
-/// The program that runs before a scenario's program does.
+/// The program that runs before a scenario's.
 const BOOT: &str = "vcl 4.1;\nbackend default none;\n";
 
-/// The server program that a peer runs.
+/// A server program.
 #[derive(Clone, Debug)]
 pub struct ServerProgram {
     /// Its name in reports.
@@ -50,7 +50,7 @@ pub struct ServerProgram {
 impl ServerProgram {
     /// Varnish, as the system has it.
     pub fn varnishd() -> Self {
-        // The code matters here, not how fast it is: the compiler's work is most of a load.
+        // An unoptimised compilation is enough, and is most of a load's time.
         let compiler = "cc_command=exec gcc -O0 -pthread -fpic -shared -Wl,-x -o %o %s";
         let command = ["varnishd", "-j", "none", "-F", "-p", compiler];
         Self { name: "varnishd".to_owned(), command: command.map(str::to_owned).to_vec() }
@@ -63,7 +63,7 @@ impl ServerProgram {
     }
 }
 
-/// A running server with origins of its own.
+/// A running server with its origins.
 #[derive(Debug)]
 pub struct TestedServer {
     kind: ServerProgram,
@@ -73,23 +73,23 @@ pub struct TestedServer {
     pub(super) proxied: SocketAddr,
     pub(super) cli: Cli,
     pub(super) origins: Vec<Origin>,
-    /// The port that `${dead}` stands for.
+    /// The port of `${dead}`.
     dead: RefusingPort,
-    /// The number of times that the child has crashed, as far as anybody has asked.
+    /// Number of crashes of the child that were reported.
     crashes: usize,
-    /// The programs that run: all of a scenario, as loaded.
+    /// The loaded programs of a scenario.
     loaded: BTreeMap<String, String>,
     generation: usize,
 }
 
 impl TestedServer {
-    /// Starts one.
+    /// Starts a server.
     ///
     /// # Errors
-    /// A program that cannot be started or does not come up, with what it said.
+    /// A program that cannot be started or does not come up, with its output.
     pub fn start(kind: &ServerProgram) -> io::Result<Self> {
         let mut fault = None;
-        // Somebody else may take a port between its choice and its use.
+        // Another process may take a port between its choice and its use.
         for _ in 0..3 {
             match Self::attempt(kind) {
                 Ok(peer) => return Ok(peer),
@@ -153,7 +153,7 @@ impl TestedServer {
             Err(error) => {
                 let said = fs::read_to_string(folder.join("said")).unwrap_or_default();
                 end(&mut child);
-                // What is left of the folder does no harm.
+                // A folder that stays does no harm.
                 _ = fs::remove_dir_all(&folder);
                 Err(io::Error::other(format!("{}: {error}: {said}", kind.name)))
             }
@@ -170,7 +170,7 @@ impl TestedServer {
         fs::read_to_string(self.folder.join("said")).unwrap_or_default()
     }
 
-    /// Tells whether the serving process has crashed since the last call. After a crash, the call
+    /// Returns true if the serving process has crashed since the last call. After a crash, the call
     /// waits for the new child that Varnish starts.
     pub(super) fn has_crashed(&mut self) -> bool {
         let crashes = self.said().matches("Panic at").count();
@@ -188,7 +188,7 @@ impl TestedServer {
         ServerAddresses { plain: self.plain, proxied: self.proxied, host: scenario.host() }
     }
 
-    /// Values that placeholders stand for.
+    /// The values of placeholders.
     pub(super) fn values(&self) -> BTreeMap<String, String> {
         let ports = self.origins.iter().map(|o| (o.name().to_owned(), o.port().to_string()));
         let mut values: BTreeMap<String, String> = ports.collect();
@@ -197,13 +197,13 @@ impl TestedServer {
         values
     }
 
-    /// Makes everything ready for a scenario: origins, files, parameters, an empty cache, the
-    /// programs. The programs of the scenario before stay when they are the same.
+    /// Prepares a scenario: origins, files, parameters, an empty cache, programs. Programs that the
+    /// last scenario had, too, stay loaded.
     pub(super) fn prepare(&mut self, scenario: &Scenario) -> Result<(), String> {
         for origin in &self.origins {
             origin.reset(scenario.origins.get(origin.name()).map_or(&[], Vec::as_slice));
         }
-        // Varnish remembers of an address, whatever the program, that it has just refused.
+        // Varnish remembers per address that it has just refused, whatever the program.
         self.dead = RefusingPort::new().map_err(|why| why.to_string())?;
         let values = self.values();
         for (name, text) in &scenario.files {
@@ -220,7 +220,7 @@ impl TestedServer {
             .map(|(label, text)| (label.to_owned(), scenario_parser::program(text, &values)))
             .collect();
         if wanted == self.loaded {
-            // It has to see that its connections to the origins are gone: a POST goes out once.
+            // The server must notice that its origin connections are closed: a POST is not retried.
             thread::sleep(Duration::from_millis(20));
         } else {
             self.unload();
@@ -247,12 +247,12 @@ impl TestedServer {
         Ok(())
     }
 
-    /// The name that the program of a label goes by.
+    /// The name of the loaded program of a label.
     pub(super) fn program(&self, label: &str) -> String {
         format!("v{}{label}", self.generation)
     }
 
-    /// Goes back to the program it booted with. What cannot be discarded stays; it does no harm.
+    /// Returns to the boot program. A program that cannot be discarded stays; it does no harm.
     fn unload(&mut self) {
         let mut lines = vec!["vcl.use boot".to_owned()];
         lines.push(format!("vcl.discard {}", self.program("")));
@@ -268,12 +268,12 @@ impl TestedServer {
         self.loaded.clear();
     }
 
-    /// Puts back what a scenario has changed.
+    /// Restores what a scenario has changed.
     pub(super) fn restore(&mut self, scenario: &Scenario) -> Result<(), String> {
         for (name, value) in &scenario.params {
             match PARAMS.iter().find(|(own, _)| own == name) {
                 Some((_, usual)) => self.command(&format!("param.set {name} {usual}"))?,
-                // Varnish 7.1 resets no switch.
+                // Varnish 7.1 cannot reset such a parameter.
                 None if name == "feature" => {
                     let back = value.replace('+', "-");
                     self.command(&format!("param.set feature {back}"))?
@@ -284,7 +284,7 @@ impl TestedServer {
         Ok(())
     }
 
-    /// All it counts.
+    /// Reads all counters.
     pub(super) fn counters(&mut self) -> Result<Counters, String> {
         match self.cli.ask("stats.json") {
             Ok((200, text)) => counters::read(&text),
@@ -293,7 +293,7 @@ impl TestedServer {
         }
     }
 
-    /// A command that must succeed; its answer.
+    /// Sends a command that must succeed. Returns its answer.
     pub(super) fn command(&mut self, line: &str) -> Result<String, String> {
         let answer = self.cli.ask(line);
         let line = line.lines().next().unwrap_or_default();
@@ -305,7 +305,7 @@ impl TestedServer {
     }
 }
 
-/// A port that refuses connections: it is taken, and nobody listens.
+/// A port that refuses connections: bound, but not listening.
 #[derive(Debug)]
 struct RefusingPort {
     port: u16,
@@ -323,12 +323,12 @@ impl RefusingPort {
 impl Drop for TestedServer {
     fn drop(&mut self) {
         end(&mut self.child);
-        // What is left of the folder does no harm.
+        // A folder that stays does no harm.
         _ = fs::remove_dir_all(&self.folder);
     }
 }
 
-/// Ends a child as service managers do: varnishd ends its own child then.
+/// Ends a child with the signal of service managers; varnishd then ends its own child.
 fn end(child: &mut Child) {
     if let Ok(id) = i32::try_from(child.id())
         && let Some(pid) = rustix::process::Pid::from_raw(id)
@@ -341,12 +341,12 @@ fn end(child: &mut Child) {
         }
         thread::sleep(Duration::from_millis(20));
     }
-    // Both fail only when it has ended.
+    // Both fail only if it has ended.
     _ = child.kill();
     _ = child.wait();
 }
 
-/// Waits until a child takes commands and connections.
+/// Waits until a child accepts commands and connections.
 fn up(child: &mut Child, plain: SocketAddr, cli: SocketAddr) -> io::Result<Cli> {
     for _ in 0..LOOKS {
         if let Some(status) = child.try_wait()? {
@@ -361,7 +361,7 @@ fn up(child: &mut Child, plain: SocketAddr, cli: SocketAddr) -> io::Result<Cli> 
     Err(io::Error::new(io::ErrorKind::TimedOut, "it does not come up"))
 }
 
-/// A port below those that the kernel gives to outgoing connections, free at the moment.
+/// A free port below the kernel's ephemeral ports.
 fn free_port() -> io::Result<SocketAddr> {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     for _ in 0..1000 {
@@ -381,7 +381,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_dead_port_refuses_and_is_nobody_elses() {
+    fn a_dead_port_refuses_connections_and_cannot_be_bound() {
         let (one, other) =
             (RefusingPort::new().expect("a port"), RefusingPort::new().expect("a port"));
         assert_ne!(one.port, other.port);

@@ -1,4 +1,4 @@
-//! One scenario on one server.
+//! A run of one scenario on one server.
 
 use std::thread;
 use std::time::Duration;
@@ -13,13 +13,13 @@ use super::scenario::{
 };
 use crate::reference_reader::ParsedRequest;
 
-/// The number of times, every 10 ms, that an origin is looked at for requests that are to come.
+/// Most polls, every 10 ms, for requests at an origin.
 const LOOKS: usize = 1000;
 
 /// Runs `scenario` on `peer`.
 ///
 /// # Errors
-/// Why it could not be run: programs that do not load, commands that fail.
+/// The reason for which it could not be run: programs that do not load, commands that fail.
 pub(super) fn play(peer: &mut TestedServer, scenario: &Scenario) -> Result<Record, String> {
     peer.prepare(scenario)?;
     let target = peer.target(scenario);
@@ -38,7 +38,7 @@ pub(super) fn play(peer: &mut TestedServer, scenario: &Scenario) -> Result<Recor
     for (line, step) in &scenario.steps {
         stage.step(*line, step);
     }
-    // A fetch that nobody waits for may still be on its way to an origin, or back.
+    // A background fetch may still be on its way.
     thread::sleep(Duration::from_millis(40));
     for _ in 0..LOOKS {
         if !stage.peer.origins.iter().any(Origin::busy) {
@@ -59,14 +59,14 @@ struct ScenarioRun<'a> {
     clients: Clients,
     last: Option<(ScenarioRequest, ReceivedAnswer)>,
     record: Record,
-    /// Requests were sent at the same time: their order at the origins is chance then.
+    /// True if requests were simultaneous: their order at the origins is chance.
     parallel: bool,
     allows: Leeway,
-    /// The counters when it began, if they matter.
+    /// The counters at the beginning, if they are compared.
     counted: Counters,
 }
 
-/// The counters when what was done before is in them.
+/// The counters, once they include all earlier steps.
 fn settled(peer: &mut TestedServer) -> Result<Counters, String> {
     let mut before = peer.counters()?;
     for _ in 0..LOOKS {
@@ -223,7 +223,7 @@ impl ScenarioRun<'_> {
             self.record.garbled |= seen.iter().any(Result::is_err);
             let mut events: Vec<Event> = seen
                 .iter()
-                // A last one of the scenario before.
+                // A late probe of the last scenario.
                 .filter(|seen| has_probes || !seen.as_ref().is_ok_and(is_probe))
                 .map(|seen| Event {
                     head: format!("{} was asked", origin.name()),
@@ -238,7 +238,7 @@ impl ScenarioRun<'_> {
     }
 
     fn event(&mut self, head: String, lines: Vec<String>) {
-        // What differs between two servers of one machine by nature.
+        // Values that two servers of one machine cannot share.
         let port = self.target.plain.port().to_string();
         let origins = self.peer.origins.iter().map(|o| (o.name(), o.port().to_string()));
         let names: Vec<_> = origins.chain([("PORT", port)]).collect();
@@ -254,8 +254,8 @@ impl ScenarioRun<'_> {
     }
 }
 
-/// Returns true if a request looks after a backend's health. Varnish's has two fields only; a
-/// request that it forwards has more.
+/// Returns true if a request is a backend's probe. Varnish's has only two fields; a forwarded
+/// request has more.
 fn is_probe(request: &ParsedRequest) -> bool {
     let agents = request.values("user-agent");
     let close = request.values("connection") == [&b"close"[..]];

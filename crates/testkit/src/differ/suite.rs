@@ -1,4 +1,4 @@
-//! Many scenarios on two servers, several at a time, and the report.
+//! A suite: many scenarios on two servers, several at a time, and the report.
 
 use std::cmp::Reverse;
 use std::fmt::Write;
@@ -14,21 +14,21 @@ use super::peer::{ServerProgram, TestedServer};
 use super::scenario::{self, Scenario};
 use super::scenario_run::play;
 
-/// Times that a scenario which differed must not differ, alone, to count as flaky.
+/// Number of repetitions without a difference that make a scenario flaky instead of failed.
 const CHANCES: usize = 2;
 
-/// Scenarios to run, and the way to run them.
+/// The scenarios to run, and how.
 #[derive(Clone, Debug)]
 pub struct Suite {
-    /// The oracle, and who must do the same.
+    /// The oracle, and the server under test.
     pub peers: (ServerProgram, ServerProgram),
-    /// The number of pairs of peers that work at a time.
+    /// Number of pairs of peers that run at once.
     pub pairs: usize,
-    /// Only scenarios whose file or name has this in it.
+    /// Selects scenarios whose file or name contains this.
     pub only: String,
-    /// The programs are random: one that the oracle crashes on, or sends rubbish to an origin for,
-    /// is left out, and one that differs is run again, as thousands of them meet a machine that is
-    /// busy. Both are told.
+    /// True for random programs. A program that crashes the oracle, or makes it send garbage to an
+    /// origin, is left out. One that differs is run again, because the machine may be busy. Both
+    /// are reported.
     pub random: bool,
 }
 
@@ -39,20 +39,20 @@ pub struct Outcome {
     pub run: usize,
     /// Reports on the scenarios that failed.
     pub failed: Vec<String>,
-    /// The same for scenarios that differed among others and did not, twice, when run alone.
+    /// Reports on the scenarios that differed in parallel but not when repeated alone.
     pub flaky: Vec<String>,
-    /// The same for random ones that say nothing: the oracle failed, or there was no difference the
-    /// second time.
+    /// Reports on random scenarios without a verdict: the oracle failed, or the repetition showed
+    /// no difference.
     pub left_out: Vec<String>,
-    /// Records of the oracle, for those who write scenarios.
+    /// Records of the oracle, for writing scenarios.
     pub oracle: Vec<String>,
 }
 
-/// The scenarios of a folder's `*.scenario` files, by file, the longest first; templates are in
-/// `templates` there.
+/// Reads the scenarios of a folder's `*.scenario` files, the longest file first; templates are in
+/// its folder `templates`.
 ///
 /// # Errors
-/// A file that cannot be read, or is not understood.
+/// A file that cannot be read or parsed.
 pub fn read(folder: &Path) -> io::Result<Vec<Vec<Scenario>>> {
     let template = |name: &str| fs::read_to_string(folder.join("templates").join(name)).ok();
     let mut paths: Vec<_> =
@@ -68,10 +68,10 @@ pub fn read(folder: &Path) -> io::Result<Vec<Vec<Scenario>>> {
     Ok(all)
 }
 
-/// Runs scenarios; those of a file one after the other. A pair of servers is started when there is
-/// a file for it, and stays until there are no more.
+/// Runs scenarios; those of a file one after the other. Pairs of servers are started as needed.
 ///
 /// # Errors
+/// A server that does not start.
 /// A server that does not start.
 pub fn run<F>(suite: &Suite, files: F) -> io::Result<Outcome>
 where
@@ -128,8 +128,8 @@ where
     Ok(outcome)
 }
 
-/// Runs scenarios that differed again, alone: a busy machine is no difference. One that differs
-/// once more has failed.
+/// Repeats scenarios that differed, alone, to rule out a busy machine. One that differs again has
+/// failed.
 fn again(
     suite: &Suite,
     differed: Vec<(Scenario, String)>,
@@ -147,13 +147,13 @@ fn again(
     Ok(())
 }
 
-/// One scenario on both.
+/// One scenario on both servers.
 struct ScenarioComparison {
-    /// Report on the differences; empty when both do the same.
+    /// The differences; empty if there are none.
     told: String,
     /// Record of the oracle.
     oracle: String,
-    /// The oracle sent rubbish to an origin.
+    /// True if the oracle sent garbage to an origin.
     garbled: bool,
 }
 
@@ -175,7 +175,7 @@ fn both(
     for (name, result) in names.iter().zip(&results) {
         match result {
             Err(why) => _ = writeln!(told, "  {name}: {why}"),
-            // Where Larder is meant to differ, Varnish need not do as expected.
+            // If Larder differs on purpose, Varnish need not meet the expectations.
             Ok(_) if scenario.differs.is_some() && name == "varnishd" => {}
             Ok(record) => {
                 for what in &record.failed {

@@ -1,14 +1,14 @@
-//! Bodies that end too early, stall, or break the chunked coding.
+//! Bodies that end too early, stall, or violate the chunked coding.
 
 use super::case::{FaultCase, FaultExpectation, case, chunked, head, kept, sized};
 use crate::origin::Script;
 
 use FaultExpectation::Incomplete;
 
-/// Long enough for the bytes before it to have been read and passed on.
+/// Time after which earlier bytes have been read and delivered.
 const PASSED_ON_MS: u64 = 30;
 
-/// Beyond every socket buffer and window on the way.
+/// Larger than all socket buffers and windows on the way.
 const LARGE: usize = 6 << 20;
 
 pub(super) fn cases() -> Vec<FaultCase> {
@@ -19,7 +19,7 @@ pub(super) fn cases() -> Vec<FaultCase> {
     cases
 }
 
-/// Less than `Content-Length` says.
+/// Bodies shorter than `Content-Length`.
 fn short_lengths() -> Vec<FaultCase> {
     let part = sized(100) + &"x".repeat(50);
     let one_short = sized(50) + &"x".repeat(49);
@@ -55,7 +55,7 @@ fn short_lengths() -> Vec<FaultCase> {
     ]
 }
 
-/// A chunked body cut at every kind of place.
+/// Chunked bodies cut at every kind of position.
 fn cut_chunks() -> Vec<FaultCase> {
     let places = [
         ("before-size", ""),
@@ -82,7 +82,7 @@ fn cut_chunks() -> Vec<FaultCase> {
     cases
 }
 
-/// Chunks that break RFC 9112 7.1.
+/// Chunks that violate RFC 9112 7.1.
 fn bad_chunks() -> Vec<FaultCase> {
     let bodies = [
         ("size-letters", "xyz\r\nhello\r\n0\r\n\r\n"),
@@ -116,8 +116,8 @@ fn bad_chunks() -> Vec<FaultCase> {
     cases
 }
 
-/// Bodies that end with the connection: whole only when it is closed in good order, and nothing to
-/// keep, because a cut would have looked the same (RFC 9112 8).
+/// Bodies that end with the connection. They are whole only after an orderly close, and must not be
+/// stored: a cut body would look alike (RFC 9112 8).
 fn unsaid_length() -> Vec<FaultCase> {
     let said = head("Connection: close\r\n") + "until the end";
     let old = head("").replacen("HTTP/1.1", "HTTP/1.0", 1) + "until the end";

@@ -1,37 +1,36 @@
-//! A case, and what most of them are made of.
+//! A case of a faulty origin, and its usual parts.
 
 use crate::origin::Script;
 
-/// The result that the client of a faulty origin must see.
+/// The required result at the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultExpectation {
-    /// An error page of the proxy's own with this status.
+    /// An error page of the proxy with this status.
     Error(u16),
-    /// A message that no client takes for whole; or, when the fault shows before anything was
-    /// passed on, an error page of the proxy's own.
+    /// A message that every client recognises as incomplete. If the fault shows before anything was
+    /// delivered, an error page of the proxy is right, too.
     Incomplete,
-    /// The origin's answer, whole, with this status and body.
+    /// The origin's whole response, with this status and body.
     Whole(u16, &'static str),
 }
 
 /// One case.
 #[derive(Clone, Debug)]
 pub struct FaultCase {
-    /// Its name, fit for a URL path.
+    /// The case's name, usable in a URL path.
     pub name: String,
-    /// Script of the origin for the first request for its URL, a GET.
+    /// The origin's script for the first GET of its URL.
     pub script: Script,
-    /// The result that the client must see.
+    /// The required result.
     pub expected: FaultExpectation,
-    /// True if a second request must be answered from the store; otherwise it must reach the
-    /// origin.
+    /// True if a second request must be a hit; otherwise it must reach the origin.
     pub stored: bool,
-    /// Milliseconds to wait after the first request for the script's last acts. Only bytes that
-    /// have arrived can be told from an answer to the next request.
+    /// Milliseconds between the first request and the second, for the script's last acts. The proxy
+    /// can recognise surplus bytes only once they have arrived.
     pub settle_ms: u64,
 }
 
-/// A case for GET that stores nothing.
+/// Makes a case for GET whose response must not be stored.
 pub(super) fn case(
     name: impl Into<String>,
     expected: FaultExpectation,
@@ -40,12 +39,12 @@ pub(super) fn case(
     FaultCase { name: name.into(), script, expected, stored: false, settle_ms: 0 }
 }
 
-/// A case whose answer is whole and kept.
+/// Makes a case whose response is whole and must be stored.
 pub(super) fn kept(name: &str, body: &'static str, script: Script) -> FaultCase {
     FaultCase { stored: true, ..case(name, FaultExpectation::Whole(200, body), script) }
 }
 
-/// A head of status 200 that any cache would love to keep, with further `fields` (CRLF each).
+/// A head with status 200 that allows storing, with further `fields` (each with CRLF).
 pub(super) fn head(fields: &str) -> String {
     format!("HTTP/1.1 200 OK\r\nCache-Control: public, max-age=300\r\n{fields}\r\n")
 }

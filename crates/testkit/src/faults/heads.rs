@@ -1,4 +1,4 @@
-//! No head, half a head, a head that is no HTTP/1.1, and heads whose framing contradicts itself.
+//! Heads: missing, incomplete, not HTTP/1.1, too large, or with contradictory framing.
 
 use super::case::{FaultCase, FaultExpectation, case, chunked, head, kept, sized};
 use crate::origin::Script;
@@ -15,7 +15,7 @@ pub(super) fn cases() -> Vec<FaultCase> {
     cases
 }
 
-/// The connection ends or falls silent before a whole head.
+/// The connection ends or stalls before a complete head.
 fn absent() -> Vec<FaultCase> {
     let half = "HTTP/1.1 200 OK\r\nCache-Control: max-age=300\r\nContent-Le";
     vec![
@@ -79,7 +79,7 @@ fn malformed() -> Vec<FaultCase> {
     cases
 }
 
-/// Lengths and codings that do not add up (RFC 9112 6.3).
+/// Contradictory lengths and codings (RFC 9112 6.3).
 fn contradictory() -> Vec<FaultCase> {
     let with_body = "5\r\nhello\r\n0\r\n\r\n";
     let fields = [
@@ -127,7 +127,7 @@ fn too_large() -> Vec<FaultCase> {
     ]
 }
 
-/// Interim responses: few are fine, floods and unasked upgrades are not.
+/// Interim responses: few are valid, floods and unrequested upgrades are not.
 fn interim() -> Vec<FaultCase> {
     let hint = "HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n";
     let carry_on = "HTTP/1.1 100 Continue\r\n\r\n";

@@ -1,14 +1,14 @@
-//! Whole answers with something behind them: never another response, never on a connection used
-//! again (RFC 9112 6.3 and 9.2).
+//! Surplus bytes after whole responses. They must never become another response, and the connection
+//! must not be reused (RFC 9112 6.3 and 9.2).
 
 use super::case::{FaultCase, FaultExpectation, case, chunked, head, kept, sized};
 use crate::origin::Script;
 
-/// A response that must never reach any client.
+/// A response that no client may ever get.
 pub const POISON: &str = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\
                           Cache-Control: max-age=300\r\n\r\npoison";
 
-/// Long enough for the exchange before it to have ended and its connection to lie idle.
+/// Time after which the exchange has ended and its connection is idle.
 const IDLE_MS: u64 = 30;
 
 pub(super) fn cases() -> Vec<FaultCase> {

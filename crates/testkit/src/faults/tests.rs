@@ -1,4 +1,4 @@
-//! The cases themselves: enough of them, told apart, and each really what it claims to be.
+//! The table of cases: complete, with unique names, and each case as it claims to be.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ fn there_are_at_least_sixty_cases_with_names_of_their_own() {
     assert!(names.iter().all(|name| name.bytes().all(|b| b.is_ascii_graphic() && b != b'/')));
 }
 
-/// A proxy that passed everything on unchecked would show its client exactly this.
+/// A proxy that forwarded everything unchecked would show its client exactly this.
 #[tokio::test]
 async fn bodies_that_should_be_incomplete_are_so_without_a_proxy_too() {
     for case in bodies::cases() {

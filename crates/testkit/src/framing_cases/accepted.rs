@@ -1,5 +1,4 @@
-//! Requests that real clients send. A server that refuses one of these is strict at the web's
-//! expense.
+//! Accepted cases: requests of real clients. A server must not reject any of them.
 
 use super::table::{FramingTable, chunked, get, post};
 
@@ -16,7 +15,7 @@ fn clients(table: &mut FramingTable) {
     }
 }
 
-/// Requests as real programs write them.
+/// Requests as real programs send them.
 const CLIENTS: &[(&str, &[u8])] = &[
     (
         "curl",

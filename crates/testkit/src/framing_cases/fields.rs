@@ -1,4 +1,4 @@
-//! Transfer-Encoding, Content-Length, Expect, Upgrade and Connection, alone and against each other.
+//! Fields: Transfer-Encoding, Content-Length, Expect, Upgrade and Connection, alone and combined.
 
 use super::table::{FramingTable, SMUGGLED, get, post};
 
@@ -14,7 +14,7 @@ pub(super) fn add(table: &mut FramingTable) {
     hop_by_hop(table);
 }
 
-/// Values of Transfer-Encoding that are not exactly one `chunked`.
+/// Values of Transfer-Encoding other than one `chunked`.
 fn te_values(table: &mut FramingTable) {
     for (name, value) in [
         ("unknown coding", &b"xchunked"[..]),
@@ -69,7 +69,7 @@ fn te_values(table: &mut FramingTable) {
     }
 }
 
-/// Lines that some reader takes for a Transfer-Encoding and another does not.
+/// Lines that some parsers take for a Transfer-Encoding and others do not.
 fn te_lines(table: &mut FramingTable) {
     for (name, lines) in [
         ("space before the colon", &b"Transfer-Encoding : chunked\r\n"[..]),
@@ -202,7 +202,7 @@ fn cl_dup(table: &mut FramingTable) {
     }
 }
 
-/// Length and coding together, and bodies where none is expected.
+/// Length and coding together, and bodies with methods that usually have none.
 fn together(table: &mut FramingTable) {
     const CL: &[u8] = b"Content-Length: 6\r\n";
     const TE: &[u8] = b"Transfer-Encoding: chunked\r\n";
@@ -240,7 +240,7 @@ fn together(table: &mut FramingTable) {
         post(&[TE, b"Content-Length: x\r\n"].concat(), b"0\r\n\r\n"),
     );
 
-    // A server that overlooks the body of these reads it as the next request: one request, not two.
+    // A server that ignores the body of these reads it as the next request: one request, not two.
     let length = format!("Content-Length: {}\r\n", SMUGGLED.len());
     for method in ["GET", "HEAD", "OPTIONS", "DELETE", "PUT", "FOO"] {
         let head = format!("{method} /a HTTP/1.1\r\nHost: example.com\r\n{length}\r\n");
@@ -294,7 +294,7 @@ fn expect(table: &mut FramingTable) {
     table.accept("expect", "continue without a body", 2, [&idle, SMUGGLED].concat());
 }
 
-/// Upgrades are offers: the request is an ordinary one and its framing stands.
+/// Upgrades are offers: the request and its framing are ordinary.
 fn upgrade(table: &mut FramingTable) {
     for (name, fields) in [
         ("websocket", &b"Connection: Upgrade\r\nUpgrade: websocket\r\n"[..]),

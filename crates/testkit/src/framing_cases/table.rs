@@ -1,28 +1,28 @@
-//! The table, and what its requests are made of.
+//! The table of framing cases, and the parts of its requests.
 
-/// The treatment of a case by a strict server.
+/// The treatment that a strict server must give to a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Treatment {
-    /// The first request is refused: a 4xx or 5xx answer (or none, when the head had been accepted
-    /// and its body goes wrong), and the connection closes. No later byte is read as a request.
+    /// The first request is rejected: a 4xx or 5xx response (or none, if the head was accepted and
+    /// its body is wrong), then the connection is closed. No later byte is read as a request.
     Reject,
-    /// Exactly so many well-formed requests, and no byte left over.
+    /// This many well-formed requests, and no byte left over.
     Accept {
         /// The number of requests.
         requests: usize,
     },
 }
 
-/// A case: everything that a client sends on one connection.
+/// A case: all bytes of a client on one connection.
 #[derive(Clone, Debug)]
 pub struct FramingCase {
     /// Unique within the table.
     pub name: String,
-    /// The kind of trick.
+    /// The class of the attack.
     pub class: &'static str,
     /// All bytes of the connection.
     pub bytes: Vec<u8>,
-    /// The treatment that the case must get.
+    /// The required treatment.
     pub expect: Treatment,
 }
 
@@ -55,7 +55,7 @@ pub(super) fn get(fields: &[u8]) -> Vec<u8> {
     [b"GET / HTTP/1.1\r\nHost: example.com\r\n", fields, b"\r\n"].concat()
 }
 
-/// A POST with `fields` after its Host, and what follows the head.
+/// A POST with `fields` after its Host, and `rest` behind the head.
 pub(super) fn post(fields: &[u8], rest: &[u8]) -> Vec<u8> {
     [b"POST / HTTP/1.1\r\nHost: example.com\r\n", fields, b"\r\n", rest].concat()
 }
@@ -65,5 +65,5 @@ pub(super) fn chunked(body: &[u8]) -> Vec<u8> {
     post(b"Transfer-Encoding: chunked\r\n", body)
 }
 
-/// A request that a smuggler hopes to have read as the next one.
+/// The smuggled request: no server may read it as one.
 pub(super) const SMUGGLED: &[u8] = b"GET /smuggled HTTP/1.1\r\nHost: example.com\r\n\r\n";

@@ -1,7 +1,7 @@
-//! One HTTP/2 connection of a client that sends what it is told and judges what comes.
+//! A client connection of HTTP/2 that sends what its test says, and judges what it receives.
 //!
-//! Every wait is bounded. Greeting, acknowledgements and windows are handled as [`Manners`] say; a
-//! client without manners sends nothing that its test does not.
+//! Every wait has a limit. Preface, acknowledgements and windows are handled as [`Manners`] say;
+//! without manners the client sends only what its test does.
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,57 +19,57 @@ use crate::reply::ConnectionEnd;
 #[cfg(test)]
 mod tests;
 
-/// Duties that a client does unasked.
+/// Duties that a client fulfils by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Manners {
-    /// Acknowledges SETTINGS and PING.
+    /// True if it acknowledges SETTINGS and PING.
     pub acknowledges: bool,
-    /// Gives back to both windows what came as DATA.
+    /// True if it restores both windows after DATA.
     pub refills: bool,
 }
 
 impl Manners {
-    /// All of it.
+    /// All duties.
     pub const GOOD: Self = Self { acknowledges: true, refills: true };
-    /// Windows are the test's business.
+    /// All duties except windows.
     pub const OWN_WINDOWS: Self = Self { acknowledges: true, refills: false };
-    /// Nothing.
+    /// No duties.
     pub const NONE: Self = Self { acknowledges: false, refills: false };
 }
 
-/// The result of one look at the connection.
+/// The result of one read from the connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConnectionEvent {
-    /// A frame, judged and found right.
+    /// A valid frame.
     Frame(Frame),
     /// The connection is over.
     Over(ConnectionEnd),
-    /// Nothing came in time.
+    /// Nothing in time.
     Silent,
-    /// The server did what it may not; nothing is read from here on.
+    /// The server violated the protocol; reading stops here.
     Faulty(ProtocolFault),
 }
 
 /// The outcome of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestOutcome {
-    /// A whole answer; a reset may have come after it.
+    /// A whole response, possibly followed by a reset.
     Answered(Exchange),
-    /// The server reset the stream before its answer was whole.
+    /// A reset before the response was whole, with its code.
     Reset(u32, Exchange),
-    /// The connection ended first: how, and the code of the last GOAWAY, if there was one.
+    /// The end of the connection, with the code of the last GOAWAY.
     Over(Farewell),
-    /// Nothing more came in time.
+    /// Nothing more in time.
     Silent(Exchange),
-    /// The server did what it may not.
+    /// The server violated the protocol.
     Faulty(ProtocolFault),
 }
 
 impl RequestOutcome {
-    /// The whole answer.
+    /// The whole response.
     ///
     /// # Panics
-    /// When it is anything else; `asked` is for the message.
+    /// If the outcome is another one; `asked` is for the message.
     pub fn answer(self, asked: &str) -> Exchange {
         match self {
             Self::Answered(exchange) => exchange,
@@ -77,7 +77,7 @@ impl RequestOutcome {
         }
     }
 
-    /// The error code of a reset before the answer's end.
+    /// The code of a reset before the response's end.
     pub fn reset(&self) -> Option<u32> {
         match self {
             Self::Reset(code, _) => Some(*code),
@@ -89,13 +89,13 @@ impl RequestOutcome {
 /// The end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Farewell {
-    /// Code of the last GOAWAY.
+    /// The code of the last GOAWAY.
     pub code: Option<u32>,
-    /// The end of the connection below; [`End::Open`] when it did not end in time.
+    /// The end of the transport; [`ConnectionEnd::Open`] if it did not end in time.
     pub end: ConnectionEnd,
 }
 
-/// A client connection over any stream.
+/// A client connection over any transport.
 pub struct Client<S> {
     stream: S,
     received: Vec<u8>,
@@ -110,7 +110,7 @@ pub struct Client<S> {
 }
 
 impl Client<TcpStream> {
-    /// Connects in plain text. Nothing is sent yet.
+    /// Connects in cleartext. Nothing is sent yet.
     ///
     /// # Errors
     /// Those of connecting.
@@ -122,7 +122,7 @@ impl Client<TcpStream> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
-    /// A client over a stream that is there already. It waits ten seconds for anything.
+    /// Wraps an open transport. The limit of every wait is ten seconds.
     pub fn over(stream: S) -> Self {
         Self {
             stream,
@@ -138,28 +138,28 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         }
     }
 
-    /// Sets how long anything is awaited.
+    /// Sets the limit of every wait.
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// Sets what it does unasked.
+    /// Sets the duties that it fulfils by itself.
     #[must_use]
     pub fn manners(mut self, manners: Manners) -> Self {
         self.manners = manners;
         self
     }
 
-    /// Has [`Client::get`] and its like ask for `https`.
+    /// Makes [`Client::get`] and similar methods send the scheme `https`.
     #[must_use]
     pub fn secure(mut self) -> Self {
         self.scheme = "https";
         self
     }
 
-    /// The judge of everything that has come so far.
+    /// The judge of all frames so far.
     pub fn judge(&self) -> &Judge {
         &self.judge
     }
@@ -181,10 +181,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         self.send_in(bytes, WriteSplit::Whole).await
     }
 
-    /// Sends `bytes` in `pieces`.
+    /// Sends `bytes`, divided as `pieces`.
     ///
     /// # Errors
-    /// As [`Client::send`].
+    /// Those of [`Client::send`].
     pub async fn send_in(&mut self, bytes: &[u8], pieces: WriteSplit) -> io::Result<()> {
         self.judge.sent(bytes);
         let writing = async {
@@ -208,14 +208,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         self.send(&frame.bytes()).await
     }
 
-    /// The number of the next stream; each is given out once.
+    /// Returns the number of a new stream.
     pub fn new_stream(&mut self) -> u32 {
         let stream = self.next_stream;
         self.next_stream += 2;
         stream
     }
 
-    /// Sends a request's head on a stream of its own; `end` when it has no body.
+    /// Sends a request's head on a new stream; `end` if it has no body.
     ///
     /// # Errors
     /// As [`Client::send`].
@@ -225,11 +225,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         Ok(stream)
     }
 
-    /// Sends `body` on `stream` and ends it there, as fast as the server's windows allow.
+    /// Sends `body` on `stream` and ends it, as fast as the server's windows allow.
     ///
     /// # Errors
-    /// As [`Client::send`]; [`io::ErrorKind::TimedOut`] when a window stays shut, and
-    /// [`io::ErrorKind::ConnectionAborted`] when stream or connection end first.
+    /// Those of [`Client::send`]; [`io::ErrorKind::TimedOut`] if a window stays closed, and
+    /// [`io::ErrorKind::ConnectionAborted`] if stream or connection end first.
     pub async fn upload(&mut self, stream: u32, body: &[u8]) -> io::Result<()> {
         let mut rest = body;
         loop {
@@ -255,21 +255,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         }
     }
 
-    /// GET of `path`.
+    /// Sends a GET of `path`.
     pub async fn get(&mut self, path: &str) -> RequestOutcome {
         let request = Request::get(path).set(":scheme", self.scheme);
         self.fetch(&request).await
     }
 
-    /// Sends a request without body and awaits what becomes of it.
+    /// Sends a request without a body and waits for its outcome.
     pub async fn fetch(&mut self, request: &Request) -> RequestOutcome {
         let stream = self.new_stream();
-        // What could not be sent shows in the outcome.
+        // A failure to send shows in the outcome.
         _ = self.send(&request.bytes(stream, true)).await;
         self.outcome(stream).await
     }
 
-    /// Awaits what becomes of the request on `stream`.
+    /// Waits for the outcome of the request on `stream`.
     pub async fn outcome(&mut self, stream: u32) -> RequestOutcome {
         loop {
             if let Some(fault) = &self.fault {
@@ -298,7 +298,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         }
     }
 
-    /// Reads until `holds`, the end, a fault or silence; whether it holds.
+    /// Reads until `holds` is true, or the end, a fault or a timeout. Returns the last result of
+    /// `holds`.
     pub async fn until(&mut self, mut holds: impl FnMut(&Judge) -> bool) -> bool {
         loop {
             if holds(&self.judge) {
@@ -310,7 +311,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         }
     }
 
-    /// A PING there and back: what was sent before it has been read by the server.
+    /// Sends a PING and waits for its answer: then the server has read everything before it.
     pub async fn ping(&mut self) -> bool {
         let data = self.next_ping.to_be_bytes();
         self.next_ping += 1;
@@ -318,10 +319,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         self.until(|judge| !judge.awaits_ping(data)).await
     }
 
-    /// Reads up to the connection's end.
+    /// Reads to the connection's end.
     ///
     /// # Errors
-    /// The server's fault, if it made one.
+    /// The server's violation of the protocol.
     pub async fn rest(&mut self) -> Result<Farewell, ProtocolFault> {
         loop {
             match self.step().await {
@@ -332,12 +333,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         }
     }
 
-    /// The end of the connection, as it stands.
+    /// The end of the connection so far.
     pub fn ending(&self) -> Farewell {
         Farewell { code: self.judge.goaways().last().map(|(_, code)| *code), end: self.end }
     }
 
-    /// Ends the sending side and keeps reading.
+    /// Closes the sending side; reading continues.
     ///
     /// # Errors
     /// Those of the socket.
@@ -345,7 +346,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         self.stream.shutdown().await
     }
 
-    /// Reads one frame, and does what manners ask for it.
+    /// Reads a frame, and fulfils the duties that it requires.
     pub async fn step(&mut self) -> ConnectionEvent {
         if let Some(fault) = &self.fault {
             return ConnectionEvent::Faulty(fault.clone());
@@ -370,7 +371,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
             self.fault = Some(fault.clone());
             return ConnectionEvent::Faulty(fault);
         }
-        // A server that is gone already shows with the next look.
+        // A server that has closed shows at the next read.
         _ = self.be_polite(&frame).await;
         ConnectionEvent::Frame(frame)
     }

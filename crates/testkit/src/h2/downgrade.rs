@@ -1,8 +1,8 @@
-//! Requests that are fine as HTTP/2 frames and would become something else as HTTP/1 text: one
-//! table of what clients may try when a proxy translates, with what must come of each.
+//! Downgrade cases: requests that are valid as HTTP/2 frames and dangerous as HTTP/1 text, with the
+//! required result of each.
 //!
-//! The classes are those of the literature on HTTP/2 downgrades. What is malformed by RFC 9113 is
-//! refused on its stream; the connection and the requests after it never notice.
+//! The classes are those of the literature on HTTP/2 downgrades. A malformed request (RFC 9113) is
+//! rejected on its stream, without effect on the connection and later requests.
 
 mod accepted;
 mod case;
@@ -17,8 +17,7 @@ mod tests;
 pub use case::{Case, DataPiece, DowngradeExpectation, ForwardedRequest};
 use table::DowngradeTable;
 
-/// The whole table. Names of hosts and targets that only a smuggler asks for hold `evil` or
-/// `smuggled`.
+/// All cases. Hosts and targets of smuggled requests contain `evil` or `smuggled`.
 pub fn cases() -> Vec<Case> {
     let mut table = DowngradeTable { cases: Vec::new() };
     octets::add(&mut table);

@@ -1,10 +1,10 @@
-//! Header blocks written by hand (RFC 7541 6): literals without Huffman coding, and every other
-//! representation where a test wants it. Nothing is checked: names and values are any bytes.
+//! Field blocks written by hand (RFC 7541 6): literals without Huffman coding, and other
+//! representations as tests need them. Nothing is checked: names and values are any bytes.
 
 /// Fields in order, pseudo-fields among them: any bytes.
 pub type FieldList = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// A header block under construction.
+/// A field block under construction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldBlock(Vec<u8>);
 
@@ -14,7 +14,7 @@ impl FieldBlock {
         Self::default()
     }
 
-    /// All of `fields` as literals that no table remembers.
+    /// Encodes `fields` as literals without indexing.
     pub fn of<N: AsRef<[u8]>, V: AsRef<[u8]>>(fields: &[(N, V)]) -> Self {
         fields.iter().fold(Self::new(), |block, (name, value)| block.literal(name, value))
     }
@@ -25,7 +25,7 @@ impl FieldBlock {
         self.integer(0x00, 4, 0).string(name.as_ref()).string(value.as_ref())
     }
 
-    /// A literal that the server's table remembers (RFC 7541 6.2.1); its index is then 62.
+    /// A literal with incremental indexing (RFC 7541 6.2.1); its index is then 62.
     #[must_use]
     pub fn remembered(self, name: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Self {
         self.integer(0x40, 6, 0).string(name.as_ref()).string(value.as_ref())
@@ -37,7 +37,7 @@ impl FieldBlock {
         self.integer(0x80, 7, index)
     }
 
-    /// A literal value under an entry's name, remembered.
+    /// A literal value with an indexed name, with incremental indexing.
     #[must_use]
     pub fn remembered_under(self, index: usize, value: impl AsRef<[u8]>) -> Self {
         self.integer(0x40, 6, index).string(value.as_ref())
@@ -49,7 +49,7 @@ impl FieldBlock {
         self.integer(0x20, 5, bytes)
     }
 
-    /// Any bytes.
+    /// Appends any bytes.
     #[must_use]
     pub fn raw(mut self, bytes: &[u8]) -> Self {
         self.0.extend_from_slice(bytes);
@@ -61,7 +61,7 @@ impl FieldBlock {
         &self.0
     }
 
-    /// RFC 7541 5.1.
+    /// An integer (RFC 7541 5.1).
     fn integer(mut self, pattern: u8, bits: u32, number: usize) -> Self {
         let most = (1_usize << bits) - 1;
         if number < most {
@@ -78,7 +78,7 @@ impl FieldBlock {
         self
     }
 
-    /// RFC 7541 5.2, the bit for Huffman coding never set.
+    /// A string (RFC 7541 5.2) without Huffman coding.
     fn string(self, bytes: &[u8]) -> Self {
         self.integer(0x00, 7, bytes.len()).raw(bytes)
     }
@@ -96,14 +96,14 @@ mod tests {
 
     #[test]
     fn the_examples_of_the_rfc() {
-        // RFC 7541 C.1.1 to C.1.3, by way of table sizes and indices.
+        // RFC 7541 C.1.1 to C.1.3, with table sizes and indices.
         assert_eq!(FieldBlock::new().table_size(10).bytes(), [0x2a]);
         assert_eq!(FieldBlock::new().table_size(1337).bytes(), [0x3f, 0x9a, 0x0a]);
         // C.2.1, C.2.4
         let block = FieldBlock::new().remembered("custom-key", "custom-header");
         assert_eq!(block.bytes(), b"\x40\x0acustom-key\x0dcustom-header");
         assert_eq!(FieldBlock::new().indexed(2).bytes(), [0x82]);
-        // C.2.2 with a name of its own.
+        // C.2.2 with a literal name.
         let block = FieldBlock::new().literal(":path", "/sample/path");
         assert_eq!(block.bytes(), b"\x00\x05:path\x0c/sample/path");
     }

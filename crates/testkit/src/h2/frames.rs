@@ -1,5 +1,5 @@
-//! Frames as bytes (RFC 9113 4.1 and 6), the wrong ones included: a length, a flag or a stream that
-//! no client should send is sent all the same.
+//! Frames as bytes (RFC 9113 4.1 and 6), invalid ones included: wrong lengths, flags and streams
+//! are sent as given.
 
 /// Bytes with which a client's side of a connection begins (RFC 9113 3.4).
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -7,7 +7,7 @@ pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Bytes of a frame's head.
 pub const HEAD_BYTES: usize = 9;
 
-/// The largest payload that needs no setting (RFC 9113 4.2).
+/// The largest payload before any setting (RFC 9113 4.2).
 pub const PAYLOAD_BYTES: usize = 16_384;
 
 /// Types of frames (RFC 9113 6, RFC 9218 7.1).
@@ -69,18 +69,18 @@ pub mod error {
 /// One frame. Its length is that of its payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Its type, see [`kind`].
+    /// The type, see [`kind`].
     pub kind: u8,
-    /// Its flags, see [`flag`].
+    /// The flags, see [`flag`].
     pub flags: u8,
-    /// Its stream, 0 for the connection; the reserved bit is sent as it stands.
+    /// The stream, 0 for the connection; the reserved bit is sent as given.
     pub stream: u32,
     /// Bytes that follow the head.
     pub payload: Vec<u8>,
 }
 
 impl Frame {
-    /// Any frame.
+    /// Makes any frame.
     pub fn new(kind: u8, flags: u8, stream: u32, payload: impl Into<Vec<u8>>) -> Self {
         Self { kind, flags, stream, payload: payload.into() }
     }
@@ -96,12 +96,12 @@ impl Frame {
         Self::new(kind::DATA, ends(end) | flag::PADDED, stream, payload)
     }
 
-    /// HEADERS with a whole block.
+    /// HEADERS with a complete block.
     pub fn headers(stream: u32, block: impl Into<Vec<u8>>, end: bool) -> Self {
         Self::new(kind::HEADERS, ends(end) | flag::END_HEADERS, stream, block)
     }
 
-    /// HEADERS whose block goes on in CONTINUATION.
+    /// HEADERS whose block continues in CONTINUATION.
     pub fn open_headers(stream: u32, block: impl Into<Vec<u8>>, end: bool) -> Self {
         Self::new(kind::HEADERS, ends(end), stream, block)
     }
@@ -146,7 +146,7 @@ impl Frame {
         Self::new(kind::GOAWAY, 0, 0, payload)
     }
 
-    /// WINDOW_UPDATE; 0 and the reserved bit are sent as they stand.
+    /// WINDOW_UPDATE; 0 and the reserved bit are sent as given.
     pub fn window_update(stream: u32, increment: u32) -> Self {
         Self::new(kind::WINDOW_UPDATE, 0, stream, increment.to_be_bytes())
     }
@@ -157,7 +157,7 @@ impl Frame {
         Self::new(kind::PRIORITY_UPDATE, 0, 0, payload)
     }
 
-    /// The frame as sent.
+    /// Serialises the frame.
     pub fn bytes(&self) -> Vec<u8> {
         let length = self.payload.len() as u32;
         [
@@ -169,8 +169,8 @@ impl Frame {
         .concat()
     }
 
-    /// The frame at the start of `bytes`, with the number of bytes it takes; `None` while it is not
-    /// whole.
+    /// Parses the frame at the start of `bytes`. Returns it with its length; `None` while it is
+    /// incomplete.
     pub fn read(bytes: &[u8]) -> Option<(Self, usize)> {
         let (&[a, b, c, kind, flags, ref stream @ ..], rest) = bytes.split_first_chunk::<9>()?;
         let length = u32::from_be_bytes([0, a, b, c]) as usize;
@@ -179,20 +179,20 @@ impl Frame {
         Some((Self::new(kind, flags, stream, payload), HEAD_BYTES + length))
     }
 
-    /// Tells whether `flag` is set.
+    /// Returns true if `flag` is set.
     pub fn has(&self, flag: u8) -> bool {
         self.flags & flag != 0
     }
 
-    /// The four bytes at `at` of the payload as a number, if they are there.
+    /// The four bytes at `at` of the payload as a number, if present.
     pub fn number(&self, at: usize) -> Option<u32> {
         let bytes = self.payload.get(at..at + 4)?;
         Some(u32::from_be_bytes(bytes.try_into().ok()?))
     }
 }
 
-/// A header block in one HEADERS frame and as many CONTINUATION frames as `most` bytes in each need
-/// (RFC 9113 6.10).
+/// A field block in a HEADERS frame and CONTINUATION frames of at most `most` bytes (RFC 9113
+/// 6.10).
 pub fn header_frames(stream: u32, block: &[u8], most: usize, end: bool) -> Vec<u8> {
     let mut pieces = block.chunks(most.max(1)).peekable();
     let first = pieces.next().unwrap_or_default();

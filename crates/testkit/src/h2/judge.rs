@@ -1,9 +1,8 @@
-//! Rules for a server's frames (RFC 9113): the first breach of them is a [`ProtocolFault`]. The
-//! judge also keeps account of what the server did send.
+//! The judge of a server's frames by RFC 9113: the first violation is a [`ProtocolFault`]. It also
+//! records what the server sent.
 //!
-//! The judge reads both directions. It does not judge the frames that a client under test sends
-//! wrongly on purpose; it only learns from them which streams are open and how much may be sent on
-//! them. It never touches a socket.
+//! It reads both directions, but does not judge the client's frames, which may be invalid on
+//! purpose; from them it learns the open streams and their windows. It never touches a socket.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -19,25 +18,25 @@ mod tests;
 pub use answers::Exchange;
 pub use fault::ProtocolFault;
 
-/// The window that everything starts with (RFC 9113 6.9.2).
+/// The initial window (RFC 9113 6.9.2).
 const WINDOW: i64 = 65_535;
-/// Size of a decoder's table before any setting (RFC 7541, RFC 9113 6.5.2).
+/// Initial size of a decoder's table (RFC 7541, RFC 9113 6.5.2).
 const TABLE_BYTES: u32 = 4_096;
 
-/// A frame that came, in the order of coming.
+/// A received frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SeenFrame {
-    /// Its type.
+    /// The type.
     pub kind: u8,
-    /// Its flags.
+    /// The flags.
     pub flags: u8,
-    /// Its stream.
+    /// The stream.
     pub stream: u32,
-    /// Bytes of its payload.
+    /// Bytes of the payload.
     pub length: usize,
 }
 
-/// Amounts that the client allows the server.
+/// Limits that the client has set for the server.
 #[derive(Debug, Default)]
 struct Allowed {
     window: i64,
@@ -45,7 +44,7 @@ struct Allowed {
     table_bytes: u32,
 }
 
-/// A header block whose last piece has not come.
+/// A field block whose last frame is missing.
 #[derive(Debug)]
 struct UnfinishedReply {
     stream: u32,
@@ -53,24 +52,24 @@ struct UnfinishedReply {
     end: bool,
 }
 
-/// Reads both directions of one connection.
+/// The judge of both directions of one connection.
 pub struct Judge {
     decoder: Decoder<'static>,
-    /// Bytes sent and not yet a whole frame; `None` once they are no HTTP/2.
+    /// Bytes sent that are not a whole frame yet; `None` once they are not HTTP/2.
     outgoing: Option<Vec<u8>>,
     greeted: bool,
     allowed: Allowed,
-    /// SETTINGS sent and not yet acknowledged.
+    /// SETTINGS sent and not acknowledged yet.
     pending: VecDeque<Vec<(u16, u32)>>,
-    /// The largest values among these: they may be in force before they are acknowledged.
+    /// The largest values among these, which may be in force before they are acknowledged.
     promised: Allowed,
-    /// The next block must begin with a change of the table's size.
+    /// True if the next block must begin with a change of the table's size.
     shrunk: bool,
     window: i64,
     unfinished: Option<UnfinishedReply>,
     exchanges: BTreeMap<u32, Exchange>,
     pings: Vec<[u8; 8]>,
-    /// Bytes left of the connection's window that the server granted to this client.
+    /// Remaining connection window for the client's DATA.
     sending: i64,
     theirs: BTreeMap<u16, u32>,
     goaways: Vec<(u32, u32)>,
@@ -104,17 +103,17 @@ impl Default for Judge {
 }
 
 impl Judge {
-    /// At the start of a connection.
+    /// Makes a judge of a new connection.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Every frame that came.
+    /// All received frames.
     pub fn seen(&self) -> &[SeenFrame] {
         &self.seen
     }
 
-    /// The number of frames of `kind` that came.
+    /// Number of received frames of `kind`.
     pub fn count(&self, kind: u8) -> usize {
         self.seen.iter().filter(|seen| seen.kind == kind).count()
     }
@@ -124,7 +123,7 @@ impl Judge {
         self.exchanges.get(&stream)
     }
 
-    /// Every GOAWAY so far: last stream and error code.
+    /// All received GOAWAYs: last stream and error code.
     pub fn goaways(&self) -> &[(u32, u32)] {
         &self.goaways
     }
@@ -134,18 +133,18 @@ impl Judge {
         self.theirs.get(&id).copied()
     }
 
-    /// Tells whether the server has acknowledged all SETTINGS.
+    /// Returns true if the server has acknowledged all SETTINGS.
     pub fn settings_acknowledged(&self) -> bool {
         self.pending.is_empty()
     }
 
-    /// Tells whether a PING with `data` is still without an answer.
+    /// Returns true if a PING with `data` is not answered yet.
     pub fn awaits_ping(&self, data: [u8; 8]) -> bool {
         self.pings.contains(&data)
     }
 
-    /// The number of bytes of DATA that the server takes on `stream` now; negative after the server
-    /// has taken back more than was left.
+    /// Bytes of DATA that the server's windows permit on `stream` now; negative if a setting has
+    /// shrunk the window below what was used.
     pub fn may_send(&self, stream: u32) -> i64 {
         let stream = self
             .exchanges
@@ -154,7 +153,7 @@ impl Judge {
         stream.min(self.sending)
     }
 
-    /// The largest payload the server takes.
+    /// The largest payload that the server accepts.
     pub fn may_send_at_once(&self) -> usize {
         self.setting(setting::MAX_FRAME_SIZE).map_or(PAYLOAD_BYTES, |bytes| bytes as usize)
     }
@@ -163,14 +162,14 @@ impl Judge {
         self.setting(setting::INITIAL_WINDOW_SIZE).unwrap_or(WINDOW as u32)
     }
 
-    /// Takes note of bytes that the client sends, however they are cut.
+    /// Records bytes that the client sends, however they are divided.
     pub fn sent(&mut self, bytes: &[u8]) {
         let Some(mut outgoing) = self.outgoing.take() else { return };
         outgoing.extend_from_slice(bytes);
         let mut at = 0;
         if !self.greeted {
             if !outgoing.starts_with(PREFACE) {
-                // Without its preface this is no HTTP/2; part of it may become one.
+                // Bytes without the preface are not HTTP/2; a part of it may become one.
                 self.outgoing = PREFACE.starts_with(&outgoing).then_some(outgoing);
                 return;
             }
@@ -220,11 +219,10 @@ impl Judge {
         }
     }
 
-    /// Judges a frame that the server sent.
+    /// Judges a frame of the server.
     ///
     /// # Errors
-    /// A fault for which a client would have to end the connection or the stream, and then some:
-    /// this client forgives nothing.
+    /// Any violation, also those that a tolerant client would ignore.
     pub fn received(&mut self, frame: &Frame) -> Result<(), ProtocolFault> {
         let Frame { kind: what, flags, stream, .. } = *frame;
         let length = frame.payload.len();
@@ -260,17 +258,17 @@ impl Judge {
         }
     }
 
-    /// The largest frame allowed.
+    /// The largest permitted frame.
     fn frame_bytes(&self) -> usize {
         self.allowed.frame_bytes.max(self.promised.frame_bytes)
     }
 
-    /// By how much windows of streams may be larger than the acknowledged settings make them.
+    /// Bytes by which stream windows may exceed the acknowledged settings.
     fn allowance(&self) -> i64 {
         (self.promised.window - self.allowed.window).max(0)
     }
 
-    /// Takes note of settings that the server has yet to acknowledge.
+    /// Records settings that the server has not acknowledged yet.
     fn promise(&mut self, settings: &[(u16, u32)]) {
         for (id, value) in settings {
             match *id {
@@ -430,7 +428,7 @@ impl Judge {
     }
 }
 
-/// The exchange on which an answer's frame comes.
+/// The exchange that a response's frame belongs to.
 fn open<'a>(
     exchanges: &'a mut BTreeMap<u32, Exchange>,
     frame: &Frame,

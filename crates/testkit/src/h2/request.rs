@@ -1,9 +1,9 @@
-//! Requests as lists of fields: well-formed ones in one line, all others by changing them.
+//! A request as a list of fields, valid unless a test changes it.
 
 use super::fields::{FieldBlock, FieldList};
 use super::frames;
 
-/// A request's fields, pseudo-fields first as long as nobody says otherwise.
+/// A request's fields; pseudo-fields come first unless a test changes that.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// Fields of the block, in order.
@@ -21,17 +21,17 @@ impl Request {
             .field(":path", path)
     }
 
-    /// GET.
+    /// A GET.
     pub fn get(path: &str) -> Self {
         Self::new("GET", path)
     }
 
-    /// POST.
+    /// A POST.
     pub fn post(path: &str) -> Self {
         Self::new("POST", path)
     }
 
-    /// Exactly these fields.
+    /// A request of exactly these fields.
     pub fn of(fields: &[(&[u8], &[u8])]) -> Self {
         let fields = fields.iter().map(|(name, value)| (name.to_vec(), value.to_vec())).collect();
         Self { fields }
@@ -44,7 +44,7 @@ impl Request {
         self
     }
 
-    /// Gives the first field called `name` another value.
+    /// Replaces the value of the first field called `name`.
     #[must_use]
     pub fn set(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
         for (own, held) in &mut self.fields {
@@ -56,7 +56,7 @@ impl Request {
         self.field(name, value)
     }
 
-    /// Takes out every field called `name`.
+    /// Removes all fields called `name`.
     #[must_use]
     pub fn without(mut self, name: &str) -> Self {
         self.fields.retain(|(own, _)| own != name.as_bytes());
@@ -69,12 +69,12 @@ impl Request {
         found.map(|(_, value)| value.as_slice())
     }
 
-    /// Its header block.
+    /// Encodes the field block.
     pub fn block(&self) -> FieldBlock {
         FieldBlock::of(&self.fields)
     }
 
-    /// Its HEADERS frame on `stream`, with CONTINUATION when it is long.
+    /// Its HEADERS frame on `stream`, with CONTINUATION frames if needed.
     pub fn bytes(&self, stream: u32, end: bool) -> Vec<u8> {
         frames::header_frames(stream, self.block().bytes(), frames::PAYLOAD_BYTES, end)
     }

@@ -1,4 +1,4 @@
-//! Tests of the helper that need no Larder.
+//! The handle of a daemon, without a daemon.
 
 use super::*;
 
@@ -27,7 +27,7 @@ fn samples_are_summed_by_name_and_label() {
 #[test]
 fn a_child_that_ends_instead_of_listening_is_an_error_with_its_words() {
     let shell = Path::new("/bin/sh");
-    // `sh serve --config ...` ends with a complaint: there is no script called `serve`.
+    // `sh serve --config ...` ends with an error: there is no script called `serve`.
     let error = Daemon::start_binary(shell, "", &[]).expect_err("no larder");
     assert!(error.to_string().contains("serve"), "{error}");
 }

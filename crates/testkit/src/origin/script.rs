@@ -1,6 +1,6 @@
-//! Scripts of an origin, each for one request or one connection.
+//! A script of an origin, for one request or one connection.
 
-/// One step.
+/// A step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Writes the bytes.
@@ -12,25 +12,25 @@ pub enum Action {
         /// Pause after each byte, in milliseconds.
         pause_ms: u64,
     },
-    /// Writes the bytes again and again.
+    /// Writes the bytes repeatedly.
     Repeat {
         /// Bytes to write.
         bytes: Vec<u8>,
         /// The number of times.
         times: usize,
     },
-    /// Does nothing for so many milliseconds.
+    /// Waits this many milliseconds.
     DelayMs(u64),
-    /// Writes a 200 with these field lines, each with its CRLF, and the request it answers as body:
-    /// its head and body, and the number of the answer. `{n}` in the lines stands for that too.
+    /// Writes a 200 with these field lines, each with its CRLF. The body is the number of the
+    /// answer, and the request with its body. `{n}` in the lines stands for the number.
     Mirror(String),
-    /// Reads the request to its end; for scripts that began without its body.
+    /// Reads the rest of the request; for scripts that begin before its body.
     ReadRequest,
-    /// Sends FIN and goes on with the script.
+    /// Sends FIN and continues.
     FinishSending,
-    /// Sends nothing more and waits until the peer closes.
+    /// Sends nothing and waits until the peer closes.
     Hang,
-    /// Closes. What the peer sent and nobody read makes the kernel send RST instead of FIN.
+    /// Closes. If received bytes are unread, the kernel sends RST instead of FIN.
     Close,
     /// Sends RST (`SO_LINGER` of zero).
     Reset,
@@ -50,7 +50,7 @@ impl Default for Script {
 }
 
 impl Script {
-    /// A script that sends `bytes` once the request is read.
+    /// Makes a script that sends `bytes` after the request.
     pub fn respond(bytes: impl Into<Vec<u8>>) -> Self {
         Self::default().send(bytes)
     }
@@ -66,21 +66,20 @@ impl Script {
         Self::respond(format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: {length}\r\n\r\n{body}"))
     }
 
-    /// A 200 with the given field lines, whose body shows the whole request and a number that no
-    /// other answer has: who gets it can tell whom it was made for. `{n}` in the lines stands for
-    /// the number.
+    /// A 200 with the given field lines. Its body shows the request and a unique number, so that a
+    /// test sees which request it answers. `{n}` in the lines stands for the number.
     pub fn mirror(fields: &str) -> Self {
         Self::default().then(Action::Mirror(fields.to_owned()))
     }
 
-    /// Starts as soon as the request's head is there, its body unread.
+    /// Makes the script begin after the request's head, with the body unread.
     #[must_use]
     pub fn without_reading_body(mut self) -> Self {
         self.reads_body = false;
         self
     }
 
-    /// Adds any action.
+    /// Appends an action.
     #[must_use]
     pub fn then(mut self, action: Action) -> Self {
         self.actions.push(action);
@@ -99,7 +98,7 @@ impl Script {
         self.then(Action::Trickle { bytes: bytes.into(), pause_ms })
     }
 
-    /// Writes `bytes` so many `times`.
+    /// Writes `bytes` `times` times.
     #[must_use]
     pub fn repeat(self, bytes: impl Into<Vec<u8>>, times: usize) -> Self {
         self.then(Action::Repeat { bytes: bytes.into(), times })
@@ -123,7 +122,7 @@ impl Script {
         self.then(Action::Reset)
     }
 
-    /// Falls silent with the connection open.
+    /// Sends nothing more, with the connection open.
     #[must_use]
     pub fn hang(self) -> Self {
         self.then(Action::Hang)

@@ -1,4 +1,4 @@
-//! The scripted origin against the raw client: each must show the other's doings as they are.
+//! The scripted origin against the raw client: each sees what the other does.
 
 use super::*;
 use crate::client::{RawClient, WriteSplit, get, request};

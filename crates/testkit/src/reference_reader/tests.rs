@@ -1,4 +1,4 @@
-//! Requests that the reference reader takes, and those that it refuses.
+//! Requests that the reference reader accepts, and those that it rejects.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn with(fields: &str, body: &str) -> Vec<u8> {
 }
 
 #[test]
-fn pipelined_requests_are_told_apart() {
+fn pipelined_requests_are_separated() {
     let mut bytes = with("Content-Length: 3\r\n", "abc");
     bytes.extend(with("Transfer-Encoding: chunked\r\n", "3\r\nxyz\r\n0\r\nX-T: 1\r\n\r\n"));
     bytes.extend(b"GET /b?q HTTP/1.0\r\n\r\n");

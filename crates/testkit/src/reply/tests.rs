@@ -1,4 +1,4 @@
-//! Whole, cut and broken responses, each told apart.
+//! Whole, truncated and malformed replies are distinguished.
 
 use super::*;
 

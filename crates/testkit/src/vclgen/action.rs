@@ -1,9 +1,9 @@
-//! Returns of subroutines.
+//! Actions: `return` statements of subroutines.
 
 use super::Dice;
 use super::expr::EnclosingSubroutine;
 
-/// A `return` that may end a block, restarts and retries counted.
+/// A `return` at the end of a block, with restarts and retries counted.
 pub(crate) fn action(dice: &mut Dice, scope: EnclosingSubroutine) -> String {
     let restart = "if (req.restarts < 2) {\n\treturn (restart);\n\t}";
     let retry = "if (bereq.retries < 1) {\n\treturn (retry);\n\t}";
@@ -36,7 +36,7 @@ pub(crate) fn action(dice: &mut Dice, scope: EnclosingSubroutine) -> String {
         EnclosingSubroutine::Fetch => {
             dice.pick(&["return (fetch);", "return (abandon);", "return (error(503, \"Own\"));"])
         }
-        // Not `pass(10s)`: what it leaves behind has no fields here that a ban could ask for.
+        // Not `pass(10s)`: its mark has no fields here that a ban could test.
         EnclosingSubroutine::Response => dice.pick(&[
             "return (deliver);",
             "return (abandon);",
@@ -49,7 +49,7 @@ pub(crate) fn action(dice: &mut Dice, scope: EnclosingSubroutine) -> String {
     format!("\t{choice}\n")
 }
 
-/// The end of a subroutine: mostly the builtin's way.
+/// The last `return` of a subroutine, mostly as the builtin program has it.
 pub(crate) fn ending(dice: &mut Dice, scope: EnclosingSubroutine) -> String {
     if dice.one_in(4) { action(dice, scope) } else { String::new() }
 }

@@ -1,16 +1,16 @@
-//! Dice: the same throws for the same seed, on every machine.
+//! Dice: a random generator that gives equal results for a seed on every machine.
 
-/// A row of throws.
+/// A random generator.
 #[derive(Clone, Debug)]
 pub struct Dice(u64);
 
 impl Dice {
-    /// Those of `seed`.
+    /// Makes the generator of `seed`.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// 64 bits (SplitMix64).
+    /// Random 64 bits (SplitMix64).
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -19,17 +19,17 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    /// A number below `sides`.
+    /// A random number below `sides`.
     pub fn below(&mut self, sides: usize) -> usize {
         (self.bits() % sides as u64) as usize
     }
 
-    /// Yes, once in so many throws.
+    /// Returns true once in `throws` calls, on average.
     pub fn one_in(&mut self, throws: usize) -> bool {
         self.below(throws) == 0
     }
 
-    /// One of them.
+    /// A random element.
     pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len())]
     }

@@ -50,17 +50,17 @@ impl EnclosingSubroutine {
         }
     }
 
-    /// Tells whether `req` is there.
+    /// Returns true if `req` is available.
     pub(crate) fn is_client(self) -> bool {
         !matches!(self, Self::Fetch | Self::Response | Self::Error)
     }
 
-    /// The request that is there.
+    /// The available request.
     pub(crate) fn request(self) -> &'static str {
         if self.is_client() { "req" } else { "bereq" }
     }
 
-    /// The response that is there.
+    /// The available response.
     pub(crate) fn response(self) -> Option<&'static str> {
         match self {
             Self::Deliver | Self::Synth => Some("resp"),
@@ -69,7 +69,7 @@ impl EnclosingSubroutine {
         }
     }
 
-    /// The messages whose headers may be written.
+    /// The messages whose headers are writable.
     pub(crate) fn writable(self) -> &'static [&'static str] {
         match self {
             Self::Deliver | Self::Synth => &["req", "resp"],
@@ -115,7 +115,7 @@ pub(crate) fn pattern(dice: &mut Dice) -> String {
     format!("\"{}\"", dice.pick(PATTERNS))
 }
 
-/// A header that may be read.
+/// A readable header.
 pub(crate) fn header(dice: &mut Dice, scope: EnclosingSubroutine) -> String {
     let place = match scope.response() {
         Some(response) if dice.one_in(2) => response,
@@ -142,14 +142,14 @@ pub(crate) fn string(dice: &mut Dice, scope: EnclosingSubroutine, depth: usize) 
         16 => format!("str.take({}, {}, {})", inner(dice), 1 + dice.below(6), dice.below(3)),
         17 => format!("\"<\" + std.time({}, std.real2time(1000.0, now)) + \">\"", moment(dice)),
         18 => format!("\"<\" + str.contains({}, {}) + \">\"", inner(dice), literal(dice)),
-        // A port without an address is an address of the machine in Varnish.
+        // In Varnish, a port without an address is an address of the machine.
         19 => {
             let address = string(dice, scope, 0);
             format!("\"\" + std.ip({address}, \"127.0.0.1\", resolve=false)")
         }
         20 => format!("\"<\" + {} + \">\"", bytes(dice)),
         12 => format!("str.reverse({})", inner(dice)),
-        // Varnish's module reads on in memory where there are fewer words than are asked for.
+        // Varnish's module reads beyond the text if it has fewer words.
         13 => {
             let words = dice.pick(&["x,y,x", "a,b;,c"]);
             format!("str.split(\"{words}\", {}, \",\")", 1 + dice.below(3))
@@ -175,7 +175,7 @@ pub(crate) fn string(dice: &mut Dice, scope: EnclosingSubroutine, depth: usize) 
     }
 }
 
-/// A text that a TIME is read from.
+/// A text for conversion to TIME.
 fn moment(dice: &mut Dice) -> &'static str {
     dice.pick(&["\"Mon, 02 Feb 2026 10:00:00 GMT\"", "\"2026-02-02T10:00:00\"", "\"77\"", "\"x\""])
 }
@@ -185,7 +185,7 @@ fn bytes(dice: &mut Dice) -> &'static str {
     dice.pick(&["std.bytes(\"12k\", 1B)", "std.bytes(\"x\", 2.5KB)", "std.bytes(real=1.5)"])
 }
 
-/// An INT, small enough for sums of it.
+/// An INT, small enough for sums.
 pub(crate) fn int(dice: &mut Dice, scope: EnclosingSubroutine, depth: usize) -> String {
     if depth == 0 || dice.one_in(3) {
         return dice.below(100).to_string();

@@ -74,7 +74,7 @@ fn statement(dice: &mut Dice, scope: EnclosingSubroutine, depth: usize) -> Strin
     }
 }
 
-/// Statements that are about more than a header of one's own.
+/// Statements beyond the program's own headers.
 fn special(dice: &mut Dice, scope: EnclosingSubroutine) -> String {
     let tab = "\t";
     if dice.one_in(3) {
@@ -96,9 +96,9 @@ fn special(dice: &mut Dice, scope: EnclosingSubroutine) -> String {
     format!("{tab}{fixed}\n")
 }
 
-// What `special` chooses from.
+// The statements of `special`.
 
-// Not `std.rollback(req)`: modules that keep something for a request crash Varnish afterwards.
+// Not `std.rollback(req)`: afterwards modules with state of the request crash Varnish.
 const RECV: &[&str] = &[
     "unset req.http.Cookie;",
     "unset req.http.Cookie;",
@@ -116,8 +116,8 @@ const RECV: &[&str] = &[
     "set req.url = req.url + \"?\";",
 ];
 
-// Not `purge.soft(0s, ...)`: to the request that does it, and restarts, Varnish has neither the
-// object that is fresh nor the one that is stale.
+// Not `purge.soft(0s, ...)`: a request that does it and restarts gets neither the fresh nor the
+// stale object from Varnish.
 const HIT: &[&str] = &[
     "purge.hard();",
     "set req.http.X-A = \"<\" + obj.hits + \">\";",
@@ -175,8 +175,8 @@ const SYNTH: &[&str] = &[
     "unset resp.http.Server;",
 ];
 
-/// Statements of `vcl_backend_response`. No lifetime ends while a scenario runs, and none that has
-/// begun is cut to nothing: what is stale would be refreshed behind the answer, at some time.
+/// Statements of `vcl_backend_response`. No lifetime ends during a scenario, and none is cut to
+/// zero: a stale object would be fetched in the background at some time.
 fn response(dice: &mut Dice) -> String {
     let fixed = dice.pick(&[
         "set beresp.ttl = beresp.ttl * 2;",
@@ -210,7 +210,7 @@ fn modules(dice: &mut Dice, scope: EnclosingSubroutine) -> String {
     let (name, other) = (dice.pick(HEADERS), dice.pick(HEADERS));
     let value = expr::string(dice, scope, 1);
     let request = scope.writable()[0];
-    // What no answer varies on may have several lines.
+    // Fields that no response varies on may have several lines.
     let many = |name| if place == request { "X-C" } else { name };
     let statement = match dice.below(12) {
         0 => format!("cookie.parse({request}.http.Cookie);"),
@@ -227,7 +227,7 @@ fn modules(dice: &mut Dice, scope: EnclosingSubroutine) -> String {
             "set {place}.http.{other} = header.get({place}.http.{name}, {});",
             expr::pattern(dice)
         ),
-        // Varnish copies one onto itself until its workspace is full.
+        // Varnish copies a field onto itself until its workspace is full.
         8 if name != many(other) => {
             format!("header.copy({place}.http.{name}, {place}.http.{});", many(other))
         }

@@ -1,12 +1,11 @@
-//! Answers of origins, and requests of clients.
+//! Traffic: replies of origins, and requests of clients.
 
 use std::fmt::Write;
 
 use super::dice::Dice;
 use super::words::{HEADERS, PATHS, VALUES};
 
-/// Answers of an origin at `path`: one answer, and before it a 304 where the answer has a
-/// validator.
+/// An origin's reply for `path`, and before it a 304 if the reply has a validator.
 pub(crate) fn answer(dice: &mut Dice, path: &str) -> String {
     let status = match path {
         "/none" => "404 Not Found",
@@ -36,7 +35,7 @@ pub(crate) fn answer(dice: &mut Dice, path: &str) -> String {
     text
 }
 
-/// The fields of an answer.
+/// The fields of a reply.
 fn fields(dice: &mut Dice, etag: bool, modified: bool, add: &mut dyn FnMut(&str)) {
     add(dice.pick(&[
         "Cache-Control: max-age=100",
@@ -52,8 +51,8 @@ fn fields(dice: &mut Dice, etag: bool, modified: bool, add: &mut dyn FnMut(&str)
         "Pragma: no-cache",
     ]));
     if dice.one_in(3) {
-        // `Vary: *` is the builtin program's: where that is skipped, Varnish takes it for a name.
-        // Not X-C, of which there are several lines: Varnish compares the first one only.
+        // `Vary: *` is left to the builtin program: without it, Varnish takes `*` for a name. Not
+        // X-C, which has several lines: Varnish compares only the first.
         add(dice.pick(&[
             "Vary: X-A",
             "Vary: X-B, Cookie",
@@ -86,7 +85,7 @@ fn fields(dice: &mut Dice, etag: bool, modified: bool, add: &mut dyn FnMut(&str)
     }
 }
 
-/// A request; with a body and with a range only where that may be.
+/// A request; with a body or a range only if permitted.
 pub(crate) fn request(dice: &mut Dice, bodies: bool, ranges: bool) -> String {
     let method = dice.pick(&[
         "GET", "GET", "GET", "GET", "GET", "GET", "HEAD", "HEAD", "POST", "DELETE", "PURGE",
@@ -98,7 +97,7 @@ pub(crate) fn request(dice: &mut Dice, bodies: bool, ranges: bool) -> String {
     };
     let body = bodies && method == "POST" && dice.one_in(2);
     let chunked = if body && dice.one_in(3) { " chunked" } else { "" };
-    // HTTP/1.0 has no body without a length: Varnish wants one of POST.
+    // HTTP/1.0 has no body without a length: Varnish requires one for POST.
     let old = if matches!(method, "GET" | "HEAD") && dice.one_in(20) { " HTTP/1.0" } else { "" };
     let mut text = format!("{method} {}{query}{chunked}{old}\n", dice.pick(PATHS));
     let mut add = |name: &str, value: &str| _ = writeln!(text, "    {name}: {value}");
@@ -124,7 +123,7 @@ pub(crate) fn request(dice: &mut Dice, bodies: bool, ranges: bool) -> String {
     if matches!(method, "GET" | "HEAD") {
         let part = ranges && method == "GET" && dice.one_in(5);
         if dice.one_in(6) {
-            // Of a part's Varnish compares weak tags otherwise than RFC 9110 13.1.2 has it.
+            // For a range, Varnish compares weak tags against RFC 9110 13.1.2.
             let weak = if part { "\"other\"" } else { "W/\"e\"" };
             add("If-None-Match", dice.pick(&["\"e\"", weak, "\"other\""]));
         }
@@ -132,7 +131,7 @@ pub(crate) fn request(dice: &mut Dice, bodies: bool, ranges: bool) -> String {
             let days = &["Mon, 02 Feb 2026 10:00:00 GMT", "Sun, 01 Feb 2026 10:00:00 GMT"];
             add("If-Modified-Since", dice.pick(days));
         }
-        // After a part for HEAD Varnish closes the connection.
+        // After a range for HEAD, Varnish closes the connection.
         if part {
             add("Range", dice.pick(&["bytes=0-3", "bytes=2-", "bytes=-4", "bytes=90-99"]));
         }

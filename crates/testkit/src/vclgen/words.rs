@@ -1,9 +1,9 @@
-//! Words that programs, origins and requests have in common.
+//! Words that programs, origins and requests share.
 
-/// Names of headers that programs and requests use.
+/// Names of headers.
 pub(super) const HEADERS: &[&str] = &["X-A", "X-B", "X-C", "x-lower", "X-Long-Name"];
 
-/// Paths that programs and origins know.
+/// Paths.
 pub(super) const PATHS: &[&str] = &["/a", "/b", "/c", "/dir/x.html", "/img/y.png", "/none"];
 
 /// Values of headers.

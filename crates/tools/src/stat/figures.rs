@@ -1,14 +1,14 @@
-//! The figures of a daemon.
+//! Figures of a daemon, by name.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::client::ask;
 
-/// Figures by their names.
+/// Figures by name.
 pub(super) type Figures = BTreeMap<String, i64>;
 
-/// Every figure by its name; those of limits have `limit_hits.` before theirs.
+/// Reads all figures; the names of limits have the prefix `limit_hits.`.
 pub(super) fn figures(socket: &Path) -> Result<Figures, String> {
     let (_, body) = ask(socket, "GET", "/stats")?;
     let value: serde_json::Value =

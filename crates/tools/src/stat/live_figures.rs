@@ -1,4 +1,4 @@
-//! The figures of `larder stat` as they move on a terminal.
+//! Live figures of `larder stat` on a terminal.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,18 +15,18 @@ use super::figures::{Figures, figures};
 use crate::numbers::grouped;
 use crate::screen::{self, ScreenView};
 
-/// Titles of the columns that are shown of each figure.
+/// Titles of the columns.
 const TITLES: [&str; 5] = ["now", "rate/s", "since start/s", "10 s", "100 s"];
 
-/// The interval at which the daemon is asked.
+/// Interval between two requests to the daemon.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Shows the figures of the daemon at `socket` until a key ends it; `first` are those of now.
+/// Shows the figures of the daemon at `socket` until a key ends it; `first` are the current ones.
 pub(super) fn show(socket: &Path, first: Figures) -> Result<(), String> {
     screen::show(&mut Stat::new(socket, first))
 }
 
-/// An average that forgets, over about so many seconds (as varnishstat's AVG_10 and AVG_100).
+/// A decaying average over some seconds (as varnishstat's AVG_10 and AVG_100).
 #[derive(Clone, Copy, Default)]
 struct Average {
     value: f64,
@@ -40,7 +40,7 @@ impl Average {
         self.weight = self.weight * keep + (1.0 - keep);
     }
 
-    /// Corrected for what came before the first figure, which was nothing.
+    /// Returns the average, corrected for the missing figures before the first.
     fn get(self) -> f64 {
         if self.weight > 0.0 { self.value / self.weight } else { 0.0 }
     }
@@ -75,7 +75,7 @@ impl<'a> Stat<'a> {
                 continue;
             }
             let before = self.figures.get(name).copied().unwrap_or(0);
-            // A counter that is lower than it was is a new daemon's.
+            // A counter that has fallen belongs to a restarted daemon.
             let more = if *value >= before { value - before } else { *value };
             let rate = more as f64 / passed.max(0.001);
             let moving = self.moving.entry(name.clone()).or_default();
@@ -91,7 +91,7 @@ impl<'a> Stat<'a> {
     }
 }
 
-/// Tells whether a figure only grows, so that its rate says something.
+/// Returns true if a figure is a counter, whose rate is meaningful.
 fn is_counter(name: &str) -> bool {
     name.ends_with("_total") || name.starts_with("limit_hits.")
 }
@@ -108,7 +108,7 @@ impl ScreenView for Stat<'_> {
                 self.problem = None;
                 self.take(next, passed.as_secs_f64());
             }
-            // It may come back.
+            // The daemon may come back.
             Err(problem) => self.problem = Some(problem),
         }
         Ok(())
@@ -174,12 +174,12 @@ impl ScreenView for Stat<'_> {
         let widths =
             [Constraint::Fill(1)].into_iter().chain([18, 12, 14, 12, 12].map(Constraint::Length));
         frame.render_widget(Table::new(rows, widths).header(header), body);
-        let keys = " arrows move   v zeros too   q end";
+        let keys = " arrows scroll   v zeros   q quit";
         frame.render_widget(Line::styled(keys, Style::new().reversed()), foot);
     }
 }
 
-/// Seconds in days, hours and minutes.
+/// Formats seconds as days, hours and minutes.
 fn spell(seconds: u64) -> String {
     let (days, hours) = (seconds / 86_400, seconds / 3600 % 24);
     let (minutes, rest) = (seconds / 60 % 60, seconds % 60);

@@ -1,4 +1,4 @@
-//! The tables in ARCHITECTURE.md that are made from declarations in `flow`.
+//! Tables in ARCHITECTURE.md that are made from declarations in `flow`.
 
 use std::fs;
 use std::path::Path;
@@ -27,7 +27,7 @@ const TABLES: [DeclarationTable; 2] = [
     },
 ];
 
-/// Puts the tables of today into `page`.
+/// Replaces the tables in `page`.
 pub(super) fn put_tables(root: &Path, mut page: String) -> Result<String, String> {
     for table in &TABLES {
         let DeclarationTable { name, file, .. } = table;
@@ -46,7 +46,7 @@ pub(super) fn put_tables(root: &Path, mut page: String) -> Result<String, String
 }
 
 impl DeclarationTable {
-    /// The table of the rows that are declared in `source`.
+    /// The table of the rows declared in `source`.
     fn of(&self, source: &str) -> Result<String, String> {
         let Self { file, declared, head, .. } = self;
         let begin = format!("\n{declared} {{\n");
@@ -71,7 +71,7 @@ impl DeclarationTable {
     }
 }
 
-/// The name of an outcome as words.
+/// Splits an outcome's name into words.
 fn in_words(name: &str) -> String {
     let mut words = String::new();
     for letter in name.chars() {

@@ -1,4 +1,4 @@
-//! The programs that are packaged: compiled without paths of the machine, and stripped.
+//! The build of the packaged programs: without paths of the machine, and stripped.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,14 +13,15 @@ pub(crate) fn target_folder(root: &Path) -> Result<PathBuf, String> {
         .map_err(|error| format!("target: {error}"))
 }
 
-/// The programs, the daemon first: each with what chooses it among Cargo's.
+/// The programs, the daemon first, with the arguments that select each.
 pub(crate) const PROGRAMS: [(&str, &[&str]); 3] =
     [("larder", &["--no-default-features"]), ("larder-bench", &[]), ("larder-top", &[])];
 
-/// Compiles the programs with the profile `dist`, and returns the daemon's place; the others are
-/// beside it. No daemon is compiled with what others alone need.
+/// Compiles the programs with the profile `dist`, and returns the daemon's path; the others are
+/// beside it. The daemon is compiled without features that only the others need.
 ///
-/// Paths of sources, of Cargo's folder and of the compiler are replaced by words, in Rust and in C.
+/// Paths of sources, of Cargo's folder and of the compiler are replaced by fixed texts, in Rust and
+/// in C.
 pub(crate) fn program(root: &Path, target: &Path, seconds: i64) -> Result<PathBuf, String> {
     let cargo_home = match std::env::var("CARGO_HOME") {
         Ok(path) => path,

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-/// Runs a command and returns what it printed.
+/// Runs a command and returns its output.
 pub(super) fn call(command: &mut Command) -> Result<String, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.output().map_err(|error| format!("{name}: {error}"))?;

@@ -8,14 +8,14 @@ use super::encoding::{gzip, hex, put};
 use super::ingredients::{DOCUMENTS, Ingredients, UNITS};
 use super::tree::Tree;
 
-/// The package's own number behind the version of what is packaged: a package that a distribution
-/// makes of the same version begins with 1, and takes this one's place.
+/// The Debian revision. It sorts before a distribution's package of the same version, which begins
+/// with 1.
 const REVISION: &str = "0larder1";
 
-/// Maintainer in the package where `DEBFULLNAME` and `DEBEMAIL` name none, as dch(1) has them.
+/// The maintainer, unless `DEBFULLNAME` and `DEBEMAIL` name one, as for dch(1).
 const MAINTAINER: (&str, &str) = ("Larder packagers", "larder@localhost");
 
-/// Files below /etc: what an administrator changed there stays at an upgrade.
+/// Files below /etc, whose local changes survive an upgrade.
 const CONFFILES: &str = "/etc/larder/larder.toml\n";
 
 /// The scripts that dpkg runs.
@@ -29,9 +29,9 @@ HTTP accelerator: page cache, TLS and PHP-FPM in one daemon
  request how it decided about it, and why.
 ";
 
-/// The version with the package's number.
+/// The version with the Debian revision.
 pub(crate) fn version(from: &Ingredients<'_>) -> String {
-    // A version before a release sorts before it.
+    // A pre-release sorts before its release.
     format!("{}-{REVISION}", from.version.replacen('-', "~", 1))
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn make(from: &Ingredients<'_>) -> Result<Vec<u8>, String> {
     Ok(archive(&members, seconds))
 }
 
-/// Everything that is installed.
+/// The tree of installed files.
 fn data(from: &Ingredients<'_>) -> Result<Tree, String> {
     let mut tree = Tree::default();
     from.add_programs("usr/bin", &mut tree);
@@ -137,7 +137,7 @@ fn maintainer() -> (String, String) {
     (named("DEBFULLNAME", MAINTAINER.0), named("DEBEMAIL", MAINTAINER.1))
 }
 
-/// The version of the C library that the program needs: the highest one whose symbols it names.
+/// The version of the C library that the program needs: the highest one among its symbols.
 fn c_library(program: &[u8]) -> (u32, u32) {
     const PREFIX: &[u8] = b"GLIBC_";
     let names = program.windows(PREFIX.len()).enumerate().filter(|(_, part)| *part == PREFIX);
@@ -150,7 +150,7 @@ fn c_library(program: &[u8]) -> (u32, u32) {
     versions.max().unwrap_or((2, 36))
 }
 
-/// The list of changes of the package itself.
+/// The package's changelog.
 fn changelog(from: &Ingredients<'_>) -> Result<String, String> {
     let (name, address) = maintainer();
     let date = from.time.format(&Rfc2822).map_err(|error| format!("changelog: {error}"))?;
@@ -163,7 +163,7 @@ fn changelog(from: &Ingredients<'_>) -> Result<String, String> {
     ))
 }
 
-/// The sums that `dpkg --verify` compares with.
+/// The checksums for `dpkg --verify`.
 fn sums(data: &Tree) -> String {
     use md5::Digest as _;
     let mut text = String::new();

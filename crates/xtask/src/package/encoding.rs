@@ -1,11 +1,11 @@
-//! Bytes as packages have them: compressed, and as text.
+//! Encodings of packages: compressed, and hexadecimal.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
 
 use flate2::{Compression, GzBuilder};
 
-/// Compresses as `gzip -9n` does: without name and time.
+/// Compresses as `gzip -9n` does, without name and time.
 pub(super) fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut writer = GzBuilder::new().mtime(0).write(Vec::new(), Compression::best());
     writer

@@ -1,5 +1,6 @@
-//! The container image, as an OCI layout in a tar archive, made without a registry or a base image:
-//! the program, the libraries that it is linked with, and nothing else. There is no shell.
+//! The container image, an OCI layout in a tar archive. It is made without a registry or a base
+//! image: the programs, the libraries that they are linked with, and nothing else, not even a
+//! shell.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,13 +17,13 @@ use super::encoding::{gzip, hex};
 use super::ingredients::Ingredients;
 use super::tree::Tree;
 
-/// User and group of the daemon: a number that no distribution gives out by itself.
+/// User and group of the daemon: a number that no distribution assigns.
 const USER: u64 = 65532;
 
-/// The authorities that the building machine trusts, if it has them.
+/// The building machine's certificate authorities.
 const AUTHORITIES: &str = "etc/ssl/certs/ca-certificates.crt";
 
-/// A blob as another one names it.
+/// A reference to a blob.
 #[derive(Debug)]
 struct Blob {
     digest: String,
@@ -94,7 +95,7 @@ fn content(from: &Ingredients<'_>, binary: &Path) -> Result<Tree, String> {
     Ok(tree)
 }
 
-/// The libraries of a program and its loader, by the paths at which the loader looks for them.
+/// The libraries of a program and its loader, by the loader's paths.
 fn libraries_of(binary: &Path) -> Result<BTreeMap<String, Vec<u8>>, String> {
     let said = call(Command::new("ldd").arg(binary))?;
     let mut found = BTreeMap::new();
@@ -105,7 +106,7 @@ fn libraries_of(binary: &Path) -> Result<BTreeMap<String, Vec<u8>>, String> {
     Ok(found)
 }
 
-/// The paths in what ldd(1) says: `libc.so.6 => /lib/libc.so.6 (0x...)`, or a path alone.
+/// The paths in the output of ldd(1): `libc.so.6 => /lib/libc.so.6 (0x...)`, or a path alone.
 fn linked(said: &str) -> impl Iterator<Item = &str> {
     said.lines().filter_map(|line| {
         let place = line.split_once("=>").map_or(line, |(_, place)| place);
@@ -126,8 +127,8 @@ fn config(from: &Ingredients<'_>, layer: &str) -> Result<Value, String> {
             "Entrypoint": ["/usr/bin/larder", "serve"],
             "WorkingDir": "/var/lib/larder",
             "StopSignal": "SIGTERM",
-            // Not in OCI's specification; Docker reads it, others leave it. It asks by the admin
-            // socket, so no port and no site has to be known.
+            // Docker's extension to OCI's specification, which others ignore. It checks the admin
+            // socket, so that it needs no port and no site.
             "Healthcheck": {
                 "Test": ["CMD", "/usr/bin/larder", "stat", "--json"],
                 "Interval": 30_000_000_000_u64,

@@ -1,4 +1,4 @@
-//! The parts that packages are made from.
+//! The ingredients of packages.
 
 use std::fs;
 use std::path::Path;
@@ -11,10 +11,10 @@ use super::tree::Tree;
 pub(super) const UNITS: [&str; 3] =
     ["larder.service", "larder-keeper.socket", "larder-keeper@.service"];
 
-/// Where the crates' licence and changes are told in every package.
+/// Documents of every package.
 pub(super) const DOCUMENTS: [&str; 3] = ["LICENSE", "README.md", "CHANGELOG.md"];
 
-/// The parts that packages are made from.
+/// The ingredients of packages.
 #[derive(Debug)]
 pub(super) struct Ingredients<'a> {
     /// The workspace.
@@ -23,10 +23,10 @@ pub(super) struct Ingredients<'a> {
     pub(super) programs: Vec<(&'static str, Vec<u8>)>,
     /// Man pages and completions, as the programs wrote them.
     pub(super) manual: Tree,
-    /// The list of components, CycloneDX.
+    /// The list of components (CycloneDX).
     pub(super) sbom: Vec<u8>,
     pub(super) version: String,
-    /// The time of all that is in a package: the commit's.
+    /// The time of all files: the commit's.
     pub(super) time: OffsetDateTime,
 }
 

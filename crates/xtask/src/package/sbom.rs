@@ -1,4 +1,5 @@
-//! The list of everything that the program is built from (CycloneDX 1.5), as Cargo resolved it.
+//! The SBOM: all components that the programs are built from (CycloneDX 1.5), as Cargo resolved
+//! them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,7 +12,7 @@ use time::format_description::well_known::Rfc3339;
 
 use super::command::call;
 
-/// Returns the list, and the version of `larder`.
+/// Makes the list. Returns it with the version of `larder`.
 pub(crate) fn make(root: &Path, seconds: i64) -> Result<(Vec<u8>, String), String> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let platform = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
@@ -102,7 +103,7 @@ fn list(
     Ok((list, version))
 }
 
-/// Packages that the node is linked from or built by: all but those of its tests.
+/// Packages that the node is linked with or built by, without those of its tests.
 fn linked(node: &Value) -> BTreeSet<&str> {
     let is_built = |dependency: &&Value| {
         entries(&dependency["dep_kinds"]).any(|kind| kind["kind"].as_str() != Some("dev"))
@@ -122,7 +123,7 @@ fn component(package: &Value, sums: &BTreeMap<(String, String), String>, kind: &
         component["description"] = json!(about.split_whitespace().collect::<Vec<_>>().join(" "));
     }
     if let Some(licence) = package["license"].as_str() {
-        // Older manifests separate a choice by a slash.
+        // Older manifests separate alternatives by a slash.
         component["licenses"] = json!([{ "expression": licence.replace('/', " OR ") }]);
     }
     if package["source"].is_string() {

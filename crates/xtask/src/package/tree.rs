@@ -1,4 +1,4 @@
-//! Files of a package before they are an archive: paths, modes and bytes, always in order.
+//! A tree of files for an archive: paths, modes and bytes, always in order.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,8 +6,7 @@ use std::path::Path;
 
 use tar::{Builder, EntryType, Header};
 
-/// Files by their paths, and folders that no file would make, each with its mode; folders also with
-/// their owner.
+/// Files by path, and folders that may be empty, each with its mode; folders also with their owner.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tree {
     files: BTreeMap<String, (u32, Vec<u8>)>,
@@ -15,7 +14,7 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// Reads the folders `names` below `above` with all that is in them.
+    /// Reads the folders `names` below `above` recursively.
     pub(crate) fn read(above: &Path, names: &[&str]) -> Result<Self, String> {
         let mut tree = Self::default();
         for name in names {
@@ -44,7 +43,7 @@ impl Tree {
         self.files.insert(path.to_owned(), (mode, bytes));
     }
 
-    /// Adds a folder, which may stay empty, of the user and group `owner`.
+    /// Adds a folder, which may stay empty, with the user and group `owner`.
     pub(crate) fn folder(&mut self, path: &str, mode: u32, owner: u64) {
         self.folders.insert(path.to_owned(), (mode, owner));
     }
@@ -56,20 +55,20 @@ impl Tree {
         }
     }
 
-    /// Returns the files whose paths `wanted` takes.
+    /// Returns the files whose paths `wanted` selects.
     pub(crate) fn kept(&self, wanted: impl Fn(&str) -> bool) -> Self {
         let mut kept = self.clone();
         kept.files.retain(|path, _| wanted(path));
         kept
     }
 
-    /// Returns the same files at other places.
+    /// Returns the files with their paths mapped by `place`.
     pub(crate) fn places(&self, place: impl Fn(&str) -> String) -> Self {
         let files = self.files.iter().map(|(path, file)| (place(path), file.clone()));
         Self { files: files.collect(), folders: BTreeMap::new() }
     }
 
-    /// Returns the same files with other bytes.
+    /// Returns the files with their bytes mapped.
     pub(crate) fn mapped(&self, bytes: impl Fn(&[u8]) -> Vec<u8>) -> Self {
         let files = self.files.iter();
         let files = files.map(|(path, (mode, old))| (path.clone(), (*mode, bytes(old))));
@@ -81,8 +80,8 @@ impl Tree {
         self.files.iter().map(|(path, (_, bytes))| (path.as_str(), bytes.as_slice()))
     }
 
-    /// Returns the archive: folders before what is in them, files root's, everything of the
-    /// time `seconds`.
+    /// Makes a tar archive: folders before their files, files owned by root, all with the time
+    /// `seconds`.
     pub(crate) fn to_tar(&self, seconds: u64) -> Result<Vec<u8>, String> {
         let mut folders = self.folders.clone();
         for path in self.files.keys().chain(self.folders.keys()) {
@@ -97,7 +96,7 @@ impl Tree {
             header.set_uid(*owner);
             header.set_gid(*owner);
             if *owner != 0 {
-                // The number counts where there is no name.
+                // Without names, the numbers count.
                 header.set_username("").and_then(|()| header.set_groupname("")).map_err(failed)?;
             }
             let path = format!("{path}/");

@@ -1,10 +1,10 @@
-//! The counting of outcomes, and the second and third chance of tests that failed.
+//! The report of a run, and the repetition of failed tests.
 
 use super::suite::{Outcome, Suite};
 
-/// Times that a failed test must pass alone to count as flaky.
+/// Number of repetitions that a failed test must pass to count as flaky.
 const CHANCES: usize = 2;
-/// Slow tests that are named.
+/// Number of slow tests in the report.
 const SLOWEST: usize = 10;
 
 /// All outcomes so far.
@@ -15,13 +15,13 @@ pub(crate) struct TestTally {
     failed: Vec<String>,
     /// Tests, and parts of tests, that failed first and then passed alone.
     flaky: Vec<String>,
-    /// Tests of these; their failed run was not counted as passed.
+    /// Number of flaky tests; their failed runs did not count as passed.
     recovered: usize,
     times: Vec<(f64, String)>,
 }
 
 impl TestTally {
-    /// Adds a suite's outcome; runs its failed tests again.
+    /// Adds a suite's outcome, and repeats its failed tests.
     pub(crate) fn add(&mut self, suite: &Suite, outcome: Outcome) {
         self.passed += outcome.passed;
         self.ignored += outcome.ignored;
@@ -45,7 +45,7 @@ impl TestTally {
         }
     }
 
-    /// Prints what is to be known; the closing line, which fails when a test did.
+    /// Prints the report. Returns the last line, as an error if a test failed.
     pub(crate) fn conclude(mut self, seconds: u64) -> Result<String, String> {
         self.times.sort_by(|a, b| b.0.total_cmp(&a.0));
         println!("\nslowest:");
@@ -58,7 +58,7 @@ impl TestTally {
         for name in &self.failed {
             println!("test {name} ... FAILED");
         }
-        // In libtest's form, which the table of all steps reads. A flaky test passed in the end.
+        // In libtest's form, which the summary of all steps parses. A flaky test counts as passed.
         let (passed, failed) = (self.passed + self.recovered, self.failed.len());
         let word = if failed == 0 { "ok" } else { "FAILED" };
         let ignored = self.ignored;

@@ -1,4 +1,4 @@
-//! A suite, that is a test binary or a module of one: how it is run, and what libtest says of it.
+//! A suite: a test binary or one module of it, its run, and libtest's report.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,22 +7,22 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-/// Seconds after which a suite that does not end is stopped.
+/// Time limit of a suite, in seconds.
 const SUITE_SECONDS: &str = "1200";
-/// Lines of standard error shown of a suite that ended without a report.
+/// Lines of standard error that are shown of a suite without a report.
 const LAST_LINES: usize = 20;
 
-/// A binary of tests, or one module of it.
+/// A test binary, or one of its modules.
 #[derive(Clone, Debug)]
 pub(crate) struct Suite {
-    /// The package, the test target's name where that is another, and the module's.
+    /// The package, the target's name if it differs, and the module's.
     pub(crate) name: String,
     executable: PathBuf,
-    /// The package's folder, in which Cargo would start it.
+    /// The package's folder, which Cargo would run it in.
     folder: PathBuf,
-    /// The target is an integration test.
+    /// True for an integration test.
     is_integration: bool,
-    /// Names of the module's tests; empty if all of the binary are run.
+    /// Names of the module's tests; empty for all tests of the binary.
     tests: Vec<String>,
 }
 
@@ -40,17 +40,17 @@ pub(crate) struct Outcome {
     pub(crate) passed: usize,
     pub(crate) ignored: usize,
     pub(crate) failures: Vec<TestFailure>,
-    /// Parts of tests that passed which their output calls flaky.
+    /// Parts of passed tests that their output calls flaky.
     pub(crate) flaky: Vec<String>,
     /// Seconds that each test took.
     pub(crate) times: Vec<(f64, String)>,
-    /// Why the suite ended without a report, when it did.
+    /// The reason for which the suite ended without a report.
     pub(crate) broken: Option<String>,
     seconds: f64,
 }
 
 impl Suite {
-    /// The suite that a message of Cargo's names, if it names one.
+    /// The suite in a message of Cargo's, if it has one.
     pub(crate) fn of_message(line: &str) -> Option<Self> {
         let message: Value = serde_json::from_str(line).ok()?;
         if message["profile"]["test"] != true {
@@ -65,9 +65,9 @@ impl Suite {
         Some(Self { name, executable, folder, is_integration, tests: Vec::new() })
     }
 
-    /// The suites that an integration test consists of: each module at its root is one, and runs in
-    /// a process of its own. Tests of a module may so take turns, or change what belongs to the
-    /// process, and no other test notices.
+    /// The suites of an integration test: each of its top modules runs in a process of its own. So
+    /// tests of a module may run in turns or change the process's state, without effect on other
+    /// tests.
     pub(crate) fn modules(self) -> Result<Vec<Self>, String> {
         if !self.is_integration {
             return Ok(vec![self]);
@@ -82,7 +82,7 @@ impl Suite {
         Ok(self.divided(&String::from_utf8_lossy(&output.stdout)))
     }
 
-    /// The same by libtest's list of tests.
+    /// Divides the suite by libtest's list of tests.
     fn divided(self, list: &str) -> Vec<Self> {
         let mut modules: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         for test in list.lines().filter_map(|line| line.strip_suffix(": test")) {
@@ -99,13 +99,13 @@ impl Suite {
         modules.into_iter().map(suite).collect()
     }
 
-    /// Runs all tests, or the one named.
+    /// Runs all tests, or one.
     pub(crate) fn run(&self, only: Option<&str>) -> Outcome {
         let begin = Instant::now();
         let mut command = Command::new("timeout");
         command.args(["--kill-after=10", SUITE_SECONDS]).arg(&self.executable);
-        // libtest reports as JSON, and with times, on request of nightly compilers only; the
-        // variable makes it take the request.
+        // Only nightly compilers permit libtest's JSON and times; the variable permits them in
+        // others.
         command.args(["-Z", "unstable-options", "--format", "json", "--report-time"]);
         command.arg("--show-output");
         command.env("RUSTC_BOOTSTRAP", "1").env("CARGO_MANIFEST_DIR", &self.folder);
@@ -131,7 +131,7 @@ impl Suite {
 }
 
 impl TestFailure {
-    /// The place and the message of the panic, in one line.
+    /// The location and message of the panic, in one line.
     pub(crate) fn reason(&self) -> String {
         let mut lines = self.output.lines().skip_while(|line| !line.contains(" panicked at "));
         let place = lines.next().and_then(|line| line.split_once(" panicked at "));
@@ -143,11 +143,11 @@ impl TestFailure {
 }
 
 impl Outcome {
-    /// Reads libtest's report, a line of JSON for each event, and passes over other lines.
+    /// Parses libtest's report, one JSON event per line, and skips other lines.
     fn read(report: &str) -> Self {
         let mut outcome = Self::default();
         for line in report.lines() {
-            // A process that a test started may have written before the event on the same line.
+            // A process of a test may have written on the same line before the event.
             let Some(at) = line.find("{ \"type\": \"test\"") else { continue };
             let Ok(event) = serde_json::from_str::<Value>(&line[at..]) else { continue };
             let name = event["name"].as_str().unwrap_or_default().to_owned();
@@ -172,12 +172,12 @@ impl Outcome {
         outcome
     }
 
-    /// Tells whether a run of one test showed that it passes.
+    /// Returns true if a run of one test passed.
     pub(crate) fn passes(&self) -> bool {
         self.failures.is_empty() && self.broken.is_none() && self.passed == 1
     }
 
-    /// The line that tells of it.
+    /// The report's line about it.
     pub(crate) fn line(&self, name: &str) -> String {
         let Self { passed, seconds, .. } = self;
         let mut line = format!("{name}: {passed} passed in {seconds:.1} s");
@@ -208,7 +208,7 @@ mod tests {
             "larder: listening{ \"type\": \"test\", \"name\": \"a\", \"event\": \"ok\", \"exec_time\": 0.5, \"stdout\": \"flaky: x\" }\n",
             "{ \"type\": \"test\", \"name\": \"b\", \"event\": \"failed\", \"exec_time\": 1.5, \"stdout\": \"no\\n\" }\n",
             "{ \"type\": \"test\", \"name\": \"c\", \"event\": \"ignored\" }\n",
-            // Only says that the test is slow.
+            // Reports only that the test is slow.
             "{ \"type\": \"test\", \"event\": \"timeout\", \"name\": \"d\" }\n",
             "{ \"type\": \"suite\", \"event\": \"failed\", \"passed\": 1 }\n",
         );
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_told_by_the_place_and_the_message_of_its_panic() {
+    fn a_failure_is_reported_by_the_location_and_message_of_its_panic() {
         let reason =
             |output: &str| TestFailure { test: "a".to_owned(), output: output.to_owned() }.reason();
         let output =
@@ -270,7 +270,7 @@ mod tests {
                 part("larder::http::urls", "urls::a urls::c"),
             ]
         );
-        // Without modules it stays whole, and so do unit tests, which are not even asked.
+        // Without modules it stays whole; unit tests always do.
         assert_eq!(parts("a: test\nb: test\n"), [part("larder::http", "")]);
         assert_eq!(suite(false).modules().expect("not run").len(), 1);
     }

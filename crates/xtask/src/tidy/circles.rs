@@ -1,9 +1,9 @@
-//! The rule for files that use each other (ARCHITECTURE.md): within a crate there is no circle of
-//! more than three files, and none that leaves a folder; nor is there one of more than three of a
-//! crate's first folders and files, so that they stand in floors.
+//! Circles of files that use each other (ARCHITECTURE.md). Within a crate no circle has more than
+//! three files, and none leaves a folder. No circle of the crate's top-level folders and files has
+//! more than three members, so that they form layers.
 //!
-//! A file uses another if it names something that is declared there, by `use` or by a path, also
-//! where a third hands that on. Handing a name on is no use of it. Tests may use what they like.
+//! A file uses another if it names an item declared there, by `use` or by a path, also through a
+//! re-export. A re-export itself is no use. Tests may use anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,12 +15,12 @@ use super::problem::Problem;
 
 /// Files that may use each other in a circle.
 const FILES: usize = 3;
-/// Uses that are told of one circle.
+/// Most uses that a message lists for one circle.
 const SHOWN: usize = 12;
-/// Names that hand each other on, one behind the other.
+/// Longest chain of re-exports.
 const HANDED_MAX: usize = 16;
 
-/// A module, by the names on the way to it from its crate's root.
+/// A module, as its path from the crate's root.
 type Module = Vec<String>;
 
 /// The files of every crate.
@@ -37,7 +37,7 @@ struct ModuleSource {
 }
 
 impl Circles {
-    /// Takes the file `name` in.
+    /// Adds the file `name`.
     pub(super) fn add(&mut self, name: &str, source: &str) {
         let mut parts = name.split('/');
         let (Some("crates"), Some(owner), Some("src")) = (parts.next(), parts.next(), parts.next())
@@ -54,7 +54,7 @@ impl Circles {
             module.push(stem.to_owned());
         }
         let files = &mut self.0.entry(owner.to_owned()).or_default().0;
-        // Beside a library, a program is a crate of its own.
+        // A program beside a library is a crate of its own.
         if stem == "main" && files.contains_key(&module) {
             return;
         }
@@ -94,7 +94,7 @@ impl CrateFiles {
         faults.map(|circle| self.problem(&circle, &uses)).collect()
     }
 
-    /// Circles of too many of the crate's first folders and files.
+    /// Circles of too many top-level folders and files.
     fn folder_circles(&self) -> Vec<Problem> {
         let first = |module: &Module| module.first().cloned().unwrap_or_default();
         let mut uses: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
@@ -108,13 +108,13 @@ impl CrateFiles {
             }
         }
         let faults = circles(&uses).into_iter().filter(|circle| circle.len() > FILES);
-        let told = |circle: Vec<String>| {
+        let problem = |circle: Vec<String>| {
             let arrows = circle.iter().flat_map(|folder| &uses[folder]);
             let arrows = arrows.filter(|(other, _)| circle.contains(other));
-            let what = format!("folders {}", self::told(circle.len(), arrows.map(|(_, a)| a)));
+            let what = format!("folders {}", message(circle.len(), arrows.map(|(_, a)| a)));
             Problem { file: self.file_of(&circle[0]), line: 1, what }
         };
-        faults.map(told).collect()
+        faults.map(problem).collect()
     }
 
     fn file_of(&self, room: &str) -> String {
@@ -133,12 +133,11 @@ impl CrateFiles {
                 arrows.push(format!("{} -> {} ({name})", self.short(module), self.short(other)));
             }
         }
-        let what = format!("files {}, of one folder", told(circle.len(), arrows.iter()));
+        let what = format!("files {}, of one folder", message(circle.len(), arrows.iter()));
         Problem { file: self.0[circle[0]].file.clone(), line: 1, what }
     }
 
-    /// The folders that a module's file is at home in: the one that it lies in, and the one whose
-    /// root it is.
+    /// The folders of a module's file: the one that contains it, and the one whose root it is.
     fn folders<'a>(&self, module: &'a [String]) -> Vec<&'a [String]> {
         let is_root = |other: &Module| other.len() > module.len() && other.starts_with(module);
         let own = self.0.keys().any(is_root).then_some(module);
@@ -149,7 +148,7 @@ impl CrateFiles {
         self.0[module].file.split("/src/").nth(1).unwrap_or_default()
     }
 
-    /// The modules that `module` uses, each with one of the names that are used.
+    /// The modules that `module` uses, each with one of the used names.
     fn used(&self, module: &Module) -> BTreeMap<&Module, String> {
         let mut used = BTreeMap::new();
         for path in self.0[module].uses.used() {
@@ -162,8 +161,8 @@ impl CrateFiles {
         used
     }
 
-    /// The module that declares what `path` names in `module`; `None` if that is itself a module,
-    /// or no part of the crate.
+    /// The module that declares the item at `path` in `module`; `None` if `path` is a module, or
+    /// outside of the crate.
     fn declares(&self, module: &[String], path: &[String], left: usize) -> Option<&Module> {
         let left = left.checked_sub(1)?;
         let (mut at, mut rest) = (module.to_vec(), path);
@@ -188,7 +187,7 @@ impl CrateFiles {
             }
         }
         while let Some((next, deeper)) = rest.split_first() {
-            // A function may have the name of the module that it is handed on from.
+            // A function may have the name of the module that it is re-exported from.
             let is_item = deeper.is_empty()
                 && self.0.get(&at).is_some_and(|source| source.uses.brought(next).is_some());
             at.push(next.clone());
@@ -206,8 +205,8 @@ impl CrateFiles {
     }
 }
 
-/// The words for a circle of so many.
-fn told<'a>(many: usize, arrows: impl Iterator<Item = &'a String>) -> String {
+/// The message about a circle.
+fn message<'a>(many: usize, arrows: impl Iterator<Item = &'a String>) -> String {
     let arrows: Vec<&str> = arrows.map(String::as_str).collect();
     let more = match arrows.len().saturating_sub(SHOWN) {
         0 => String::new(),
@@ -217,22 +216,22 @@ fn told<'a>(many: usize, arrows: impl Iterator<Item = &'a String>) -> String {
     format!("use each other in a circle of {many}: {shown}{more}; at most {FILES}")
 }
 
-/// The circles of what uses what, each once.
+/// The circles of `uses`, each once.
 fn circles<K: Ord + Clone, V>(uses: &BTreeMap<K, BTreeMap<K, V>>) -> Vec<Vec<K>> {
     let reach: BTreeMap<_, _> = uses.keys().map(|from| (from, reached(from, uses))).collect();
-    let (mut told, mut circles) = (BTreeSet::new(), Vec::new());
+    let (mut seen, mut circles) = (BTreeSet::new(), Vec::new());
     for (from, below) in reach.iter().filter(|(from, below)| below.contains(*from)) {
-        if !told.contains(*from) {
+        if !seen.contains(*from) {
             let is_in = |other: &&K| reach.get(*other).is_some_and(|below| below.contains(*from));
             let circle: Vec<K> = below.iter().filter(is_in).cloned().collect();
-            told.extend(circle.iter().cloned());
+            seen.extend(circle.iter().cloned());
             circles.push(circle);
         }
     }
     circles
 }
 
-/// All that is used from `from` on, directly or by others.
+/// All that `from` uses, directly or indirectly.
 fn reached<K: Ord + Clone, V>(from: &K, uses: &BTreeMap<K, BTreeMap<K, V>>) -> BTreeSet<K> {
     let (mut reached, mut next) = (BTreeSet::new(), vec![from]);
     while let Some(from) = next.pop() {
@@ -270,7 +269,7 @@ mod tests {
 
     #[test]
     fn names_are_followed_to_where_they_are_declared_and_handing_on_is_no_use() {
-        // `low` uses `room::low` alone, whatever its root hands on.
+        // `low` uses only `room::low`, whatever its root re-exports.
         let files = [
             ("lib.rs", "mod room;\nmod top;\nmod low;\npub use room::Low;\n"),
             ("room.rs", "mod high;\nmod low;\npub use high::High;\npub use low::Low;\n"),

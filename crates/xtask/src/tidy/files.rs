@@ -1,4 +1,5 @@
-//! Rules about one source file.
+//! Rules about one source file: length of the file, its functions and lines, calls that its crate
+//! may not make, unfinished work.
 
 use super::functions::{functions, test_lines};
 use super::lexer::{Masked, mask};
@@ -13,17 +14,17 @@ const FUNCTION_LINES: usize = 70;
 /// As in `rustfmt.toml`, which leaves comments and literals alone.
 const LINE_CHARACTERS: usize = 100;
 
-/// Crates that may read a clock: `base` and `rt` do it for all, `origin`, `net` and `admin` keep
-/// deadlines of sockets, and the rest are programs and tools of their own.
+/// Crates that may read a clock: `base` and `rt` do it for all, `origin`, `net` and `admin` have
+/// deadlines of sockets, and the rest are programs and tools.
 const READS_CLOCKS: &[&str] = &[
     "base", "rt", "origin", "net", "admin", "daemon", "bench", "tools", "larder", "testkit",
     "xtask",
 ];
 
-/// Crates that ask `rt` for the time, timers, tasks and blocking work, so that a simulation can run
+/// Crates that use `rt` for time, timers, tasks and blocking work, so that a simulation can run
 /// them.
 const ASKS_RT: &[&str] = &["cache", "origin", "flow", "net", "acme", "admin", "daemon"];
-/// The same, past `rt`.
+/// Calls that bypass `rt`.
 const PAST_RT: &[&str] = &[
     "tokio::time",
     "tokio::spawn(",
@@ -34,20 +35,19 @@ const PAST_RT: &[&str] = &[
     "System.micros(",
 ];
 
-/// Crates whose lines on standard error are a service's log, or stand beside it.
-const SAYS_LINES: &[&str] = &["admin", "daemon", "larder", "net", "tools"];
+/// Crates whose lines on standard error are a service's log, or appear beside it.
+const PRINTS_LINES: &[&str] = &["admin", "daemon", "larder", "net", "tools"];
 
 /// Crates that run in the daemon, whose lines belong in its log.
-const TELLS: &[&str] = &["admin", "daemon", "flow", "net"];
+const LOGS_LINES: &[&str] = &["admin", "daemon", "flow", "net"];
 
-/// Broken rules in a file called `name`, each with its line.
+/// Broken rules in the file `name`, with their lines.
 pub(crate) fn check(name: &str, source: &str) -> Vec<(usize, String)> {
     let masked = mask(source);
     let mut problems = Vec::new();
     let lines = source.lines().count();
     if lines > FILE_LINES {
-        problems
-            .push((1, format!("{lines} lines; at most {FILE_LINES}: split it by what it tells")));
+        problems.push((1, format!("{lines} lines; at most {FILE_LINES}: split it by topic")));
     }
     if name.ends_with("/mod.rs") && !is_test_file(name) {
         problems.push((1, "a module's root stands beside its folder, not in it".to_owned()));
@@ -65,8 +65,8 @@ pub(crate) fn check(name: &str, source: &str) -> Vec<(usize, String)> {
     problems
 }
 
-/// Readings of a clock where time should come in as a value (`base::Now`), calls of what `rt` is
-/// there for, and lines for the log that are not written in one piece.
+/// Calls that read a clock instead of taking the time as a value (`base::Now`), calls that bypass
+/// `rt`, and log lines that are not written as a whole.
 fn calls(name: &str, masked: &Masked) -> Vec<(usize, String)> {
     let owner = name.split('/').nth(1).unwrap_or_default();
     let mut rules: Vec<(&[&str], &str)> = Vec::new();
@@ -77,10 +77,10 @@ fn calls(name: &str, masked: &Masked) -> Vec<(usize, String)> {
     if ASKS_RT.contains(&owner) {
         rules.push((PAST_RT, "goes past `rt`, so that no simulation can run it"));
     }
-    if SAYS_LINES.contains(&owner) {
+    if PRINTS_LINES.contains(&owner) {
         rules.push((&["eprintln!("], "writes a line in pieces; take `base::say!`"));
     }
-    if TELLS.contains(&owner) {
+    if LOGS_LINES.contains(&owner) {
         rules.push((&["base::say!("], "is not in the daemon's log; take `base::tell!`"));
     }
     if rules.is_empty() || is_test_file(name) {
@@ -119,13 +119,12 @@ fn long_functions(name: &str, masked: &Masked) -> Vec<(usize, String)> {
         .collect()
 }
 
-/// Tells whether the file called `name` is compiled for tests only.
+/// Returns true if the file `name` is compiled for tests only.
 pub(super) fn is_test_file(name: &str) -> bool {
     name.split('/').any(|part| part == "tests" || part == "tests.rs")
 }
 
-/// Long lines, apart from those that only a literal makes long: breaking a text hides it from
-/// search.
+/// Long lines, except those with a long literal: a divided text cannot be searched for.
 fn long_lines(source: &str, masked: &Masked) -> Vec<(usize, String)> {
     let code = masked.code.lines();
     source
@@ -153,8 +152,8 @@ fn long_by_literal(line: &str, code: &str) -> bool {
     !code.trim().is_empty() && line.chars().count() - literal <= LINE_CHARACTERS
 }
 
-/// Marks of unfinished work. They are put together here so that a search of the tree for them does
-/// not end in this file.
+/// Marks of unfinished work. Their texts are divided here so that a search for them does not find
+/// this file.
 fn left_overs(masked: &Masked) -> Vec<(usize, String)> {
     let words = [["TO", "DO"], ["FIX", "ME"], ["XX", "X"]].map(|halves| halves.concat());
     let phrase = ["for", " now"].concat();
@@ -186,7 +185,7 @@ fn left_overs(masked: &Masked) -> Vec<(usize, String)> {
     problems
 }
 
-/// Tells whether `word` stands in `text` and is not part of a longer word.
+/// Returns true if `text` contains `word` and not only as a part of a longer word.
 fn has_word(text: &str, word: &str) -> bool {
     let part = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(word)

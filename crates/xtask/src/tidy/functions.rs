@@ -1,17 +1,17 @@
-//! Where functions begin and end, by counting braces in code that has been freed of literals.
+//! Functions of a source, found by counting braces in masked code.
 
 use std::ops::{Range, RangeInclusive};
 
-/// One function with a body.
+/// A function with a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Function {
-    /// Its name.
+    /// The name.
     pub(crate) name: String,
     /// The line of its `fn`, from 1.
     pub(crate) line: usize,
-    /// Lines from there to its closing brace, both counted.
+    /// Number of lines from there to its closing brace, inclusive.
     pub(crate) length: usize,
-    /// Only tests compile it.
+    /// True if only tests compile it.
     pub(crate) test: bool,
 }
 
@@ -39,7 +39,7 @@ pub(super) fn test_lines(code: &str) -> Vec<RangeInclusive<usize>> {
     test_regions(code).iter().map(lines).collect()
 }
 
-/// The same as offsets, each up to its closing brace.
+/// The offsets of these items, each up to its closing brace.
 fn test_regions(code: &str) -> Vec<Range<usize>> {
     ["#[cfg(test)]", "#[test]", "#[tokio::test"]
         .iter()
@@ -48,7 +48,7 @@ fn test_regions(code: &str) -> Vec<Range<usize>> {
         .collect()
 }
 
-/// Offset of the brace that closes the first body in `code`; `None` for an item without one.
+/// Offset of the brace that closes the first body in `code`; `None` for an item without a body.
 fn body_end(code: &str) -> Option<usize> {
     let (mut depth, mut nested) = (0usize, 0usize);
     for (at, character) in code.char_indices() {
@@ -69,7 +69,7 @@ fn body_end(code: &str) -> Option<usize> {
     None
 }
 
-/// The line, from 1, of this place in `code`.
+/// The line, from 1, of offset `at`.
 pub(super) fn line_of(code: &str, at: usize) -> usize {
     code[..at].matches('\n').count() + 1
 }

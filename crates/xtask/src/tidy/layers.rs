@@ -1,5 +1,4 @@
-//! Dependencies that are allowed between crates: the table of ARCHITECTURE.md, held against what
-//! Cargo reads.
+//! Layers of crates: the table of ARCHITECTURE.md, compared with Cargo's manifests.
 
 use std::path::Path;
 use std::process::Command;
@@ -45,11 +44,10 @@ const LAYERS: &[(&str, u32)] = &[
     ("larder", 7),
 ];
 
-/// Tools and test helpers: nothing that ships depends on them, other than for its tests.
+/// Tools and test helpers. No shipped crate depends on them, except for its tests.
 const TOOLS: &[&str] = &["counts", "sim", "testkit", "xtask"];
 
-/// Within the layers, who may use whom more narrowly: the hourglass's front meets its back only in
-/// `flow`.
+/// Further restrictions within the layers: the two sides of the hourglass meet only in `flow`.
 const NARROWED: &[(&str, &[&str])] = &[
     (
         "config",
@@ -79,8 +77,8 @@ const NARROWED: &[(&str, &[&str])] = &[
     ("manual", &["tools"]),
 ];
 
-/// Dependencies that only some crates may name: what touches sockets, timers or the command line
-/// stays out of the pure crates.
+/// Libraries that only some crates may depend on: sockets, timers and the command line stay out of
+/// the pure crates.
 const RESTRICTED: &[(&str, &[&str])] = &[
     (
         "tokio",
@@ -120,7 +118,7 @@ const RESTRICTED: &[(&str, &[&str])] = &[
     ("zstd-safe", &["codec"]),
 ];
 
-/// One dependency edge.
+/// A dependency.
 #[derive(Debug)]
 struct Edge<'a> {
     from: &'a str,
@@ -158,7 +156,7 @@ fn of_metadata(metadata: &Value) -> Vec<Problem> {
             say("no description".to_owned());
         }
         for dependency in package["dependencies"].as_array().into_iter().flatten() {
-            // A dependency by another name is not the crate here that has its own.
+            // A renamed dependency is not this workspace's crate of that name.
             let named = dependency["rename"].as_str().or_else(|| dependency["name"].as_str());
             let to = named.unwrap_or_default();
             let dev = dependency["kind"].as_str() == Some("dev");
@@ -171,11 +169,11 @@ fn of_metadata(metadata: &Value) -> Vec<Problem> {
 }
 
 /// The rule that an edge breaks, if any. Tests may use tools, any library, and other crates of
-/// their layer, but no crate of a higher layer.
+/// their layer, but no higher crate.
 fn broken(edge: &Edge<'_>) -> Option<String> {
     let Edge { from, to, dev } = edge;
     if *dev && from == to {
-        // A crate's tests turn a feature of it on.
+        // A crate's tests enable a feature of the crate.
         return None;
     }
     if TOOLS.contains(to) {

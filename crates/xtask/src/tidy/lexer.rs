@@ -1,7 +1,7 @@
-//! A small lexer of Rust: tells code, comments and literals apart, so that rules about one are not
-//! tripped by the others.
+//! A small lexer of Rust. It separates code, comments and literals, so that a rule about one
+//! ignores the others.
 
-/// Parts of a source, each with the other parts blanked and every line end kept.
+/// The parts of a source, each with the other parts blanked and all line ends kept.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Masked {
     /// Code; literals keep their quotes.
@@ -17,7 +17,7 @@ enum SourcePart {
     Literal,
 }
 
-/// Takes `source` apart.
+/// Separates the parts of `source`.
 pub(crate) fn mask(source: &str) -> Masked {
     let mut lexer = Lexer {
         rest: source,
@@ -32,7 +32,7 @@ pub(crate) fn mask(source: &str) -> Masked {
 
 struct Lexer<'a> {
     rest: &'a str,
-    /// The character before `rest`, which tells `br"` from a name that ends in `br`.
+    /// The character before `rest`, which distinguishes `br"` from a name that ends in `br`.
     before: char,
     masked: Masked,
 }
@@ -55,7 +55,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// A literal: the quotes count as code, so that a string is not an empty place.
+    /// Skips a literal. Its quotes count as code, so that the literal is not blank.
     fn literal(&mut self, length: usize) {
         self.take(1, SourcePart::Code);
         self.take(length.saturating_sub(2), SourcePart::Literal);
@@ -79,7 +79,7 @@ fn is_word(character: char) -> bool {
     character.is_alphanumeric() || character == '_'
 }
 
-/// Length of the block comment at the start, those nested in it included.
+/// Length of the block comment at the start, with nested ones.
 fn block_comment(text: &str) -> usize {
     let (mut depth, mut at) = (0, 0);
     while at < text.len() {
@@ -100,7 +100,7 @@ fn block_comment(text: &str) -> usize {
     text.len()
 }
 
-/// Length of the raw string at the start, if there is one; ends are searched with as many `#`.
+/// Length of the raw string at the start, if there is one. Its end has the same number of `#`.
 fn raw_string(text: &str) -> Option<usize> {
     let after = text.strip_prefix('b').or_else(|| text.strip_prefix('c')).unwrap_or(text);
     let body = after.strip_prefix('r')?;
@@ -111,7 +111,7 @@ fn raw_string(text: &str) -> Option<usize> {
     Some(text.len() - content.len() + length)
 }
 
-/// Length of the literal at the start that ends at the next unescaped `quote`.
+/// Length of the literal at the start, up to the next unescaped `quote`.
 fn quoted(text: &str, quote: char) -> usize {
     let mut escaped = false;
     for (at, character) in text.char_indices().skip(1) {
@@ -126,7 +126,7 @@ fn quoted(text: &str, quote: char) -> usize {
     text.len()
 }
 
-/// Tells whether the quote at the start opens a character and not a lifetime.
+/// Returns true if the quote at the start begins a character, not a lifetime.
 fn is_char(text: &str) -> bool {
     let mut characters = text.chars().skip(1);
     match characters.next() {

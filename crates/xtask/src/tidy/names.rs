@@ -1,6 +1,5 @@
-//! The rules for names of types (STYLE.md): within a crate, a name means one thing, and at most
-//! three crates have a type of one name, unless the glossary has it. Tests may call their own types
-//! as they like.
+//! Names of types (STYLE.md): within a crate, a name means one thing, and at most three crates have
+//! a type of one name, unless the glossary lists it. Tests may name their own types freely.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,15 +11,15 @@ use super::problem::Problem;
 /// Most crates that may have a type of one name.
 const CRATES: usize = 3;
 
-/// Words that declare a type.
+/// Keywords that declare a type.
 const DECLARATIONS: [&str; 4] = ["struct", "enum", "trait", "union"];
 
-/// Where each type of each crate is declared: by crate and name, the files and lines.
+/// Declarations of each type: by crate and name, the files and lines.
 #[derive(Default)]
 pub(super) struct TypeNames(BTreeMap<(String, String), Vec<(String, usize)>>);
 
 impl TypeNames {
-    /// Notes the types that the file `name` declares.
+    /// Adds the types that the file `name` declares.
     pub(super) fn add(&mut self, name: &str, source: &str) {
         let Some(owner) = owner(name).filter(|_| !is_test_file(name)) else { return };
         let code = mask(source).code;
@@ -35,8 +34,8 @@ impl TypeNames {
         }
     }
 
-    /// Declarations of a name that their crate has declared before, and names that too many crates
-    /// have. `style` is the text of STYLE.md, whose glossary has the general names.
+    /// Repeated declarations of a name within a crate, and names that too many crates have. `style`
+    /// is the text of STYLE.md, whose glossary lists the general names.
     pub(super) fn problems(self, style: &str) -> Vec<Problem> {
         let mut problems = self.common(&general(style));
         for ((owner, name), places) in self.0 {
@@ -52,7 +51,7 @@ impl TypeNames {
 }
 
 impl TypeNames {
-    /// The names that more than three crates have, except `general` ones, at the first place.
+    /// The names of types in more than three crates, except `general` ones, at the first place.
     fn common(&self, general: &BTreeSet<&str>) -> Vec<Problem> {
         let mut crates: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for (owner, name) in self.0.keys() {
@@ -78,15 +77,15 @@ fn general(style: &str) -> BTreeSet<&str> {
     style.lines().filter_map(names).collect()
 }
 
-/// The crate whose product code the file belongs to.
+/// The crate of the file, unless it is a test's.
 fn owner(name: &str) -> Option<&str> {
     let mut parts = name.split('/');
     let [folder, owner, source] = [parts.next()?, parts.next()?, parts.next()?];
     (folder == "crates" && source == "src").then_some(owner)
 }
 
-/// The type that a line declares. An alias counts at the beginning of a line alone, since one that
-/// is indented belongs to its `impl` or trait.
+/// The type that a line declares. An alias counts only without indent, because an indented one
+/// belongs to its `impl` or trait.
 fn declared(line: &str) -> Option<&str> {
     let alias = line.strip_prefix("pub ").unwrap_or(line).strip_prefix("type ");
     let text = alias.or_else(|| {

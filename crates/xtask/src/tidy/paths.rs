@@ -1,4 +1,4 @@
-//! The names that a source takes from elsewhere: what its `use` lines bring, and paths in its code.
+//! Paths that a source uses: in its `use` lines and in its code.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,24 +8,24 @@ type Path = Vec<String>;
 /// The names of one source.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Uses {
-    /// The path behind each name that `use` brings.
+    /// The path behind each name that `use` imports.
     brought: BTreeMap<String, Path>,
     used: BTreeSet<Path>,
 }
 
 impl Uses {
-    /// The path behind a name that `use` brings.
+    /// The path behind a name that `use` imports.
     pub(super) fn brought(&self, name: &str) -> Option<&[String]> {
         self.brought.get(name).map(Vec::as_slice)
     }
 
-    /// Paths of what is used here.
+    /// The used paths.
     pub(super) fn used(&self) -> impl Iterator<Item = &[String]> {
         self.used.iter().map(Vec::as_slice)
     }
 }
 
-/// The names of `code`, a masked source.
+/// Finds the paths in `code`, a masked source.
 pub(super) fn uses(code: &str) -> Uses {
     let tokens = tokens(code);
     let (mut uses, mut at) = (Uses::default(), 0);
@@ -69,12 +69,12 @@ pub(super) fn uses(code: &str) -> Uses {
     uses
 }
 
-/// Returns true if the path goes on behind its word at `at`.
+/// Returns true if the path continues behind token `at`.
 fn is_path(tokens: &[&str], at: usize) -> bool {
     tokens.get(at + 1) == Some(&"::") && tokens.get(at + 2).is_some_and(|word| is_word(word))
 }
 
-/// Reads the tree of a `use` from `at` on, below `above`; the result is what follows it.
+/// Parses the tree of a `use` from token `at` on, below `above`. Returns the position behind it.
 fn tree(
     tokens: &[&str],
     mut at: usize,
@@ -101,7 +101,7 @@ fn tree(
                 return at + 2;
             }
             "::" => {}
-            // Everything of a module, whose names cannot be told here.
+            // A glob: its names are unknown here.
             "*" => above.push("*".to_owned()),
             "self" if depth > 0 || !above.is_empty() => {}
             word => above.push(word.to_owned()),
@@ -119,7 +119,7 @@ fn is_word(token: &str) -> bool {
     token.starts_with(|c: char| c.is_alphabetic() || c == '_')
 }
 
-/// Words, `::`, and single characters.
+/// Splits code into names, `::`, and single characters.
 fn tokens(code: &str) -> Vec<&str> {
     let mut tokens = Vec::new();
     let mut rest = code;

@@ -1,12 +1,12 @@
-//! A broken rule.
+//! A problem: a broken rule with its place.
 
-/// One broken rule.
+/// A broken rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Problem {
-    /// File, relative to the workspace's root.
+    /// The file, relative to the workspace's root.
     pub(super) file: String,
-    /// Line, from 1.
+    /// The line, from 1.
     pub(super) line: usize,
-    /// Words that say what is wrong.
+    /// The message.
     pub(super) what: String,
 }

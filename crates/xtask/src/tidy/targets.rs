@@ -1,18 +1,18 @@
-//! The rule about test binaries: each links what it tests anew, so they stay few.
+//! Test targets: they stay few, because each one links the tested crates again.
 
 use std::collections::BTreeMap;
 
 use super::problem::Problem;
 
-/// A test beyond these is a module of one of them (CONTRIBUTING.md).
+/// Most integration test targets. A further test is a module of one of them (CONTRIBUTING.md).
 const TARGETS: usize = 10;
 
-/// Counts the integration tests of each crate as files come by.
+/// The number of integration tests by crate.
 #[derive(Debug, Default)]
 pub(crate) struct Targets(BTreeMap<String, usize>);
 
 impl Targets {
-    /// Notes the file called `name`, as Cargo would.
+    /// Adds the file `name`, by Cargo's rules for targets.
     pub(crate) fn add(&mut self, name: &str) {
         let parts: Vec<&str> = name.split('/').collect();
         if let ["crates", owner, "tests", _] | ["crates", owner, "tests", _, "main.rs"] = &*parts {
@@ -20,7 +20,7 @@ impl Targets {
         }
     }
 
-    /// The crates that have more than is allowed.
+    /// The crates with too many targets.
     pub(crate) fn problems(self) -> impl Iterator<Item = Problem> {
         self.0.into_iter().filter(|(_, count)| *count > TARGETS).map(|(owner, count)| Problem {
             file: format!("crates/{owner}/tests"),

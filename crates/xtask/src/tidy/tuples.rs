@@ -1,7 +1,7 @@
-//! The rule about parameters of functions: none is a tuple, plain or behind references. A tuple
-//! keeps the lint on their number quiet and names nothing.
+//! Tuples as parameters of functions are forbidden, plain or behind references: they evade the lint
+//! on the number of parameters, and their parts have no names.
 //!
-//! What tests are made of may have them, as may closures, and lists and iterators of pairs.
+//! Tests, closures, and lists and iterators of pairs may have them.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,12 @@ use super::functions::{line_of, test_lines};
 use super::lexer::mask;
 use super::problem::Problem;
 
-/// The parameters that are tuples, by crate.
+/// The tuple parameters by crate.
 #[derive(Default)]
 pub(super) struct Tuples(BTreeMap<String, Vec<Problem>>);
 
 impl Tuples {
-    /// Takes the file `name` in.
+    /// Adds the file `name`.
     pub(super) fn add(&mut self, name: &str, source: &str) {
         let mut parts = name.split('/');
         let (Some("crates"), Some(owner), Some("src")) = (parts.next(), parts.next(), parts.next())
@@ -37,14 +37,13 @@ impl Tuples {
         self.0.entry(owner.to_owned()).or_default().extend(found);
     }
 
-    /// All of them.
+    /// All problems.
     pub(super) fn problems(self) -> Vec<Problem> {
         self.0.into_values().flatten().collect()
     }
 }
 
-/// The parameters in `code`, a masked source, that are tuples: their lines, and the names of their
-/// functions.
+/// The tuple parameters in `code`, a masked source: their lines, and the names of their functions.
 fn tuples(code: &str) -> Vec<(usize, &str)> {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     let mut found = Vec::new();
@@ -53,14 +52,14 @@ fn tuples(code: &str) -> Vec<(usize, &str)> {
         let name = &signature[..signature.find(|c| !is_part(c)).unwrap_or(signature.len())];
         let rest = signature[name.len()..].trim_start();
         let rest = if rest.starts_with('<') { &rest[closed(rest)..] } else { rest };
-        // A function's pointer has no name, and a macro's function may have none yet.
+        // Function pointers have no name, and a macro's function may have none yet.
         let Some(parameters) = rest.strip_prefix('(').filter(|_| !name.is_empty()) else {
             continue;
         };
         let parameters = &parameters[..closed(rest).saturating_sub(2)];
         for parameter in split(parameters, ',').into_iter().filter(|own| is_tuple(own)) {
             let parameter = parameter.trim_start();
-            // A piece of a text has its address.
+            // A subslice has its own address.
             let begin = parameter.as_ptr().addr() - code.as_ptr().addr();
             found.push((line_of(code, begin), name));
         }
@@ -68,7 +67,7 @@ fn tuples(code: &str) -> Vec<(usize, &str)> {
     found
 }
 
-/// Returns true if the type of the parameter is a tuple, plain or behind references.
+/// Returns true if a parameter's type is a tuple, plain or behind references.
 fn is_tuple(parameter: &str) -> bool {
     let parts = split(parameter, ':');
     let Some(mut kind) = parts.get(1..).and_then(<[_]>::last).map(|kind| kind.trim()) else {
@@ -86,7 +85,7 @@ fn is_tuple(parameter: &str) -> bool {
     inside.is_some_and(|inside| split(inside, ',').len() > 1)
 }
 
-/// The parts of `code` between one `by` and the next, outside all brackets.
+/// Splits `code` at `by` outside of all brackets.
 fn split(code: &str, by: char) -> Vec<&str> {
     let (mut parts, mut begin, mut depth) = (Vec::new(), 0, 0_usize);
     let mut before = ' ';
@@ -102,7 +101,7 @@ fn split(code: &str, by: char) -> Vec<&str> {
     parts
 }
 
-/// Length of the bracket at the start, with all that is in it.
+/// Length of the bracket at the start, with its content.
 fn closed(code: &str) -> usize {
     let (mut depth, mut before) = (0, ' ');
     for (at, character) in code.char_indices() {
@@ -115,7 +114,7 @@ fn closed(code: &str) -> usize {
     code.len()
 }
 
-/// The number of brackets that are open behind `character`. The end of an arrow closes none.
+/// The number of open brackets behind `character`. The end of an arrow closes none.
 fn depth_behind(depth: usize, before: char, character: char) -> usize {
     match character {
         '(' | '[' | '{' | '<' => depth + 1,

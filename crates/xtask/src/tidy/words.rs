@@ -1,11 +1,10 @@
-//! Rules for the words of doc comments (STYLE.md). A noun or a verb at the beginning tells what a
-//! thing is or does, where a question leaves that to the reader; no words stand for a list that
-//! the reader would have to guess.
+//! Words of doc comments (STYLE.md). A comment begins with a noun or a verb, because a question
+//! leaves the answer to the reader; vague words are forbidden.
 
 /// Words that begin a question, or a comparison with what stands above and may move.
 const QUESTIONS: [&str; 6] = ["What", "Whether", "Who", "Which", "How", "The same"];
 
-/// Words of a line that say less than they seem to, or that a reader has to turn round.
+/// Vague words.
 const VAGUE: [&str; 7] =
     ["the like", "of which", "none when", "is none", "whoever", "nobody", "of it that"];
 
@@ -21,7 +20,7 @@ pub(super) fn vague(source: &str) -> Vec<(usize, String)> {
     hits.collect()
 }
 
-/// Tells whether `text` has `words` with no letter next to them.
+/// Returns true if `text` contains `words` with no letter next to them.
 fn has_words(text: &str, words: &str) -> bool {
     text.match_indices(words).any(|(at, _)| {
         let before = text[..at].chars().next_back();
@@ -30,7 +29,7 @@ fn has_words(text: &str, words: &str) -> bool {
     })
 }
 
-/// Finds doc comments that begin with a question's word.
+/// Finds doc comments that begin with a question word.
 pub(super) fn questions(source: &str) -> Vec<(usize, String)> {
     let mut inside = false;
     let mut found = Vec::new();
@@ -47,7 +46,7 @@ pub(super) fn questions(source: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// The text of a line that is a doc comment.
+/// The text of a doc comment's line.
 fn doc_text(line: &str) -> Option<&str> {
     let line = line.trim_start();
     line.strip_prefix("///").or_else(|| line.strip_prefix("//!"))

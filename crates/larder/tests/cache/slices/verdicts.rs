@@ -51,12 +51,12 @@ async fn parts_that_say_what_the_first_one_said_are_kept() {
 
 #[tokio::test]
 async fn contradictory_answers_to_the_first_range_are_not_believed() {
-    use testkit::large_file::FilmManner::*;
+    use testkit::large_file::RangeManner::*;
     for manner in [WrongStart, TooLong, NoContentRange, TwoContentRanges, NoEtag, Weak, Promises] {
         let cinema = Cinema::small(Policy::Declared).await;
         cinema.film.set_manner(manner);
         let range = 9 * SLICE + 50..9 * SLICE + 4050;
         assert_part(&cinema.part(range.clone()).await, range, 1, LENGTH, &format!("{manner:?}"));
-        assert!(cinema.ask("").await.body == Film::bytes(1, 0..LENGTH), "{manner:?}");
+        assert!(cinema.ask("").await.body == LargeFile::bytes(1, 0..LENGTH), "{manner:?}");
     }
 }

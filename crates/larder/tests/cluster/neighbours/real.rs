@@ -137,7 +137,7 @@ fn vcl(origin: &ScriptedOrigin) -> String {
 }
 
 #[tokio::test]
-async fn varnish_is_told_by_url_by_tag_and_of_all() {
+async fn varnish_is_notified_by_url_by_tag_and_of_all() {
     let origin = origin().await;
     let program = vcl(&origin);
     let peer = start("varnishd", |folder, port| {
@@ -191,7 +191,7 @@ fn squid_as(mode: &str, folder: &Path, port: u16, peers: &str) -> Command {
 }
 
 #[tokio::test]
-async fn squid_is_told_by_requests_and_by_datagrams_and_tells() {
+async fn squid_is_notified_by_requests_and_by_datagrams_and_notifies() {
     let origin = origin().await;
     // The receiver of Squid's messages, and Squid's own port for datagrams.
     let top = "htcp = { listen = \"127.0.0.1:0\" }\n";
@@ -277,7 +277,7 @@ async fn squid_asks_whether_a_page_is_stored_and_takes_it() {
 /// A page stored by a Squid comes from there, an accelerator or a proxy, under either policy; a
 /// purged one does not.
 #[tokio::test]
-async fn squid_is_asked_and_what_it_has_is_taken() {
+async fn a_page_that_squid_has_is_fetched_from_it() {
     for (mode, prefix) in [("accel defaultsite=larder.test", ""), ("", "http://larder.test")] {
         for vcl in [false, true] {
             let (origin, htcp) = (origin().await, free());
@@ -327,7 +327,7 @@ async fn asking(vcl: bool, htcp: u16, http: SocketAddr) -> Stage {
 }
 
 #[tokio::test]
-async fn nginx_is_told_by_its_purge_module() {
+async fn nginx_is_notified_by_its_purge_module() {
     const MODULE: &str = "/usr/lib/nginx/modules/ngx_http_cache_purge_module.so";
     if !Path::new(MODULE).exists() {
         return eprintln!("skipped: no libnginx-mod-http-cache-purge");

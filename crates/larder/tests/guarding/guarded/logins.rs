@@ -70,7 +70,7 @@ fn nobody_meets(stage: &Stage, policy: Policy) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_login_goes_on_over_its_own_connection_and_nobody_else_does() {
+async fn a_login_continues_over_its_own_connection_which_no_other_client_uses() {
     for policy in BOTH {
         let folder = Folder::new();
         let stage = stage(policy, &folder, "", "").await;
@@ -96,7 +96,7 @@ async fn a_login_goes_on_over_its_own_connection_and_nobody_else_does() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_was_asked_to_log_in_keeps_the_connection_too() {
+async fn a_client_that_was_asked_to_log_in_keeps_the_connection_too() {
     for policy in BOTH {
         let folder = Folder::new();
         let stage = stage(policy, &folder, "", "").await;
@@ -108,7 +108,7 @@ async fn whoever_was_asked_to_log_in_keeps_the_connection_too() {
                 assert_eq!(guest.ask("GET", target, fields).await.status, 401, "{policy:?}");
             }
         }
-        nobody_meets(&stage, policy);
+        assert_no_shared_login(&stage, policy);
     }
 }
 
@@ -125,7 +125,7 @@ async fn a_user_s_later_requests_are_the_user_s_alone() {
     let login = over(&stage, |one| one.target == "/login");
     let page = over(&stage, |one| one.target == "/page" && sent_field(one, "x-who") == "ann");
     assert_eq!(login, page, "it goes on over the same connection");
-    nobody_meets(&stage, Policy::Declared);
+    assert_no_shared_login(&stage, Policy::Declared);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -143,7 +143,7 @@ async fn over_http2_it_is_the_same() {
             }
         }
         assert_eq!(connections(&stage).len(), 2, "{policy:?}: one for each");
-        nobody_meets(&stage, policy);
+        assert_no_shared_login(&stage, policy);
     }
 }
 
@@ -160,12 +160,12 @@ async fn a_login_ends_with_its_client() {
             guest.ask("GET", "/pass/b", "").await;
         }
         assert_eq!(connections(&stage).len(), 3, "{policy:?}");
-        nobody_meets(&stage, policy);
+        assert_no_shared_login(&stage, policy);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_connection_that_a_proxy_uses_for_many_logs_nobody_in() {
+async fn a_connection_that_a_proxy_uses_for_many_has_no_logins() {
     for policy in BOTH {
         for (top, told) in [
             ("trusted_proxies = \"127.0.0.1\"\n", "X-Forwarded-For: 203.0.113.7\r\n"),

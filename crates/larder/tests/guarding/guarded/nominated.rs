@@ -39,7 +39,7 @@ async fn stay(stage: &Stage, target: &str, fields: &str, added: &[(&str, &str)])
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_takes_off_nothing_that_the_origin_is_told() {
+async fn a_client_removes_no_field_that_larder_sends_to_the_origin() {
     let folder = Folder::new();
     let site = "request_headers = { set = { X-Secret = \"s\" } }\n";
     let stage = stage(Policy::Declared, &folder, "forwarded = true\n", site).await;
@@ -71,7 +71,7 @@ async fn a_client_takes_off_nothing_that_a_program_has_set() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_user_is_told_whatever_connection_names() {
+async fn the_user_field_is_sent_whatever_connection_names() {
     let folder = Folder::new();
     folder.file("users", USERS);
     let users = folder.path().join("users");
@@ -86,7 +86,7 @@ async fn a_user_is_told_whatever_connection_names() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_is_stored_for_the_group_that_the_origin_was_told() {
+async fn a_page_is_stored_for_the_group_that_the_origin_got() {
     let folder = Folder::new();
     let keeper = ScriptedOrigin::start().await.expect("an origin");
     keeper.otherwise(Script::ok("X-Groups: staff\r\n", ""));
@@ -105,7 +105,7 @@ async fn a_page_is_stored_for_the_group_that_the_origin_was_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_script_is_told_whatever_connection_names() {
+async fn a_script_gets_its_parameters_whatever_connection_names() {
     let stage =
         scripts::Stage::start("", "request_headers = { set = { X-Secret = \"s\" } }\n").await;
     stage.app.otherwise(ApplicationScript::answer("Cache-Control: no-store\r\n\r\nhere"));
@@ -118,7 +118,7 @@ async fn a_script_is_told_whatever_connection_names() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_origin_takes_off_nothing_that_clients_are_told() {
+async fn an_origin_removes_no_field_that_larder_sends_to_clients() {
     for policy in BOTH {
         let folder = Folder::new();
         let site = match policy {

@@ -44,7 +44,7 @@ async fn guessers(stage: &Stage, count: usize) -> Vec<RawClient> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_user_is_let_in_before_those_who_guess() {
+async fn a_user_is_admitted_before_guesses() {
     const GUESSERS: usize = 200;
     let folder = Folder::new();
     let limits = "password_checks = 1\npassword_keep = \"1ms\"\npassword_wait = \"10m\"";
@@ -66,7 +66,7 @@ async fn a_user_is_let_in_before_those_who_guess() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_waits_for_longest_makes_room_and_is_told() {
+async fn the_longest_waiter_is_rejected_for_a_new_one() {
     let folder = Folder::new();
     let limits = "password_checks = 1\npassword_queue = 2\npassword_wait = \"10m\"";
     let stage = site(&folder, limits).await;
@@ -86,7 +86,7 @@ async fn who_waits_for_longest_makes_room_and_is_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_waits_longer_than_is_said() {
+async fn no_check_waits_longer_than_the_limit() {
     let folder = Folder::new();
     let stage = site(&folder, "password_checks = 1\npassword_wait = \"1ms\"").await;
     let mut all = guessers(&stage, 12).await;

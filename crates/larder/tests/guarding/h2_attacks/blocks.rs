@@ -64,7 +64,7 @@ const BOMBS: Flood = Flood {
     ..Flood::USUAL
 };
 
-/// One entry of nearly 4 KiB, referred to as often as a frame has bytes: 64 MiB from 16 KiB.
+/// One table entry of nearly 4 KiB, with a reference per byte of a frame: 64 MiB from 16 KiB.
 fn bomb(round: u32) -> Vec<u8> {
     let block = match round {
         0 => Request::get("/page").block().remembered("x-bomb", "b".repeat(4_000)),

@@ -107,7 +107,7 @@ async fn windows_opened_by_a_byte_now_and_then() {
 
 /// Uploads that the origin does not read: buffered data is bounded, and the windows stay closed.
 #[tokio::test(flavor = "multi_thread")]
-async fn uploads_that_nobody_reads() {
+async fn unread_uploads() {
     let name = "uploads that nobody reads";
     let siege = Siege::start("body_buffer_bytes = \"64KiB\"").await;
     let unread = testkit::origin::Script::default().without_reading_body().delay_ms(60_000);

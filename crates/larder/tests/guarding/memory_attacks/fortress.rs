@@ -280,7 +280,7 @@ impl Fortress {
         self.stands("afterwards").await;
     }
 
-    /// Waits until the daemon holds so many bytes for clients beside their connections.
+    /// Waits until the daemon holds this many bytes for clients besides their connections.
     pub(crate) async fn holds(&self, what: &str, bytes: RangeInclusive<f64>) {
         eventually(what, async || {
             let of = async |name| self.daemon.metric(name, "").await.expect("metrics");
@@ -395,7 +395,7 @@ pub(crate) fn site(origin: SocketAddr) -> String {
 
 /// Memory of a daemon.
 enum Room {
-    /// So many bytes, by its settings.
+    /// A number of bytes, by its settings.
     Bytes(u64),
     /// A share of the container's memory.
     Of(Container),

@@ -120,7 +120,7 @@ fn fences_and_indented_blocks_are_found_and_nothing_else() {
 }
 
 #[test]
-fn commands_and_their_output_are_told_apart() {
+fn commands_and_their_output_are_separated() {
     let step = |command: &str, printed: &str| Step {
         command: command.to_owned(),
         printed: printed.to_owned(),

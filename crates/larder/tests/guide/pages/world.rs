@@ -14,7 +14,7 @@ use regex::{Captures, Regex};
 use rustix::process::Signal;
 use testkit::fastcgi::{Application, ApplicationScript};
 use testkit::larder::{Daemon, binary};
-use testkit::large_file::Film;
+use testkit::large_file::LargeFile;
 use testkit::origin::{Script, ScriptedOrigin};
 
 use crate::support::PATIENCE;
@@ -54,7 +54,7 @@ pub(crate) struct World {
     authority: Authority,
     origin: ScriptedOrigin,
     php: Application,
-    _film: Film,
+    _film: LargeFile,
     daemon: Daemon,
     /// The daemon's file.
     text: String,
@@ -77,7 +77,7 @@ impl World {
         answer_pages(&origin, fragments);
         let php = Application::start().await.expect("an application");
         answer_posts(&php);
-        let film = Film::start(4 << 30).await.expect("an origin");
+        let film = LargeFile::start(4 << 30).await.expect("an origin");
         write_files(&folder, &origin);
         let text = configuration(&folder, &authority, &origin, &php, &film);
         let daemon = Daemon::start(&text).expect("larder starts");
@@ -407,7 +407,7 @@ fn configuration(
     authority: &Authority,
     origin: &ScriptedOrigin,
     php: &Application,
-    film: &Film,
+    film: &LargeFile,
 ) -> String {
     let root = folder.path().display();
     let (app, php, film, pair) = (origin.addr(), php.addr(), film.addr(), authority.pair("ec"));

@@ -37,7 +37,7 @@ fn request(method: &str, host: &str, target: &str, fields: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn p17_a_redirect_that_reflects_is_nobody_elses() {
+async fn p17_a_redirect_that_reflects_is_private() {
     for preset in PRESETS {
         let stage = stage(preset).await;
         for (number, code) in [301, 302, 303, 307, 308, 400, 403, 405, 500, 502].iter().enumerate()
@@ -247,7 +247,7 @@ async fn p23_requests_that_wait_together_share_no_private_answer() {
 }
 
 #[tokio::test]
-async fn p25_pages_of_our_own_reflect_nothing_and_are_kept_by_nobody() {
+async fn p25_pages_of_our_own_reflect_nothing_and_are_not_stored() {
     for preset in PRESETS {
         let stage = stage(preset).await;
         stage.origin.otherwise(Script::default().reset());

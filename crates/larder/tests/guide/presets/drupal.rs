@@ -38,7 +38,7 @@ const PRIVATE: &[&str] = &[
 ];
 
 #[tokio::test]
-async fn nobody_gets_what_was_made_for_another() {
+async fn no_visitor_gets_what_was_made_for_another() {
     let mut probes = common::poisoning(Clean);
     probes.extend(common::set_cookie(&["/", "/node/7", "/core/x.css"]));
     probes.extend(sessions(&["/", "/node/7", "/rss.xml", "/node?page=2"], COOKIES, Apart));

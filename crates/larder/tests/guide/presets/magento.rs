@@ -29,7 +29,7 @@ const PRIVATE: &[&str] = &[
 ];
 
 #[tokio::test]
-async fn nobody_gets_what_was_made_for_another() {
+async fn no_visitor_gets_what_was_made_for_another() {
     let mut probes = common::poisoning(ApartUnlessPublic);
     // `public` pages are stored, their cookies are not.
     let stored = |target: &str| Probe::get(target, "", ApartUnlessPublic);
@@ -86,7 +86,7 @@ async fn ordinary_pages_are_hits() {
 }
 
 #[tokio::test]
-async fn a_session_opened_by_a_page_stays_with_nobody_and_one_opened_by_a_form_with_its_visitor() {
+async fn a_session_opened_by_a_page_is_dropped_and_one_opened_by_a_form_stays_with_its_visitor() {
     let stage = stage("magento").await;
     let public = "Cache-Control: public, s-maxage=60\r\nSet-Cookie: PHPSESSID=secret\r\n";
     stage.origin.otherwise(Script::mirror(public));

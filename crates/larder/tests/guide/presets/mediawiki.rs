@@ -49,7 +49,7 @@ const QUERIES: &[&str] = &[
 ];
 
 #[tokio::test]
-async fn nobody_gets_what_was_made_for_another() {
+async fn no_visitor_gets_what_was_made_for_another() {
     let mut probes = common::poisoning(Clean);
     probes.extend(common::set_cookie(&["/wiki/X", "/load.php?modules=x", "/skins/x.css"]));
     let targets = ["/wiki/X", "/index.php?title=X", "/api.php?action=view", "/index.php?curid=7"];

@@ -21,7 +21,7 @@ const COOKIES: &[&str] = &[
 ];
 
 #[tokio::test]
-async fn nobody_gets_what_was_made_for_another() {
+async fn no_visitor_gets_what_was_made_for_another() {
     let mut probes = common::poisoning(ApartUnlessPublic);
     probes.extend(common::set_cookie(&["/", "/page", "/a.css"]));
     probes.extend(sessions(&["/", "/page", "/page?x=1", "/a.css"], COOKIES, Apart));

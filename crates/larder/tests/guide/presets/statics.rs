@@ -5,7 +5,7 @@ use super::{MARK, Probe, common, hits, is_hit, no_leak, sessions, stage};
 use testkit::origin::Script;
 
 #[tokio::test]
-async fn nobody_gets_what_was_made_for_another() {
+async fn no_visitor_gets_what_was_made_for_another() {
     let mut probes = common::poisoning(ApartUnlessPublic);
     probes.extend(common::set_cookie(&["/", "/a.css", "/a.pdf", "/favicon.ico"]));
     let known = ["sid", "PHPSESSID", "sessionid"];

@@ -59,7 +59,7 @@ const QUERIES: &[&str] = &[
 ];
 
 #[tokio::test]
-async fn nobody_gets_what_was_made_for_another() {
+async fn no_visitor_gets_what_was_made_for_another() {
     no_leak("wordpress", &probes(), LOGIN).await;
 }
 

@@ -220,7 +220,7 @@ async fn an_early_answer_has_been_read_before_the_upload_is_ended() {
 
 /// A client that sends no window update is asked to stop all the same.
 #[tokio::test]
-async fn an_early_answer_that_nobody_reads_ends_the_upload_after_a_time() {
+async fn an_unread_early_answer_ends_the_upload_after_a_time() {
     let stage = limited("request_body_bytes = \"64KiB\"\nlinger_timeout = \"50ms\"").await;
     let manners = Manners { acknowledges: false, ..Manners::GOOD };
     let mut client = greeted(&stage.daemon, manners, &[]).await;

@@ -7,7 +7,7 @@ use testkit::reply::ConnectionEnd;
 use crate::support::h2::{client, silent, stage};
 
 #[tokio::test]
-async fn what_is_no_http2_is_told_so_and_ends() {
+async fn bytes_that_are_no_http2_get_an_error_and_end() {
     let stage = stage().await;
     let get = || Request::get("/").block();
     for (name, frames, code) in [

@@ -63,7 +63,7 @@ async fn it_can_be_switched_off() {
 }
 
 #[tokio::test]
-async fn a_request_by_tls_is_told_as_such() {
+async fn a_request_over_tls_is_logged_as_such() {
     let authority = Authority::new();
     let served = served(&authority, "").await;
     served.origin.otherwise(Script::mirror("Cache-Control: no-store\r\n"));

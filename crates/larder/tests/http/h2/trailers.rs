@@ -139,7 +139,7 @@ async fn trailers_wait_for_a_body_that_the_clients_window_holds_back() {
 }
 
 #[tokio::test]
-async fn an_origin_is_told_that_trailers_are_taken_where_the_answer_is_for_this_client() {
+async fn an_origin_gets_te_trailers_where_the_response_is_for_this_client() {
     let scene = Scene::listening_with(LISTEN, "", "cache = false").await;
     let (_client, _origin, head) = asked(&scene, "TE: trailers\r\n").await;
     assert!(has_line(&head, "TE: trailers") && has_line(&head, "Connection: TE"), "{head}");
@@ -151,7 +151,7 @@ async fn an_origin_is_told_that_trailers_are_taken_where_the_answer_is_for_this_
 }
 
 #[tokio::test]
-async fn trailers_are_kept_with_a_stored_answer_and_follow_it_for_all_who_take_them() {
+async fn trailers_are_stored_with_a_response_and_delivered_to_all_clients_that_accept_them() {
     let scene = scene().await;
     let (mut first, mut origin, head) = asked(&scene, "TE: trailers\r\n").await;
     assert!(has_line(&head, "TE: trailers") && has_line(&head, "Connection: TE"), "{head}");
@@ -177,7 +177,7 @@ async fn trailers_are_kept_with_a_stored_answer_and_follow_it_for_all_who_take_t
 }
 
 #[tokio::test]
-async fn a_stored_answer_has_a_length_and_no_trailers_for_who_takes_none_or_not_all_of_it() {
+async fn a_stored_response_has_a_length_and_no_trailers_for_other_clients() {
     let scene = scene().await;
     // They are stored, though the first client did not ask for any.
     let (mut first, mut origin, head) = asked(&scene, "").await;

@@ -216,7 +216,7 @@ async fn a_tunnel_ends_with_either_side() {
 
 /// Bytes that the client sends before the response are no part of a request that could be smuggled.
 #[tokio::test]
-async fn early_bytes_wait_for_the_origins_word() {
+async fn early_bytes_wait_for_the_origins_response() {
     let scene = Scene::listening("127.0.0.1:0 h2c", "").await;
     let mut client = client(&scene.daemon).await;
     let stream = client.ask(&opening(), false).await.expect("sent");

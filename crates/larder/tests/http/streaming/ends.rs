@@ -33,7 +33,7 @@ pub(crate) fn agreed() -> String {
 /// Bytes that one read may take.
 const ROOM: usize = 64 << 10;
 
-/// One end of a connection.
+/// An end of a connection.
 pub(crate) struct End<S> {
     pub(crate) stream: S,
     received: Vec<u8>,

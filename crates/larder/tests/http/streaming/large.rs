@@ -360,7 +360,7 @@ async fn a_slow_upload_with_pauses_arrives() {
 }
 
 #[tokio::test]
-async fn an_upload_that_the_origin_refuses_early_is_told_so() {
+async fn an_upload_that_the_origin_rejects_early_gets_the_response() {
     for (ends, chunked) in [(false, false), (false, true), (true, false), (true, true)] {
         let scene = super::ends::Scene::with("request_body_bytes = \"4GiB\"", "").await;
         let client = scene.client().await;

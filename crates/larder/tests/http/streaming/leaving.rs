@@ -42,7 +42,7 @@ async fn a_silent_origin_is_left_when_the_client_of_its_stream_has_gone() {
 }
 
 #[tokio::test]
-async fn nobody_waits_for_an_answer_that_was_for_a_client_who_has_gone() {
+async fn no_request_waits_for_the_response_of_a_client_that_left() {
     let ways = [("cache = false", ""), ("", "Cookie: sid=1\r\n")];
     for (site, fields) in ways {
         for (resets, wait_ms) in [(true, 0), (false, LATER_MS)] {

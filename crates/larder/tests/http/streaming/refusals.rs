@@ -212,7 +212,7 @@ async fn a_101_that_is_no_answer_is_an_error() {
 }
 
 #[tokio::test]
-async fn a_101_nobody_asked_for_is_an_error() {
+async fn an_unrequested_101_is_an_error() {
     let scene = Scene::new().await;
     let mut client = scene.client().await;
     client.send(NEXT).await;

@@ -1,13 +1,13 @@
-//! The names that formats know, and which of them a slip is likely to mean.
+//! Names of formatters and variables, and the suggestion for a misspelled one.
 
 use super::super::item::{FormatItem, Unit};
 use super::super::time::DateFormat;
 use crate::heads::HeadSide;
 
-/// Makes an item.
+/// Constructs an item.
 type Make = fn() -> FormatItem;
 
-/// Formatters of one letter: those of varnishncsa, and some that only Apache has.
+/// Formatters of one letter: varnishncsa's, and some of Apache's.
 pub(super) const FORMATTERS: &[(char, Make)] = &[
     ('a', || FormatItem::Address),
     ('b', || FormatItem::BodyOut),
@@ -31,7 +31,7 @@ pub(super) const FORMATTERS: &[(char, Make)] = &[
     ('v', || FormatItem::Site),
 ];
 
-/// Variables of nginx that stand for themselves.
+/// Variables of nginx without a parameter.
 pub(super) const VARIABLES: &[(&str, Make)] = &[
     ("remote_addr", || FormatItem::Address),
     ("remote_user", || FormatItem::User),
@@ -70,12 +70,12 @@ pub(super) const VARIABLES: &[(&str, Make)] = &[
     ("upstream_cache_status", || FormatItem::CacheStatus),
 ];
 
-/// The name among `known` that `written` is most likely a slip of, if any is close.
+/// The name among `known` that is closest to `written`; `None` if all differ too much.
 pub(super) fn closest<'a>(
     written: &str,
     known: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {
-    // A third of the letters may be wrong.
+    // At most a third of the letters may differ.
     let tolerance = (written.chars().count() / 3).max(1);
     let distance = |name: &str| strsim::osa_distance(name, &written.to_ascii_lowercase());
     known

@@ -1,4 +1,4 @@
-//! Reading scenarios. A text that is not understood is told with its line, never skipped.
+//! The parser of scenarios. It must report every line that it does not understand.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use super::{Scenario, ScenarioExpectation, ScenarioRequest, ScenarioStep, Script
 /// Lines with their numbers.
 type NumberedLines<'a> = Vec<(usize, &'a str)>;
 
-/// Reads the scenarios of `text`, which is called `file`; `template` gives the text of a template.
+/// Parses the scenarios of `text` from file `file`; `template` returns a template's text.
 ///
 /// # Errors
-/// A message about what is not understood, with its line.
+/// A message about a mistake, with its line.
 pub fn scenarios(
     file: &str,
     text: &str,
@@ -49,7 +49,7 @@ pub fn scenarios(
     Ok(all)
 }
 
-/// Takes one section into the scenario.
+/// Takes a section into the scenario.
 fn take(
     into: &mut Scenario,
     head: &str,
@@ -96,7 +96,7 @@ fn take(
     Ok(())
 }
 
-/// A line in the first column, and the indented ones after it without their indentation.
+/// A line in the first column, and the indented lines after it without their indent.
 struct TextBlock<'a> {
     number: usize,
     first: &'a str,
@@ -123,7 +123,7 @@ fn blocks<'a>(lines: &NumberedLines<'a>) -> Vec<TextBlock<'a>> {
     all
 }
 
-/// The lines before the first empty one, and the text after it if there is one.
+/// The lines before the first empty one, and the text after it, if any.
 fn head_and_body(lines: &[&str]) -> (Vec<String>, Option<String>) {
     let cut = lines.iter().position(|line| line.is_empty());
     let (head, body) = match cut {
@@ -133,7 +133,7 @@ fn head_and_body(lines: &[&str]) -> (Vec<String>, Option<String>) {
     (head.iter().map(|line| (*line).to_owned()).collect(), body)
 }
 
-/// `%repeat NUMBER TEXT` alone stands for a long body.
+/// `%repeat NUMBER TEXT` makes a long body.
 fn repeated(body: &str) -> String {
     let long = body.strip_prefix("%repeat ").and_then(|rest| rest.split_once(' '));
     match long.and_then(|(count, text)| Some((count.parse::<usize>().ok()?, text))) {
@@ -305,13 +305,13 @@ fn ask(first: &str, rest: &[&str]) -> Option<ScenarioRequest> {
     Some(ask)
 }
 
-/// Lines as sent: a head that ends, even if nothing follows it.
+/// Lines as sent: a complete head, even if nothing follows it.
 fn raw_text(lines: &[&str]) -> String {
     let text = lines.join("\r\n");
     if lines.contains(&"") { text } else { format!("{text}\r\n\r\n") }
 }
 
-/// The program with its preamble and the placeholders filled in by `values`.
+/// The program with version and backends, and its placeholders replaced.
 pub(crate) fn program(vcl: &str, values: &BTreeMap<String, String>) -> String {
     let own = vcl.lines().any(|line| line.starts_with("vcl 4."));
     let mut text = String::new();
@@ -330,7 +330,7 @@ pub(crate) fn program(vcl: &str, values: &BTreeMap<String, String>) -> String {
     filled(&text, values)
 }
 
-/// `text` with its placeholders filled in.
+/// Replaces placeholders in `text`.
 pub(crate) fn filled(text: &str, values: &BTreeMap<String, String>) -> String {
     let mut text = text.to_owned();
     for (name, value) in values {
@@ -339,7 +339,7 @@ pub(crate) fn filled(text: &str, values: &BTreeMap<String, String>) -> String {
     text
 }
 
-/// Tells whether `text` has `name` as a word.
+/// Returns true if `text` contains `name` as a whole word.
 fn names(text: &str, name: &str) -> bool {
     text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').any(|word| word == name)
 }

@@ -72,7 +72,7 @@ fn sections_steps_and_answers_are_read() {
 }
 
 #[test]
-fn what_is_not_understood_is_told_with_its_line() {
+fn mistakes_are_reported_with_their_line() {
     for (text, what) in [
         ("== A\n-- steps\nwait soon\n", "file: 3: no time"),
         ("== A\n-- steps\nget /\n", "file: 3: no request"),

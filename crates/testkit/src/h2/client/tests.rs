@@ -1,4 +1,4 @@
-//! Frames that the client sends of its own accord, and its treatment of a server's frames.
+//! Frames that the client sends by itself, and its treatment of a server's frames.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
@@ -11,7 +11,7 @@ fn pair() -> (Client<DuplexStream>, DuplexStream) {
     (Client::over(near).patience(Duration::from_millis(300)), far)
 }
 
-/// Everything that has been sent to `far` so far.
+/// All bytes sent to `far` so far.
 async fn taken(far: &mut DuplexStream) -> Vec<u8> {
     let mut bytes = Vec::new();
     while let Ok(Ok(1..)) = timeout(Duration::from_millis(20), far.read_buf(&mut bytes)).await {}
@@ -73,7 +73,7 @@ async fn a_client_without_manners_sends_nothing_unasked() {
 }
 
 #[tokio::test]
-async fn outcomes_are_told_apart() {
+async fn outcomes_are_distinguished() {
     let reset = [Frame::settings(&[]), ok(1, false), Frame::reset(1, error::CANCEL)];
     let gone = [Frame::settings(&[]), Frame::goaway(0, error::ENHANCE_YOUR_CALM, b"")];
     let faulty = [Frame::settings(&[]), ok(3, true)];

@@ -1,5 +1,4 @@
-//! Requests that real clients send. A server that refuses one of these is strict at the web's
-//! expense.
+//! Accepted cases: requests of real clients. A server must not reject any of them.
 
 use super::super::Request;
 use super::case::DowngradeExpectation;
@@ -11,7 +10,7 @@ pub(super) fn add(table: &mut DowngradeTable) {
     browsers(table);
 }
 
-/// Cookies may come in crumbs, to be put together again (RFC 9113 8.2.3).
+/// Cookies may be split into several fields, which the proxy joins (RFC 9113 8.2.3).
 fn cookies(table: &mut DowngradeTable) {
     for (name, crumbs, whole) in [
         ("one", &["a=1"][..], "a=1"),
@@ -53,7 +52,7 @@ fn values(table: &mut DowngradeTable) {
 }
 
 fn browsers(table: &mut DowngradeTable) {
-    // Chrome leaves Host out and sends hints about itself.
+    // Chrome omits Host and sends client hints.
     let fields = [
         ("sec-ch-ua", "\"Chromium\";v=\"131\", \"Not_A Brand\";v=\"24\""),
         ("sec-ch-ua-mobile", "?0"),
@@ -77,7 +76,7 @@ fn browsers(table: &mut DowngradeTable) {
     kept.push(("content-type", "application/x-www-form-urlencoded"));
     let expect = DowngradeExpectation::Forwarded(forwarded("POST", "/form", &kept, b"a=b&c=d"));
     table.push("clients", "a browser's form", form, &[b"a=b&c=d"], expect);
-    // grpc-web and curl with a pipe send no length. That trailers are taken is told the origin.
+    // grpc-web and curl with a pipe send no length. The origin gets the TE field.
     let told = [("connection", "TE"), ("te", "trailers")];
     let pipe = Request::new("PUT", "/file").field("te", "trailers");
     let expect = DowngradeExpectation::Forwarded(forwarded("PUT", "/file", &told, b"abc"));

@@ -1,65 +1,66 @@
-//! A case, its frames, and the judgement of what came of it.
+//! A case, its frames, and the check of its result.
 
 use super::super::{FieldBlock, FieldList, Frame, RequestOutcome, error, frames};
 use crate::reference_reader::ParsedRequest;
 use crate::reply::ConnectionEnd;
 use crate::wire::Fields;
 
-/// The request that the origin must have been sent.
+/// The request that the origin must receive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForwardedRequest {
-    /// Its method.
+    /// The method.
     pub method: String,
-    /// Its target, byte for byte.
+    /// The target, byte for byte.
     pub target: String,
-    /// Its Host.
+    /// The Host.
     pub host: String,
-    /// Every field but Host, framing and what a proxy adds, in any order; names in lower case.
+    /// All fields except Host, framing and those that a proxy adds, in any order; names in lower
+    /// case.
     pub fields: Fields,
-    /// Its body, however framed.
+    /// The body, without framing.
     pub body: Vec<u8>,
 }
 
-/// The result that a case must have.
+/// The required result of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DowngradeExpectation {
-    /// RFC 9113 8.1.1 calls it malformed: RST_STREAM with PROTOCOL_ERROR.
+    /// Malformed by RFC 9113 8.1.1: RST_STREAM with PROTOCOL_ERROR.
     Reset,
-    /// HTTP itself forbids it, as over HTTP/1: the same, or a 400.
+    /// Invalid HTTP in any version: RST_STREAM with PROTOCOL_ERROR, or a 400.
     Refused,
-    /// Not forwarded: any reset, or an answer of 400 and above.
+    /// Not forwarded: any reset, or a status of 400 and above.
     Denied,
-    /// Answered here, with this status.
+    /// Answered by the proxy, with this status.
     Status(u16),
-    /// Sent to the origin as this and nothing else, and answered with 200.
+    /// Forwarded exactly like this, and answered with 200.
     Forwarded(ForwardedRequest),
-    /// One or the other.
+    /// Rejected as by `Refused`, or forwarded like this.
     RefusedOr(ForwardedRequest),
 }
 
-/// One DATA frame: its body, and its padding if it has any.
+/// A DATA frame: its body, and its padding, if any.
 pub type DataPiece = (Vec<u8>, Option<u8>);
 
-/// A case: everything that a client sends on one stream.
+/// A case: all frames of a client on one stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Case {
     /// Unique within the table.
     pub name: String,
-    /// The kind of trick.
+    /// The class of the attack.
     pub class: &'static str,
-    /// Its head, pseudo-fields among the others.
+    /// The head's fields, pseudo-fields included.
     pub fields: FieldList,
-    /// Its body.
+    /// The body.
     pub data: Vec<DataPiece>,
-    /// Its trailers.
+    /// The trailers.
     pub trailers: Option<FieldList>,
-    /// The last frame ends the stream.
+    /// True if the last frame ends the stream.
     pub ended: bool,
-    /// The result that the case must have.
+    /// The required result.
     pub expect: DowngradeExpectation,
 }
 
-/// Fields of a forwarded request that are not the client's: a proxy writes them anew.
+/// Fields of a forwarded request that the proxy generates.
 const OWN: [&str; 11] = [
     "accept-encoding",
     "content-length",
@@ -75,7 +76,7 @@ const OWN: [&str; 11] = [
 ];
 
 impl Case {
-    /// All its frames on `stream`.
+    /// Serialises all frames on `stream`.
     pub fn bytes(&self, stream: u32) -> Vec<u8> {
         let mut left = self.data.len() + usize::from(self.trailers.is_some());
         let head = FieldBlock::of(&self.fields);
@@ -96,10 +97,10 @@ impl Case {
         bytes
     }
 
-    /// Checks the result of the case: `outcome` at the client, and the whole requests `sent` to the
-    /// origin.
+    /// Checks the result: `outcome` at the client, and the requests `sent` to the origin.
     ///
     /// # Errors
+    /// A text about what is wrong.
     /// A text that says what is wrong.
     pub fn check(&self, outcome: &RequestOutcome, sent: &[ParsedRequest]) -> Result<(), String> {
         let protocol_error = outcome.reset() == Some(error::PROTOCOL_ERROR);
@@ -134,7 +135,7 @@ impl Case {
         }
     }
 
-    /// The request that would be forwarded, if any may be.
+    /// The request that the origin may receive, if any.
     pub fn forwarded(&self) -> Option<&ForwardedRequest> {
         match &self.expect {
             DowngradeExpectation::Forwarded(forwarded)
@@ -160,7 +161,7 @@ impl ForwardedRequest {
     }
 }
 
-/// A request in one line.
+/// Shows a request as a line.
 fn show(request: &ParsedRequest) -> String {
     let ParsedRequest { method, target, fields, body, .. } = request;
     let fields: Vec<_> =
@@ -168,7 +169,7 @@ fn show(request: &ParsedRequest) -> String {
     format!("{method} {target} {fields:?} {}", body.escape_ascii())
 }
 
-/// An outcome in a few words.
+/// Shows an outcome briefly.
 fn brief(outcome: &RequestOutcome) -> String {
     match outcome {
         RequestOutcome::Answered(exchange) => format!("status {}", exchange.status),

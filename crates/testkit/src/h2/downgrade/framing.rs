@@ -1,5 +1,5 @@
-//! Lengths, codings, fields about the connection and trailers: what HTTP/1 frames messages by and
-//! HTTP/2 does not (RFC 9113 8.1.1 and 8.2.2).
+//! Framing: lengths, codings, connection fields and trailers, which frame messages in HTTP/1 and
+//! not in HTTP/2 (RFC 9113 8.1.1 and 8.2.2).
 
 use super::super::Request;
 use super::case::DowngradeExpectation;
@@ -108,7 +108,7 @@ fn length_values(table: &mut DowngradeTable) {
     }
 }
 
-/// Padding is no body (RFC 9113 6.1).
+/// Padding is not part of the body (RFC 9113 6.1).
 fn padded(table: &mut DowngradeTable) {
     let whole = DowngradeExpectation::Forwarded(forwarded("POST", TARGET, &[], b"12345"));
     let mut add = |name, length, pieces: &[(&[u8], Option<u8>)], expect| {
@@ -161,13 +161,13 @@ fn connection_fields(table: &mut DowngradeTable) {
     );
     let coded = Request::post(TARGET).field("transfer-encoding", "chunked");
     table.push("connection fields", "coding and chunks", coded, body, DowngradeExpectation::Reset);
-    // What is stored keeps its trailers, so the origin is told that some are taken.
+    // Trailers are stored, so the origin gets the TE field.
     let (te, told) = (get().field("te", "trailers"), [("connection", "TE"), ("te", "trailers")]);
     let expect = DowngradeExpectation::Forwarded(forwarded("GET", TARGET, &told, b""));
     table.head("connection fields", "te \"trailers\" may stand", te, expect);
 }
 
-/// Names that CGI and its heirs take for the ones they look like.
+/// Names that CGI confuses with other names.
 fn lookalikes(table: &mut DowngradeTable) {
     for (name, value) in [
         ("content_length", "50"),
@@ -219,7 +219,7 @@ fn trailers(table: &mut DowngradeTable) {
         table.trailers(name, &[(field, value)], DowngradeExpectation::Reset);
     }
     let whole = || forwarded("POST", TARGET, &[], b"body");
-    // RFC 9110 6.5.1: to be refused or ignored, never to be believed.
+    // RFC 9110 6.5.1: such trailers must be rejected or ignored.
     for (name, field, value) in [
         ("Content-Length", &b"content-length"[..], &b"0"[..]),
         ("Host", b"host", b"evil.test"),

@@ -1,4 +1,4 @@
-//! Bytes that mean something in HTTP/1 text, wherever a field may hide them (RFC 9113 8.2.1).
+//! Octets with a meaning in HTTP/1 text, in every kind of field (RFC 9113 8.2.1).
 
 use super::super::Request;
 use super::case::DowngradeExpectation;
@@ -11,7 +11,7 @@ pub(super) fn add(table: &mut DowngradeTable) {
     requests_within(table);
 }
 
-/// Bytes that no value may have.
+/// Bytes that are invalid in values.
 const FORBIDDEN: [(&str, &[u8]); 5] = [
     ("CR", b"a\rb"),
     ("LF", b"a\nb"),
@@ -88,7 +88,7 @@ fn names(table: &mut DowngradeTable) {
     table.head("name", "empty", get().field("", "1"), DowngradeExpectation::Refused);
 }
 
-/// The same bytes in every pseudo-field.
+/// These bytes in every pseudo-field.
 fn pseudo_fields(table: &mut DowngradeTable) {
     for (field, before) in
         [(":method", "GET"), (":scheme", "http"), (":authority", "larder.test"), (":path", "/")]
@@ -118,7 +118,7 @@ fn pseudo_fields(table: &mut DowngradeTable) {
     }
 }
 
-/// Whole requests where one field should be.
+/// Whole requests within a field.
 fn requests_within(table: &mut DowngradeTable) {
     let ending = [b" HTTP/1.1\r\nHost: larder.test\r\n\r\n", SMUGGLED].concat();
     let behind = |before: &[u8]| [before, &ending].concat();

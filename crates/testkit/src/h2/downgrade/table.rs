@@ -1,4 +1,4 @@
-//! The table, and what its requests are made of.
+//! The table of downgrade cases, and the parts of its requests.
 
 use super::super::Request;
 use super::case::{Case, DowngradeExpectation, ForwardedRequest};
@@ -8,7 +8,7 @@ pub(super) struct DowngradeTable {
 }
 
 impl DowngradeTable {
-    /// A request without body.
+    /// Adds a request without a body.
     pub(super) fn head(
         &mut self,
         class: &'static str,
@@ -19,7 +19,7 @@ impl DowngradeTable {
         self.push(class, name, request, &[], expect);
     }
 
-    /// A request with these DATA frames.
+    /// Adds a request with these DATA frames.
     pub(super) fn push(
         &mut self,
         class: &'static str,
@@ -35,7 +35,7 @@ impl DowngradeTable {
         self.cases.last_mut().expect("it was just put there")
     }
 
-    /// A POST with four bytes of body and these trailers.
+    /// Adds a POST with a body of four bytes and these trailers.
     pub(super) fn trailers(
         &mut self,
         name: &str,
@@ -48,7 +48,7 @@ impl DowngradeTable {
     }
 }
 
-/// Target that most cases ask for.
+/// The target of most cases.
 pub(super) const TARGET: &str = "/";
 
 /// The usual request.
@@ -56,7 +56,7 @@ pub(super) fn get() -> Request {
     Request::get(TARGET)
 }
 
-/// A request as it is forwarded when it is translated without loss.
+/// A request as it is forwarded after a lossless translation.
 pub(super) fn forwarded(
     method: &str,
     target: &str,
@@ -73,5 +73,5 @@ pub(super) fn forwarded(
     }
 }
 
-/// A request that a smuggler hopes to have read as one of its own.
+/// The smuggled request: no server may read it as one.
 pub(super) const SMUGGLED: &[u8] = b"GET /smuggled HTTP/1.1\r\nHost: evil.test\r\n\r\n";

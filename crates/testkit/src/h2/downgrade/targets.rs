@@ -1,4 +1,4 @@
-//! Paths and hosts: what is no path in HTTP/1's request line, and two names for one host (RFC 9113
+//! Targets and hosts: invalid paths of HTTP/1's request line, and two names of one host (RFC 9113
 //! 8.3.1).
 
 use super::super::Request;
@@ -45,7 +45,7 @@ fn paths(table: &mut DowngradeTable) {
     table.head("path", "asterisk of OPTIONS", asterisk, expect);
 }
 
-/// Odd, and no business of a proxy.
+/// Unusual paths that a proxy must forward.
 fn kept_paths(table: &mut DowngradeTable) {
     for path in [
         "//evil.test/a",

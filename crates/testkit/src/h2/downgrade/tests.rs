@@ -1,4 +1,4 @@
-//! The table itself, and what tells a right outcome from a wrong one.
+//! The table of cases, and the check that distinguishes right from wrong results.
 
 use std::collections::HashSet;
 
@@ -64,7 +64,7 @@ fn frames_are_those_of_the_case() {
 }
 
 #[test]
-fn refusals_are_told_apart() {
+fn refusals_are_distinguished() {
     let over = RequestOutcome::Over(Farewell { code: None, end: ConnectionEnd::Closed });
     let faulty = RequestOutcome::Faulty(ProtocolFault::FirstFrame(kind::PING));
     for (expect, right, wrong) in [

@@ -1,36 +1,36 @@
-//! One stream's answer, judged block by block (RFC 9113 8).
+//! Answers of a server on their streams, judged block by block (RFC 9113 8).
 
 use super::fault::ProtocolFault;
 use crate::wire::{self, Fields};
 
-/// Fields that HTTP/2 has no use for (RFC 9113 8.2.2).
+/// Connection fields, which HTTP/2 forbids (RFC 9113 8.2.2).
 const OF_CONNECTION: [&str; 5] =
     ["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"];
 
-/// Everything that came on one stream.
+/// All that the server sent on one stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Exchange {
     /// Interim responses: status and fields.
     pub interim: Vec<(u16, Fields)>,
-    /// The final status; 0 before the head has come.
+    /// The final status; 0 before the head.
     pub status: u16,
-    /// The head's fields but for `:status`.
+    /// The head's fields except `:status`.
     pub fields: Fields,
-    /// The body as far as it came.
+    /// The body so far.
     pub body: Vec<u8>,
     /// Bytes of body in each DATA frame.
     pub data: Vec<usize>,
-    /// Fields after the body.
+    /// The trailers.
     pub trailers: Fields,
-    /// Bytes of each header block.
+    /// Bytes of each field block.
     pub blocks: Vec<usize>,
-    /// The server has ended it in order.
+    /// True if the server has ended the response in order.
     pub whole: bool,
-    /// The server has reset it, with this code; perhaps after its answer.
+    /// The code of the server's reset, which may follow the response.
     pub reset: Option<u32>,
-    /// DATA taken so far against what was granted: what is left is this and the initial window.
+    /// Window granted minus DATA received, without the initial window.
     pub(super) window: i64,
-    /// The same of what the server granted.
+    /// Window that the server granted minus DATA sent, without the initial window.
     pub(super) sending: i64,
     head_only: bool,
 }
@@ -52,7 +52,7 @@ impl Exchange {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// Nothing more can come.
+    /// Returns true if nothing more can come.
     pub fn over(&self) -> bool {
         self.whole || self.reset.is_some()
     }
@@ -75,7 +75,7 @@ impl Exchange {
         self.blocks.push(bytes);
         let fields = named(fields)?;
         if self.status != 0 {
-            // Trailers, which come last.
+            // Trailers.
             check(&fields)?;
             self.trailers = fields;
             return if end { self.end() } else { Err(ProtocolFault::Order) };
@@ -108,7 +108,7 @@ impl Exchange {
     }
 }
 
-/// `:status`, and the fields after it.
+/// Splits `:status` off.
 fn head(mut fields: Fields) -> Result<(u16, Fields), ProtocolFault> {
     let missing = || ProtocolFault::PseudoField(":status".to_owned());
     let (name, value) = (!fields.is_empty()).then(|| fields.remove(0)).ok_or_else(missing)?;
@@ -129,7 +129,7 @@ fn head(mut fields: Fields) -> Result<(u16, Fields), ProtocolFault> {
     Ok((status, fields))
 }
 
-/// Names and values of ordinary fields.
+/// Checks names and values of ordinary fields.
 fn check(fields: &Fields) -> Result<(), ProtocolFault> {
     for (name, value) in fields {
         if name.starts_with(':') {

@@ -1,9 +1,9 @@
-//! Every fault on its own, and the windows to the byte.
+//! Every kind of fault alone, and windows to the byte.
 
 use super::super::{FieldBlock, Request, error};
 use super::*;
 
-/// A judge after both greetings, with one GET on stream 1.
+/// A judge after both prefaces, with one GET on stream 1.
 fn asked() -> Judge {
     let mut judge = Judge::new();
     judge.sent(PREFACE);
@@ -122,7 +122,7 @@ fn windows_are_kept_to_the_byte() {
     let mut judge = asked();
     judge.sent(&Frame::settings(&[(setting::INITIAL_WINDOW_SIZE, 10)]).bytes());
     judge.received(&answer(&[], false)).expect("a head");
-    // Before the acknowledgement the old window holds, after it the stream has 5 too many.
+    // Before the acknowledgement the old window holds; after it the stream has 5 bytes too many.
     judge.received(&Frame::data(1, &[0; 15], false)).expect("within the old window");
     judge.received(&Frame::settings_ack()).expect("asked for");
     judge.received(&Frame::data(1, b"", false)).expect("nothing fits a negative window");

@@ -17,7 +17,7 @@ use testkit::larder::Daemon;
 use testkit::reference_reader::read_requests;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn all_who_are_asked_are_told_one_spelling_of_the_host() {
+async fn all_servers_get_one_spelling_of_the_host() {
     let folder = Folder::new();
     let keeper = ScriptedOrigin::start().await.expect("an origin");
     keeper.otherwise(Script::ok("", ""));
@@ -39,7 +39,7 @@ async fn all_who_are_asked_are_told_one_spelling_of_the_host() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_that_the_origin_makes_for_one_user_is_foretold_so() {
+async fn a_page_for_one_user_is_explained_so() {
     let folder = Folder::new();
     folder.file("users", USERS);
     let gate = |more: &str| {

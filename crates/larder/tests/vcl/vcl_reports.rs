@@ -187,7 +187,7 @@ async fn explain_names_the_lines_by_which_it_then_goes() {
 }
 
 #[tokio::test]
-async fn a_limit_that_ends_a_program_is_told() {
+async fn a_limit_that_ends_a_program_is_reported() {
     let many = "set bereq.http.x = \"1\"; ".repeat(100);
     let twice = "set bereq.http.x = regsuball(bereq.http.x, \".\", \"ab\"); ";
     let grow = format!("set bereq.http.x = \"0123456789\"; {}", twice.repeat(30));
@@ -218,7 +218,7 @@ async fn a_limit_that_ends_a_program_is_told() {
 }
 
 #[tokio::test]
-async fn a_fetch_behind_a_stale_answer_tells_what_its_program_did_and_who_caused_it() {
+async fn a_background_fetch_reports_its_program_and_its_cause() {
     let program = r#"vcl 4.1;
 import std;
 backend b { .host = "HOST"; .port = "PORT"; }
