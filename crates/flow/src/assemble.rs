@@ -1,13 +1,10 @@
-//! Pages that are put together of others: Edge Side Includes and server-side includes.
+//! Assembly of pages with instructions: Edge Side Includes and server-side includes.
 //!
-//! What delivery makes of such a page is a [`Draft`]. For one request the page comes to a row of
-//! pieces: texts of its own, and fragments. A fragment is a request like a client's, one level
-//! further down, and what it is answered with is a reply like every other: from the store, fetched,
-//! or put together itself.
-//!
-//! Where all pieces are at hand, they become the parts of one body, without a copy and without a
-//! task. Otherwise all fragments begin at once, as many as may be under way together, and a task
-//! hands on what comes, in the page's order.
+//! Delivery makes a [`Draft`] of such a page. For each request the page becomes a sequence of
+//! pieces: texts and fragments. A fragment is a request like a client's, one level down, and its
+//! reply comes from the store, a fetch or a further assembly. If all pieces are at hand, they
+//! become one body without a copy or a task. Otherwise as many fragments as permitted start at
+//! once, and a task sends the pieces in order.
 
 mod document;
 mod environment;
@@ -38,30 +35,29 @@ use pieces::{FragmentStarter, PagePiece, PagePieces, PageTextSource};
 
 pub(crate) use document::plain;
 
-/// Bytes without a coding that are put into a page in gzip at once. Each of them is summed
-/// (CRC-32), and no one else has the core meanwhile: of more it is a task's business, which gives
-/// way.
+/// Bytes without a coding that are put into a gzip page at once. The core computes their CRC-32
+/// without a break; a task, which yields, does more than that.
 const SUMMED_BYTES: u64 = 1 << 20;
-/// Bytes that a piece takes which is a body that comes or is decoded, and one that is a request
-/// which waits; measured with pages of 64 of them, rounded up.
+/// Memory of a piece that is an arriving or decoded body, and of one that is a waiting request:
+/// measured with pages of 64 pieces, rounded up.
 const BODY_BYTES: u64 = 2_500;
 const WAITS_BYTES: u64 = 6_000;
 
-/// A page, and what has begun of it.
+/// A page and its pieces, as far as they have started.
 struct Assembly {
     reply: Reply,
     page: Rc<ComposedPage>,
-    /// `None`: nothing has begun.
+    /// `None` before the first piece has started.
     pieces: Option<UnfinishedPage>,
 }
 
-/// The page that `reply` is to become, which has the page's own text for its body.
+/// The draft of the page that `reply` becomes; the reply's body is the page's own text.
 pub(crate) fn draft(reply: Reply, page: ComposedPage) -> Box<dyn Draft> {
     Box::new(Assembly { reply, page: Rc::new(page), pieces: None })
 }
 
 impl Assembly {
-    /// The pieces that must be waited for, begun; `None` if there are none: the reply is whole.
+    /// Starts the pieces and returns those that must be waited for. `None` if the reply is whole.
     fn pieces(&mut self, core: &Rc<CoreState>) -> Option<UnfinishedPage> {
         if self.pieces.is_some() {
             return self.pieces.take();
@@ -101,7 +97,7 @@ impl Assembly {
                     say_gzip(reply);
                 }
                 reply.body = match body {
-                    // The length of a page is known only when it is put together.
+                    // The length of a page is known only once it is assembled.
                     ReplyBody::Head(_) => ReplyBody::Head(None),
                     body => body,
                 };
@@ -126,7 +122,7 @@ impl Assembly {
     }
 }
 
-/// The parts of a page if all of them are there.
+/// The parts of a page whose pieces are all at hand; `None` otherwise.
 fn at_hand(
     slots: PagePieces,
     page: &ComposedPage,
@@ -176,7 +172,7 @@ fn at_hand(
     Ok(stitch.end())
 }
 
-/// Says in the head of a page that it is in gzip.
+/// Marks the head of a page as gzip.
 fn say_gzip(reply: &mut Reply) {
     if let HeadSource::Owned(response) = &mut reply.head {
         response.headers.set(HeaderId::ContentEncoding, Coding::Gzip.token().as_bytes());

@@ -1,7 +1,24 @@
-//! The course of a request that its site's policy has received: files, the store, and what is left
-//! for an origin. Requests take it, and forecasts only look.
+//! Course of a request under a declared policy: the order of its steps after [`ReceiveVerdict`],
+//! written down once. A [`CourseHandler`] acts on each step or only reports it.
 //!
-//! The order in which all that is asked stands here once; a [`Mode`] does it, or tells of it.
+//! ```text
+//! follow ─ file beside the scripts ─┐
+//! go_on ── decisions::course ───────┼─ file, answer, purge, last hop, pass, upgrade
+//! lookup ─ decisions::next ─────────┼─ deliver
+//! missed ─ stale stands in ─────────┤
+//! miss ─── plugin's page ───────────┴─ fetch
+//! ```
+//!
+//! [`ServingCore`](crate::fast_path::ServingCore) is the handler of requests: its outcome is a
+//! [`Start`](crate::disposition::Start), and it never waits. A step that needs the disk or an
+//! origin ends in a waiting request, which `slow_path` resumes at [`go_on`] or [`miss`]. The
+//! handler of `explain` returns a forecast and changes nothing. Both run the functions below, so a
+//! forecast cannot differ from what a request does.
+//!
+//! The caller owns the request and its [`RequestContext`]; the handler owns the buffer of the key.
+//! The policy has received the request before [`follow`]. No step may return to an earlier one: a
+//! handler that finds a stored body gone goes on with [`miss`], and a request that waited goes on
+//! behind the step at which it halted. A new kind of step belongs here, not in a handler.
 
 use std::ops::DerefMut;
 use std::sync::Arc;
@@ -16,42 +33,42 @@ use crate::key::make_key;
 use crate::state::reply::{CacheOutcome, ForwardReason};
 use crate::state::request_context::RequestContext;
 
-/// The deeds on the course of a request, or the words about them.
+/// The actions on a request's course, or the report of them.
 pub(crate) trait CourseHandler {
-    /// The outcome for the request.
+    /// The outcome of the course.
     type End;
-    /// Room for a key.
+    /// A borrowed key buffer.
     type Key: DerefMut<Target = KeyBuf>;
 
     fn seed(&self) -> &HashSeed;
 
     fn key(&self) -> Self::Key;
 
-    /// The file of the request's path below a root of its site.
+    /// Answers with the file of the request's path below the root of this number.
     fn file(&mut self, ask: &RequestContext<'_>, root: u32) -> Self::End;
 
-    /// The file beside the scripts, where the request's path is likely to be one's; it comes before
-    /// what policy said.
+    /// Answers with a file beside the scripts, if the request's path likely means one. It precedes
+    /// the policy's verdict.
     fn file_beside(
         &mut self,
         ask: &RequestContext<'_>,
         verdict: &ReceiveVerdict,
     ) -> Option<Self::End>;
 
-    /// The file beside the scripts, where only now it shows that the path is one's.
+    /// Answers with a file beside the scripts, if the path means one only after the lookup missed.
     fn other_file_beside(&mut self, ask: &RequestContext<'_>) -> Option<Self::End>;
 
     /// Looks up what is stored.
     fn find(&mut self, ask: &RequestContext<'_>, key: &KeyBuf) -> CacheLookup;
 
-    /// Takes note that no file answers.
+    /// Notes that no file answers.
     fn note_found(&mut self, _: &RequestContext<'_>) {}
 
-    /// The times of what was found.
+    /// The times of the object found.
     fn times(&self, ask: &RequestContext<'_>, object: &Object) -> Freshness;
 
-    /// The answer from a stored response; or what a [`miss`] leads to, if its body cannot be had
-    /// any more.
+    /// Delivers a stored response. If its body is no longer available, the course goes on with
+    /// [`miss`].
     fn deliver(
         &mut self,
         ask: &RequestContext<'_>,
@@ -60,7 +77,7 @@ pub(crate) trait CourseHandler {
         served: CacheOutcome,
     ) -> Self::End;
 
-    /// The answer from a stale response whose origin has just failed.
+    /// Answers with a stale response whose origin has just failed, if it may.
     fn stand_in(
         &mut self,
         ask: &RequestContext<'_>,
@@ -68,8 +85,8 @@ pub(crate) trait CourseHandler {
         object: &Arc<Object>,
     ) -> Option<Self::End>;
 
-    /// The page that a plugin of the application has written for the request; without it `next`
-    /// would follow.
+    /// Answers with the page that a plugin of the application wrote, if there is one; `next`
+    /// follows otherwise.
     fn page(
         &mut self,
         ask: &RequestContext<'_>,
@@ -77,27 +94,27 @@ pub(crate) trait CourseHandler {
         next: &LookupDecision,
     ) -> Option<Self::End>;
 
-    /// A fetch that the lookup leads to.
+    /// Fetches as the lookup decided.
     fn fetch(&mut self, ask: &RequestContext<'_>, key: &KeyBuf, next: LookupDecision) -> Self::End;
 
-    /// A fetch past the store.
+    /// Fetches past the store.
     fn pass(&mut self, ask: &RequestContext<'_>, reason: ForwardReason) -> Self::End;
 
-    /// A fetch past the store, after which the connection may be a tunnel.
+    /// Fetches past the store; the connection may become a tunnel.
     fn upgrade(&mut self, ask: &RequestContext<'_>) -> Self::End;
 
-    /// Policy's own answer.
+    /// Answers with the policy's own response.
     fn answer(&mut self, ask: &RequestContext<'_>, synthetic: &Synthetic) -> Self::End;
 
-    /// The answer to a request that may go no further (RFC 9110 7.6.2).
+    /// Answers a request that may not be forwarded (RFC 9110 7.6.2).
     fn last_hop(&mut self, ask: &RequestContext<'_>) -> Self::End;
 
-    /// The end of what is stored for the request.
+    /// Purges the responses stored for the request.
     fn purge(&mut self, ask: &RequestContext<'_>) -> Self::End;
 }
 
-/// Follows policy's verdict; files that lie beside the scripts come before the store and the
-/// origin, as nginx's `try_files` comes before its cache.
+/// Follows the policy's verdict. Files beside the scripts precede the store and the origin, as
+/// nginx's `try_files` precedes its cache.
 #[inline(always)]
 pub(crate) fn follow<M: CourseHandler>(
     mode: &mut M,
@@ -112,7 +129,7 @@ pub(crate) fn follow<M: CourseHandler>(
     go_on(mode, ask, verdict)
 }
 
-/// Follows it once no file beside the scripts answers.
+/// Follows the policy's verdict after the files beside the scripts.
 #[inline(always)]
 pub(crate) fn go_on<M: CourseHandler>(
     mode: &mut M,
@@ -130,7 +147,7 @@ pub(crate) fn go_on<M: CourseHandler>(
     }
 }
 
-/// Asks the store.
+/// Looks up the request's key and follows the decision.
 #[inline(always)]
 fn lookup<M: CourseHandler>(mode: &mut M, ask: &RequestContext<'_>) -> M::End {
     let mut room = mode.key();
@@ -149,7 +166,7 @@ fn lookup<M: CourseHandler>(mode: &mut M, ask: &RequestContext<'_>) -> M::End {
     }
 }
 
-/// Goes on where nothing that is stored answers.
+/// Goes on after a lookup without a usable response.
 #[inline(never)]
 fn missed<M: CourseHandler>(
     mode: &mut M,
@@ -165,7 +182,7 @@ fn missed<M: CourseHandler>(
     miss(mode, ask, key, next)
 }
 
-/// Asks for a plugin's page, and then an origin.
+/// Tries a plugin's page, then fetches.
 pub(crate) fn miss<M: CourseHandler>(
     mode: &mut M,
     ask: &RequestContext<'_>,

@@ -1,4 +1,5 @@
-//! The declared policy's side of a fetch.
+//! Declared policy: the judge of a fetch for sites without a program, and the delivery of
+//! responses.
 
 mod delivery;
 mod fetch;

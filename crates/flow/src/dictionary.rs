@@ -1,13 +1,12 @@
-//! Dictionaries (RFC 9842): stored responses that clients have and name, and the forms of other
+//! Dictionaries (RFC 9842): stored responses that clients hold and name by hash, and forms of other
 //! stored responses that are coded with them.
 //!
-//! A dictionary is found by its hash, which is computed behind requests. It is only a way to a
-//! stored body: it ends with that. A form is made behind the first request that could have had it,
-//! and kept beside the body; until then clients get what they get without a dictionary. Nothing of
-//! this is looked at for a client that names no dictionary.
+//! Hashes and forms are computed in the background; until then clients get the forms that need no
+//! dictionary. A dictionary ends with its stored body. A client that names no dictionary costs
+//! nothing.
 //!
-//! Who names a hash learns whether something with that hash is stored. So a dictionary is only for
-//! requests that would have been given it, had they asked for it: see [`Occasion::audience`].
+//! A client that names a hash learns whether a response with that hash is stored. So a dictionary
+//! may be used only for requests that could have received it: see [`DictionaryContext::audience`].
 
 mod delta_coding;
 
@@ -29,23 +28,23 @@ use crate::state::dictionary::{
 use crate::state::live_configuration::LiveConfiguration;
 use crate::state::request_context::RequestContext;
 
-/// A request for a stored response, as far as dictionaries go by it.
+/// A request for a stored response, as far as dictionaries depend on it.
 #[derive(Clone, Copy)]
 pub(crate) struct DictionaryContext<'a> {
     pub(crate) live: &'a LiveConfiguration,
-    /// As the client sent it.
+    /// The request as the client sent it.
     pub(crate) request: &'a Request,
-    /// The target that is a part of the key, as a program has left it.
+    /// The target that is part of the key, after a program's changes.
     pub(crate) target: &'a [u8],
-    /// The whole of it under the declared policy, whose rules say who may ask; `None` under VCL.
+    /// The whole context under the declared policy, whose rules decide who may ask; `None` under
+    /// VCL.
     pub(crate) ask: Option<&'a RequestContext<'a>>,
     pub(crate) now: Now,
 }
 
 impl DictionaryContext<'_> {
-    /// Returns true if whoever may ask for this may ask for `target`, too, and is given what is
-    /// stored: one route has both, and so the same rules for who is let in. That holds for every
-    /// client, so that a form may be sent without another look.
+    /// Returns true if `target` has the same route and so the same access rules: each client that
+    /// may get this target may get that one. A form may then be sent without a further check.
     fn is_routed_alike(&self, target: &[u8]) -> bool {
         let Some(ask) = self.ask else { return true };
         let (mut notes, mut request) = (Notes::default(), ask.request.clone());
@@ -56,9 +55,9 @@ impl DictionaryContext<'_> {
         is_looked_up && notes.route == ask.notes.route
     }
 
-    /// Those who may get `object` and others like it: its key without the target, and what it
-    /// varies by with the values of that. A response that is kept apart for some (by cookies in
-    /// the key, by `Vary`) is so a dictionary only for responses that are kept apart for the same.
+    /// The key of `object` without its target, and the values it varies by. A response that cookies
+    /// in the key or `Vary` keep apart serves as a dictionary only for responses that are kept
+    /// apart alike.
     fn audience(&self, object: &Record) -> Box<[u8]> {
         let mut audience = KeyBuf::new();
         let targets = [self.target, &self.request.target];
@@ -89,7 +88,7 @@ impl DictionaryScope {
 }
 
 impl Dictionary {
-    /// Returns true if it may be used for `object`, the answer to a request.
+    /// Returns true if the dictionary may be used for `object`, the response to a request.
     fn is_for(&self, occasion: DictionaryContext<'_>, object: &Record) -> bool {
         let request = occasion.request;
         let destination = request.headers.value_named(b"sec-fetch-dest");
@@ -100,7 +99,7 @@ impl Dictionary {
     }
 }
 
-/// Takes note that a client gets `object`, which may be a dictionary for what it asks for next.
+/// Notes that a client gets `object`, which may become a dictionary for its next requests.
 #[inline]
 pub(crate) fn note(core: &Rc<CoreState>, occasion: DictionaryContext<'_>, object: &Arc<Object>) {
     if occasion.request.scheme == Scheme::Https && object.flags().dictionary {
@@ -128,7 +127,7 @@ fn note_first(core: &Rc<CoreState>, occasion: DictionaryContext<'_>, object: &Ar
     }
     let dictionaries = &core.shared.dictionaries;
     if object.whole().is_none() {
-        // It is still coming, and may not be asked for again before somebody names it.
+        // The body still arrives, and may not be requested again before a client names it.
         let most = occasion.live.limits.dictionaries;
         dictionaries.expect(object, most, || DictionaryScope::of(occasion, object));
         return;
@@ -138,7 +137,7 @@ fn note_first(core: &Rc<CoreState>, occasion: DictionaryContext<'_>, object: &Ar
     }
 }
 
-/// Makes `object` a dictionary, unless it is one. `None` if there is no room for that.
+/// Makes `object` a dictionary, unless it is one already. `None` if there is no memory for it.
 fn attach(
     object: &Arc<Object>,
     birth: impl FnOnce() -> DictionaryScope,
@@ -149,12 +148,11 @@ fn attach(
     object.attached()
 }
 
-/// The answer to a client that has named a dictionary, or none.
+/// The answer to a client that may have named a dictionary.
 #[derive(Debug, Default)]
 pub(crate) struct DictionaryAnswer {
     pub(crate) used: DictionaryUse,
-    /// The body that is sent, and its form, if it is used. Boxed, so that who names none moves
-    /// nothing about.
+    /// The body and its form, if the dictionary is used. Boxed, so that other requests move less.
     pub(crate) form: Option<Box<(Bytes, SentForm)>>,
 }
 
@@ -164,10 +162,10 @@ impl From<DictionaryUse> for DictionaryAnswer {
     }
 }
 
-/// The one for whom a form is looked for.
+/// The requester of a form.
 #[derive(Clone, Copy)]
 pub(crate) enum FormRequester<'a> {
-    /// A request, which may have the form made.
+    /// A request, which may cause the form to be made.
     Request(&'a Rc<CoreState>),
     /// A forecast, which changes nothing.
     Forecast(&'a Dictionaries),
@@ -189,8 +187,8 @@ impl<'a> FormRequester<'a> {
     }
 }
 
-/// Looks for the form of `object` with the dictionary that a client names. A request has the form
-/// made if there is such a dictionary and nobody has begun.
+/// Looks for the form of `object` with the client's dictionary. A request has the form made if the
+/// dictionary exists and the work has not begun.
 #[inline]
 pub(crate) fn seek(
     seeker: FormRequester<'_>,
@@ -203,7 +201,7 @@ pub(crate) fn seek(
     }
 }
 
-/// The same for an answer that has but one form.
+/// The outcome for a response with a single form.
 #[inline]
 pub(crate) fn of_one_form(request: &Request) -> DictionaryUse {
     match request.headers.contains(HeaderId::AvailableDictionary) {
@@ -212,7 +210,7 @@ pub(crate) fn of_one_form(request: &Request) -> DictionaryUse {
     }
 }
 
-/// Returns true if a form of `object` that goes by a dictionary may be sent in answer to `request`.
+/// Returns true if a form of `object` with a dictionary may answer `request`.
 #[inline]
 pub(crate) fn may_use_dictionary(request: &Request, object: &Object) -> bool {
     request.scheme == Scheme::Https && object.has_keyed_forms()

@@ -1,9 +1,9 @@
-//! Forecast of a request: what would happen to it now, and why, without its happening. It is for
-//! operators who ask why something was not cached.
+//! Explanation of a request: a forecast of its outcome, with the reason of each step. Operators
+//! read it to learn why a response is not cached.
 //!
-//! The decisions are those of `decide` and of the site's policy, by which requests go, too; here
-//! they are only put into words. Must never change anything: nothing is counted, nothing moves in
-//! the store's queues, nothing is fetched or waited for.
+//! The decisions are made by `decisions` and the site's policy, as for requests; this module only
+//! words them. It must never change state: nothing is counted, fetched or waited for, and no queue
+//! of the store moves.
 
 mod advice;
 mod dry_run;
@@ -54,32 +54,32 @@ pub use crate::forecast::words::not_stored;
 pub struct Explanation {
     /// The outcome.
     pub foreseen: ForecastOutcome,
-    /// The same in one sentence, without a full stop.
+    /// The outcome in one sentence, without a full stop.
     pub summary: String,
-    /// The steps that lead to the outcome, in the order in which they are decided.
+    /// The steps to the outcome, in the order of their decision.
     pub steps: Vec<DecisionStep>,
-    /// The request as it is after policy has brought it into canonical form.
+    /// The request in canonical form, after the policy's changes.
     pub request: Request,
-    /// Hash of its cache key; 0 when none was made.
+    /// Hash of the cache key; 0 without a key.
     pub key: u64,
-    /// The site that is asked, by its first host; `None` if none is.
+    /// The first host of the site; `None` if no site matches.
     pub site: Option<String>,
-    /// The site, and what its policy noted; `None` where no policy was asked.
+    /// The site and its policy's notes; `None` if no policy was asked.
     decided: Option<(Arc<Site>, Notes)>,
 }
 
 impl Explanation {
-    /// Where a rule or a setting that counts for the request is written.
+    /// The place in the configuration of a rule or setting that the outcome depends on.
     pub fn place(&self, rule: &str) -> Option<&policy::SettingLocation> {
         let (site, notes) = self.decided.as_ref()?;
         site.policy.place(notes, rule)
     }
 }
 
-/// Foretells what would happen to `request` now if it came from `peer`, over a connection without a
-/// client's certificate.
+/// Forecasts the outcome of `request` now, from `peer`, over a connection without a client
+/// certificate.
 ///
-/// It may look for files, so it must not run where others wait for it.
+/// It may read directories, so it must not run on a core's thread.
 pub fn explain(
     shared: &Arc<SharedState>,
     live: &Arc<LiveConfiguration>,
@@ -96,7 +96,7 @@ pub fn explain(
     explanation
 }
 
-/// The same without the pieces of a page; the page that would be put together, if it is one.
+/// A forecast without the pieces of a page, and the page that would be assembled, if any.
 fn forecast(
     shared: &Arc<SharedState>,
     live: &LiveRef,
@@ -104,7 +104,7 @@ fn forecast(
     peer: ConnectionPeer,
     now: Now,
 ) -> (Explanation, Option<ComposablePage>) {
-    // Nothing is held for a forecast.
+    // A forecast reserves no memory.
     let account = &Account::open(shared.cache.memory(), 0);
     let client = Client { peer, near: false, secured: None, line: None, account };
     let telling = ForecastSteps { shared, steps: vec![asked(&request)] };
@@ -177,7 +177,7 @@ impl ForecastBuilder<'_> {
         course::follow(self, &ask, verdict)
     }
 
-    /// Foretells the error page of a request that enters no site.
+    /// Forecasts the error page of a request that no site takes.
     fn turned_away(&mut self, request: &Request, problem: Problem) -> Ending {
         let is_unknown = matches!(problem, Problem::NoSite);
         let reply = pages::problem(request, problem);
@@ -190,7 +190,7 @@ impl ForecastBuilder<'_> {
         answered(&reply, "with an error page")
     }
 
-    /// The reply from the file below `root` that the request's path means, if there is one.
+    /// The reply from the file below `root` for the request's path, if there is one.
     fn found(&mut self, ask: &RequestContext<'_>, root: &Arc<Root>) -> Option<Reply> {
         let reply = from_files::found(None, ask, &look(ask, root))?;
         let why = "a file of this path lies beside the scripts, and answers before they do";
@@ -230,7 +230,7 @@ impl ForecastBuilder<'_> {
         (ForecastOutcome::Purge, summary.to_owned())
     }
 
-    /// Foretells the refusal of a request that must wait, if it is refused.
+    /// Forecasts the refusal of a request that must wait, if it is refused.
     fn refused(&mut self, ask: &RequestContext<'_>) -> Option<Ending> {
         let problem = decisions::refusal(ask.request, ask.live)?;
         let reply = pages::problem(ask.request, problem);

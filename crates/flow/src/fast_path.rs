@@ -1,5 +1,8 @@
-//! The part of a declared request's way that never waits: receive, key, lookup, and the judgement
-//! of what was found. A request of a site with a program turns off to `vcl` at the site.
+//! Fast path: the part of a request's course that never waits. It finds the site, passes the row of
+//! stages, has the policy receive the request, looks up the key and judges the object found. A site
+//! with a program hands the request to `vcl`.
+//!
+//! Must never block: a request that must wait is returned as [`Start::Slow`].
 
 use std::cell::RefMut;
 use std::rc::Rc;
@@ -36,7 +39,8 @@ use crate::vcl::start as program;
 use crate::{declared, files as from_files, pages};
 
 impl CoreState {
-    /// Takes a request as far as it goes without waiting, and says on whose behalf it is made.
+    /// Serves a request as far as possible without waiting. Also returns the client for whom it is
+    /// made.
     pub fn start(
         self: &Rc<Self>,
         live: &LiveRef,
@@ -81,7 +85,8 @@ impl CoreState {
         stage_row::enter(self, &entrant, request)
     }
 
-    /// Takes another node's request as far, which is answered with what is stored or not at all.
+    /// Serves another node's request as far as possible without waiting. The response is a stored
+    /// one or none.
     #[cold]
     fn start_for_node(
         self: &Rc<Self>,
@@ -107,7 +112,7 @@ impl CoreState {
         (start, client.peer)
     }
 
-    /// Takes a fragment of a page as far as it goes without waiting.
+    /// Serves a fragment's request as far as possible without waiting.
     pub(crate) fn start_fragment(
         self: &Rc<Self>,
         place: SiteContext<'_>,
@@ -122,8 +127,8 @@ impl CoreState {
         stage_row::enter(self, &Entrant { place, client, now, downstream }, request).0
     }
 
-    /// Has the site's policy or program receive a request that has passed all stages before, and
-    /// takes it on as far as it goes without waiting.
+    /// Has the site's policy or program receive a request that has passed the row of stages, and
+    /// serves it as far as possible without waiting.
     #[inline(always)]
     pub(crate) fn receive(
         self: &Rc<Self>,
@@ -145,8 +150,8 @@ impl CoreState {
         (self.judged(&ask, verdict), who)
     }
 
-    /// Keeps the cookies of a request whose answer may have fragments, in room that requests lend
-    /// each other.
+    /// Keeps the cookies of a request whose response may have fragments, in the core's scratch
+    /// buffer.
     #[inline(always)]
     fn keep_cookies(&self, site: &Site, request: &Request) -> KeptCookies<'_> {
         let cookies = site.includes.any().then(|| {
@@ -160,7 +165,7 @@ impl CoreState {
         KeptCookies { core: self, cookies }
     }
 
-    /// Does what policy says, as far as it goes without waiting.
+    /// Follows the policy's verdict as far as possible without waiting.
     #[inline(always)]
     fn judged(self: &Rc<Self>, ask: &RequestContext<'_>, verdict: ReceiveVerdict) -> Start {
         let mut start = course::follow(&mut ServingCore(self), ask, verdict);
@@ -174,7 +179,7 @@ impl CoreState {
         start
     }
 
-    /// Goes the way of a purge, and says who asked.
+    /// Serves a purge. Also returns the client.
     fn start_purge(
         self: &Rc<Self>,
         live: &LiveRef,
@@ -212,11 +217,11 @@ impl CoreState {
         (start, asker)
     }
 
-    /// Fetches what is asked for, whatever is stored.
+    /// Invalidates the stored responses of the request and fetches anew.
     fn fetch_anew(self: &Rc<Self>, ask: &RequestContext<'_>) -> Start {
         let mut key = KeyBuf::new();
         self.make_key(ask.site, ask.request, &ask.notes, &mut key);
-        // A fetch under way began before.
+        // A fetch in progress began before this request.
         let under_way = self.shared.door.invalidation(
             InvalidationTarget::key(&key),
             true,
@@ -242,8 +247,8 @@ impl CoreState {
         }))
     }
 
-    /// Starts the one background fetch of a stale object, unless it runs already; the result is
-    /// the trace of the request that caused it, which knows its number.
+    /// Starts the background fetch of a stale object unless one is running. Returns the trace of
+    /// the causing request, with its transaction number.
     fn refresh(
         self: &Rc<Self>,
         ask: &RequestContext<'_>,
@@ -257,7 +262,7 @@ impl CoreState {
     }
 }
 
-/// The cookies that a request came with, in room that its core has lent.
+/// A request's cookies in the core's scratch buffer, which gets its memory back on drop.
 struct KeptCookies<'c> {
     core: &'c CoreState,
     cookies: Option<Vec<u8>>,
@@ -272,8 +277,7 @@ impl Drop for KeptCookies<'_> {
     }
 }
 
-/// Notes on a reply from the store what it was found by. Returns true if its body is to be fetched
-/// anew.
+/// Notes on a reply from the store how it was found. Returns true if its body must be fetched anew.
 #[inline(always)]
 fn note(
     start: &mut Start,
@@ -287,7 +291,7 @@ fn note(
     reply.is_to_be_fetched(ask.request)
 }
 
-/// A core that does what is on a request's course.
+/// A core that acts on a request's course.
 pub(crate) struct ServingCore<'a>(pub(crate) &'a Rc<CoreState>);
 
 impl<'a> CourseHandler for ServingCore<'a> {
@@ -324,7 +328,7 @@ impl<'a> CourseHandler for ServingCore<'a> {
 
     #[inline(always)]
     fn other_file_beside(&mut self, ask: &RequestContext<'_>) -> Option<Start> {
-        // One that is not open yet is found by the origin's rules, behind a fetch.
+        // A file that is not open yet is found by the origin's rules, during a fetch.
         from_files::known(self.0, ask).map(Start::Reply)
     }
 
@@ -354,7 +358,7 @@ impl<'a> CourseHandler for ServingCore<'a> {
         if note(&mut start, ask, key, cause) {
             let next = match object.is_live() {
                 true => LookupDecision::Alone(ForwardReason::UriMiss),
-                // The disk has it no more, and no lookup finds it.
+                // The record has left the disk, and no lookup finds it.
                 false => LookupDecision::Fetch(None),
             };
             start = course::miss(self, ask, key, next);
@@ -362,7 +366,7 @@ impl<'a> CourseHandler for ServingCore<'a> {
         start
     }
 
-    /// The object is fetched again behind the answer, once a second.
+    /// Once a second the object is also fetched in the background.
     fn stand_in(
         &mut self,
         ask: &RequestContext<'_>,
@@ -431,19 +435,19 @@ impl<'a> CourseHandler for ServingCore<'a> {
 }
 
 impl RequestDisposition {
-    /// The way to what follows a lookup by `key`.
+    /// The disposition after a lookup by `key`.
     fn after(next: LookupDecision, key: &KeyBuf) -> Self {
         match next {
             LookupDecision::Fetch(old) => Self::Fetch { key: key.clone(), old },
             LookupDecision::Alone(reason) => Self::Alone { key: key.clone(), reason },
-            // What is delivered needs none.
+            // `Deliver` has no fetch.
             LookupDecision::Pass | LookupDecision::Deliver(..) => Self::Pass(ForwardReason::Bypass),
         }
     }
 }
 
-/// Has the site's policy receive a request by `receive`, or tell how it would, and adds what the
-/// stages before have found out.
+/// Has the site's policy receive a request through `receive`, which may be a dry run, and adds the
+/// fields of the stages before.
 #[inline(always)]
 pub(crate) fn received<R>(
     entrant: &Entrant<'_>,
@@ -457,7 +461,7 @@ pub(crate) fn received<R>(
     notes.client = page.map(|within| within.top.peer);
     let mut ctx = ReceiveCtx { request, client: client.peer, now, notes };
     let received = receive(&*site.policy, &mut ctx);
-    // Only now is nothing left in its place that the client has sent itself.
+    // The client's own fields of these names are removed by now.
     match page {
         Some(within) => notes.personal |= within.top.personal,
         None => {
@@ -472,7 +476,7 @@ pub(crate) fn received<R>(
     received
 }
 
-/// Makes a request by which a page is to be made anew that of a reader who asks for the page.
+/// Gives a request that fetches a page anew the method and the fields of a reader's request.
 fn make_reader(request: &mut Request) {
     request.method = Method::Get;
     for id in [HeaderId::CacheControl, HeaderId::Pragma, HeaderId::Authorization] {

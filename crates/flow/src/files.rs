@@ -1,9 +1,9 @@
-//! Replies from files: of a site or route that serves a directory, and of what lies beside the
-//! scripts of a FastCGI origin.
+//! Files: replies from the directories of a site or route, and from files beside the scripts of a
+//! FastCGI origin.
 //!
-//! Files are not stored in the cache: the kernel holds them in memory already, and the core's table
-//! holds them open. Their coded forms are ([`coded`]). What is not known yet is looked for on the
-//! core as long as no disk need be asked, and on a thread of its own otherwise.
+//! Files are not stored in the cache: the kernel caches them, and each core keeps them open. Only
+//! their coded forms are stored ([`codings`]). A path is looked up on the core while no disk access
+//! is needed, and on a blocking thread otherwise.
 
 mod codings;
 
@@ -34,12 +34,13 @@ const CONDITIONS: [HeaderId; 5] = [
     HeaderId::Range,
 ];
 
-/// Returns true if a request may be answered with a file: others are for scripts, or for nobody.
+/// Returns true if a file may answer the request's method and path; other requests are for scripts
+/// or refused.
 pub(crate) fn is_readable(request: &Request) -> bool {
     matches!(request.method, Method::Get | Method::Head) && request.framing == Framing::None
 }
 
-/// The normal form of the request's path; none for a path that has none.
+/// The normal form of the request's path; `None` if the path has no normal form.
 pub(crate) fn normal<'p>(request: &'p Request, room: &'p mut Vec<u8>) -> Option<&'p [u8]> {
     match path::normal_form(request.path(), room) {
         Ok(true) => Some(room),
@@ -76,7 +77,7 @@ fn look_at(
     Ok(put(core, &mut table, root, path, look, now_ms, limits.open_files))
 }
 
-/// Keeps what was found out of a path.
+/// Caches the result of a path's lookup.
 fn put(
     core: &CoreState,
     table: &mut OpenFileCache,
@@ -94,7 +95,7 @@ fn put(
     look
 }
 
-/// As [`look`], waiting for the disk if need be.
+/// Looks up the request's path like [`look`], reading the disk if necessary.
 pub(crate) async fn look_up_with_disk(
     core: &Rc<CoreState>,
     ask: &RequestContext<'_>,
@@ -107,7 +108,7 @@ pub(crate) async fn look_up_with_disk(
     }
 }
 
-/// Looks up `path`, which is in its normal form, and waits for the disk if need be.
+/// Looks up `path`, in its normal form, reading the disk if necessary.
 pub(crate) async fn look_up_path_with_disk(
     core: &Rc<CoreState>,
     ask: &RequestContext<'_>,
@@ -118,22 +119,22 @@ pub(crate) async fn look_up_path_with_disk(
         return look;
     }
     let (place, wanted) = (Arc::clone(root), path.to_vec());
-    // At full depth it does not say that it would have to wait.
+    // At full depth the lookup never asks for the disk.
     let wait = move || place.look(&wanted, Depth::Full).unwrap_or(PathLookup::Missing);
     let look = rt::run_blocking(wait).await;
     let (now_ms, most) = (core.now().mono_ms, ask.live.limits.open_files);
     put(core, &mut core.files.borrow_mut(), root, path, look, now_ms, most)
 }
 
-/// The root beside the scripts of the origin that the request would go to.
+/// The root beside the scripts of the origin that the request would be sent to.
 pub(crate) fn beside_scripts<'s>(ask: &RequestContext<'s>) -> Option<&'s Arc<Root>> {
     ask.site.origin(&ask.notes)?.beside_scripts.as_ref()
 }
 
-/// The reply from a file beside the scripts, where the request's path is likely to be one's.
+/// The reply from a file beside the scripts, if the request's path likely means one.
 ///
 /// # Errors
-/// When the disk must be asked.
+/// The disk must be read.
 pub(crate) fn likely(
     core: &Rc<CoreState>,
     ask: &RequestContext<'_>,
@@ -144,7 +145,7 @@ pub(crate) fn likely(
     }
 }
 
-/// The root beside the scripts, where the request's path is likely to be one of its files.
+/// The root beside the scripts, if the request's path likely means one of its files.
 #[inline]
 pub(crate) fn likely_root<'s>(ask: &RequestContext<'s>) -> Option<&'s Arc<Root>> {
     let own = ask.site.origin(&ask.notes)?;
@@ -155,7 +156,7 @@ pub(crate) fn likely_root<'s>(ask: &RequestContext<'s>) -> Option<&'s Arc<Root>>
     likely.then_some(root)
 }
 
-/// The reply from a file beside the scripts, if it is open already.
+/// The reply from a file beside the scripts, if the file is open already.
 pub(crate) fn known(core: &Rc<CoreState>, ask: &RequestContext<'_>) -> Option<Reply> {
     let root = beside_scripts(ask)?;
     let mut room = Vec::new();
@@ -165,17 +166,18 @@ pub(crate) fn known(core: &Rc<CoreState>, ask: &RequestContext<'_>) -> Option<Re
     found(Some(core), ask, table.find(root, path, now_ms, recheck_ms)?)
 }
 
-/// The page on the disk that a plugin of the application may have written for this request.
+/// The page on disk that a plugin of the application may have written for this request: its root
+/// and path.
 pub(crate) fn page_of<'s>(ask: &RequestContext<'s>) -> Option<(&'s Arc<Root>, Vec<u8>)> {
     let plugin = ask.notes.pages.filter(|_| !ask.notes.personal)?;
     let root = ask.site.origin(&ask.notes)?.pages.as_ref()?;
     Some((root, policy::page_cache::place(plugin, ask.request)?))
 }
 
-/// The reply from it.
+/// The reply from a plugin's page.
 ///
 /// # Errors
-/// When the disk must be asked.
+/// The disk must be read.
 pub(crate) fn page(
     core: &Rc<CoreState>,
     ask: &RequestContext<'_>,
@@ -188,7 +190,7 @@ pub(crate) fn page(
     }
 }
 
-/// As [`page`], waiting for the disk if need be.
+/// The reply from a plugin's page like [`page`], reading the disk if necessary.
 pub(crate) async fn page_with_disk(
     core: &Rc<CoreState>,
     ask: &RequestContext<'_>,
@@ -198,8 +200,8 @@ pub(crate) async fn page_with_disk(
     found(Some(core), ask, &look)
 }
 
-/// The reply when there is a file; `None` if it is for others to answer. Without a core, as for a
-/// forecast, the file itself is sent, and no form of it is made.
+/// The reply if a file is found; `None` if something else must answer. Without a core, in a
+/// forecast, the file itself is sent and no form is made.
 pub(crate) fn found(
     core: Option<&Rc<CoreState>>,
     ask: &RequestContext<'_>,
@@ -211,7 +213,7 @@ pub(crate) fn found(
     }
 }
 
-/// The answer to a request that only files can answer; the core is as for [`found`].
+/// The reply to a request that only a file can answer. `core` is as for [`found`].
 pub(crate) fn answer(
     core: Option<&Rc<CoreState>>,
     ask: &RequestContext<'_>,
@@ -233,7 +235,8 @@ pub(crate) fn answer(
     }
 }
 
-/// Fields that an origin's head keeps when a file takes its body's place (nginx: X-Accel-Redirect).
+/// Fields of an origin's head that are kept when a file replaces its body (nginx:
+/// X-Accel-Redirect).
 const KEPT: [HeaderId; 5] = [
     HeaderId::CacheControl,
     HeaderId::ContentDisposition,
@@ -242,8 +245,8 @@ const KEPT: [HeaderId; 5] = [
     HeaderId::SetCookie,
 ];
 
-/// The answer with a file that the origin named, whatever the request's method: the origin has
-/// carried it out.
+/// The reply with the file that the origin named, whatever the request's method: the origin has
+/// carried out the request.
 pub(crate) async fn named(
     core: &Rc<CoreState>,
     ask: &RequestContext<'_>,
@@ -268,7 +271,7 @@ fn whole(
     let request = ask.request;
     let file = page.form(coding(&request.headers, page));
     let date_s = ask.now.unix_secs();
-    // What an origin has named is sent as it is: another may name the same with another head.
+    // A named file is sent without coding: another response may name it with another head.
     let varies = origin.is_none() && codings::may_be(ask, file);
     let head = HeadSource::File { file: Arc::clone(file), date_s, varies };
     let form = core.filter(|_| varies).and_then(|core| codings::form(core, ask, file));
@@ -291,7 +294,8 @@ fn whole(
     reply
 }
 
-/// The coding of a neighbour that the client takes, and likes no less than the plain file.
+/// The coding of a precompressed file that the client accepts and prefers at least as much as the
+/// plain file.
 fn coding(headers: &HeaderBlock, page: &FileVariants) -> Option<Coding> {
     let offered = || page.codings().map(|own| (own, content_coding(own)));
     offered().next()?;
@@ -309,7 +313,7 @@ fn content_coding(own: Coding) -> codec::Coding {
     }
 }
 
-/// Fields of requests that ask for something else than the whole of a file.
+/// Request fields that may select something else than the whole file.
 const JUDGED: [HeaderId; 5] = [
     HeaderId::IfMatch,
     HeaderId::IfNoneMatch,
@@ -318,8 +322,8 @@ const JUDGED: [HeaderId; 5] = [
     HeaderId::Range,
 ];
 
-/// Applies conditions and ranges (RFC 9110 13.2.2 and 14.2); false when a condition for the request
-/// to be carried out at all does not hold.
+/// Applies conditions and ranges (RFC 9110 13.2.2 and 14.2). Returns false if a condition for
+/// carrying out the request fails.
 fn judge(ask: &RequestContext<'_>, file: &Arc<OpenFile>, date_s: u64, reply: &mut Reply) -> bool {
     if !ask.request.headers.contains_any(&JUDGED) {
         return true;
@@ -328,13 +332,13 @@ fn judge(ask: &RequestContext<'_>, file: &Arc<OpenFile>, date_s: u64, reply: &mu
     let sent = reply.form.map(|coding| codings::tag(file, coding));
     let etag = Some(sent.as_deref().unwrap_or_else(|| file.etag()));
     let headers = &ask.request.headers;
-    // A client that has one form of the file knows this state of it.
+    // A client with any form of the file has this state of the file.
     let proceeds = |etag| conditional::may_proceed(headers, etag, modified, date_s);
     let may_proceed = proceeds(etag) || sent.is_some() && proceeds(Some(file.etag()));
     if !may_proceed {
         return false;
     }
-    // Without a date of its own a file is not compared by the date of its response.
+    // A file without a modification date is not compared with the response's date.
     let date = modified.map(|_| date_s);
     let validators = Validators { etag, modified, shown: modified, date };
     let varies = matches!(reply.head, HeadSource::File { varies: true, .. });
@@ -351,7 +355,8 @@ fn judge(ask: &RequestContext<'_>, file: &Arc<OpenFile>, date_s: u64, reply: &mu
     true
 }
 
-/// Takes over what the origin says of the file, and lets policy change the head for this client.
+/// Takes over the origin's fields for the file, and lets the policy change the head for this
+/// client.
 fn shape(
     ask: &RequestContext<'_>,
     file: &OpenFile,
@@ -393,15 +398,15 @@ fn take_over(origin: &HeaderBlock, status: Status, headers: &mut HeaderBlock) {
 }
 
 impl Reply {
-    /// A reply from a file.
+    /// A reply with a file.
     fn file(head: HeadSource, body: ReplyBody) -> Self {
         Self::new(Status::OK, head, body, CacheOutcome::File)
     }
 }
 
-/// A file that an origin answers with, and the head it gave.
+/// A file that an origin named, and the head of the origin's response.
 pub(crate) struct NamedFile {
-    /// The root above the file, and the file's path there; absent if no setting allows it.
+    /// The root of the file, and the file's path below it; `None` if no setting permits the file.
     pub(crate) place: Option<(Arc<Root>, Vec<u8>)>,
     pub(crate) headers: HeaderBlock,
 }

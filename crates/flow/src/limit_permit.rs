@@ -1,4 +1,5 @@
-//! The verdict of a site's limits on a request that goes on.
+//! Permit of a site's limits for one request: it counts the request as in progress until its reply
+//! ends.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -15,19 +16,19 @@ use crate::state::reply::Reply;
 use crate::state::site::Site;
 use crate::throttle::{LimitDecision, LimitedClient, LimitedRequest, Throttles};
 
-/// The verdict of the limits on a request that goes on.
+/// The permit of a request that the limits let through.
 pub(crate) struct LimitPermit {
     pub(crate) visitor: LimitedClient,
     pub(crate) stay: Option<ConcurrencyPermit>,
-    /// The refusal that a dry run has spared it.
+    /// The refusal that `dry_run` has turned into a log entry.
     pub(crate) spared: Option<Problem>,
 }
 
 impl LimitPermit {
-    /// Waits for the request's `turn`, and then asks how much is under way.
+    /// Waits for `turn`, then asks the limits on concurrency.
     ///
     /// # Errors
-    /// Too many are under way then.
+    /// Too many requests are in progress by then.
     pub(crate) async fn wait(
         &mut self,
         turn: Duration,
@@ -43,7 +44,7 @@ impl LimitPermit {
             .map_err(|problem| limited(site, request, problem))
     }
 
-    /// Has the request be under way.
+    /// Counts the request as in progress, if the limits permit it.
     pub(crate) fn enter(
         &mut self,
         throttles: &Throttles,
@@ -60,7 +61,7 @@ impl LimitPermit {
         Ok(())
     }
 
-    /// Has the request be under way until its reply ends, and the log tell what it was spared.
+    /// Keeps the request counted until its reply ends, and logs a refusal that `dry_run` spared.
     pub(crate) fn mark(self, reply: &mut Reply) {
         if let Some(stay) = self.stay {
             reply.about.guarded.note_stay(stay);
@@ -75,7 +76,7 @@ impl LimitPermit {
     }
 }
 
-/// The page that refuses a request of `site` that meets a limit.
+/// The page that refuses a request of `site` because of a limit.
 pub(crate) fn limited(site: &Site, request: &Request, problem: Problem) -> Reply {
     let rule = match problem {
         Problem::TooManyAtOnce { .. } => Declared::CONCURRENT,

@@ -1,9 +1,8 @@
-//! The stage of the limits that a request must pass before it is answered: those of its site.
+//! Limit stage: the stage at which the limits of a site are applied (`rate`, `concurrent`).
 //!
-//! They are asked before the policy or the program is, so that a refusal costs little. A request
-//! that is to wait for its turn goes on when that has come: what it held before others might wait
-//! for, or have purged meanwhile. Nothing here is asked for purges, fragments of pages, health
-//! checks, challenges, and requests of other nodes.
+//! It comes before the policy or program, so that a refusal is cheap. A delayed request is looked
+//! up only after its delay, so it sees later invalidations. Purges, fragments, health checks,
+//! challenges and requests of other nodes are not limited.
 
 use std::rc::Rc;
 
@@ -20,7 +19,7 @@ use crate::state::downstream::Downstream;
 use crate::state::gate::parked_request::StageWait;
 use crate::throttle::{LimitDecision, LimitedClient, LimitedRequest};
 
-/// The limits of a site, on how often and how much at once its clients may ask.
+/// The stage that applies a site's limits on the rate and concurrency of its clients.
 pub(crate) struct SiteLimits;
 
 impl RowStage for SiteLimits {

@@ -1,4 +1,4 @@
-//! The head of a response as the policy changes it on its way to the client.
+//! Shape of a response's head after the policy's changes for one client.
 
 mod campaign;
 
@@ -7,7 +7,7 @@ use policy::DeliverCtx;
 
 use crate::state::request_context::RequestContext;
 
-/// Returns true if a head of `status` is changed on its way to the client.
+/// Returns true if the policy may change a head of `status`.
 #[inline]
 pub(crate) fn is_shaped(ask: &RequestContext<'_>, status: Status) -> bool {
     ask.site.policy.shapes_delivery(&ask.notes) || campaign::is_due(ask.request, status)

@@ -1,4 +1,5 @@
-//! The way of a request that must wait: for another request's fetch, or for its own.
+//! Slow path: the course of a request that waits, for the disk, a body, an invalidation, another
+//! request's fetch, or its own.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -32,11 +33,11 @@ use crate::verdict::RevalidationJudge;
 use crate::wait::{FetchPart, PauseContext, PauseEnd, Role, Verdict};
 use crate::{files as from_files, pages, stage_row};
 
-/// The number of fetches of others that a request waits for before it fetches for itself, if none
-/// of them gave a response that it can use.
+/// The number of other requests' fetches that a request waits for, if it can use none of their
+/// responses, before it fetches alone.
 const WAITS_MAX: u32 = 3;
 
-/// 102 (Processing, RFC 2518 10.1): the request is being dealt with.
+/// 102 (Processing, RFC 2518 10.1): a fetch is in progress.
 const PROCESSING: u16 = 102;
 
 impl WaitingRequest {
@@ -58,7 +59,7 @@ impl WaitingRequest {
         reply
     }
 
-    /// Waits for the reply of a request that its site's policy has received.
+    /// Waits for the reply to a request that the policy has received.
     async fn run_on(
         self,
         core: &Rc<CoreState>,
@@ -75,7 +76,8 @@ impl WaitingRequest {
         }
     }
 
-    /// Waits for the reply to another node, which hears at once that it is worth while to wait.
+    /// Waits for the reply to another node, which first gets an interim response that a fetch is in
+    /// progress.
     async fn run_for_node(
         self,
         core: &Rc<CoreState>,
@@ -114,7 +116,7 @@ impl WaitingRequest {
         };
         if let RequestDisposition::Vcl(waiting) = self.way {
             let place = SiteContext { live: &live, site: &site };
-            // Boxed: other requests that wait need not be as large.
+            // Boxed, so that other waiting requests stay small.
             let run = program::run(*waiting, core, place, request, front, body, &trace);
             let mut reply = Box::pin(run).await;
             reply.about.trace = Some(trace);
@@ -152,11 +154,11 @@ impl WaitingRequest {
                 core.shared.door.wait_for_records().await;
                 *reply
             }
-            // Boxed: it is rare, and larger than a fetch.
+            // Boxed: a purge is rare, and larger than a fetch.
             RequestDisposition::Purge(order, answers) => {
                 Box::pin(purge(core, ask, *order, answers)).await
             }
-            // Taken out before.
+            // `run` has handled these.
             RequestDisposition::Vcl(_) | RequestDisposition::Row(_) => {
                 pages::problem(request, Problem::Internal)
             }
@@ -187,7 +189,7 @@ impl WaitingRequest {
     }
 }
 
-/// Carries a purge out, and says what it hit.
+/// Carries a purge out and answers with its counts.
 async fn purge(
     core: &Rc<CoreState>,
     ask: &RequestContext<'_>,
@@ -223,7 +225,7 @@ async fn purge(
     }
 }
 
-/// Looks for a file beside the scripts, and goes on as policy said if it is absent.
+/// Looks for a file beside the scripts; without one, goes on by the policy's verdict.
 async fn look_beside(
     core: &Rc<CoreState>,
     ask: &RequestContext<'_>,
@@ -238,8 +240,8 @@ async fn look_beside(
     course::go_on(&mut ServingCore(core), ask, verdict)
 }
 
-/// Takes part in the one fetch of this key, or fetches alone if it does not `coalesce`; `old` may
-/// be confirmed, or stand in for the answer.
+/// Takes part in the one fetch of this key, or fetches alone if it does not `coalesce`. `old` may
+/// be confirmed, or answer in place of a failing origin.
 async fn take_part(
     core: &Rc<CoreState>,
     mut ask: RequestContext<'_>,
@@ -249,7 +251,7 @@ async fn take_part(
     coalesce: bool,
 ) -> Reply {
     ask.note(|trace| trace.key.set(key.hash()));
-    // Alone it looks at everything that is stored.
+    // A request that fetches alone considers every stored object.
     let mut part = FetchPart::new(coalesce, old.clone().filter(|_| coalesce), WAITS_MAX);
     loop {
         let begin = |options: BeginOptions<'_>| core.begin(&ask, key, options).into();
@@ -284,9 +286,9 @@ async fn take_part(
                 core.counters.limit(Limit::Waiters);
                 return pages::problem(ask.request, Problem::TooManyWaiters);
             }
-            // It is over.
+            // The pause is over.
             Role::Pause(_) => continue,
-            // It would not be for another node.
+            // The response is not for another node.
             Role::End(_) if ask.downstream.is_node() => return peers::silent(PeerRefusal::Nothing),
             Role::Fetch(Duty { lead, is_alone: true }) if ask.downstream.is_node() => {
                 lead.refuse(None);
@@ -307,18 +309,17 @@ async fn take_part(
     }
 }
 
-/// The end of a request that has met a stored object instead of a fetch.
+/// The use of a stored object that a request finds instead of fetching.
 #[expect(clippy::large_enum_variant, reason = "it lives for a moment")]
 enum HitOutcome {
     Reply(Reply),
     /// Past the store.
     Pass,
-    /// The same, since the object is for others, and stays.
+    /// Past the store: the object is for others, and stays.
     Beside,
 }
 
-/// The verdict on a stored response that a request meets; one that is too `old` may still be
-/// confirmed.
+/// The verdict on a stored response. A stale one becomes `old`, and may be confirmed.
 fn met(
     core: &Rc<CoreState>,
     ask: &RequestContext<'_>,
@@ -330,7 +331,7 @@ fn met(
         Judgement::Deliver(served) if coalesces => match take(core, ask, object, served) {
             Some(reply) => Verdict::End(HitOutcome::Reply(reply)),
             None if object.is_live() => Verdict::Alone,
-            // The disk has it no more, and nobody finds it.
+            // The disk has lost the body, so no lookup finds the object again.
             None => Verdict::Replace,
         },
         Judgement::Pass if coalesces => Verdict::End(HitOutcome::Pass),
@@ -347,7 +348,7 @@ fn met(
     }
 }
 
-/// The stored response, if it may answer while its origin cannot be reached.
+/// The stored response, if it may answer while its origin is unreachable.
 fn stand_in<'o>(
     core: &CoreState,
     ask: &RequestContext<'_>,
@@ -357,8 +358,8 @@ fn stand_in<'o>(
     old.filter(|old| freshness(ask.live, old, now_ms).may_serve_unreachable(now_ms))
 }
 
-/// The verdict on the end of another request's fetch; `None` if `old` may answer instead, and the
-/// fetch has not ended in time.
+/// The verdict after waiting for another request's fetch; `None` if `old` may answer because the
+/// fetch is late.
 fn waited(
     core: &Rc<CoreState>,
     ask: &RequestContext<'_>,
@@ -369,7 +370,7 @@ fn waited(
 ) -> Verdict<Reply> {
     match ended {
         Some(WaiterOutcome::Ready(object)) => {
-            // A ban may have come since that fetch began, and before this request.
+            // A ban may have been made after that fetch began and before this request.
             let is_for_it = core.shared.cache.may_use(&object)
                 && object.matches(&mut select_by(&ask.request.headers))
                 && matches!(judge(ask, &object), Judgement::Deliver(_));
@@ -383,7 +384,7 @@ fn waited(
         Some(WaiterOutcome::Refused) => Verdict::Alone,
         ended => {
             if ended.is_none() {
-                // Until that fetch ends, others need not find out by waiting.
+                // Other requests need not wait for that fetch to find out.
                 core.note_fetch(key.hash(), Some(true));
             }
             Verdict::End(match stand_in(core, ask, old) {
@@ -394,8 +395,7 @@ fn waited(
     }
 }
 
-/// The reply from a stored response; `None` when its body is one that passes through to others, and
-/// began before this request came.
+/// The reply from a stored response; `None` if its body passes to earlier requests only.
 fn take(
     core: &Rc<CoreState>,
     ask: &RequestContext<'_>,
@@ -417,7 +417,7 @@ fn stored(
     whole(core, ask, declared::stored(Some(core), ask, object, served))
 }
 
-/// The reply that delivery has made, or what the page comes to.
+/// The reply of a delivery; a page is assembled first.
 fn whole(core: &Rc<CoreState>, ask: &RequestContext<'_>, start: Start) -> Reply {
     match start {
         Start::Reply(reply) => reply,
@@ -428,7 +428,7 @@ fn whole(core: &Rc<CoreState>, ask: &RequestContext<'_>, start: Start) -> Reply 
     }
 }
 
-/// Puts a page together that answers a request which waits.
+/// Assembles a page that answers a waiting request.
 fn put_together(
     core: &Rc<CoreState>,
     ask: &RequestContext<'_>,
@@ -439,7 +439,7 @@ fn put_together(
     draft.run(core, ask.front)
 }
 
-/// Starts a fetch and makes the reply of what comes.
+/// Starts a fetch and makes the reply from its result.
 async fn fetch_own(
     core: &Rc<CoreState>,
     ask: &RequestContext<'_>,
@@ -452,14 +452,14 @@ async fn fetch_own(
     let served = |stored| CacheOutcome::Fetched { reason, stored, collapsed: false };
     let ask = &RequestContext { now: core.now(), ..*ask };
     let Ok((fetched, ())) = fetched else {
-        // The fetch ended by a bug, which ends only the fetch and is counted there.
+        // A panic ended the fetch, and is counted there.
         return pages::problem(ask.request, Problem::Internal);
     };
     let instead = match fetched {
         FetchResult::Object { object, stored, reader } => {
             return whole(core, ask, declared::fetched(core, ask, &object, served(stored), reader));
         }
-        // What is for this client only is for no other node.
+        // A response for this client only is not for other nodes.
         FetchResult::Confirmed { stored: false, .. } | FetchResult::Passing(_)
             if ask.downstream.is_node() =>
         {
@@ -496,11 +496,11 @@ fn unanswered(core: &CoreState, ask: &RequestContext<'_>, problem: Problem) -> R
     if let Some(trace) = ask.trace {
         trace.number.set(number);
     }
-    // Nobody counts the requests of a daemon that keeps no log.
+    // Without a log, transactions have no numbers.
     pages::numbered(ask.request, problem, Some(number).filter(|number| *number != 0))
 }
 
-/// The answer from a file that the origin's rules found instead of a script.
+/// The reply from a file that the origin's rules found instead of a script.
 async fn beside_scripts(core: &Rc<CoreState>, ask: &RequestContext<'_>, name: &[u8]) -> Reply {
     match from_files::beside_scripts(ask) {
         Some(root) => {

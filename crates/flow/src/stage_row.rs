@@ -1,8 +1,8 @@
-//! The row of stages that a request for a site meets, whatever decides there: its site's policy, or
-//! its program.
+//! Stage row: the stages that each request for a site passes, before its policy or program receives
+//! it.
 //!
-//! The row stands here once. A request goes along it, waits at a stage and goes on from there; a
-//! forecast goes along it and only looks. What has passed the row is received.
+//! The order stands here only. A request follows it, waits at a stage and resumes there; a forecast
+//! follows it without acting.
 
 use std::rc::Rc;
 
@@ -25,20 +25,19 @@ use crate::state::reply::Reply;
 use crate::state::request_context::RequestConnection;
 use crate::state::site_context::SiteContext;
 
-/// Declares the row: its stages in the order in which requests meet them, what each asks, and the
-/// outcomes that it may have.
+/// Declares the row: the stages in order, the question of each, and its possible results.
 macro_rules! row {
     ($($(#[doc = $asks:literal])+ $stage:ident => $($outcome:ident),+;)+) => {
-        /// The place on the row where a request goes on.
+        /// The position on the row where a request resumes.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
         pub(crate) enum Station {
             First,
             $($stage,)+
-            /// Behind the last stage.
+            /// After the last stage.
             Policy,
         }
 
-        /// Returns true if any stage is for the request.
+        /// Returns true if any stage applies to the request.
         #[inline(always)]
         fn is_any_for(entrant: &Entrant<'_>) -> bool {
             $($stage::is_for(entrant))||+
@@ -64,7 +63,7 @@ macro_rules! row {
             StageResult::On
         }
 
-        /// Foretells what becomes of a request on the row; the outcome if it would end there.
+        /// Forecasts a request's course along the row; the outcome if it would end there.
         pub(crate) fn look(
             telling: &mut ForecastSteps<'_>,
             entrant: &Entrant<'_>,
@@ -93,8 +92,8 @@ row! {
     AuthStage => GoesOn, Answered, Waits;
 }
 
-/// Takes a request that has come to its site along the row, and has it received; and says on whose
-/// behalf it is made.
+/// Takes a request at its site along the row and has it received. Also returns the client for whom
+/// it is made.
 #[inline(always)]
 pub(crate) fn enter(
     core: &Rc<CoreState>,
@@ -123,7 +122,7 @@ fn go(
     (start, who)
 }
 
-/// Waits at the stage where a request is parked, and takes it on from there, to its reply.
+/// Waits at the stage where a request is parked, then resumes the row and returns the reply.
 pub(crate) async fn resume(
     parked: Box<ParkedRequest>,
     mut marks: Marks,
@@ -141,7 +140,7 @@ pub(crate) async fn resume(
                 Ok(()) => Ok((Station::HttpsRedirect, None)),
                 Err(refusal) => Err(Box::new(refusal)),
             },
-            // It would go past the limits.
+            // Without a permit the request would bypass the limits.
             None => Err(Box::new(pages::problem(asked, Problem::Internal))),
         },
         StageWait::Check(check, guest) => admit(check, guest, core, place, asked, front.account)

@@ -1,7 +1,7 @@
-//! Limits on how often, and how much at once, a site's clients may ask: `rate` and `concurrent`.
+//! Throttles: the limits on rate and concurrency of a site's clients (`rate`, `concurrent`).
 //!
-//! They decide at once and wait for nothing: a client that may come later is somebody else's to
-//! hold back. What clients have used lasts over reloads, as long as the limit stays the same.
+//! They decide at once and must never wait: the stage delays a client that has to wait. Counts
+//! survive a reload if the limit is unchanged.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -23,11 +23,11 @@ use crate::problem::Problem;
 /// The limits of a site and of its routes.
 #[derive(Debug)]
 pub struct Throttles {
-    /// Those of the site, then those of its routes in their order.
+    /// The site's limits, then those of each route in order.
     routes: Vec<Throttle>,
 }
 
-/// The limits of one route. Routes that have theirs from the site share them.
+/// The limits of one route. Routes that inherit the site's limits share them.
 #[derive(Clone, Debug)]
 struct Throttle {
     rates: Arc<[RateLimit]>,
@@ -38,10 +38,10 @@ struct Throttle {
 #[derive(Debug)]
 struct ClientLimit<R, T> {
     rule: R,
-    /// The name of the route that it is written in, or `site`.
+    /// The route that the limit is written in, or `site`.
     of: Box<str>,
     exempt: CidrSet,
-    /// The clients that it counts apart.
+    /// The clients that the table counts separately.
     clients: usize,
     table: OnceLock<Arc<LimitTable<T>>>,
 }
@@ -49,14 +49,14 @@ struct ClientLimit<R, T> {
 type RateLimit = ClientLimit<(RateRule, Rate), RateTable>;
 type ConcurrencyLimit = ClientLimit<ConcurrencyRule, Arc<ConcurrencyLimiter>>;
 
-/// A table, and the memory that it takes.
+/// A table, and its reserved memory.
 #[derive(Debug)]
 struct LimitTable<T> {
     of: T,
     _held: Option<HeldBytes>,
 }
 
-/// A request that limits are asked about.
+/// A request that limits are checked for.
 #[derive(Clone, Copy)]
 pub(crate) struct LimitedRequest<'a> {
     pub(crate) seed: &'a HashSeed,
@@ -65,32 +65,32 @@ pub(crate) struct LimitedRequest<'a> {
     pub(crate) now_ms: u64,
 }
 
-/// A client as limits count it, and its routes.
+/// A client that limits are checked for, and its routes.
 #[derive(Clone, Copy)]
 pub(crate) struct LimitedClient {
-    /// On whose behalf the request is made.
+    /// The client for whom the request is made.
     pub(crate) client: ConnectionPeer,
     routes: Routes,
 }
 
 impl LimitedClient {
-    /// The client that `peer` makes a request for, by its site's policy.
+    /// The client for whom `peer` makes the request, by the site's policy.
     pub(crate) fn of(policy: &dyn Policy, request: &Request, peer: ConnectionPeer) -> Self {
         Self { client: policy.client(request, peer), routes: policy.routes(request) }
     }
 }
 
-/// The word of limits on rates, or on what is under way.
+/// The decision of the limits.
 pub(crate) enum LimitDecision<T> {
-    /// Go on.
+    /// The request is permitted.
     On(T),
-    /// Go on, although this would be refused if it were no dry run.
+    /// The request is permitted, because the limit that refuses it is a dry run.
     Spared(T, Problem),
     Refused(Problem),
 }
 
 impl Throttles {
-    /// The limits of a site with these rules; `None` if it has none.
+    /// The limits in a site's rules; `None` without any.
     pub fn new(rules: &SiteRules, limits: &Limits) -> Option<Arc<Self>> {
         let own = std::iter::once(("site", &rules.settings));
         let routes = rules.routes.iter().map(|route| (route.name.as_str(), &route.settings));
@@ -104,8 +104,8 @@ impl Throttles {
         routes.iter().any(limits_any).then(|| Arc::new(Self { routes }))
     }
 
-    /// Takes over what clients have used of limits that have not changed, from sites of the same
-    /// name, and reserves memory for the rest.
+    /// Takes over the counts of unchanged limits from sites of this name, and reserves memory for
+    /// the others.
     pub(crate) fn take_over<'s>(
         &self,
         before: impl Iterator<Item = &'s Self> + Clone,
@@ -151,19 +151,19 @@ impl Throttles {
     }
 
     fn of(&self, route: u32) -> &Throttle {
-        // A route of another configuration would be a bug, and is limited as the site.
+        // A route of another configuration would be a bug; it gets the site's limits.
         self.routes.get(route as usize).unwrap_or(&self.routes[0])
     }
 
-    /// Counts a visit by all rates that are for it, or by none of them if one refuses it; the wait
-    /// until its turn.
+    /// Counts a request by all its rates, or by none if one refuses it. Returns the delay of the
+    /// request.
     pub(crate) fn admit_by_rate(
         &self,
         visit: &LimitedRequest<'_>,
         counters: &Counters,
     ) -> LimitDecision<Option<Duration>> {
         let rates = || self.rates(visit.visitor.routes).filter(|limit| limit.is_for(visit));
-        // Of several one may refuse what others would have counted.
+        // With several rates, one may refuse what others have counted.
         if rates().nth(1).is_some() {
             let real = rates().filter(|limit| !limit.rule.0.terms.dry_run);
             for limit in real {
@@ -197,7 +197,7 @@ impl Throttles {
         }
     }
 
-    /// Lets a visit be under way, as long as it keeps what it is given.
+    /// Counts a request as in progress while the returned permit lives.
     pub(crate) fn admit_by_concurrency(
         &self,
         visit: &LimitedRequest<'_>,
@@ -224,8 +224,7 @@ impl Throttles {
         }
     }
 
-    /// Tells what each limit would say to a visit, without counting it; and the refusal that it
-    /// would meet.
+    /// Forecasts the decision of each limit without counting, and the refusal, if any.
     pub(crate) fn foretell(
         &self,
         visit: &LimitedRequest<'_>,
@@ -243,7 +242,7 @@ fn held(memory: &Arc<MemoryBudget>, bytes: u64) -> HeldBytes {
 }
 
 impl Throttle {
-    /// The limits of what is called `name`; those that it has inherited are among `made`.
+    /// The limits of the route `name`; inherited limits are looked up in `made`.
     fn new(name: &str, settings: &Settings, made: &[(&Settings, Self)], limits: &Limits) -> Self {
         let clients = |terms: &Terms| match terms.per {
             LimitKey::Site => 1,
@@ -314,7 +313,7 @@ impl<R: LimitRule + PartialEq, T> ClientLimit<R, T> {
         self.exception(visit).is_none()
     }
 
-    /// Why the limit is not for a visit.
+    /// The reason for which the limit does not apply to the request.
     fn exception(&self, visit: &LimitedRequest<'_>) -> Option<&'static str> {
         if !self.rule.terms().are_for(visit.request.path()) {
             return Some("not for this path");
@@ -326,7 +325,7 @@ impl<R: LimitRule + PartialEq, T> ClientLimit<R, T> {
         self.rule.terms().per.mark(visit.seed, visit.request, visit.visitor.client)
     }
 
-    /// Takes the table of the `same` limit, or a new one, unless it has one already.
+    /// Takes the table of the `same` limit or makes one, unless there is a table.
     fn take_over<'s>(
         &'s self,
         mut same: impl Iterator<Item = &'s Self>,
@@ -396,7 +395,7 @@ impl RateLimit {
         counters.inc(Counter::RateLimited);
         let (rule, rate) = &self.rule;
         if *rate != rule.rate() {
-            // Without that limit more would wait.
+            // Without the limit more requests would wait.
             counters.limit(Limit::RateWait);
         }
         self.problem(after)
@@ -439,7 +438,7 @@ impl ConcurrencyLimit {
     }
 }
 
-/// 429 (RFC 6585 4), unless another is set.
+/// 429 (RFC 6585 4), or the configured status.
 fn status(terms: &Terms) -> Status {
     terms.status.or_else(|| Status::new(429)).unwrap_or(Status::OK)
 }

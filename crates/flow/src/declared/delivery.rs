@@ -1,5 +1,5 @@
-//! From a stored or passing response to the reply this client gets: preconditions, ranges, HEAD,
-//! and what policy changes on the way out.
+//! Delivery under the declared policy: from a stored or passing response to the client's reply,
+//! with preconditions, ranges, HEAD and the policy's changes.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ use crate::state::request_context::RequestContext;
 use crate::stored_heads::stored_head;
 use crate::{peers, refinement, trailers};
 
-/// Fields of requests that ask for something else than the whole of a response with one form, or
+/// Request fields that may select something else than a whole response in its single form, or that
 /// name a dictionary.
 const ASKING: [HeaderId; SELECTORS.len() + 1] = {
     let mut ids = [HeaderId::AvailableDictionary; SELECTORS.len() + 1];
@@ -45,8 +45,8 @@ const ASKING: [HeaderId; SELECTORS.len() + 1] = {
     ids
 };
 
-/// The reply from a stored response, complete or filling. Without a core, as for a forecast, no
-/// body is decoded and no form made.
+/// The reply from a stored response, complete or filling. Without a core, in a forecast, no body is
+/// decoded and no form is made.
 pub(crate) fn stored(
     core: Option<&Rc<CoreState>>,
     ask: &RequestContext<'_>,
@@ -56,7 +56,7 @@ pub(crate) fn stored(
     deliver(core, ask, object, served, None)
 }
 
-/// The reply from a response just fetched; `reader` follows its body.
+/// The reply from a response that was just fetched; `reader` reads its body.
 pub(crate) fn fetched(
     core: &Rc<CoreState>,
     ask: &RequestContext<'_>,
@@ -108,14 +108,14 @@ fn deliver(
     Start::Reply(reply)
 }
 
-/// Returns true if clients get a stored body in the form that they like best.
+/// Returns true if clients get the stored body in their preferred form.
 pub(crate) fn is_negotiated(ask: &RequestContext<'_>, object: &Object) -> bool {
     let page = includes::of_stored(object.flags());
     let page = page.and_then(|dialect| plain(object, dialect, ask.live));
     object.flags().negotiated || page.is_some_and(|page| page.negotiated)
 }
 
-/// The request as far as dictionaries go by it.
+/// The request's context for dictionaries.
 pub(crate) fn occasion<'a>(ask: &'a RequestContext<'_>) -> DictionaryContext<'a> {
     let request = ask.request;
     DictionaryContext {
@@ -127,8 +127,7 @@ pub(crate) fn occasion<'a>(ask: &'a RequestContext<'_>) -> DictionaryContext<'a>
     }
 }
 
-/// Gives the client the form that it likes best, and of that what its conditions and ranges ask
-/// for.
+/// Selects the client's preferred form, and of that what its conditions and ranges select.
 fn negotiate(
     core: Option<&Rc<CoreState>>,
     ask: &RequestContext<'_>,
@@ -176,7 +175,7 @@ fn negotiate(
             Some(form) => Validators { etag: form.tag.as_deref(), ..validators },
             None => validators,
         };
-        // The client may have another form that it takes: then that one is what it is told of.
+        // A client that has another acceptable form gets a 304 for that one.
         let is_had = || {
             had = form::form_of_client(object, ask.request);
             had.is_some()
@@ -194,7 +193,7 @@ fn negotiate(
     }
 }
 
-/// The form that the client gets: `delta`, if there is that, which is returned beside it.
+/// The client's form; `delta` if there is one, which is returned beside it.
 fn chosen(
     ask: &RequestContext<'_>,
     object: &Object,
@@ -209,7 +208,7 @@ fn chosen(
     (form::choose(object, ask.request, &ask.live.compression), None)
 }
 
-/// Notes the form that is sent. Its tag is made when it is written, where nothing asks for it.
+/// Sets the form that is sent. Its tag is computed when it is written, unless it is needed earlier.
 fn give(plain: Option<Coding>, sent: Option<SentForm>, reply: &mut Reply) {
     reply.form = plain;
     match sent {
@@ -224,7 +223,7 @@ fn kind(object: &Object) -> Option<Vec<u8>> {
     stored_head(object)?.headers.value(HeaderId::ContentType).map(<[u8]>::to_vec)
 }
 
-/// Takes the stored head apart and lets policy change it for this client.
+/// Parses the stored head and lets the policy change it for this client.
 fn shape_stored(ask: &RequestContext<'_>, object: &Arc<Object>, reply: &mut Reply) {
     let Some(mut response) = stored_head(object) else { return };
     response.status = reply.status;
@@ -235,7 +234,7 @@ fn shape_stored(ask: &RequestContext<'_>, object: &Arc<Object>, reply: &mut Repl
             response.headers.set(HeaderId::ContentType, kind.as_bytes());
         }
         if changed.content_range.is_some() {
-            // They are of the whole.
+            // These digests are of the whole content.
             let is_of_content = |name: &[u8]| digest_of(name) == Some(DigestSubject::Content);
             response.headers.retain(|field| !is_of_content(field.name));
         }
@@ -255,7 +254,7 @@ fn shape_stored(ask: &RequestContext<'_>, object: &Arc<Object>, reply: &mut Repl
     reply.head = HeadSource::Owned(Box::new(response));
 }
 
-/// The reply that says that the origin has changed the protocol.
+/// The reply for a changed protocol.
 pub(crate) fn switched(
     ask: &RequestContext<'_>,
     switched: UpgradedConnection,

@@ -1,4 +1,4 @@
-//! Pages that are put together of others, as a site's rules name them.
+//! Includes: pages with instructions, as the rules of a site select them.
 
 use std::sync::Arc;
 
@@ -27,11 +27,11 @@ use codec::CompressionScope;
 /// The language's name in Surrogate-Control.
 const ESI: &[u8] = b"ESI/1.0";
 
-/// Fields that are about the bytes of a page before it is put together.
+/// Fields about the bytes of a page before its assembly.
 const OF_BYTES: [HeaderId; 4] =
     [HeaderId::AcceptRanges, HeaderId::ContentLength, HeaderId::Etag, HeaderId::LastModified];
 
-/// The language of a response's instructions, if it is a page that has some.
+/// The dialect of a response's instructions, if it is a page with instructions.
 pub(super) fn dialect(site: &Site, response: &Response) -> Option<Dialect> {
     let headers = &response.headers;
     let is_read = || Coding::of_content(headers.values(HeaderId::ContentEncoding)).is_some();
@@ -53,14 +53,14 @@ fn is_html(headers: &HeaderBlock) -> bool {
     kind.eq_ignore_ascii_case(b"text/html") || kind.eq_ignore_ascii_case(b"application/xhtml+xml")
 }
 
-/// The marks that such a page is stored with.
+/// Sets the flags that such a page is stored with.
 pub(super) fn marks(site: &Site, dialect: Option<Dialect>, flags: &mut Flags) {
     flags.gzip_page = dialect.is_some() && site.compress != CompressionScope::Off;
     flags.esi = dialect == Some(Dialect::Esi);
     flags.ssi = dialect == Some(Dialect::Ssi);
 }
 
-/// The language of a stored page.
+/// The dialect of a stored page.
 #[inline]
 pub(crate) fn of_stored(flags: Flags) -> Option<Dialect> {
     match (flags.esi, flags.ssi) {
@@ -70,7 +70,7 @@ pub(crate) fn of_stored(flags: Flags) -> Option<Dialect> {
     }
 }
 
-/// The page that is to be put together of `reply`, which has the head of `object`.
+/// The page to be assembled for `reply`, which has the head of `object`.
 pub(super) fn stored(
     ask: &RequestContext<'_>,
     object: &Arc<Object>,
@@ -95,8 +95,8 @@ pub(super) fn stored(
     put_together(ask, dialect, response, reply, gzip)
 }
 
-/// The page that is to be put together of `reply`, with the head of `response`. What is known of
-/// the page's own bytes is not true of the whole, which is sent in `gzip` or without a coding.
+/// The page to be assembled for `reply`, with the head of `response`. Fields about the page's own
+/// bytes are removed; the page is sent in `gzip` or without a coding.
 pub(super) fn put_together(
     ask: &RequestContext<'_>,
     dialect: Dialect,
@@ -113,7 +113,7 @@ pub(super) fn put_together(
     let mut page = ComposedPage::new(dialect, place, request, ask.downstream.page(), || {
         let peer = ask.notes.client.unwrap_or(ConnectionPeer::Unnamed(None));
         let mut top = TopPage::new(ask.live, ask.request.clone(), peer, None, ask.front.account);
-        // Cookies are each fragment's own matter; a certificate goes along with all of them.
+        // Each fragment is judged by its own cookies; a certificate applies to all of them.
         top.personal = ask.site.client_check.is_some() && ask.notes.personal;
         top
     });

@@ -1,5 +1,5 @@
-//! Hashes of dictionaries, and forms that are coded with them: made on threads that may block,
-//! within the same share of time as all further forms.
+//! Delta coding: hashes of dictionaries, and forms that are coded with them. Both are computed on
+//! blocking threads, within the time share of all further forms.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -19,11 +19,11 @@ use crate::state::dictionary::{Dictionary, NamedDictionary};
 use crate::state::live_configuration::LiveConfiguration;
 use crate::stored_heads::stored_head;
 
-/// A form is kept if it is shorter than so many hundredths of the shortest other one: what is saved
-/// must outweigh that it is for few clients.
+/// A form is kept if its length is at most this percentage of the shortest other one: the saving
+/// must pay for the memory, as few clients use it.
 const CLEARLY_PERCENT: u64 = 80;
 
-/// Has the hash of `dictionary` computed, and lists it.
+/// Computes the hash of `dictionary` and lists it.
 pub(super) fn settle(core: &Rc<CoreState>, live: &LiveConfiguration, dictionary: Arc<Dictionary>) {
     if dictionary.use_as.is_none() {
         return;
@@ -35,7 +35,7 @@ pub(super) fn settle(core: &Rc<CoreState>, live: &LiveConfiguration, dictionary:
         return;
     }
     let Some(mut right) = RefinementPermit::take(core, &live.limits, core.now().mono_ms) else {
-        // The next one who gets it tries again.
+        // The next client that gets the response causes another try.
         dictionary.is_begun.store(false, Ordering::Release);
         return;
     };
@@ -82,7 +82,7 @@ fn hash_of(
     Ok(Sha256::digest(&plain).into())
 }
 
-/// Has the form of `object` with `dictionary` made that a client has named.
+/// Makes the form of `object` with `dictionary`, which a client has named.
 pub(super) fn form(
     core: &Rc<CoreState>,
     live: &LiveConfiguration,
@@ -117,7 +117,7 @@ pub(super) fn form(
     });
 }
 
-/// Makes the form. `None` if it may not be made, or is not clearly shorter than others.
+/// Makes the form. `None` if that is not permitted, or if it is not clearly shorter than others.
 fn make(
     object: &Object,
     dictionary: &Dictionary,
@@ -136,7 +136,7 @@ fn make(
     let no_memory = |_| Some(Limit::ClientMemory);
     let (old, mut held) = content(dictionary, bounds, account)?;
     let plain = decode(whole, object.flags().coding, bounds, &mut held)?;
-    // A stream that grows has up to thrice its length for a moment.
+    // A growing buffer occupies up to three times its length for a moment.
     let memory = delta::most_memory(*coding, old.len(), plain.len()) + 3 * most;
     held.grow(memory as u64).map_err(no_memory)?;
     delta::encode(*coding, &plain, &old, hash, most).map_err(|_| None)

@@ -1,4 +1,4 @@
-//! Tests of who may name a dictionary, and of who may have one.
+//! Tests of the clients that may name a dictionary, and of those that may get one.
 
 use cache::{BeginOptions, Cache, Config, FetchDecision, Flags, NewObject, Variant};
 use codec::dictionary::{DeltaCoding, available};
@@ -56,8 +56,7 @@ fn config() -> Config {
     }
 }
 
-/// Stores a response under the key of `fields`, for the variant `vary`, with the field `name` in
-/// its head.
+/// Stores a response under the key of `fields`, for the variant `vary`, with the field `name`.
 fn stored(fields: &[&[u8]], vary: Option<Variant<'_>>, name: &[u8], value: &[u8]) -> Arc<Object> {
     let cache = Cache::new(config());
     let mut key = KeyBuf::new();
@@ -156,7 +155,7 @@ fn a_dictionary_is_for_those_who_may_have_it() {
     assert!(is_for(&cookie, &[b"s", b"host", b"/a?2"], by(b"anna")));
     assert!(!is_for(&cookie, &[b"s", b"host", b"/a?2"], by(b"bert")));
     assert!(!is_for(&cookie, &[b"s", b"host", b"/a?2"], None));
-    // Where the key has no target, no two keys are alike.
+    // Keys without a target are never alike.
     let other = born(&[b"v", b"hash of what not"], None);
     assert!(is_for(&other, &[b"v", b"hash of what not"], None));
     assert!(!is_for(&other, &[b"v", b"hash of another"], None));

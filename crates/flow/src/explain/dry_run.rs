@@ -1,4 +1,4 @@
-//! The course of a request, with nothing done on it: what is asked is told.
+//! Dry run of a request's course: a handler that reports each step and does none.
 
 use std::sync::Arc;
 

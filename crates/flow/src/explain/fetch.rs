@@ -1,5 +1,4 @@
-//! Forecast of a fetch: the origin that it would ask, its request, and the part of the answer that
-//! would be stored.
+//! Forecast of a fetch: the origin, its request, and the responses that would be stored.
 
 use base::KeyBuf;
 use cache::Object;
@@ -19,7 +18,7 @@ use crate::{peers, sources};
 use codec::CompressionScope;
 
 impl ForecastBuilder<'_> {
-    /// Foretells the outcome of a request that goes past the store; `summary` says why.
+    /// Forecasts a request that bypasses the store; `summary` gives the reason.
     pub(super) fn past_the_store(
         &mut self,
         ask: &RequestContext<'_>,
@@ -39,7 +38,7 @@ impl ForecastBuilder<'_> {
         (ForecastOutcome::Fetch { reason, stale: false, waits: false, reads_disk: false }, summary)
     }
 
-    /// Tells of a request that may change the protocol.
+    /// Reports a request that may change the protocol.
     pub(super) fn ask_for_upgrade(&mut self, ask: &RequestContext<'_>) {
         self.ask_origin(
             ask,
@@ -48,7 +47,7 @@ impl ForecastBuilder<'_> {
         );
     }
 
-    /// Tells of a fetch of a request that what is stored under its key is not for.
+    /// Reports a fetch that bypasses the object stored under its key.
     pub(super) fn fetch_beside(&mut self, ask: &RequestContext<'_>) {
         self.ask_origin(
             ask,
@@ -59,7 +58,7 @@ impl ForecastBuilder<'_> {
         self.telling.steps.push(DecisionStep::new("storing", why));
     }
 
-    /// Tells of a fetch whose answer may be stored.
+    /// Reports a fetch whose response may be stored.
     pub(super) fn fetch_by(
         &mut self,
         ask: &RequestContext<'_>,
@@ -132,7 +131,7 @@ impl ForecastBuilder<'_> {
     }
 }
 
-/// Says which answers would be stored.
+/// Reports which responses would be stored.
 fn about_storing(ask: &RequestContext<'_>) -> DecisionStep {
     let policy = &ask.site.policy;
     let rules = policy.store_rules(&ask.notes);
@@ -155,7 +154,7 @@ fn about_storing(ask: &RequestContext<'_>) -> DecisionStep {
         .fact("compress", compress(ask))
 }
 
-/// The coding that the site's settings give to bodies.
+/// The codings that the site's settings permit.
 fn compress(ask: &RequestContext<'_>) -> String {
     let settings = &ask.live.compression;
     match ask.site.compress {

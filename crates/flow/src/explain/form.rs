@@ -1,4 +1,4 @@
-//! Forecast of the form in which a client gets a stored body, and why.
+//! Forecast of the form in which a client gets a stored body, with the reason.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::state::request_context::RequestContext;
 use crate::stored_heads::stored_head;
 use codec::CompressionScope;
 
-/// Tells which form the client of a request gets.
+/// Reports the form of the client's response.
 pub(super) fn about_form(
     ask: &RequestContext<'_>,
     object: &Arc<Object>,
@@ -41,14 +41,14 @@ pub(super) fn about_form(
     step.fact("dictionary", used.to_string())
 }
 
-/// Tells of a form with the dictionary that the client has.
+/// Reports a form with the client's dictionary.
 fn with_dictionary(bytes: &Bytes, sent: &SentForm) -> DecisionStep {
     let coding = sent.coding.token().unwrap_or_default();
     DecisionStep::new("form", format!("in {coding}, {} bytes, which lies beside it", bytes.len()))
         .fact("ETag", sent.tag.as_deref().map(shown).unwrap_or_default())
 }
 
-/// Tells of the form that is chosen by Accept-Encoding alone.
+/// Reports the form that Accept-Encoding selects.
 fn chosen(ask: &RequestContext<'_>, object: &Object) -> DecisionStep {
     let Choice { coding, from, wanted, lacks_gzip } =
         form::choose(object, ask.request, &ask.live.compression);
@@ -68,7 +68,7 @@ fn chosen(ask: &RequestContext<'_>, object: &Object) -> DecisionStep {
         .fact("rather", rathers.join("; "))
 }
 
-/// When a form that the client would rather have will be made.
+/// The time when a preferred form will be made.
 fn rather(ask: &RequestContext<'_>, object: &Object, coding: Coding) -> String {
     let settings = &ask.live.compression;
     let hits = if coding == Coding::Gzip { settings.gzip_hits } else { settings.warm_hits };
@@ -78,7 +78,7 @@ fn rather(ask: &RequestContext<'_>, object: &Object, coding: Coding) -> String {
     }
 }
 
-/// Why a body has but one form.
+/// The reason for which a body has a single form.
 fn why_one(ask: &RequestContext<'_>, object: &Object) -> String {
     if ask.site.compress == CompressionScope::Off {
         return "as it is stored: the site has `compress = \"off\"`".to_owned();

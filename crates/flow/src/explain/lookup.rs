@@ -1,5 +1,5 @@
 //! Forecast of a lookup: the stored responses, the field that makes each fresh or stale, and the
-//! step that follows.
+//! next step.
 
 use std::sync::Arc;
 
@@ -22,19 +22,19 @@ use crate::state::reply::{CacheOutcome, ForwardReason};
 use crate::state::request_context::RequestContext;
 use crate::{declared, surrogate};
 
-/// The way of a request to its fetch.
+/// The route of a request to its fetch.
 #[derive(Clone, Copy)]
 struct FetchRoute {
-    /// It waits for another request's fetch.
+    /// The request waits for another request's fetch.
     waits: bool,
-    /// Nobody waits for it.
+    /// The request fetches without waiters.
     alone: bool,
-    /// The disk may have it.
+    /// The disk may have a response.
     reads_disk: bool,
 }
 
 impl ForecastBuilder<'_> {
-    /// Foretells the outcome of a request that the store cannot answer.
+    /// Forecasts a request that the store cannot answer.
     pub(super) fn fetch_after(
         &mut self,
         ask: &RequestContext<'_>,
@@ -46,7 +46,7 @@ impl ForecastBuilder<'_> {
             None => (false, false, false),
         };
         match next {
-            // What is delivered needs none.
+            // `Deliver` has no fetch.
             LookupDecision::Pass | LookupDecision::Deliver(..) => {
                 let why = "would be passed to the origin: its conditions are the origin's business";
                 self.past_the_store(ask, ForwardReason::Bypass, why.to_owned())
@@ -55,7 +55,7 @@ impl ForecastBuilder<'_> {
                 let alone = decisions::goes_alone(ask.request, ask.live);
                 let waits = is_fetched && !marked && !alone;
                 let reason = match old {
-                    // A mark counts beside what is stored, too.
+                    // A mark applies even beside a stored response.
                     Some(_) if marked && !alone => ForwardReason::HitForMiss,
                     Some(_) => ForwardReason::Stale,
                     None => ForwardReason::UriMiss,
@@ -100,14 +100,14 @@ impl ForecastBuilder<'_> {
                 "would be fetched: nothing that fits is stored"
             }
         };
-        // What is stored is looked at again by whoever fetches beside it, and the disk is not.
+        // A request that bypasses a stored response does not read the disk.
         let reads_disk = reads_disk && !waits && reason != ForwardReason::Bypass;
         let summary =
             if reads_disk { disk_candidates::summary(summary) } else { summary.to_owned() };
         (ForecastOutcome::Fetch { reason, stale, waits, reads_disk }, summary)
     }
 
-    /// Advice to those who wonder about the verdict; `None` where it hangs on an earlier answer.
+    /// Advice on the verdict; `None` if it depends on an earlier response.
     pub(super) fn advice(
         &self,
         ask: &RequestContext<'_>,
@@ -155,19 +155,19 @@ impl ForecastBuilder<'_> {
         Some(advice.to_owned())
     }
 
-    /// The policy's advice on what tells visitors apart.
+    /// The policy's advice on the fields that distinguish visitors.
     fn advice_on_visitor(&self) -> Option<String> {
         self.telling.steps.iter().find(|step| step.what == "personal")?.advice.clone()
     }
 }
 
-/// Foretells the answer that a client gets from a stored response.
+/// Forecasts the reply from a stored response.
 pub(super) fn deliver_stored(
     ask: &RequestContext<'_>,
     object: &Arc<Object>,
     served: CacheOutcome,
 ) -> Ending {
-    // A body that is still coming would take note of a reader.
+    // A body that still arrives would register a reader.
     let complete = !object.is_filling();
     let mut start = complete.then(|| declared::stored(None, ask, object, served));
     let status = start.as_mut().and_then(Start::reply).map(|reply| reply.status);
@@ -200,7 +200,7 @@ pub(super) fn about_key(ask: &RequestContext<'_>, key: &KeyBuf) -> DecisionStep 
         .fact("hash", format!("{:016x}", key.hash()))
 }
 
-/// The sums of freshness, and which fields they are from.
+/// The calculation of freshness, with the fields that it uses.
 pub(super) fn about_freshness(ask: &RequestContext<'_>, seen: &VariantInspection) -> DecisionStep {
     let object = &seen.object;
     let freshness = freshness_until(ask.live, object, seen.fresh_until_ms, ask.now.mono_ms);
@@ -252,7 +252,7 @@ pub(super) fn about_freshness(ask: &RequestContext<'_>, seen: &VariantInspection
     step
 }
 
-/// The reason for which the cluster has a response validated before it is used.
+/// The reason for which the cluster has a response revalidated before use.
 fn untrusted(ask: &RequestContext<'_>, fresh_until_ms: i64) -> Option<&'static str> {
     let (trust, now_ms) = (&ask.live.trust, ask.now.mono_ms);
     if !trust.holds(now_ms) {
@@ -264,7 +264,7 @@ fn untrusted(ask: &RequestContext<'_>, fresh_until_ms: i64) -> Option<&'static s
     }
 }
 
-/// A window of stale use, and who named it.
+/// A window of stale use, and the field or setting that names it.
 fn window_words(
     ask: &RequestContext<'_>,
     object: &Object,
@@ -290,8 +290,8 @@ fn control_of(head: &Response, rules: &StoreRules) -> CacheControl {
         .unwrap_or_else(|| CacheControl::parse(head.headers.values(HeaderId::CacheControl)))
 }
 
-/// Where an object's lifetime comes from, made anew from the head it is stored with; and the
-/// setting behind it.
+/// The source of an object's lifetime, computed again from its stored head, and the setting behind
+/// it.
 fn lifetime(
     ask: &RequestContext<'_>,
     object: &Object,
@@ -301,9 +301,9 @@ fn lifetime(
     let plan = planned_anew(ask, object, head, rules);
     let (lifetime_ms, planned_ms) = (object.lifetime_ms(), plan.lifetime_ms);
     let same = match plan.source {
-        // It ran from the entrant of this copy, whose age then is not kept.
+        // The lifetime began with this copy, whose age was not stored then.
         LifetimeSource::Setting => lifetime_ms >= setting_ms(object, rules),
-        // Long ones are kept to the second.
+        // Long lifetimes are stored to the second.
         _ => lifetime_ms.abs_diff(planned_ms) < 1000,
     };
     if !same {
@@ -329,7 +329,7 @@ fn lifetime(
     (words, place)
 }
 
-/// The plan for a stored head, as if it came when it was stored.
+/// The plan for a stored head, as of the time when it was stored.
 fn planned_anew(
     ask: &RequestContext<'_>,
     object: &Object,
@@ -349,7 +349,7 @@ fn setting_ms(object: &Object, rules: &StoreRules) -> u64 {
     settings.find(|(of, _)| of.matches(object.status())).map_or(0, |(_, ms)| *ms)
 }
 
-/// The key in the configuration of the lifetime that a setting gives to the status.
+/// The configuration key of the lifetime for the status.
 fn setting_key(object: &Object, rules: &StoreRules) -> Option<String> {
     use store::StatusMatch::{Any, Class, Exact};
     let mut settings = rules.default_lifetime_ms.iter();
@@ -361,7 +361,7 @@ fn setting_key(object: &Object, rules: &StoreRules) -> Option<String> {
     })
 }
 
-/// Says which verdict follows from the lookup.
+/// Reports the verdict of the lookup.
 pub(super) fn about_verdict(
     ask: &RequestContext<'_>,
     seen: Option<&VariantInspection>,
@@ -433,7 +433,7 @@ fn stale_words(
     format!("stale, and its grace is over: {how}{may}")
 }
 
-/// The limits that a stored body meets.
+/// The limits on stored bodies.
 pub(super) fn body_limit(limits: &Limits) -> String {
     format!("{} bytes (limit `object_bytes`)", limits.object_bytes)
 }

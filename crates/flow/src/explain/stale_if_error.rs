@@ -1,4 +1,4 @@
-//! Forecast of an answer that a stale response gives while its origin fails.
+//! Forecast of a stale response that answers for a failing origin.
 
 use std::sync::Arc;
 
@@ -16,9 +16,9 @@ use crate::state::reply::CacheOutcome;
 use crate::state::request_context::RequestContext;
 
 impl ForecastBuilder<'_> {
-    /// Foretells the answer of a stale response whose origin fails: its last fetch has just failed,
-    /// or none of the origin's servers is in service. `None` if the origin would be asked and
-    /// waited for, or the response may not answer for it.
+    /// Forecasts the answer of a stale response whose origin fails: its last fetch has just failed,
+    /// or no server is in service. `None` if the request would wait for the origin, or the response
+    /// may not answer.
     pub(super) fn failing(
         &mut self,
         ask: &RequestContext<'_>,
@@ -59,7 +59,7 @@ impl ForecastBuilder<'_> {
     }
 }
 
-/// Since when no server is in service, in milliseconds since 1970: since the last of them fell out.
+/// Milliseconds since 1970 when the last server went out of service.
 fn down_ms(servers: &[ServerStatus]) -> Option<u64> {
     let since: Option<Vec<u64>> = servers.iter().map(|server| server.down_since_ms).collect();
     since?.into_iter().max()

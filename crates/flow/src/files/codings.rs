@@ -1,9 +1,8 @@
-//! Files in a coding. gzip of a file is made once, behind the requests, when it has been asked for
-//! again, and is kept in the store like a response, as long as there is room; brotli and zstd lie
-//! beside it as they lie beside any body.
+//! Codings of files. The gzip form of a file is made in the background once the file is requested
+//! again, and is stored like a response; brotli and zstd forms are added beside it as for any body.
 //!
-//! It is stored by the state of the file, so a file that changes leaves its form behind, and all
-//! sites and cores share it. Nothing is coded for clients that ask for no coding.
+//! Its key contains the state of the file, so a changed file gets a new form, and all sites and
+//! cores share it. Files are never coded for clients that ask for no coding.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -27,12 +26,12 @@ use crate::state::tier::MissStep;
 use crate::stored_heads::{form_tags_of_plain, head_to_store};
 use codec::CompressionScope;
 
-/// Bytes of a file that are read at a time.
+/// Bytes that one read of a file fetches.
 const PIECE_BYTES: u64 = 64 * 1024;
-/// The lifetime of a form, which is found by the state of its file: that does not age.
+/// The lifetime of a form. Its key contains the file's state, so it does not age.
 const LIFETIME_MS: u64 = 10 * 365 * 24 * 3600 * 1000;
 
-/// Returns true if `file` may be sent in a coding to clients that like that better.
+/// Returns true if `file` may be sent in a coding to clients that prefer it.
 pub(super) fn may_be(ask: &RequestContext<'_>, file: &OpenFile) -> bool {
     ask.site.compress != CompressionScope::Off
         && file.is_worth(|head, length| {
@@ -47,7 +46,7 @@ pub(super) fn tag(file: &OpenFile, coding: Coding) -> Vec<u8> {
     tag
 }
 
-/// A form of `file` that the client has, as its If-None-Match says, and takes.
+/// The form of `file` that the client names in If-None-Match and accepts.
 pub(super) fn form_of_client(ask: &RequestContext<'_>, file: &OpenFile) -> Option<Coding> {
     let headers = &ask.request.headers;
     if !headers.contains(HeaderId::IfNoneMatch) {
@@ -60,8 +59,8 @@ pub(super) fn form_of_client(ask: &RequestContext<'_>, file: &OpenFile) -> Optio
     Coding::ALL.into_iter().find(is_had)
 }
 
-/// The form of `file` that the client likes better, if it is there: its coding and its body. One
-/// that is missing is begun, once the file has been asked for often enough.
+/// The client's preferred form of `file`, if it exists: its coding and body. A missing one is
+/// started once the file was requested often enough.
 pub(super) fn form(
     core: &Rc<CoreState>,
     ask: &RequestContext<'_>,
@@ -80,7 +79,7 @@ pub(super) fn form(
     }
 }
 
-/// Returns true if the client likes a coding better than none.
+/// Returns true if the client prefers a coding over none.
 fn likes_coding(ask: &RequestContext<'_>) -> bool {
     if !ask.request.headers.contains(HeaderId::AcceptEncoding) {
         return false;
@@ -91,7 +90,7 @@ fn likes_coding(ask: &RequestContext<'_>) -> bool {
     best.is_some_and(|best| best != Coding::Identity)
 }
 
-/// The key of what is stored for a file in this state.
+/// The key of the forms of a file in this state.
 fn make_key(seed: &HashSeed, state: &[u8]) -> KeyBuf {
     let mut key = KeyBuf::new();
     key.field(FILE);
@@ -101,7 +100,7 @@ fn make_key(seed: &HashSeed, state: &[u8]) -> KeyBuf {
     key
 }
 
-/// The form that is sent of what is stored for `file`; `None` if the file itself is sent.
+/// The form to send of the stored forms of `file`; `None` if the file itself is sent.
 fn give(
     core: &Rc<CoreState>,
     ask: &RequestContext<'_>,
@@ -109,7 +108,7 @@ fn give(
     object: &Arc<Object>,
 ) -> Option<(Coding, ReplyBody)> {
     if object.flags().coding == Coding::Identity {
-        // It has been tried: gzip is no shorter.
+        // A former try showed that gzip is not shorter.
         return None;
     }
     let choice = form::choose(object, ask.request, &ask.live.compression);
@@ -129,7 +128,7 @@ fn give(
     Some((coding, body))
 }
 
-/// Has `file` coded in gzip, if it has been asked for often enough and there is time.
+/// Starts coding `file` in gzip, if it was requested often enough and there is time.
 #[cold]
 fn begin(core: &Rc<CoreState>, ask: &RequestContext<'_>, file: &Arc<OpenFile>, key: &KeyBuf) {
     let (limits, compression) = (&ask.live.limits, &ask.live.compression);
@@ -155,7 +154,7 @@ fn begin(core: &Rc<CoreState>, ask: &RequestContext<'_>, file: &Arc<OpenFile>, k
     });
 }
 
-/// The length of the longest file that is coded: what a body in one piece of memory may have.
+/// The length of the longest file that is coded: that of a body in one piece of memory.
 fn most_bytes(limits: &Limits) -> u64 {
     match limits.slices_from {
         0 => limits.object_bytes,
@@ -168,11 +167,11 @@ enum CodingOutcome {
     Gzip(Vec<u8>),
     /// The form is no shorter than the file.
     NoShorter,
-    /// The file has been changed, or can no longer be read.
+    /// The file was changed or can no longer be read.
     Changed,
 }
 
-/// Codes a file, reading the disk.
+/// Codes a file; reads the disk.
 fn make(
     file: &OpenFile,
     gzip: EncodeSettings,
@@ -200,11 +199,11 @@ fn make(
     }
 }
 
-/// Stores `gzip` of a file; `None` to note that the file is sent as it is.
+/// Stores the `gzip` form of a file; `None` stores that the file is sent as it is.
 fn put(core: &CoreState, file: &OpenFile, key: &KeyBuf, gzip: Option<&[u8]>) {
     let mut response = Response::new(Status::OK);
     file.head_for(false, &mut response.headers);
-    // The site is asked at each request who may have the file.
+    // Each request asks its site for access to the file.
     let ruling = Ruling { passed: false, uncacheable: false, findable: true };
     let Some(permit) = Permit::by_program(ruling, &response.headers) else { return };
     let now_ms = core.now().mono_ms;

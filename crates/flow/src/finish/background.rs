@@ -1,4 +1,4 @@
-//! Fetches that no client waits for.
+//! Background fetches and their records.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -16,20 +16,20 @@ use crate::state::finish::{
 use crate::state::site::Site;
 use crate::state::trace::Trace;
 
-/// A fetch that no client waits for. Tells of itself when it is over, however that comes about.
+/// A background fetch. It writes its record on drop, so in every case.
 pub(crate) struct BackgroundFetch {
     pub(super) core: Rc<CoreState>,
     pub(super) site: Arc<Site>,
-    /// The rule that decided, as the site's policy numbers them.
+    /// The deciding rule, by the policy's numbering.
     pub(super) rule: u32,
-    /// The client's request, as policy left it.
+    /// The client's request after the policy's changes.
     pub(super) request: Request,
     /// Hash of the cache key.
     pub(super) key: u64,
     pub(super) trace: Rc<Trace>,
     pub(super) started: Now,
     pub(super) began_us: u64,
-    /// The number of the transaction that caused it: under VCL the one in X-Varnish.
+    /// The number of the causing transaction: under VCL that in X-Varnish.
     pub(super) cause: u64,
     /// The program's actions during the fetch.
     pub(crate) told: Option<Box<ProgramTrace>>,
@@ -38,16 +38,16 @@ pub(crate) struct BackgroundFetch {
 /// The cause of a background fetch.
 #[derive(Clone, Copy)]
 pub(crate) struct BackgroundCause {
-    /// The policy's number of the rule that decided.
+    /// The deciding rule, by the policy's numbering.
     pub(crate) rule: u32,
     /// Hash of the cache key.
     pub(crate) key: u64,
-    /// The number of the transaction that caused it.
+    /// The number of the causing transaction.
     pub(crate) transaction: u64,
 }
 
 impl BackgroundFetch {
-    /// The fetch of what `request` asks for, which begins now.
+    /// Begins the record of the fetch for `request`.
     pub(crate) fn begin(
         core: &Rc<CoreState>,
         site: &Arc<Site>,
@@ -72,7 +72,7 @@ impl BackgroundFetch {
 }
 
 impl CoreLog {
-    /// Notes a background fetch that is over. It counts as no request.
+    /// Counts and records a finished background fetch, which is no request.
     fn fetched(&self, fetch: &BackgroundFetch) {
         if let Some(core) = &self.sinks {
             let end = TransactionEnd { id: core.number(), end_us: rt::micros() };

@@ -1,4 +1,4 @@
-//! Stored responses under a key, variant by variant: the same words under both policies.
+//! Variants of a key: its stored responses one by one, in the same words under both policies.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -15,10 +15,10 @@ use crate::form;
 use crate::key::select_by;
 use crate::state::request_context::RequestContext;
 
-/// Variants that are told of one by one.
+/// Variants that are reported one by one.
 const VARIANTS_TOLD: usize = 20;
 
-/// Lists the stored responses under a key, variant by variant.
+/// Lists the stored responses of a key, one for each variant.
 pub(crate) fn variants(ask: &RequestContext<'_>, peek: &KeyInspection) -> Vec<DecisionStep> {
     let mut steps = Vec::new();
     let now_ms = ask.now.mono_ms;
@@ -63,15 +63,15 @@ pub(crate) fn variants(ask: &RequestContext<'_>, peek: &KeyInspection) -> Vec<De
     steps
 }
 
-/// Values of one field from which on it counts as one that has many.
+/// Values of a field that count as many.
 const MANY_VALUES: usize = 4;
 
-/// Fields that differ from client to client.
+/// Request fields that differ from client to client.
 const OF_CLIENTS: [HeaderId; 4] =
     [HeaderId::UserAgent, HeaderId::Cookie, HeaderId::Referer, HeaderId::AcceptLanguage];
 
-/// Advice where nothing that is stored under a key fits a request, since what is stored goes by a
-/// field of many values.
+/// Advice if no stored response of a key fits a request because they vary by a field with many
+/// values.
 pub(crate) fn advice(ask: &RequestContext<'_>, peek: &KeyInspection) -> Option<String> {
     let fields = told_apart(peek);
     let (first, values) = fields.first().filter(|_| peek.found.is_none())?;
@@ -98,8 +98,8 @@ pub(crate) fn advice(ask: &RequestContext<'_>, peek: &KeyInspection) -> Option<S
     ))
 }
 
-/// The fields that what is stored under a key varies by, with how many values of each are there;
-/// those of many values first.
+/// The fields that the stored responses of a key vary by, with the number of values; fields with
+/// many values first.
 fn told_apart(peek: &KeyInspection) -> Vec<(String, usize)> {
     let mut fields: Vec<(String, BTreeSet<Option<&[u8]>>)> = Vec::new();
     for seen in peek.variants.iter().filter(|seen| !seen.is_banned) {
@@ -165,7 +165,7 @@ fn about_variant(
     step
 }
 
-/// The coding in which the body is stored, and who has coded it.
+/// The coding of the stored body, and the side that coded it.
 fn coding_of(object: &Object) -> String {
     let flags = object.flags();
     let by = if flags.coded_here { "here" } else { "by the origin" };
@@ -175,7 +175,7 @@ fn coding_of(object: &Object) -> String {
     }
 }
 
-/// Further forms that lie beside the body.
+/// Further forms beside the body.
 fn forms_of(object: &Object) -> String {
     let forms = Coding::CODED.into_iter().filter_map(|coding| {
         let form = object.form(form::number(coding))?;
@@ -184,8 +184,8 @@ fn forms_of(object: &Object) -> String {
     forms.collect::<Vec<_>>().join(", ")
 }
 
-/// Describes the value that a variant's request had in a field. A value that tells people apart is
-/// not shown.
+/// Describes the request's value of a field that selected a variant. Values that identify people
+/// are hidden.
 fn asked_with(name: &[u8], value: Option<&[u8]>) -> String {
     let (text, id) = (shown(name), HeaderId::of(name));
     match value {

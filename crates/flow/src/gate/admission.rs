@@ -1,4 +1,5 @@
-//! The wait of a request at a stage before its site's policy, and its way on from there.
+//! Admission: waits for the checks of a parked request, one after the other, and returns the
+//! result.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -16,14 +17,14 @@ use crate::state::gate::check::PendingAuthCheck;
 use crate::state::reply::Reply;
 use crate::state::site_context::SiteContext;
 
-/// Checks that one request waits for at most: each gate has one, and a route that an origin may
-/// take it for has its own.
+/// Checks for one request at most: one for each gate, and those of another route that the origin
+/// may select.
 const CHECKS_MAX: usize = 8;
 
-/// Waits until the gates before a site know, from one check to the next.
+/// Waits until all checks of a request are complete.
 ///
 /// # Errors
-/// The answer to the request, which may not enter.
+/// The answer to a request that is refused.
 pub(crate) async fn admit(
     mut check: Box<PendingAuthCheck>,
     guest: ClientIdentity,

@@ -1,5 +1,7 @@
-//! Finding out what a gate does not know yet: a password is checked, which takes a thread some tens
-//! of milliseconds, or another server is asked.
+//! Checks that a gate cannot answer from its cache: a password is hashed, which takes a thread some
+//! tens of milliseconds, or the authentication server is asked.
+//!
+//! A check that fails for any reason must refuse the request.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -33,14 +35,14 @@ use crate::state::site::Site;
 use crate::state::site_context::SiteContext;
 use crate::state::term::Term;
 
-/// Fields about a client's body, which the other server does not get.
+/// Fields about a client's body, which the authentication server does not get.
 const NOT_TOLD: [HeaderId; 2] = [HeaderId::ContentLength, HeaderId::Expect];
 
 impl PendingAuthCheck {
-    /// Finds out.
+    /// Runs the check.
     ///
     /// # Errors
-    /// The answer to the request, which may not enter.
+    /// The answer to a request that is refused.
     pub(crate) async fn run(
         self,
         core: &Rc<CoreState>,
@@ -78,7 +80,7 @@ impl PendingAuthCheck {
     }
 }
 
-/// The answer to who has shown no password, or a wrong one.
+/// The answer to a client without a password or with a wrong one.
 pub(super) fn ask_for_password(
     counters: &Counters,
     site: &Site,
@@ -94,17 +96,17 @@ pub(super) fn ask_for_password(
     reply
 }
 
-/// A user's name and password, as a client has sent them.
+/// A user's name and password from a request.
 struct PasswordAttempt<'a> {
     gate: &'a BasicAuthCheck,
     digest: [u8; 32],
-    /// The client's.
+    /// The client's mark.
     mark: u64,
     user: Vec<u8>,
     password: Vec<u8>,
 }
 
-/// Checks a password, unless that is under way already.
+/// Checks a password, unless another request does so already.
 async fn check(
     core: &Rc<CoreState>,
     gates: &Arc<SiteAuthChecks>,
@@ -152,8 +154,8 @@ async fn check(
 }
 
 impl ForwardAuthCheck {
-    /// The question about a request of `guest` for `site`. That server believes what speaks for a
-    /// proxy as origins do: nothing of it is the client's.
+    /// The request to the authentication server about `guest` and `site`. Forwarding fields are set
+    /// as for origins: none is the client's.
     fn question(
         &self,
         site: &Site,
@@ -170,7 +172,7 @@ impl ForwardAuthCheck {
             headers.remove(HeaderId::Authorization);
         }
         let scheme: &[u8] = if guest.scheme == Scheme::Https { b"https" } else { b"http" };
-        // The origin is asked for the same one, whatever the client's spelling is.
+        // Origins get the same authority, whatever the client's spelling.
         asked.port = asked.port.filter(|port| *port != guest.scheme.default_port());
         let mut host = Vec::new();
         write_authority(&mut host, &asked);
@@ -194,7 +196,7 @@ impl ForwardAuthCheck {
         asked
     }
 
-    /// The fields of an answer that are told to the site's origin.
+    /// The fields of the response that are copied to requests for the origin.
     fn told(&self, headers: &HeaderBlock) -> ForwardAuthFields {
         let each = |name: &FieldName| {
             let values: Vec<Box<[u8]>> = name.values(headers).map(Box::from).collect();
@@ -205,7 +207,7 @@ impl ForwardAuthCheck {
     }
 }
 
-/// Asks another server, and returns what it tells of the client.
+/// Asks the authentication server and returns its fields about the client.
 async fn ask(
     core: &Rc<CoreState>,
     place: SiteContext<'_>,
@@ -251,10 +253,10 @@ async fn ask(
     }
 }
 
-/// The body of an answer, of at most `most` bytes, held on `account`.
+/// The body of a response, of at most `most` bytes, reserved on `account`.
 ///
 /// # Errors
-/// Why it is not there, and the limit that it met.
+/// The reason for which it is missing, and the limit that was reached.
 async fn body_of(
     exchange: &mut Exchange,
     most: u64,
@@ -263,7 +265,7 @@ async fn body_of(
     let beyond =
         |limit: Limit, what: &str| (format!("{what} (limit: {})", limit.name()), Some(limit));
     let no_memory = |_| beyond(Limit::ClientMemory, "no memory is left for its answer");
-    // Most have none.
+    // Most responses have no body.
     let mut body: Option<GatheredBody> = None;
     loop {
         let mut taken = Ok(());
@@ -296,7 +298,7 @@ async fn body_of(
     }
 }
 
-/// The other server's own answer, which is nobody's to store.
+/// The authentication server's own response, which must not be stored.
 fn its_own(
     SiteContext { live, site }: SiteContext<'_>,
     request: &Request,

@@ -1,4 +1,5 @@
-//! The look of a core at the gates of a site: what it knows already decides at once.
+//! Gate verdict: a core's first look at the checks of a site. A cached grant decides at once;
+//! otherwise a check is pending.
 
 use std::sync::Arc;
 
@@ -17,15 +18,16 @@ use crate::state::site_context::SiteContext;
 
 /// The gates' verdict on a request.
 pub(crate) enum AuthVerdict {
-    /// It may enter, so.
+    /// The request is admitted.
     In(SiteAdmission),
     Refused(Box<Reply>),
-    /// It is not known yet.
+    /// A check is pending.
     Waits(Box<PendingAuthCheck>),
 }
 
 impl AuthMemory {
-    /// Looks at the gates before a site for a request of `guest`. What `proofs` say is known, too.
+    /// Verifies a request of `guest` against the gates of a site, with the results in `proofs` and
+    /// the cached grants.
     pub(crate) fn look(
         &self,
         SiteContext { live, site }: SiteContext<'_>,
@@ -74,7 +76,7 @@ impl AuthMemory {
                 }
             }
         }
-        // The key is that of one route, and may lack what the other's gates tell.
+        // The cache key belongs to one route, and may lack the fields of the other route's gates.
         entering.is_personal |= routes.also.is_some() && !entering.own.is_empty();
         if is_any && proofs.is_empty() {
             self.counters.inc(Counter::GateRemembered);
@@ -84,8 +86,7 @@ impl AuthMemory {
 }
 
 impl BasicAuthCheck {
-    /// Tells what is known of who shows a password; otherwise how that is found out, if one is
-    /// shown.
+    /// Returns the cached grant for a password; otherwise the check to run, if a password was sent.
     fn look(
         self: &Arc<Self>,
         request: &Request,
@@ -114,7 +115,8 @@ impl BasicAuthCheck {
 }
 
 impl ForwardAuthCheck {
-    /// A digest of all that the other server may go by, as far as the rule knows it.
+    /// A digest of everything that the authentication server may decide by, as far as the rule
+    /// names it.
     fn digest_of(&self, request: &Request, guest: ClientIdentity) -> [u8; 32] {
         let client = guest.who.to_string();
         let port = request.port.unwrap_or_default().to_be_bytes();
@@ -124,7 +126,7 @@ impl ForwardAuthCheck {
             parts.extend([request.method.token(), &request.target]);
         }
         let headers = &request.headers;
-        // Without their number a value could be taken for one of the next field.
+        // Without the number of values, one could be taken for a value of the next field.
         let counts =
             self.rule.by.iter().map(|name| (name.values(headers).count() as u64).to_le_bytes());
         let counts: Vec<_> = counts.collect();

@@ -1,4 +1,5 @@
-//! The stages of the gates: nothing secret comes in the clear, and then the gates have their say.
+//! Stages of the gates: the redirect that keeps passwords from being sent in the clear, then the
+//! checks.
 
 use std::rc::Rc;
 
@@ -19,10 +20,10 @@ use crate::state::gate::ClientIdentity;
 use crate::state::gate::parked_request::StageWait;
 use crate::state::request_context::RequestContext;
 
-/// The redirect to HTTPS of a request that would bring a gate its password in the clear.
+/// The redirect to HTTPS of a request whose check would need a password in the clear.
 pub(crate) struct HttpsRedirect;
 
-/// The gates of a site.
+/// The stage of a site's checks.
 pub(crate) struct AuthStage;
 
 impl RowStage for HttpsRedirect {
@@ -52,7 +53,7 @@ impl RowStage for HttpsRedirect {
         _: &mut Request,
         _: &mut Clearance,
     ) -> Option<Ending> {
-        // Policy foretells it, which is the next to be asked: a forecast has no password to keep.
+        // The policy reports it, which is next; a forecast has no password to protect.
         None
     }
 }
@@ -73,7 +74,7 @@ impl RowStage for AuthStage {
         let site = entrant.place.site;
         match entrant.downstream {
             Downstream::Client => {}
-            // They have let in the client there, or the page.
+            // The gates there have admitted the client, or those of the page.
             Downstream::Node | Downstream::Page(_) => {
                 clearance.let_in(inherit(site, request), request);
                 return StageResult::On;
@@ -105,14 +106,14 @@ impl RowStage for AuthStage {
         if !policy.wants_https(request, scheme) {
             telling.steps.extend(site.gates.as_ref()?.foretell(policy, request));
         }
-        // What follows is for a client that has passed the gates.
+        // Later steps see a client that has passed the gates.
         clearance.let_in(inherit(site, request), request);
         None
     }
 }
 
-/// Answers a request that goes no further than its site's gates, with what policy itself says to
-/// it: nothing else is in reach here.
+/// Answers a request that may only pass if the policy answers it by itself: nothing else is
+/// reachable before the gates.
 #[cold]
 fn answer_outside(entrant: &Entrant<'_>, request: &mut Request) -> Start {
     let mut notes = Notes::default();

@@ -1,4 +1,4 @@
-//! Invalidations as values, in journals, and on twins of a store.
+//! Tests of invalidations as values, in journals, and on twins of a store.
 
 use std::sync::Arc;
 
@@ -37,7 +37,8 @@ fn key(shared: &SharedState, path: &str) -> KeyBuf {
 
 const PATHS: [&str; 6] = ["/a", "/b", "/a/b", "/c?d", "/shop/1", "/shop/2"];
 
-/// Stores a page for each path: every second with the tag `even`, each with its path as another.
+/// Stores a page for each path: every second with the tag `even`, each with its path as a further
+/// tag.
 fn store_all(shared: &SharedState) {
     for (at, path) in PATHS.iter().enumerate() {
         let mut tags = vec![crate::tags::hash(path.as_bytes())];
@@ -82,7 +83,7 @@ fn head(path: &str) -> Box<[u8]> {
     head.into()
 }
 
-/// Returns the results of lookups of all paths: absent, or the times that are left.
+/// Returns the lookups of all paths: absent, or the remaining times.
 fn answers(shared: &SharedState) -> Vec<Option<(i64, u64, u64)>> {
     let look =
         |path: &&str| match shared.cache.lookup(&key(shared, path), &mut |_, _| (), NOW.mono_ms) {
@@ -163,7 +164,7 @@ fn one() -> impl Strategy<Value = Wish> {
     parts.prop_map(|(what, soft, sites, age_ms)| Wish { what, soft, sites, age_ms })
 }
 
-/// Some of them.
+/// A list of wishes.
 fn some() -> impl Strategy<Value = Vec<Wish>> {
     prop::collection::vec(one(), 1..8)
 }
@@ -208,7 +209,7 @@ proptest! {
             let replayed = twin.door.replay(&record, 0, NOW).expect("what was encoded");
             prop_assert_eq!(answers(&store), answers(&twin));
             prop_assert!(replayed.objects <= done.objects);
-            // A second time it does nothing.
+            // The second application does nothing.
             let bans = twin.cache.bans().len();
             prop_assert_eq!(twin.door.replay(&record, 0, NOW), Ok(Outcome::default()));
             prop_assert_eq!(twin.cache.bans().len(), bans);
@@ -234,7 +235,7 @@ proptest! {
             twin.door.restore_ban(copied.ban.data(), copied.ban.number(), NOW).expect("its data");
         }
         prop_assert_eq!(listed(&store), listed(&twin));
-        // What the store got after them is there; what the twin had before is tested.
+        // Responses stored afterwards remain; those of before are tested.
         prop_assert!(answers(&store).iter().all(Option::is_some));
     }
 
@@ -319,7 +320,7 @@ fn what_cannot_be_read_is_refused_by_name() {
     assert!(error.to_string().contains("`elsewhere.example`"), "{error}");
 }
 
-/// A journal that keeps what it is given, with what was stored then; or refuses.
+/// A journal that keeps each record with the store's state at that time, or refuses.
 struct Notebook {
     store: Mutex<Option<Arc<SharedState>>>,
     kept: Mutex<Vec<Vec<u8>>>,
@@ -412,7 +413,7 @@ fn it_is_recorded_before_it_takes_effect_and_the_record_makes_it_again() {
         twin.door.replay(record, 0, NOW).expect("a record");
     }
     assert_eq!(answers(&twin), [None; 6]);
-    // What comes back to the store that made it does nothing, and is not recorded again.
+    // A batch that returns to its store does nothing, and is not recorded again.
     store_all(&store);
     for record in &records {
         assert_eq!(store.door.replay(record, 0, NOW), Ok(Outcome::default()));
@@ -436,7 +437,7 @@ fn a_journal_that_refuses_refuses_by_name_and_nothing_is_half_done() {
     assert_eq!(store.door.invalidate_at_once(None, batch, NOW, InvalidationMode::Counted), refused);
     assert_eq!((answers(&store), store.cache.bans().len()), (before, 0));
     assert_eq!(store.counters.sum(base::Counter::InvalidationsRefused), 12);
-    // An origin has changed: the cache follows (RFC 9111 4.4), recorded or not.
+    // The origin has changed already: the cache follows (RFC 9111 4.4), recorded or not.
     let one = store.door.invalidation(
         InvalidationTarget::key(&key(&store, "/a")),
         false,
@@ -450,7 +451,7 @@ fn a_journal_that_refuses_refuses_by_name_and_nothing_is_half_done() {
 
 type ToldAt = Arc<Mutex<Vec<(Vec<u8>, Option<Level>)>>>;
 
-/// Others that note what they are told.
+/// Other caches that note what they receive.
 #[derive(Default)]
 struct Neighbours {
     told: ToldAt,
@@ -513,7 +514,7 @@ async fn others_are_told_of_what_began_here_and_of_nothing_else() {
     let told = others.told.lock().clone();
     let wanted: Vec<_> = list.iter().map(|one| (one.encode(), Some(Level::All))).collect();
     assert_eq!(told, wanted);
-    // What comes back, or comes from another, is not told again.
+    // A batch that returns, or comes from another node, is not propagated.
     shared.door.apply_told(&list[0].encode(), NOW).expect("done");
     let twin = self::shared();
     store_all(&twin);

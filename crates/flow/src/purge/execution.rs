@@ -1,4 +1,5 @@
-//! Purges as invalidations: of one URL, of what is described, and of several sites at once.
+//! Execution of purges as invalidations: of one URL, of a description, and of several sites at
+//! once.
 
 use std::sync::Arc;
 
@@ -16,27 +17,27 @@ use crate::state::live_configuration::LiveConfiguration;
 use crate::state::request_context::RequestContext;
 use crate::state::site::Site;
 
-/// The time that the answer to a purge waits until it is known what was hit: plugins purge many
-/// pages and keys, one after the other, and few of them wait for more than a second.
+/// The time that a purge's answer waits for the count of selected responses. Plugins purge many
+/// pages one after the other, and few wait longer than a second in total.
 const COUNT_MS: u64 = 50;
 
-/// Where a URL that is purged belongs.
+/// The context of a purged URL.
 #[derive(Clone, Copy)]
 pub struct PurgeContext<'a> {
     /// The configuration in force.
     pub live: &'a Arc<LiveConfiguration>,
-    /// The host's site.
+    /// The site of the host.
     pub site: &'a Site,
     /// The request that names the host.
     pub request: &'a Request,
     /// The client that purges.
     pub client: ConnectionPeer,
-    /// The time.
+    /// The time of the purge.
     pub now: Now,
 }
 
 impl<'a> PurgeContext<'a> {
-    /// The URL is of the host that a request of a client names.
+    /// The context of a URL on the host of a client's request.
     pub(crate) fn of(ask: &RequestContext<'a>) -> Self {
         let client = ask.notes.client.unwrap_or(ConnectionPeer::Local);
         Self { live: ask.live, site: ask.site, request: ask.request, client, now: rt::now() }
@@ -44,8 +45,8 @@ impl<'a> PurgeContext<'a> {
 }
 
 impl Invalidator {
-    /// Invalidates what is meant of all sites. When this returns no core uses it any more. At most
-    /// `wait_ms` are waited until everything stored has been looked at.
+    /// Invalidates what is selected on all sites. Once this returns no core uses it. The count
+    /// takes at most `wait_ms`.
     ///
     /// # Errors
     /// The journal refuses the purge.
@@ -60,8 +61,8 @@ impl Invalidator {
         self.invalidate(None, [one], now, patience).await
     }
 
-    /// The invalidation of every variant of `target`, of the host that the page's request names,
-    /// over either scheme, on the port it names and on none.
+    /// The invalidation of all variants of `target` on the host of the context's request, over both
+    /// schemes, with its port and without.
     pub fn invalidation_of(
         &self,
         page: &PurgeContext<'_>,
@@ -80,7 +81,7 @@ impl Invalidator {
         purge
     }
 
-    /// Carries it out.
+    /// Purges the URL.
     ///
     /// # Errors
     /// The journal refuses the purge.
@@ -97,7 +98,7 @@ impl Invalidator {
     }
 }
 
-/// Invalidates some sites' shares, all or none.
+/// Invalidates the shares of several sites, all or none.
 ///
 /// # Errors
 /// The journal refuses the purge.

@@ -1,4 +1,4 @@
-//! The tier over a disk in memory, whose steps are taken by hand.
+//! Tests of the tier over a disk in memory, step by step.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,7 @@ use crate::verdict::permit;
 
 const BANS_MAX: usize = 20;
 
-/// An empty cache of 16 MiB that has nothing below it yet.
+/// An empty cache of 16 MiB without a disk.
 pub(crate) fn small_cache(bans_max: usize) -> Arc<Cache> {
     memory_only(Config {
         budget_bytes: 16 << 20,
@@ -35,7 +35,7 @@ pub(crate) fn small_cache(bans_max: usize) -> Arc<Cache> {
     })
 }
 
-/// A store over what `vfs` has, in use, with all of it found; and what a start said.
+/// A store over the content of `vfs`, completely recovered, and the result of the start.
 fn over(vfs: &(impl Vfs + Clone)) -> (Arc<SharedState>, DiskStartOutcome) {
     let cache = small_cache(BANS_MAX);
     let volume = VolumeConfig::new(Arc::new(vfs.clone()), 64 << 20);
@@ -57,14 +57,14 @@ fn settle(shared: &SharedState) {
     disk(shared).settle();
 }
 
-/// Does what is done behind requests each second.
+/// Does the chores of a second.
 fn chores(shared: &SharedState) {
     let tier = shared.cache.lower();
     tier.store.get().expect("a disk").drop_needless(tier, &shared.cache);
     settle(shared);
 }
 
-/// Has `what` invalidated, and recorded.
+/// Invalidates `what`, recorded in the journal.
 async fn invalidate(shared: &Arc<SharedState>, what: InvalidationTarget) {
     let now = rt::now();
     let one: Invalidation = shared.door.invalidation(what, false, Sites::Every, now);
@@ -82,7 +82,7 @@ fn tag(tag: &str) -> InvalidationTarget {
     InvalidationTarget::Many(ResponseSelector::Tags(vec![tag.as_bytes().to_vec()]))
 }
 
-/// Invalidations that another start over the same disk is told of.
+/// The invalidations that another start over this disk would replay.
 fn told(vfs: &MemoryDirectory) -> usize {
     over(&vfs.copy()).1.invalidations
 }
@@ -124,7 +124,7 @@ async fn of_more_bans_than_there_may_be_a_start_knows_the_newest_and_nothing_old
     }
     disk(&shared).put(Entry { passed: shared.cache.newest_ban(), ..entry(2) }).expect("taken");
     settle(&shared);
-    // As they are where a kill came before the chores.
+    // As after a kill before the chores.
     let (again, taken) = over(&vfs.copy());
     assert_eq!(taken.invalidations, 10 * BANS_MAX);
     assert!(again.cache.bans().len() <= BANS_MAX);
@@ -135,7 +135,7 @@ async fn of_more_bans_than_there_may_be_a_start_knows_the_newest_and_nothing_old
     assert_eq!(disk(&again).stats().records, 1, "the one that all bans have been tested against");
 }
 
-/// The head of a response that is fresh for so long.
+/// The head of a response with this lifetime.
 fn head_of(length: usize, lifetime_ms: u64) -> NewObject {
     NewObject {
         status: Status::OK,
@@ -155,7 +155,7 @@ fn head_of(length: usize, lifetime_ms: u64) -> NewObject {
     }
 }
 
-/// A large response whose body is on disk, in the index; and its body there.
+/// A large response in the index whose body is on disk; its address; its bytes.
 fn large(shared: &Arc<SharedState>, path: &str) -> (Arc<Object>, (u64, RecordAddress), Bytes) {
     let key = key(shared, path);
     let bytes = Bytes::from((0..1_500_000_u32).flat_map(u32::to_le_bytes).collect::<Vec<u8>>());
@@ -181,7 +181,7 @@ fn large(shared: &Arc<SharedState>, path: &str) -> (Arc<Object>, (u64, RecordAdd
     (object, at, bytes)
 }
 
-/// The next bytes of a read; `None` where there are none any more.
+/// The next bytes of a read; `None` at its end.
 fn next(shared: &SharedState, reading: &mut dyn ExternalBodyReader) -> Option<Bytes> {
     let mut cx = Context::from_waker(Waker::noop());
     for _ in 0..10 {
@@ -201,7 +201,7 @@ async fn a_purge_cuts_nobody_off_who_reads_a_body_that_came_up_twice() {
     let first = Arc::clone(object.elsewhere().expect("a body on disk"));
     let mut slow = first.open();
     let begun = next(&shared, &mut *slow).expect("bytes");
-    // It leaves memory, comes up again, and is purged.
+    // It is demoted, promoted and purged.
     shared.cache.withdraw(at.0, &object);
     drop(object);
     let second = DiskBody::at(&shared.cache, at.0, at.1, bytes.len() as u64, BodyPrefix::default());
@@ -285,7 +285,7 @@ async fn a_large_body_that_its_origin_confirms_is_on_disk_under_its_new_head() {
         store.disk.read_now(place, key.hash(), &disk::RecordRequest::whole()).expect("all of it");
     let raised = store.decode(&answer, rt::now()).expect("a response");
     assert_eq!(raised.record.lifetime_ms(), 3_600_000);
-    // One read brings some 4 MiB.
+    // One read fetches some 4 MiB.
     let body = answer.body.concat();
     assert_eq!(answer.length, bytes.len() as u64);
     assert!(body.len() >= 4 << 20 && bytes.starts_with(&body), "{} bytes", body.len());

@@ -1,4 +1,4 @@
-//! A core that acts on the steps of a program.
+//! Acting core: the host of a program's steps that serves requests.
 
 use std::sync::Arc;
 

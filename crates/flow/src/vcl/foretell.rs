@@ -1,9 +1,9 @@
-//! Forecast of a request in a site's program, without its happening: the steps of
-//! [`steps`](super::steps) on a stage that only looks on.
+//! Forecast of a request in a site's program: the steps of [`steps`](super::steps) on a host that
+//! only reports.
 //!
-//! The subroutines that run are the program's own, so what they return is what they would return.
-//! Must never change anything: nothing is counted, fetched, banned, purged or waited for. What an
-//! origin would answer is not known, so a fetch is told of as far as `vcl_backend_fetch`.
+//! The program's own subroutines run, so their results are real. Must never change state: nothing
+//! is counted, fetched, banned, purged or waited for. A fetch is reported up to
+//! `vcl_backend_fetch`, as the backend's response is unknown.
 
 mod facts;
 mod rehearsal;
@@ -40,17 +40,17 @@ pub(crate) struct ProgramForecast {
     pub(crate) foreseen: ForecastOutcome,
     pub(crate) summary: String,
     pub(crate) steps: Vec<policy::DecisionStep>,
-    /// The request as the program leaves it.
+    /// The request after the program's changes.
     pub(crate) request: Request,
-    /// Hash of its key; 0 when none was made.
+    /// Hash of its key; 0 without a key.
     pub(crate) key: u64,
-    /// The page that would be put together.
+    /// The page that would be assembled.
     pub(crate) page: Option<Arc<Object>>,
 }
 
 type RehearsalHalt<'a> = HostHalt<Rehearsal<'a>>;
 
-/// Foretells the outcome of `asked` in the program of its site.
+/// Forecasts the outcome of `asked` in its site's program.
 pub(crate) fn foretell(
     shared: &Arc<SharedState>,
     instance: &Arc<Instance>,
@@ -82,7 +82,7 @@ pub(crate) fn foretell(
     ProgramForecast { foreseen, summary, steps: steps.into_inner(), request: turn.req, key, page }
 }
 
-/// The outcome of a request that reads the disk first, and would come to `foreseen` without it.
+/// The outcome of a request that reads the disk first, and would be `foreseen` without it.
 fn reading(foreseen: ForecastOutcome) -> ForecastOutcome {
     match foreseen {
         ForecastOutcome::Fetch { reason, stale, waits, .. } => {
@@ -97,7 +97,7 @@ fn reading(foreseen: ForecastOutcome) -> ForecastOutcome {
     }
 }
 
-/// Goes as far as it goes without an origin.
+/// Takes steps until a fetch is needed.
 fn go(turn: &mut ProgramRequest, env: &RehearsalContext<'_>) -> Ending {
     let mut step: HostStep<Rehearsal<'_>> = RequestStep::Start;
     loop {
@@ -140,7 +140,7 @@ fn go(turn: &mut ProgramRequest, env: &RehearsalContext<'_>) -> Ending {
     }
 }
 
-/// Foretells `vcl_pipe`, and what follows.
+/// Forecasts `vcl_pipe` and the following steps.
 fn pipe<'a>(
     turn: &mut ProgramRequest,
     env: &RehearsalContext<'a>,
@@ -156,7 +156,7 @@ fn pipe<'a>(
     Ok((ForecastOutcome::Tunnel, why.to_owned()))
 }
 
-/// Foretells a fetch; `stale` is stored, and may be confirmed by it.
+/// Forecasts a fetch; `stale` is stored and may be confirmed.
 fn fetch(
     turn: &mut ProgramRequest,
     env: &RehearsalContext<'_>,

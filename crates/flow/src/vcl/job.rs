@@ -1,4 +1,5 @@
-//! Fetches for a client's request: the backend request, and what its judge starts with.
+//! Job of a program: the fetch for a client's request, with its backend request and its judge's
+//! first state.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -26,8 +27,8 @@ use crate::state::vcl::halt::FetchMiss;
 use crate::state::vcl::note;
 use crate::stored_heads::stored_head;
 
-/// Returns true if another node may have what `turn` misses. A program that wants nothing that is
-/// stored wants nothing that is stored elsewhere.
+/// Returns true if another node may have the response to `turn`. A program that bypasses the local
+/// store bypasses the others too.
 pub(super) fn may_ask_node(turn: &ProgramRequest) -> bool {
     let state = &turn.state;
     !(turn.downstream.is_node()
@@ -36,7 +37,7 @@ pub(super) fn may_ask_node(turn: &ProgramRequest) -> bool {
         || state.hash_ignore_busy)
 }
 
-/// The miss that `turn` is; `stale` is stored in its place.
+/// The miss of `turn`; `stale` is stored under its key.
 pub(super) fn miss<'a, S: StepHost>(
     turn: &'a ProgramRequest,
     env: &'a StepContext<'_, S>,
@@ -46,7 +47,7 @@ pub(super) fn miss<'a, S: StepHost>(
     Miss { site: env.site, asked, changed, key, is_new: stale.is_none() }
 }
 
-/// Starts the fetch behind an answer that is delivered stale.
+/// Starts the background fetch of a stale object that is delivered.
 pub(crate) fn refresh(
     turn: &ProgramRequest,
     env: &StepContext<'_>,
@@ -70,7 +71,7 @@ pub(crate) struct BackendRequest {
     pub(crate) state: BereqState,
 }
 
-/// The backend request of a turn: for the store, which has `stale`, or else for itself.
+/// The backend request of a turn: for the store, which has `stale`, or for the request alone.
 pub(crate) fn bereq<S: StepHost>(
     turn: &ProgramRequest,
     env: &StepContext<'_, S>,
@@ -101,7 +102,7 @@ pub(crate) fn bereq<S: StepHost>(
     BackendRequest { head: bereq, state }
 }
 
-/// The fetch for a request: for the store with the duty to, or else for itself.
+/// The fetch for a request: for the store with this duty, or for the request alone.
 pub(crate) fn job(
     turn: &ProgramRequest,
     env: &StepContext<'_>,
@@ -124,7 +125,7 @@ pub(crate) fn job(
     assemble(turn, env, bereq, upload, missing, trace)
 }
 
-/// The fetch of this backend request: for the store with the duty to, or else for itself.
+/// The fetch of this backend request: for the store with this duty, or for the request alone.
 pub(crate) fn assemble(
     turn: &ProgramRequest,
     env: &StepContext<'_>,
@@ -167,7 +168,7 @@ pub(crate) fn assemble(
     Job::new(fetch, judge)
 }
 
-/// Asks the origin to confirm what is stored, with the fields as they came.
+/// Makes the request conditional on the validators of the stored object.
 fn add_validators(bereq: &mut Request, stale: &Object) {
     let Some(stored) = stored_head(stale) else { return };
     for (id, condition) in [

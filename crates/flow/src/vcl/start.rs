@@ -1,4 +1,4 @@
-//! The way of a request into its site's program, and on after it had to wait.
+//! Start of a request in its site's program, and its continuation after a wait.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::state::vcl::halt::Halt;
 use crate::state::vcl::halted_request::HaltedRequest;
 use crate::state::vcl::{ProgramRequest, VclConnection};
 
-/// Takes a request as far as it goes without waiting, in the program `instance`.
+/// Serves a request in the program `instance` as far as possible without waiting.
 pub(crate) fn start(
     core: &Rc<CoreState>,
     instance: &Arc<Instance>,
@@ -68,7 +68,7 @@ pub(crate) fn start(
     }))
 }
 
-/// Goes on with a request that must wait.
+/// Continues a request that must wait.
 pub(crate) async fn run(
     waiting: HaltedRequest,
     core: &Rc<CoreState>,

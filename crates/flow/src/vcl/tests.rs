@@ -1,4 +1,4 @@
-//! Requests through programs, with an origin on the loopback.
+//! Tests of requests through programs, with an origin on the loopback.
 
 pub(crate) mod rig;
 
@@ -10,7 +10,7 @@ use crate::invalidate::{Invalidation, Journal, JournalWrite};
 use crate::state::live_configuration::LiveConfiguration;
 use crate::state::reply::CacheOutcome;
 
-/// A configuration of one site, which has no program.
+/// A configuration of one site without a program.
 pub(crate) fn bare_live() -> LiveConfiguration {
     rig::live(None, &vcl::params::Params::default())
 }
@@ -45,12 +45,12 @@ fn a_purge_whose_sweep_is_not_done_says_pending_and_is_in_force() {
     rig.ask("GET /a");
     assert_eq!(rig.origin.asked().len(), 2, "what was purged answers no more");
     drop(held);
-    // However long it takes.
+    // With the longest wait.
     let outcome = rig.purge(u64::from(u32::MAX));
     assert_eq!((outcome.objects, outcome.pending), (1, false));
 }
 
-/// A journal that has no room.
+/// A journal without space.
 struct Full;
 
 impl Journal for Full {
@@ -119,7 +119,7 @@ fn an_uncacheable_answer_leaves_a_mark_for_miss() {
     assert_eq!(first.field("Set-Cookie"), Some("a=b"));
     let second = rig.ask("GET /a");
     assert_eq!((second.field("M"), second.field("U")), (Some("true"), Some("true")));
-    // Cacheable again, it is stored in the mark's place.
+    // A cacheable response replaces the mark.
     rig.origin.answers(&["200 OK\n\ny"]);
     assert_eq!(rig.ask("GET /a").field("U"), Some("false"));
     assert_eq!(rig.ask("GET /a").ran, ["recv", "hash", "hit", "deliver"]);
@@ -270,7 +270,7 @@ fn those_who_ask_at_once_wait_for_one_fetch() {
     let seen = rig.ask_at_once(&["GET /a", "GET /a", "GET /a"]);
     assert!(seen.iter().all(|seen| seen.body == "hello"));
     assert_eq!(rig.origin.asked().len(), 1);
-    // Of what is for one only each fetches its own.
+    // Requests for personal responses fetch for themselves.
     let rig = Rig::new("ORIGIN sub vcl_backend_response { set beresp.uncacheable = true; }");
     let seen = rig.ask_at_once(&["GET /a", "GET /a", "GET /a"]);
     assert!(seen.iter().all(|seen| seen.body == "hello"));
@@ -317,7 +317,7 @@ fn a_kept_body_is_sent_again() {
     let asked = rig.origin.asked();
     assert_eq!(asked.len(), 2);
     assert!(asked.iter().all(|asked| asked.ends_with("abc")));
-    // Not kept, it is gone after the first try.
+    // The body is not kept, so it is gone after the first try.
     let rig = Rig::new(
         "ORIGIN sub vcl_recv { return (pass); } sub vcl_backend_response { if (bereq.retries == 0) \
          { return (retry); } }",
@@ -325,7 +325,7 @@ fn a_kept_body_is_sent_again() {
     assert_eq!(rig.ask("POST /a\n\nabc").status, 503);
 }
 
-/// A program that goes on in another for some requests.
+/// A program that switches to another for some requests.
 fn labelled() -> Rig {
     let rig = Rig::new("ORIGIN\nsub vcl_recv { if (req.http.X-A) { return (vcl(other)); } }");
     rig.label("vcl 4.1;\nbackend none none;\nsub vcl_recv {\n  return (synth(299, \"in it\"));\n}");
@@ -355,7 +355,7 @@ fn what_a_labels_program_would_do_is_told() {
 
 #[test]
 fn a_program_that_takes_too_long_is_stopped() {
-    // Each calls the next eight times: 8^7 statements.
+    // Each subroutine calls the next eight times: 8^7 statements.
     let mut text = "ORIGIN sub s0 { set req.http.X = \"y\"; }".to_owned();
     for n in 1..8 {
         let calls = format!("call s{};", n - 1).repeat(8);
@@ -363,7 +363,7 @@ fn a_program_that_takes_too_long_is_stopped() {
     }
     text.push_str(" sub vcl_recv { call s7; }");
     let seen = Rig::new(&text).ask("GET /a");
-    // No step is left for `vcl_synth` either.
+    // `vcl_synth` has no steps left either.
     assert!(seen.head.starts_with("HTTP/1.1 500 "), "{}", seen.head);
     assert!(!seen.log.is_empty());
 }
@@ -452,7 +452,7 @@ sub vcl_recv {
     assert_eq!(told[5], "backend_error <builtin> deliver");
 }
 
-/// The step called `what`: why, where, and its facts.
+/// The step called `what`: its reason, place and facts.
 fn told(rig: &Rig, request: &str, what: &str) -> (String, String, Vec<String>) {
     let all = rig.foretell(request);
     let step = all.steps.iter().find(|step| step.what == what);

@@ -1,4 +1,4 @@
-//! Requests that must wait: for a fetch, for another request's fetch, for their own body.
+//! Wait of a program's request: for its fetch, for another request's fetch, or for its own body.
 
 use std::rc::Rc;
 
@@ -68,7 +68,7 @@ impl HaltedRequest {
                             env.count(Count::CacheMiss);
                             RequestStep::Miss(FetchMiss { lead, stale })
                         }
-                        // What became of it, the lookup shows.
+                        // The lookup shows the result.
                         PauseEnd::Waited(_) => {
                             env.count(Count::BusyWakeup);
                             RequestStep::Lookup
@@ -100,7 +100,7 @@ fn fetched(
     told: Result<FetchNews<ProgramJudge>, oneshot::error::RecvError>,
 ) -> RequestStep {
     let Ok((fetched, report)) = told else {
-        // It ended by a bug, which is counted there.
+        // A panic ended it, and is counted there.
         turn.note_error("the fetch ended by a fault of this proxy");
         return RequestStep::Synth(said(503, ""));
     };
@@ -118,7 +118,7 @@ fn fetched(
     })
 }
 
-/// Reads the request's body before its program runs, which may ask for it.
+/// Reads the request's body before its program runs, which may use it.
 async fn keep_body(turn: &mut ProgramRequest, env: &StepContext<'_>, upload: &mut Upload) {
     let Some(most) = turn.instance.program().uses().body else { return };
     let Upload::Stream { reader, .. } = upload else { return };

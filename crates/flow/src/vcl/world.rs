@@ -1,4 +1,4 @@
-//! Services that a program asks of the world while it runs.
+//! Program world: services that a program calls while it runs.
 
 use std::cell::RefCell;
 use std::io;
@@ -21,36 +21,36 @@ use crate::state::live_configuration::LiveConfiguration;
 use crate::state::shared::SharedState;
 use crate::state::vcl::HostServices;
 
-/// Most lines kept of one task.
+/// Most log lines of a task.
 const LINES_MAX: usize = 256;
 
-/// The world as one run of a subroutine sees it.
+/// The world of one run of a subroutine.
 pub struct ProgramWorld<'a> {
     shared: &'a Arc<SharedState>,
     live: &'a LiveConfiguration,
     runner: RunReason<'a>,
     now: Now,
-    /// The request's body, where it has been kept.
+    /// The request's body, if it was kept.
     body: Option<&'a Bytes>,
     log: &'a RefCell<Vec<LogLine>>,
-    /// The request, which may be a purge; none where the program does not act for one.
+    /// The request, which may be a purge; `None` if the program runs for no request.
     asked: Option<&'a Request>,
 }
 
 /// The reason for which a subroutine runs.
 #[derive(Clone, Copy)]
 pub(crate) enum RunReason<'a> {
-    /// A request, whose core counts.
+    /// A request; its core counts.
     Core(&'a Counts, &'a Counters),
-    /// A program begins or ends: no core runs it.
+    /// A program starts or ends, on no core.
     Nobody,
-    /// A forecast: the program changes nothing.
+    /// A forecast: nothing changes.
     Forecast(&'a Forecast),
 }
 
-/// A forecast has this in the place of the world that programs change.
+/// The substitute state of a forecast.
 pub(crate) struct Forecast {
-    /// Memory of VMODs: nothing yet, and nobody else's.
+    /// Empty VMOD memory of its own.
     memory: vcl::vmod::VmodState,
     /// Actions that the program would have caused.
     pub(crate) would: RefCell<Vec<String>>,
@@ -74,14 +74,13 @@ impl<'a> ProgramWorld<'a> {
         Self { shared, live, runner, now, body, log, asked: None }
     }
 
-    /// The same, where `request` may be a purge.
+    /// Sets `request`, which may be a purge.
     #[must_use]
     pub(crate) fn asked_by(self, request: &'a Request) -> Self {
         Self { asked: Some(request), ..self }
     }
 
-    /// The world of `vcl_init` and `vcl_fini`, where there is no request. What is logged goes to
-    /// `log`.
+    /// The world of `vcl_init` and `vcl_fini`, without a request. Log lines go to `log`.
     pub fn without_request(
         shared: &'a Arc<SharedState>,
         live: &'a LiveConfiguration,
@@ -91,7 +90,7 @@ impl<'a> ProgramWorld<'a> {
         Self::new(shared, live, RunReason::Nobody, now, None, log)
     }
 
-    /// Returns true if the program only would do `what`, which is noted.
+    /// Returns true in a forecast, which notes the action `what`.
     fn is_foreseen(&self, what: impl FnOnce() -> String) -> bool {
         let RunReason::Forecast(forecast) = self.runner else { return false };
         forecast.would.borrow_mut().push(what());
@@ -102,7 +101,7 @@ impl<'a> ProgramWorld<'a> {
         self.shared.vcl.outside()
     }
 
-    /// Invalidates on every site; the result is how many responses are known to be selected.
+    /// Invalidates on all sites; returns the number of responses selected, as far as known.
     fn invalidate(
         &self,
         what: InvalidationTarget,
@@ -173,7 +172,7 @@ impl ProgramEnvironment for ProgramWorld<'_> {
         }
         let ms = |seconds: f64| (seconds.max(0.0) * 1000.0) as u64;
         let (ttl, grace, keep) = how.times();
-        // Programs that are delivering one of the objects see its times still.
+        // Programs that deliver one of the objects still see its former times.
         let times = NewTimes {
             ttl_ms: ttl.map(|ttl| (ttl * 1000.0) as i64),
             grace_ms: grace.map(ms),
@@ -200,7 +199,7 @@ impl ProgramEnvironment for ProgramWorld<'_> {
     }
 
     fn clock(&self) -> f64 {
-        // That of the request is in its past.
+        // The request's own time is past.
         super::call::seconds(rt::now())
     }
 

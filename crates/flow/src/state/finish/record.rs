@@ -1,4 +1,4 @@
-//! Records of transactions, written.
+//! Records of transactions, as they are written.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::state::reply::{CacheOutcome, ForwardReason, Reply};
 use crate::state::site::Site;
 use crate::state::trace::{ReplyNotes, Trace};
 
-/// Adds the record of a client's transaction, which is over, to the batch.
+/// Appends the record of a client's finished transaction to the batch.
 pub(crate) fn answered(
     reply: &Reply,
     told: &TransactionFacts<'_>,
@@ -29,7 +29,7 @@ pub(crate) fn answered(
         id,
         kind: if told.parent.is_some() { Kind::Fragment } else { Kind::Client },
         parent: told.parent.unwrap_or(0),
-        // The wall clock was looked at when the head was whole.
+        // The wall clock was read when the head was complete.
         start_unix_ms: started
             .at
             .unix_ms
@@ -76,12 +76,12 @@ pub(crate) fn answered(
     }
 }
 
-/// The values that a record keeps of a request.
+/// The recorded values of a request.
 #[derive(Clone, Copy)]
 pub(crate) struct RecordValues<'a> {
     pub(crate) names: &'a [Name],
     pub(crate) headers: Option<&'a HeaderBlock>,
-    /// The user that a gate knows.
+    /// The authenticated user.
     pub(crate) user: Option<&'a str>,
 }
 
@@ -96,7 +96,7 @@ impl<'a> RecordValues<'a> {
     }
 }
 
-/// Writes a record with what its `trace` tells of the fetch.
+/// Writes a record with the facts of the fetch in `trace`.
 pub(crate) fn write_with(
     record: Record<'_>,
     trace: &Trace,
@@ -129,7 +129,7 @@ pub(crate) fn write_with(
     record.with_derived_flags().write(values, out);
 }
 
-/// Tells the record what the program of `site` has done; the text is put together in `room`.
+/// Adds the actions of the program of `site` to the record; the text is assembled in `room`.
 pub(crate) fn tell_program<'a>(
     told: &'a trace::ProgramTrace,
     site: Option<&Arc<Site>>,
@@ -139,7 +139,7 @@ pub(crate) fn tell_program<'a>(
     let first = site.and_then(|site| site.vcl.as_ref()).map(|vcl| &**vcl.program());
     room.clear();
     told.write(first, room);
-    // Rules are of declared policies.
+    // Rules belong to declared policies.
     record.rule = b"";
     (record.vcl, record.xid, record.session) = (room, told.xid, told.session);
     if let (b"", Some(error)) = (record.error, told.error()) {
@@ -170,7 +170,7 @@ fn phases(reply: &Reply, told: &TransactionFacts<'_>, end_us: u64) -> Phases {
 }
 
 fn flags(reply: &Reply, told: &TransactionFacts<'_>) -> Flags {
-    // What grew too large, or broke off, was stored when its head was sent.
+    // A body that grew too large or broke off was stored when its head was sent.
     let kept = reply.about.trace.as_ref().is_none_or(|trace| trace.not_stored.get().is_empty());
     let stored = kept && matches!(reply.served, CacheOutcome::Fetched { stored: true, .. });
     let tls = match told.request {

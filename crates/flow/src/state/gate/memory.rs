@@ -1,4 +1,5 @@
-//! A core's side of gates: who was let in, and by what passwords on all cores.
+//! Authentication memory of a core: its cache of grants, and the passwords that other cores have
+//! verified.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use super::gate_cache::{AuthCache, AuthGrant};
 use super::verified_passwords::VerifiedPasswords;
 use crate::state::term::Term;
 
-/// A core's memory of who was let in.
+/// A core's authentication memory.
 pub(crate) struct AuthMemory {
     known: RefCell<AuthCache>,
     pub(crate) right: Arc<VerifiedPasswords>,
@@ -17,7 +18,7 @@ pub(crate) struct AuthMemory {
 }
 
 impl AuthMemory {
-    /// Nobody yet, held on `account`.
+    /// An empty memory, reserved on `account`.
     pub(crate) fn new(
         account: Arc<Account>,
         right: &Arc<VerifiedPasswords>,
@@ -27,20 +28,19 @@ impl AuthMemory {
         Self { known, right: Arc::clone(right), counters: Arc::clone(counters) }
     }
 
-    /// Finds who has shown this, if it is remembered at `now_ms`.
+    /// Returns the grant for a digest, if it is cached at `now_ms`.
     pub(crate) fn get(&self, digest: &[u8; 32], now_ms: u64) -> Option<AuthGrant> {
         self.known.borrow().get(digest, now_ms).cloned()
     }
 
-    /// Remembers for `term` what was found out about what has this digest, with no more than
-    /// `most`.
+    /// Caches the grant of a digest for `term`, with at most `most` entries.
     pub(crate) fn remember(&self, digest: [u8; 32], entered: &AuthGrant, term: Term, most: u64) {
         if !self.known.borrow_mut().put(digest, entered.clone(), term, most) {
             self.counters.limit(Limit::GateMemory);
         }
     }
 
-    /// The user whose password another core has checked; this one remembers it, too.
+    /// The grant of a password that another core has verified; it is cached here too.
     pub(crate) fn learn(&self, digest: [u8; 32], now_ms: u64, most: u64) -> Option<AuthGrant> {
         let (user, until_ms) = self.right.entered(&digest, now_ms)?;
         let entered = AuthGrant { user: Some(user), ..AuthGrant::default() };
@@ -48,7 +48,7 @@ impl AuthMemory {
         Some(entered)
     }
 
-    /// Forgets what is over.
+    /// Removes expired entries.
     pub(crate) fn sweep(&self, now_ms: u64) {
         self.known.borrow_mut().sweep(now_ms);
     }

@@ -1,8 +1,8 @@
-//! Passwords that were right, as all cores know them: one that a core has checked lets its user in
-//! on the others, too, and its user and client come first when passwords are checked again.
+//! Verified passwords of all cores: a password that one core has verified admits its user on the
+//! others, and gives its user and client precedence at the next check.
 //!
-//! Nothing is here by which a password could be found: digests hold the file of users, whose hashes
-//! no stranger has.
+//! No password can be found from them: the digests cover the file of users, whose hashes no
+//! attacker has.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -14,19 +14,19 @@ use super::queue::Urgency;
 use super::user::User;
 use crate::state::term::Term;
 
-/// Time for which one who was right comes first, in milliseconds.
+/// Milliseconds for which a verified client keeps precedence.
 const LATELY_MS: u64 = 24 * 3600 * 1000;
 /// Passwords, and clients, that are remembered.
 const MOST: usize = 4096;
-/// Of so many the one that is the longest ago makes room for another.
+/// Entries examined for the oldest, which makes room for another.
 const LOOKED_AT: usize = 8;
 
-/// The memory of all cores.
+/// The verified passwords of all cores.
 #[derive(Debug, Default)]
 pub(crate) struct VerifiedPasswords {
-    /// By digests of what was shown.
+    /// By digests of credentials.
     shown: Mutex<HashMap<[u8; 32], VerifiedPassword>>,
-    /// When clients were right, by their marks.
+    /// When clients were last verified, by their marks.
     clients: Mutex<HashMap<u64, u64>>,
 }
 
@@ -34,13 +34,13 @@ pub(crate) struct VerifiedPasswords {
 struct VerifiedPassword {
     user: Arc<User>,
     at_ms: u64,
-    /// It need not be checked until then.
+    /// Milliseconds until which it need not be checked again.
     until_ms: u64,
 }
 
 impl VerifiedPasswords {
-    /// Notes that a client of this `mark` has shown the right password of `user`, which need not be
-    /// checked again for `term`, which begins now.
+    /// Notes that the client of this `mark` sent the password of `user`. It need not be checked
+    /// again during `term`.
     pub(crate) fn note(
         &self,
         digest: [u8; 32],
@@ -53,14 +53,14 @@ impl VerifiedPasswords {
         put(&mut self.clients.lock(), mark, at_ms, |at_ms| *at_ms);
     }
 
-    /// The user whose password was shown, and until when that need not be checked.
+    /// The user of verified credentials, and the time until which they need no check.
     pub(crate) fn entered(&self, digest: &[u8; 32], now_ms: u64) -> Option<(Arc<User>, u64)> {
         let all = self.shown.lock();
         let shown = all.get(digest).filter(|shown| now_ms < shown.until_ms)?;
         Some((Arc::clone(&shown.user), shown.until_ms))
     }
 
-    /// The standing of a client of this `mark` that shows something with this digest.
+    /// The standing of the client of this `mark` with these credentials.
     pub(crate) fn standing(&self, digest: &[u8; 32], mark: u64, now_ms: u64) -> Urgency {
         let is_lately = |at_ms: u64| now_ms.saturating_sub(at_ms) < LATELY_MS;
         let is_known = self.shown.lock().get(digest).is_some_and(|shown| is_lately(shown.at_ms))
@@ -69,7 +69,7 @@ impl VerifiedPasswords {
     }
 }
 
-/// Puts `value` in, in the place of an old one where there are too many.
+/// Inserts `value`, replacing an old one if there are too many.
 fn put<K: Copy + Eq + Hash, V>(
     all: &mut HashMap<K, V>,
     key: K,

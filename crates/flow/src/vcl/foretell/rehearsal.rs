@@ -1,5 +1,4 @@
-//! The stage of a rehearsal: subroutines run without anything coming of it, and what they did is
-//! put into words.
+//! Rehearsal: the host of steps that runs subroutines without effects and reports what they did.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -36,28 +35,28 @@ use crate::vcl::stored_object::{Age, age};
 use crate::vcl::world::{Forecast, ProgramWorld, RunReason};
 use crate::wait::FetchAssignment;
 
-/// The stage of a rehearsal.
+/// The host of a rehearsal.
 pub(super) struct Rehearsal<'a> {
     shared: &'a Arc<SharedState>,
     live: &'a LiveConfiguration,
     now: Now,
     forecast: Forecast,
-    /// Lines logged since they were last taken.
+    /// Lines logged since the last step.
     log: RefCell<Vec<LogLine>>,
     pub(super) steps: RefCell<Vec<DecisionStep>>,
-    /// Somebody fetches what was looked up last.
+    /// Another request fetches the key of the last lookup.
     is_fetched: Cell<bool>,
-    /// The disk may have what was looked up last.
+    /// The disk may have the key of the last lookup.
     may_be_below: Cell<bool>,
-    /// The disk would be read.
+    /// The request would read the disk.
     pub(super) reads_disk: Cell<bool>,
-    /// The answer is a page that would be put together of others.
+    /// The response is a page that would be assembled.
     pub(super) is_page: Cell<bool>,
-    /// The object that was found last.
+    /// The object of the last lookup.
     pub(super) last: RefCell<Option<Arc<Object>>>,
     /// The responses stored under the request's key would be purged.
     pub(super) purges: Cell<bool>,
-    /// Not even `vcl_synth` has made an answer.
+    /// Even `vcl_synth` made no response.
     unanswered: Cell<bool>,
 }
 
@@ -80,7 +79,7 @@ impl<'a> Rehearsal<'a> {
         }
     }
 
-    /// The world as a program sees it that changes nothing.
+    /// The world of a program that changes nothing.
     fn world(&self) -> ProgramWorld<'_> {
         let runner = RunReason::Forecast(&self.forecast);
         ProgramWorld::new(self.shared, self.live, runner, self.now, None, &self.log)
@@ -91,12 +90,12 @@ impl<'a> Rehearsal<'a> {
         self.steps.borrow_mut().push(step);
     }
 
-    /// Adds those that would be asked before the backend.
+    /// Adds the sources that would be asked before the backend.
     pub(super) fn tell_sources(&self, miss: Miss<'_>) {
         self.steps.borrow_mut().extend(sources::foretell(self.shared, miss));
     }
 
-    /// Returns the outcome that is the answer `reply`.
+    /// Returns the outcome of the reply.
     pub(super) fn answered(&self, reply: &Reply) -> Ending {
         let (served, status) = (reply.served, reply.status);
         let summary = match served {
@@ -165,7 +164,7 @@ impl<'a> Rehearsal<'a> {
         action
     }
 
-    /// Tells of a subroutine that has run.
+    /// Reports a subroutine that ran.
     fn tell_run(&self, turn: &ProgramRequest, sub: Sub, action: &Action, changes: Vec<String>) {
         let why = format!("{} {}", sub.name(), describe_action(action));
         let mut step = DecisionStep::new(&sub.name()["vcl_".len()..], why);
@@ -184,7 +183,7 @@ impl<'a> Rehearsal<'a> {
         self.tell_more(changes);
     }
 
-    /// Adds to the last step what it changed.
+    /// Adds changes to the last step.
     fn tell_more(&self, changes: Vec<String>) {
         if let Some(last) = self.steps.borrow_mut().last_mut() {
             last.facts.extend(changes.into_iter().map(|change| ("changes", change)));
@@ -246,7 +245,7 @@ impl StepHost for Rehearsal<'_> {
         action
     }
 
-    /// Tells of the parts of the key.
+    /// Reports the parts of the key.
     fn note_key(&self, turn: &ProgramRequest) {
         let parts: Vec<String> =
             key_fields(turn.key.bytes()).skip(1).map(|part| format!("`{}`", shown(part))).collect();
@@ -296,7 +295,7 @@ impl StepHost for Rehearsal<'_> {
     ) -> FetchAssignment<(), ()> {
         let stage = &env.stage;
         if !options.coalesce || !stage.is_fetched.get() {
-            // What comes up counts no more than what is in memory, if that does not.
+            // A promoted object counts only if objects in memory do.
             let reads = stage.may_be_below.get() && !turn.state.hash_always_miss;
             let duty = Duty { lead: (), is_alone: false };
             return if reads { FetchAssignment::Below(duty) } else { FetchAssignment::Fetch(duty) };
@@ -321,12 +320,12 @@ impl StepHost for Rehearsal<'_> {
         Ok(())
     }
 
-    /// Its length alone: a body that is still coming would take note of a reader.
+    /// Only the length: a body that still arrives would register a reader.
     fn body(object: &Arc<Object>, _: Option<Reader>) -> ReplyBody {
         ReplyBody::Head(object.length())
     }
 
-    /// The length it has then.
+    /// The decoded length.
     fn unfold(_: &StepContext<'_, Self>, body: &mut ReplyBody, length: Option<u64>) {
         if let ReplyBody::Head(told) = body {
             *told = length;
@@ -354,7 +353,7 @@ impl StepHost for Rehearsal<'_> {
     }
 }
 
-/// Returns true if `action` of `sub` settles what happens.
+/// Returns true if `action` of `sub` decides the outcome.
 fn decides(sub: Sub, action: &Action) -> bool {
     match (sub, action) {
         (Sub::Synth, _) => false,
@@ -367,5 +366,5 @@ fn decides(sub: Sub, action: &Action) -> bool {
     }
 }
 
-/// The surroundings of a rehearsal.
+/// The context of a rehearsal's steps.
 pub(super) type RehearsalContext<'a> = StepContext<'a, Rehearsal<'a>>;
