@@ -22,7 +22,7 @@ impl Drop for ManagedOrigin {
 
 /// Has an origin's background work done.
 pub(crate) fn tend(origin: Arc<Origin>, shared: &SharedState) -> ManagedOrigin {
-    let (journal, own) = (shared.depot.journal().cloned(), Arc::clone(&origin));
+    let (journal, own) = (shared.shared_pool.journal().cloned(), Arc::clone(&origin));
     let work =
         keep_running(shared, move || origin::run_background(Arc::clone(&own), journal.clone()));
     ManagedOrigin { origin, work }

@@ -68,29 +68,29 @@ impl Assembly {
             page.trace = Rc::clone(trace);
         }
         if let ReplyBody::Stream { reader, .. } = &mut reply.body {
-            reader.hold_for(&page.within.top.account);
+            reader.hold_for(&page.context.top.account);
         }
         match std::mem::replace(&mut reply.body, ReplyBody::None) {
             body @ (ReplyBody::Parts(BodyParts::One(_)) | ReplyBody::Stream { .. })
                 if page.verbatim =>
             {
-                let (slots, text) = (pieces::verbatim(body), PageTextSource::None);
-                Some(UnfinishedPage { slots, text, ops: Operations::none(page) })
+                let (pieces, text) = (pieces::verbatim(body), PageTextSource::None);
+                Some(UnfinishedPage { pieces, text, ops: Operations::none(page) })
             }
             ReplyBody::Parts(BodyParts::One(part)) if !part.is_file() => {
                 let (read, text) = pieces::read(core, page, part);
                 let mut ops = Operations::of_read(page, &read);
                 let known = ops.known(core).unwrap_or_default();
-                let slots = FragmentStarter::new(core, page).of_known(known);
-                match at_hand(slots, page, &read, &text) {
+                let pieces = FragmentStarter::new(core, page).of_known(known);
+                match at_hand(pieces, page, &read, &text) {
                     Ok(parts) => self.put_together(parts),
-                    Err(slots) => return Some(UnfinishedPage { slots, text, ops }),
+                    Err(pieces) => return Some(UnfinishedPage { pieces, text, ops }),
                 }
                 None
             }
             ReplyBody::Stream { reader, .. } => {
                 let ops = Operations::of_arriving(page, reader);
-                Some(UnfinishedPage { slots: PagePieces::new(), text: PageTextSource::None, ops })
+                Some(UnfinishedPage { pieces: PagePieces::new(), text: PageTextSource::None, ops })
             }
             body => {
                 if page.gzip && matches!(body, ReplyBody::None | ReplyBody::Head(_)) {
@@ -124,7 +124,7 @@ impl Assembly {
 
 /// The parts of a page whose pieces are all at hand; `None` otherwise.
 fn at_hand(
-    slots: PagePieces,
+    pieces: PagePieces,
     page: &ComposedPage,
     read: &ReadPage,
     text: &PageTextSource,
@@ -144,8 +144,8 @@ fn at_hand(
         _ => false,
     };
     let is_long = page.gzip && text.length() > PAGE_BYTES;
-    if is_long || !slots.iter().all(is_there) {
-        return Err(slots);
+    if is_long || !pieces.iter().all(is_there) {
+        return Err(pieces);
     }
     if !page.gzip {
         let part = |slot| match slot {
@@ -154,12 +154,12 @@ fn at_hand(
             PagePiece::Text(range) => text.part(range),
             _ => None,
         };
-        return Ok(slots.into_iter().filter_map(part).collect());
+        return Ok(pieces.into_iter().filter_map(part).collect());
     }
-    let mut stitch = GzipPage::begin(slots.len());
-    for slot in slots {
+    let mut stitch = GzipPage::begin(pieces.len());
+    for slot in pieces {
         match slot {
-            PagePiece::Text(range) => match Clip::find(&read.cuts, &range) {
+            PagePiece::Text(range) => match Clip::find(&read.clips, &range) {
                 Some(cut) => stitch.add_cut(cut),
                 None => text.part(range).into_iter().for_each(|part| stitch.add_plain(part)),
             },
@@ -195,13 +195,13 @@ impl Draft for Assembly {
             PagePiece::Waits(_) => WAITS_BYTES,
             _ => size_of::<PagePiece>() as u64,
         };
-        self.pieces.iter().flat_map(|pieces| &pieces.slots).map(bytes).sum()
+        self.pieces.iter().flat_map(|pieces| &pieces.pieces).map(bytes).sum()
     }
 
-    fn run(mut self: Box<Self>, core: &Rc<CoreState>, front: RequestConnection<'_>) -> Reply {
+    fn run(mut self: Box<Self>, core: &Rc<CoreState>, connection: RequestConnection<'_>) -> Reply {
         let Some(pieces) = self.pieces(core) else { return self.reply };
         let Self { mut reply, page, .. } = *self;
-        let mut passage = front.passage(&page.live.limits);
+        let mut passage = connection.passage(&page.live.limits);
         passage.bytes = passage.bytes.min(places::part_of(&passage.account));
         reply.about.trace = Some(Rc::clone(&page.trace));
         let (writer, reader) = cache::BodyWindow::window(passage.clone());
@@ -215,7 +215,7 @@ impl Draft for Assembly {
             pieces,
             PageWriter { writer, coder },
             passage,
-            front.ends,
+            connection.ends,
         ));
         reply.body = ReplyBody::Stream { reader, length: None };
         reply

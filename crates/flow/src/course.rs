@@ -45,33 +45,33 @@ pub(crate) trait CourseHandler {
     fn key(&self) -> Self::Key;
 
     /// Answers with the file of the request's path below the root of this number.
-    fn file(&mut self, ask: &RequestContext<'_>, root: u32) -> Self::End;
+    fn file(&mut self, ctx: &RequestContext<'_>, root: u32) -> Self::End;
 
     /// Answers with a file beside the scripts, if the request's path likely means one. It precedes
     /// the policy's verdict.
     fn file_beside(
         &mut self,
-        ask: &RequestContext<'_>,
+        ctx: &RequestContext<'_>,
         verdict: &ReceiveVerdict,
     ) -> Option<Self::End>;
 
     /// Answers with a file beside the scripts, if the path means one only after the lookup missed.
-    fn other_file_beside(&mut self, ask: &RequestContext<'_>) -> Option<Self::End>;
+    fn other_file_beside(&mut self, ctx: &RequestContext<'_>) -> Option<Self::End>;
 
     /// Looks up what is stored.
-    fn find(&mut self, ask: &RequestContext<'_>, key: &KeyBuf) -> CacheLookup;
+    fn find(&mut self, ctx: &RequestContext<'_>, key: &KeyBuf) -> CacheLookup;
 
     /// Notes that no file answers.
     fn note_found(&mut self, _: &RequestContext<'_>) {}
 
     /// The times of the object found.
-    fn times(&self, ask: &RequestContext<'_>, object: &Object) -> Freshness;
+    fn times(&self, ctx: &RequestContext<'_>, object: &Object) -> Freshness;
 
     /// Delivers a stored response. If its body is no longer available, the course goes on with
     /// [`miss`].
     fn deliver(
         &mut self,
-        ask: &RequestContext<'_>,
+        ctx: &RequestContext<'_>,
         key: &KeyBuf,
         object: Arc<Object>,
         served: CacheOutcome,
@@ -80,7 +80,7 @@ pub(crate) trait CourseHandler {
     /// Answers with a stale response whose origin has just failed, if it may.
     fn stand_in(
         &mut self,
-        ask: &RequestContext<'_>,
+        ctx: &RequestContext<'_>,
         key: &KeyBuf,
         object: &Arc<Object>,
     ) -> Option<Self::End>;
@@ -89,28 +89,28 @@ pub(crate) trait CourseHandler {
     /// follows otherwise.
     fn page(
         &mut self,
-        ask: &RequestContext<'_>,
+        ctx: &RequestContext<'_>,
         key: &KeyBuf,
         next: &LookupDecision,
     ) -> Option<Self::End>;
 
     /// Fetches as the lookup decided.
-    fn fetch(&mut self, ask: &RequestContext<'_>, key: &KeyBuf, next: LookupDecision) -> Self::End;
+    fn fetch(&mut self, ctx: &RequestContext<'_>, key: &KeyBuf, next: LookupDecision) -> Self::End;
 
     /// Fetches past the store.
-    fn pass(&mut self, ask: &RequestContext<'_>, reason: ForwardReason) -> Self::End;
+    fn pass(&mut self, ctx: &RequestContext<'_>, reason: ForwardReason) -> Self::End;
 
     /// Fetches past the store; the connection may become a tunnel.
-    fn upgrade(&mut self, ask: &RequestContext<'_>) -> Self::End;
+    fn upgrade(&mut self, ctx: &RequestContext<'_>) -> Self::End;
 
     /// Answers with the policy's own response.
-    fn answer(&mut self, ask: &RequestContext<'_>, synthetic: &Synthetic) -> Self::End;
+    fn answer(&mut self, ctx: &RequestContext<'_>, synthetic: &Synthetic) -> Self::End;
 
     /// Answers a request that may not be forwarded (RFC 9110 7.6.2).
-    fn last_hop(&mut self, ask: &RequestContext<'_>) -> Self::End;
+    fn last_hop(&mut self, ctx: &RequestContext<'_>) -> Self::End;
 
     /// Purges the responses stored for the request.
-    fn purge(&mut self, ask: &RequestContext<'_>) -> Self::End;
+    fn purge(&mut self, ctx: &RequestContext<'_>) -> Self::End;
 }
 
 /// Follows the policy's verdict. Files beside the scripts precede the store and the origin, as
@@ -118,51 +118,51 @@ pub(crate) trait CourseHandler {
 #[inline(always)]
 pub(crate) fn follow<M: CourseHandler>(
     mode: &mut M,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     verdict: ReceiveVerdict,
 ) -> M::End {
     if let ReceiveVerdict::Lookup | ReceiveVerdict::Pass = verdict
-        && let Some(end) = mode.file_beside(ask, &verdict)
+        && let Some(end) = mode.file_beside(ctx, &verdict)
     {
         return end;
     }
-    go_on(mode, ask, verdict)
+    go_on(mode, ctx, verdict)
 }
 
 /// Follows the policy's verdict after the files beside the scripts.
 #[inline(always)]
 pub(crate) fn go_on<M: CourseHandler>(
     mode: &mut M,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     verdict: ReceiveVerdict,
 ) -> M::End {
-    match decisions::course(ask, verdict) {
-        Course::Files(root) => mode.file(ask, root),
-        Course::Lookup => lookup(mode, ask),
-        Course::LastHop => mode.last_hop(ask),
-        Course::Pass(reason) => mode.pass(ask, reason),
-        Course::Upgrade => mode.upgrade(ask),
-        Course::Answer(synthetic) => mode.answer(ask, &synthetic),
-        Course::Purge => mode.purge(ask),
+    match decisions::course(ctx, verdict) {
+        Course::Files(root) => mode.file(ctx, root),
+        Course::Lookup => lookup(mode, ctx),
+        Course::LastHop => mode.last_hop(ctx),
+        Course::Pass(reason) => mode.pass(ctx, reason),
+        Course::Upgrade => mode.upgrade(ctx),
+        Course::Answer(synthetic) => mode.answer(ctx, &synthetic),
+        Course::Purge => mode.purge(ctx),
     }
 }
 
 /// Looks up the request's key and follows the decision.
 #[inline(always)]
-fn lookup<M: CourseHandler>(mode: &mut M, ask: &RequestContext<'_>) -> M::End {
+fn lookup<M: CourseHandler>(mode: &mut M, ctx: &RequestContext<'_>) -> M::End {
     let mut room = mode.key();
-    make_key(mode.seed(), &*ask.site.policy, ask.request, &ask.notes, &mut room);
+    make_key(mode.seed(), &*ctx.site.policy, ctx.request, &ctx.notes, &mut room);
     let key = &*room;
-    let found = mode.find(ask, key);
+    let found = mode.find(ctx, key);
     if !matches!(found, CacheLookup::Object(_))
-        && let Some(end) = mode.other_file_beside(ask)
+        && let Some(end) = mode.other_file_beside(ctx)
     {
         return end;
     }
-    mode.note_found(ask);
-    match decisions::next(ask, found, |object| mode.times(ask, object)) {
-        LookupDecision::Deliver(object, served) => mode.deliver(ask, key, object, served),
-        next => missed(mode, ask, key, next),
+    mode.note_found(ctx);
+    match decisions::next(ctx, found, |object| mode.times(ctx, object)) {
+        LookupDecision::Deliver(object, served) => mode.deliver(ctx, key, object, served),
+        next => missed(mode, ctx, key, next),
     }
 }
 
@@ -170,29 +170,29 @@ fn lookup<M: CourseHandler>(mode: &mut M, ask: &RequestContext<'_>) -> M::End {
 #[inline(never)]
 fn missed<M: CourseHandler>(
     mode: &mut M,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     key: &KeyBuf,
     next: LookupDecision,
 ) -> M::End {
     if let LookupDecision::Fetch(Some(object)) = &next
-        && let Some(end) = mode.stand_in(ask, key, object)
+        && let Some(end) = mode.stand_in(ctx, key, object)
     {
         return end;
     }
-    miss(mode, ask, key, next)
+    miss(mode, ctx, key, next)
 }
 
 /// Tries a plugin's page, then fetches.
 pub(crate) fn miss<M: CourseHandler>(
     mode: &mut M,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     key: &KeyBuf,
     next: LookupDecision,
 ) -> M::End {
     if !matches!(next, LookupDecision::Pass)
-        && let Some(end) = mode.page(ask, key, &next)
+        && let Some(end) = mode.page(ctx, key, &next)
     {
         return end;
     }
-    mode.fetch(ask, key, next)
+    mode.fetch(ctx, key, next)
 }

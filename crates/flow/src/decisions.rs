@@ -96,8 +96,8 @@ pub(crate) enum Course {
 
 /// Returns the step for `verdict`.
 #[inline(always)]
-pub(crate) fn course(ask: &RequestContext<'_>, verdict: ReceiveVerdict) -> Course {
-    let request = ask.request;
+pub(crate) fn course(ctx: &RequestContext<'_>, verdict: ReceiveVerdict) -> Course {
+    let request = ctx.request;
     match verdict {
         ReceiveVerdict::Files(root) => Course::Files(root),
         ReceiveVerdict::Lookup if request.framing == Framing::None => Course::Lookup,
@@ -109,7 +109,7 @@ pub(crate) fn course(ask: &RequestContext<'_>, verdict: ReceiveVerdict) -> Cours
             _ => ForwardReason::Method,
         }),
         // An application behind FastCGI cannot change the protocol: the Upgrade is ignored.
-        ReceiveVerdict::Upgrade => match ask.site.origin(&ask.notes) {
+        ReceiveVerdict::Upgrade => match ctx.site.origin(&ctx.notes) {
             Some(own) if own.origin.protocol() == Protocol::FastCgi => {
                 Course::Pass(ForwardReason::Bypass)
             }
@@ -136,19 +136,19 @@ pub(crate) enum LookupDecision {
 /// Returns the step after a lookup. `freshness` computes an object's times.
 #[inline(always)]
 pub(crate) fn next(
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     found: CacheLookup,
     freshness: impl FnOnce(&Object) -> Freshness,
 ) -> LookupDecision {
     match found {
-        CacheLookup::Object(object) => match judge_by(ask, &object, &freshness(&object)) {
+        CacheLookup::Object(object) => match judge_by(ctx, &object, &freshness(&object)) {
             Judgement::Deliver(served) => LookupDecision::Deliver(object, served),
             Judgement::Fetch => LookupDecision::Fetch(Some(object)),
             Judgement::Pass => LookupDecision::Pass,
             Judgement::Private => LookupDecision::Alone(ForwardReason::Bypass),
         },
         CacheLookup::HitForMiss => LookupDecision::Alone(ForwardReason::HitForMiss),
-        CacheLookup::Nothing if ask.notes.personal => LookupDecision::Alone(ForwardReason::UriMiss),
+        CacheLookup::Nothing if ctx.notes.personal => LookupDecision::Alone(ForwardReason::UriMiss),
         CacheLookup::Nothing => LookupDecision::Fetch(None),
     }
 }
@@ -166,13 +166,13 @@ pub(crate) enum Judgement {
 }
 
 /// Judges by freshness, privacy and policy whether a stored response answers.
-pub(crate) fn judge(ask: &RequestContext<'_>, object: &Arc<Object>) -> Judgement {
-    judge_by(ask, object, &freshness(ask.live, object, ask.now.mono_ms))
+pub(crate) fn judge(ctx: &RequestContext<'_>, object: &Arc<Object>) -> Judgement {
+    judge_by(ctx, object, &freshness(ctx.live, object, ctx.now.mono_ms))
 }
 
 #[inline]
-fn judge_by(ask: &RequestContext<'_>, object: &Arc<Object>, freshness: &Freshness) -> Judgement {
-    match ground(ask, object, freshness) {
+fn judge_by(ctx: &RequestContext<'_>, object: &Arc<Object>, freshness: &Freshness) -> Judgement {
+    match ground(ctx, object, freshness) {
         JudgementReason::Personal => Judgement::Private,
         JudgementReason::Condition | JudgementReason::Passed => Judgement::Pass,
         JudgementReason::Fresh => Judgement::Deliver(CacheOutcome::Hit),
@@ -204,19 +204,19 @@ pub(crate) enum JudgementReason {
 /// Returns the reason for judging a stored response.
 #[inline(always)]
 pub(crate) fn ground(
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     object: &Object,
     freshness: &Freshness,
 ) -> JudgementReason {
-    if ask.notes.personal && !object.flags().shared {
+    if ctx.notes.personal && !object.flags().shared {
         return JudgementReason::Personal;
     }
-    if conditional::belongs_to_origin(&ask.request.headers) {
+    if conditional::belongs_to_origin(&ctx.request.headers) {
         return JudgementReason::Condition;
     }
-    let now_ms = ask.now.mono_ms;
-    let ctx = HitCtx { request: ask.request, notes: &ask.notes, freshness, now_ms };
-    match (freshness.state(now_ms), ask.site.policy.hit(&ctx)) {
+    let now_ms = ctx.now.mono_ms;
+    let policy_ctx = HitCtx { request: ctx.request, notes: &ctx.notes, freshness, now_ms };
+    match (freshness.state(now_ms), ctx.site.policy.hit(&policy_ctx)) {
         (State::Fresh | State::Grace, HitVerdict::Miss) => JudgementReason::Unwanted,
         (State::Fresh | State::Grace, HitVerdict::Pass) => JudgementReason::Passed,
         (State::Fresh, _) => JudgementReason::Fresh,

@@ -38,7 +38,7 @@ pub(crate) struct DictionaryContext<'a> {
     pub(crate) target: &'a [u8],
     /// The whole context under the declared policy, whose rules decide who may ask; `None` under
     /// VCL.
-    pub(crate) ask: Option<&'a RequestContext<'a>>,
+    pub(crate) ctx: Option<&'a RequestContext<'a>>,
     pub(crate) now: Now,
 }
 
@@ -46,13 +46,15 @@ impl DictionaryContext<'_> {
     /// Returns true if `target` has the same route and so the same access rules: each client that
     /// may get this target may get that one. A form may then be sent without a further check.
     fn is_routed_alike(&self, target: &[u8]) -> bool {
-        let Some(ask) = self.ask else { return true };
-        let (mut notes, mut request) = (Notes::default(), ask.request.clone());
+        let Some(ctx) = self.ctx else { return true };
+        let (mut notes, mut request) = (Notes::default(), ctx.request.clone());
         request.target = target.to_vec();
-        let client = ask.notes.client.unwrap_or(ConnectionPeer::Unnamed(None));
-        let mut ctx = ReceiveCtx { request: &mut request, client, now: ask.now, notes: &mut notes };
-        let is_looked_up = matches!(ask.site.policy.receive(&mut ctx), ReceiveVerdict::Lookup);
-        is_looked_up && notes.route == ask.notes.route
+        let client = ctx.notes.client.unwrap_or(ConnectionPeer::Unnamed(None));
+        let mut policy_ctx =
+            ReceiveCtx { request: &mut request, client, now: ctx.now, notes: &mut notes };
+        let is_looked_up =
+            matches!(ctx.site.policy.receive(&mut policy_ctx), ReceiveVerdict::Lookup);
+        is_looked_up && notes.route == ctx.notes.route
     }
 
     /// The key of `object` without its target, and the values it varies by. A response that cookies
@@ -78,40 +80,48 @@ impl DictionaryContext<'_> {
 }
 
 impl DictionaryScope {
-    fn of(occasion: DictionaryContext<'_>, object: &Record) -> Self {
+    fn of(dictionary_context: DictionaryContext<'_>, object: &Record) -> Self {
         Self {
-            origin: origin(occasion.request).into(),
-            target: occasion.request.target.as_slice().into(),
-            audience: occasion.audience(object),
+            origin: origin(dictionary_context.request).into(),
+            target: dictionary_context.request.target.as_slice().into(),
+            audience: dictionary_context.audience(object),
         }
     }
 }
 
 impl Dictionary {
     /// Returns true if the dictionary may be used for `object`, the response to a request.
-    fn is_for(&self, occasion: DictionaryContext<'_>, object: &Record) -> bool {
-        let request = occasion.request;
+    fn is_for(&self, dictionary_context: DictionaryContext<'_>, object: &Record) -> bool {
+        let request = dictionary_context.request;
         let destination = request.headers.value_named(b"sec-fetch-dest");
-        *self.birth.origin == *origin(request)
+        *self.scope.origin == *origin(request)
             && self.use_as.as_ref().is_some_and(|said| said.is_for(&request.target, destination))
-            && self.birth.audience == occasion.audience(object)
-            && occasion.is_routed_alike(&self.birth.target)
+            && self.scope.audience == dictionary_context.audience(object)
+            && dictionary_context.is_routed_alike(&self.scope.target)
     }
 }
 
 /// Notes that a client gets `object`, which may become a dictionary for its next requests.
 #[inline]
-pub(crate) fn note(core: &Rc<CoreState>, occasion: DictionaryContext<'_>, object: &Arc<Object>) {
-    if occasion.request.scheme == Scheme::Https && object.flags().dictionary {
-        note_dictionary(core, occasion, object);
+pub(crate) fn note(
+    core: &Rc<CoreState>,
+    dictionary_context: DictionaryContext<'_>,
+    object: &Arc<Object>,
+) {
+    if dictionary_context.request.scheme == Scheme::Https && object.flags().dictionary {
+        note_dictionary(core, dictionary_context, object);
     }
 }
 
 #[inline(never)]
-fn note_dictionary(core: &Rc<CoreState>, occasion: DictionaryContext<'_>, object: &Arc<Object>) {
+fn note_dictionary(
+    core: &Rc<CoreState>,
+    dictionary_context: DictionaryContext<'_>,
+    object: &Arc<Object>,
+) {
     let attached = object.attached::<Dictionary>();
-    if attached.is_none_or(|dictionary| !dictionary.is_settled(occasion.now.mono_ms)) {
-        note_first(core, occasion, object);
+    if attached.is_none_or(|dictionary| !dictionary.is_settled(dictionary_context.now.mono_ms)) {
+        note_first(core, dictionary_context, object);
     }
 }
 
@@ -121,29 +131,33 @@ fn is_on(live: &LiveConfiguration) -> bool {
 }
 
 #[cold]
-fn note_first(core: &Rc<CoreState>, occasion: DictionaryContext<'_>, object: &Arc<Object>) {
-    if !is_on(occasion.live) || object.status() != Status::OK {
+fn note_first(
+    core: &Rc<CoreState>,
+    dictionary_context: DictionaryContext<'_>,
+    object: &Arc<Object>,
+) {
+    if !is_on(dictionary_context.live) || object.status() != Status::OK {
         return;
     }
     let dictionaries = &core.shared.dictionaries;
     if object.whole().is_none() {
         // The body still arrives, and may not be requested again before a client names it.
-        let most = occasion.live.limits.dictionaries;
-        dictionaries.expect(object, most, || DictionaryScope::of(occasion, object));
+        let most = dictionary_context.live.limits.dictionaries;
+        dictionaries.expect(object, most, || DictionaryScope::of(dictionary_context, object));
         return;
     }
-    if let Some(dictionary) = attach(object, || DictionaryScope::of(occasion, object)) {
-        delta_coding::settle(core, occasion.live, dictionary);
+    if let Some(dictionary) = attach(object, || DictionaryScope::of(dictionary_context, object)) {
+        delta_coding::settle(core, dictionary_context.live, dictionary);
     }
 }
 
 /// Makes `object` a dictionary, unless it is one already. `None` if there is no memory for it.
 fn attach(
     object: &Arc<Object>,
-    birth: impl FnOnce() -> DictionaryScope,
+    scope: impl FnOnce() -> DictionaryScope,
 ) -> Option<Arc<Dictionary>> {
     if object.attached::<Dictionary>().is_none() {
-        object.attach(Arc::new(Dictionary::of(object, birth())));
+        object.attach(Arc::new(Dictionary::of(object, scope())));
     }
     object.attached()
 }
@@ -192,11 +206,11 @@ impl<'a> FormRequester<'a> {
 #[inline]
 pub(crate) fn seek(
     seeker: FormRequester<'_>,
-    occasion: DictionaryContext<'_>,
+    dictionary_context: DictionaryContext<'_>,
     object: &Arc<Object>,
 ) -> DictionaryAnswer {
-    match occasion.request.headers.contains(HeaderId::AvailableDictionary) {
-        true => seek_named(seeker, occasion, object),
+    match dictionary_context.request.headers.contains(HeaderId::AvailableDictionary) {
+        true => seek_named(seeker, dictionary_context, object),
         false => DictionaryAnswer::default(),
     }
 }
@@ -219,10 +233,10 @@ pub(crate) fn may_use_dictionary(request: &Request, object: &Object) -> bool {
 #[cold]
 fn seek_named(
     seeker: FormRequester<'_>,
-    occasion: DictionaryContext<'_>,
+    dictionary_context: DictionaryContext<'_>,
     object: &Arc<Object>,
 ) -> DictionaryAnswer {
-    let DictionaryContext { live, request, .. } = occasion;
+    let DictionaryContext { live, request, .. } = dictionary_context;
     let named = match named(request) {
         Ok(named) => named,
         Err(why) => return why.into(),
@@ -247,14 +261,16 @@ fn seek_named(
     let used = match seeker.dictionaries().find(&named.hash) {
         None => {
             if let Some(core) = seeker.core()
-                && let Some((object, birth)) = core.shared.dictionaries.expected()
+                && let Some((object, scope)) = core.shared.dictionaries.expected()
             {
-                let dictionary = attach(&object, || birth);
+                let dictionary = attach(&object, || scope);
                 dictionary.into_iter().for_each(|one| delta_coding::settle(core, live, one));
             }
             DictionaryUse::Unknown
         }
-        Some(dictionary) if !dictionary.is_for(occasion, object) => DictionaryUse::Foreign,
+        Some(dictionary) if !dictionary.is_for(dictionary_context, object) => {
+            DictionaryUse::Foreign
+        }
         Some(_) if !object.wants_keyed_form(named.key()) => DictionaryUse::Tried,
         Some(dictionary) => {
             if let Some(core) = seeker.core() {

@@ -38,7 +38,7 @@ pub struct WaitingRequest {
     pub(crate) live: LiveRef,
     pub(crate) site: Arc<Site>,
     pub(crate) notes: Notes,
-    pub(crate) way: RequestDisposition,
+    pub(crate) disposition: RequestDisposition,
     pub(crate) downstream: Downstream,
     /// The request's original cookies, kept if its response may have fragments: the policy may have
     /// removed some.
@@ -128,7 +128,7 @@ impl Start {
     pub(crate) fn reply(&mut self) -> Option<&mut Reply> {
         match self {
             Self::Reply(reply) => Some(reply),
-            Self::Slow(slow) => match &mut slow.way {
+            Self::Slow(slow) => match &mut slow.disposition {
                 RequestDisposition::Draft(draft) => Some(draft.reply()),
                 _ => None,
             },
@@ -139,12 +139,12 @@ impl Start {
     #[inline(never)]
     pub(crate) fn begin(self, core: &Rc<CoreState>) -> Self {
         let Self::Slow(mut slow) = self else { return self };
-        slow.way = match slow.way {
+        slow.disposition = match slow.disposition {
             RequestDisposition::Draft(draft) => match draft.begin(core) {
                 Ok(reply) => return Self::Reply(reply),
                 Err(draft) => RequestDisposition::Draft(draft),
             },
-            way => way,
+            disposition => disposition,
         };
         Self::Slow(slow)
     }
@@ -152,12 +152,15 @@ impl Start {
 
 impl WaitingRequest {
     /// A waiting request with this disposition and no marks.
-    pub(crate) fn on(SiteContext { live, site }: SiteContext<'_>, way: RequestDisposition) -> Self {
+    pub(crate) fn on(
+        SiteContext { live, site }: SiteContext<'_>,
+        disposition: RequestDisposition,
+    ) -> Self {
         Self {
             live: Rc::clone(live),
             site: Arc::clone(site),
             notes: Notes::default(),
-            way,
+            disposition,
             downstream: Downstream::Client,
             cookies: None,
             marks: Marks::default(),
@@ -166,13 +169,13 @@ impl WaitingRequest {
 
     /// Bytes that the request takes, about, beside those of each waiting request.
     pub fn memory(&self) -> u64 {
-        if let RequestDisposition::Draft(draft) = &self.way { draft.memory() } else { 0 }
+        if let RequestDisposition::Draft(draft) = &self.disposition { draft.memory() } else { 0 }
     }
 
     /// Returns true if the connection may become a tunnel: the client asks for another protocol
     /// that it may use.
     pub fn is_upgrade(&self) -> bool {
-        match &self.way {
+        match &self.disposition {
             RequestDisposition::Upgrade => true,
             RequestDisposition::Row(parked) => parked.wants_tunnel(),
             RequestDisposition::Vcl(waiting) => waiting.is_upgrade(),
@@ -182,9 +185,11 @@ impl WaitingRequest {
 
     /// Returns true if no shared response, stored or to be stored, answers the request.
     pub(crate) fn is_past_the_store(&self) -> bool {
-        match &self.way {
+        match &self.disposition {
             RequestDisposition::Vcl(waiting) => waiting.is_past_the_store(),
-            RequestDisposition::Page(way) => !matches!(**way, RequestDisposition::Fetch { .. }),
+            RequestDisposition::Page(disposition) => {
+                !matches!(**disposition, RequestDisposition::Fetch { .. })
+            }
             RequestDisposition::Fetch { .. } => false,
             _ => true,
         }
@@ -193,6 +198,6 @@ impl WaitingRequest {
     /// Returns true if a client that expects a 100 gets it as an interim response once its body is
     /// first read; otherwise the connection sends the 100.
     pub fn continues_late(&self) -> bool {
-        matches!(&self.way, RequestDisposition::Vcl(waiting) if waiting.continues_late())
+        matches!(&self.disposition, RequestDisposition::Vcl(waiting) if waiting.continues_late())
     }
 }

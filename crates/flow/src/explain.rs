@@ -6,13 +6,13 @@
 //! of the store moves.
 
 mod advice;
+mod builder;
 mod dry_run;
 mod fetch;
 mod form;
 mod lookup;
 mod pieces;
 mod stale_if_error;
-mod teller;
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ use crate::{files as from_files, pages, stage_row};
 
 pub use crate::forecast::outcome::ForecastOutcome;
 pub use advice::{Application, OF_MARK, not_stored_advice};
-use teller::{ComposablePage, ForecastBuilder, error_of, look};
+use builder::{ComposablePage, ForecastBuilder, error_of, look};
 
 use crate::forecast::outcome::Ending;
 use crate::forecast::steps::{ForecastSteps, answered};
@@ -53,7 +53,7 @@ pub use crate::forecast::words::not_stored;
 #[derive(Clone)]
 pub struct Explanation {
     /// The outcome.
-    pub foreseen: ForecastOutcome,
+    pub outcome: ForecastOutcome,
     /// The outcome in one sentence, without a full stop.
     pub summary: String,
     /// The steps to the outcome, in the order of their decision.
@@ -106,14 +106,14 @@ fn forecast(
 ) -> (Explanation, Option<ComposablePage>) {
     // A forecast reserves no memory.
     let account = &Account::open(shared.cache.memory(), 0);
-    let client = Client { peer, near: false, secured: None, line: None, account };
-    let telling = ForecastSteps { shared, steps: vec![asked(&request)] };
-    let mut teller =
-        ForecastBuilder { telling, key: 0, site: None, decided: None, page: None, looked: None };
-    let (foreseen, summary) = teller.tell(live, &mut request, &client, now);
-    let ForecastBuilder { telling: ForecastSteps { steps, .. }, key, site, decided, page, .. } =
-        teller;
-    (Explanation { foreseen, summary, steps, request, key, site, decided }, page)
+    let client = Client { peer, near: false, secured: None, vcl_connection: None, account };
+    let forecast = ForecastSteps { shared, steps: vec![asked(&request)] };
+    let mut builder =
+        ForecastBuilder { forecast, key: 0, site: None, decided: None, page: None, findings: None };
+    let (outcome, summary) = builder.tell(live, &mut request, &client, now);
+    let ForecastBuilder { forecast: ForecastSteps { steps, .. }, key, site, decided, page, .. } =
+        builder;
+    (Explanation { outcome, summary, steps, request, key, site, decided }, page)
 }
 
 impl ForecastBuilder<'_> {
@@ -124,15 +124,15 @@ impl ForecastBuilder<'_> {
         client: &Client<'_>,
         now: Now,
     ) -> Ending {
-        let site = match decisions::enter(&self.telling.shared.challenges, live, request, client) {
+        let site = match decisions::enter(&self.forecast.shared.challenges, live, request, client) {
             RequestDestination::Site(site) => Arc::clone(site),
             RequestDestination::Challenge(_) => {
                 let why = "a certificate authority's question, which is answered here";
-                self.telling.steps.push(DecisionStep::new("ACME", why).decisive());
+                self.forecast.steps.push(DecisionStep::new("ACME", why).decisive());
                 return answered(&pages::challenge(request, bytes::Bytes::new()), "by ACME");
             }
             RequestDestination::Health => {
-                self.telling
+                self.forecast
                     .steps
                     .push(DecisionStep::new("health_check", "no site's, but this path").decisive());
                 return answered(
@@ -143,21 +143,21 @@ impl ForecastBuilder<'_> {
             RequestDestination::Refused(problem) => return self.turned_away(request, problem),
             RequestDestination::Purge(site, read) => {
                 let site = Arc::clone(site);
-                self.telling.steps.push(about_site(live, &site, request));
+                self.forecast.steps.push(about_site(live, &site, request));
                 return self.purge_request(&site, read);
             }
         };
         self.site = Some(site.name.to_string());
-        self.telling.steps.push(about_site(live, &site, request));
+        self.forecast.steps.push(about_site(live, &site, request));
         let (place, mut clearance) = (SiteContext { live, site: &site }, Clearance::default());
         let entrant = Entrant { place, client, now, downstream: &Downstream::Client };
-        if let Some(ending) = stage_row::look(&mut self.telling, &entrant, request, &mut clearance)
+        if let Some(ending) = stage_row::look(&mut self.forecast, &entrant, request, &mut clearance)
         {
             return ending;
         }
         if let Some(instance) = &site.vcl {
-            let told = foretell(self.telling.shared, instance, &entrant, request);
-            self.telling.steps.extend(told.steps);
+            let told = foretell(self.forecast.shared, instance, &entrant, request);
+            self.forecast.steps.extend(told.steps);
             self.key = told.key;
             self.page = told.page.map(|object| ComposablePage {
                 object,
@@ -165,16 +165,17 @@ impl ForecastBuilder<'_> {
                 dialect: Dialect::Varnish,
             });
             *request = told.request;
-            return (told.foreseen, told.summary);
+            return (told.outcome, told.summary);
         }
         let mut notes = Notes::default();
         let entering = clearance.entering.as_ref();
-        let receive = |policy: &dyn Policy, ctx: &mut ReceiveCtx<'_>| policy.explain(ctx);
+        let receive =
+            |policy: &dyn Policy, policy_ctx: &mut ReceiveCtx<'_>| policy.explain(policy_ctx);
         let (verdict, told) = received(&entrant, request, entering, &mut notes, receive);
-        self.telling.steps.extend(told);
+        self.forecast.steps.extend(told);
         self.decided = Some((Arc::clone(&site), notes));
-        let ask = RequestContext::new(place, request, notes, now, client.account);
-        course::follow(self, &ask, verdict)
+        let ctx = RequestContext::new(place, request, notes, now, client.account);
+        course::follow(self, &ctx, verdict)
     }
 
     /// Forecasts the error page of a request that no site takes.
@@ -186,16 +187,16 @@ impl ForecastBuilder<'_> {
             let host = shown(&request.host);
             step = step.advise(format!("Name the host in a site: `host = [\"{host}\"]`."));
         }
-        self.telling.steps.push(step);
+        self.forecast.steps.push(step);
         answered(&reply, "with an error page")
     }
 
     /// The reply from the file below `root` for the request's path, if there is one.
-    fn found(&mut self, ask: &RequestContext<'_>, root: &Arc<Root>) -> Option<Reply> {
-        let reply = from_files::found(None, ask, &look(ask, root))?;
+    fn found(&mut self, ctx: &RequestContext<'_>, root: &Arc<Root>) -> Option<Reply> {
+        let reply = from_files::found(None, ctx, &look(ctx, root))?;
         let why = "a file of this path lies beside the scripts, and answers before they do";
         let advice = "Nothing: files need no cache in front of them.";
-        self.telling.steps.push(DecisionStep::new("file", why).decisive().advise(advice));
+        self.forecast.steps.push(DecisionStep::new("file", why).decisive().advise(advice));
         Some(reply)
     }
 
@@ -224,17 +225,17 @@ impl ForecastBuilder<'_> {
             ),
         };
         let advice = "`[site.purge]` says who may purge, and in which dialects.";
-        self.telling
+        self.forecast
             .steps
             .push(DecisionStep::new("purge", why).at(place.as_ref()).decisive().advise(advice));
         (ForecastOutcome::Purge, summary.to_owned())
     }
 
     /// Forecasts the refusal of a request that must wait, if it is refused.
-    fn refused(&mut self, ask: &RequestContext<'_>) -> Option<Ending> {
-        let problem = decisions::refusal(ask.request, ask.live)?;
-        let reply = pages::problem(ask.request, problem);
-        self.telling.steps.push(DecisionStep::new("refused", error_of(&reply)).decisive());
+    fn refused(&mut self, ctx: &RequestContext<'_>) -> Option<Ending> {
+        let problem = decisions::refusal(ctx.request, ctx.live)?;
+        let reply = pages::problem(ctx.request, problem);
+        self.forecast.steps.push(DecisionStep::new("refused", error_of(&reply)).decisive());
         Some(answered(&reply, "with an error page"))
     }
 }

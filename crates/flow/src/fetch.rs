@@ -88,7 +88,7 @@ pub(crate) struct Fetch {
     /// Notes for the record of the causing request.
     pub(crate) trace: Option<Rc<Trace>>,
     /// The request to the node that owns the key; `None` if no other node may serve it.
-    pub(crate) asking: Option<Box<OwnerRequest>>,
+    pub(crate) owner_request: Option<Box<OwnerRequest>>,
     /// The request to siblings; `None` if they may not serve it.
     pub(crate) siblings: Option<Box<SiblingMiss>>,
     /// The record of a background fetch.
@@ -96,16 +96,16 @@ pub(crate) struct Fetch {
 }
 
 impl Fetch {
-    /// A fetch past the store for the client behind `front`; `key_hash` is that of what it
+    /// A fetch past the store for the client of `connection`; `key_hash` is that of what it
     /// requests.
     pub(crate) fn new(
         core: &Rc<CoreState>,
         live: &LiveRef,
-        front: &RequestConnection<'_>,
+        connection: &RequestConnection<'_>,
         key_hash: u64,
     ) -> Self {
-        let account = Some(Arc::clone(front.account));
-        let (ends, read_at_most) = (front.ends, front.window);
+        let account = Some(Arc::clone(connection.account));
+        let (ends, read_at_most) = (connection.ends, connection.window);
         Self {
             core: Rc::clone(core),
             live: Rc::clone(live),
@@ -114,7 +114,7 @@ impl Fetch {
             key_hash,
             lead: None,
             old: None,
-            interims: front.interims.cloned(),
+            interims: connection.interims.cloned(),
             asked: None,
             edition: None,
             part: None,
@@ -124,9 +124,9 @@ impl Fetch {
                 account,
                 ..OriginRequestContext::default()
             },
-            passage: front.passage(&live.limits),
+            passage: connection.passage(&live.limits),
             trace: None,
-            asking: None,
+            owner_request: None,
             siblings: None,
             background: None,
         }
@@ -134,7 +134,7 @@ impl Fetch {
 
     /// Lets the owner of the key and the siblings be asked before the origin.
     pub(crate) fn ask_others(&mut self, miss: Miss<'_>) {
-        self.asking = OwnerRequest::of(&self.core.shared.peers, miss);
+        self.owner_request = OwnerRequest::of(&self.core.shared.peers, miss);
         self.siblings = SiblingMiss::of(&self.core.shared.siblings, miss);
     }
 
@@ -203,7 +203,7 @@ pub(crate) trait Judge: Sized + 'static {
     fn report(&mut self) -> Self::Report;
 
     /// Makes the program's part of a background fetch's record.
-    fn told(&mut self, report: Self::Report) -> Option<Box<trace::ProgramTrace>>;
+    fn program_trace(&mut self, report: Self::Report) -> Option<Box<trace::ProgramTrace>>;
 }
 
 /// The next step of a try, before anything is sent.
@@ -397,7 +397,7 @@ impl<J: Judge> Job<J> {
 
 /// Starts `job`; its result arrives on the channel.
 pub(crate) fn start<J: Judge>(mut job: Box<Job<J>>) -> oneshot::Receiver<FetchNews<J>> {
-    let (tell, told) = oneshot::channel();
+    let (tell, receiver) = oneshot::channel();
     job.tell = Some(tell);
     let count = PanicCounter(Rc::clone(&job.fetch.core));
     // The boxed future is written once; the runtime copies what it is given at every turn.
@@ -405,7 +405,7 @@ pub(crate) fn start<J: Judge>(mut job: Box<Job<J>>) -> oneshot::Receiver<FetchNe
         let _count = count;
         job.run().await;
     }));
-    told
+    receiver
 }
 
 /// Starts `job` as a background fetch for `request`, whose answer does not wait for it.

@@ -52,23 +52,23 @@ pub(crate) fn normal<'p>(request: &'p Request, room: &'p mut Vec<u8>) -> Option<
 /// Looks up the request's path below `root`.
 pub(crate) fn look(
     core: &CoreState,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     root: &Arc<Root>,
 ) -> Result<PathLookup, WouldBlock> {
     let mut room = Vec::new();
-    match normal(ask.request, &mut room) {
-        Some(path) => look_at(core, ask, root, path),
+    match normal(ctx.request, &mut room) {
+        Some(path) => look_at(core, ctx, root, path),
         None => Ok(PathLookup::Missing),
     }
 }
 
 fn look_at(
     core: &CoreState,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     root: &Arc<Root>,
     path: &[u8],
 ) -> Result<PathLookup, WouldBlock> {
-    let (limits, now_ms) = (&ask.live.limits, ask.now.mono_ms);
+    let (limits, now_ms) = (&ctx.live.limits, ctx.now.mono_ms);
     let mut table = core.files.borrow_mut();
     if let Some(look) = table.find(root, path, now_ms, limits.files_recheck) {
         return Ok(look.clone());
@@ -98,12 +98,12 @@ fn put(
 /// Looks up the request's path like [`look`], reading the disk if necessary.
 pub(crate) async fn look_up_with_disk(
     core: &Rc<CoreState>,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     root: &Arc<Root>,
 ) -> PathLookup {
     let mut room = Vec::new();
-    match normal(ask.request, &mut room) {
-        Some(path) => look_up_path_with_disk(core, ask, root, path).await,
+    match normal(ctx.request, &mut room) {
+        Some(path) => look_up_path_with_disk(core, ctx, root, path).await,
         None => PathLookup::Missing,
     }
 }
@@ -111,24 +111,24 @@ pub(crate) async fn look_up_with_disk(
 /// Looks up `path`, in its normal form, reading the disk if necessary.
 pub(crate) async fn look_up_path_with_disk(
     core: &Rc<CoreState>,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     root: &Arc<Root>,
     path: &[u8],
 ) -> PathLookup {
-    if let Ok(look) = look_at(core, ask, root, path) {
+    if let Ok(look) = look_at(core, ctx, root, path) {
         return look;
     }
     let (place, wanted) = (Arc::clone(root), path.to_vec());
     // At full depth the lookup never asks for the disk.
     let wait = move || place.look(&wanted, Depth::Full).unwrap_or(PathLookup::Missing);
     let look = rt::run_blocking(wait).await;
-    let (now_ms, most) = (core.now().mono_ms, ask.live.limits.open_files);
+    let (now_ms, most) = (core.now().mono_ms, ctx.live.limits.open_files);
     put(core, &mut core.files.borrow_mut(), root, path, look, now_ms, most)
 }
 
 /// The root beside the scripts of the origin that the request would be sent to.
-pub(crate) fn beside_scripts<'s>(ask: &RequestContext<'s>) -> Option<&'s Arc<Root>> {
-    ask.site.origin(&ask.notes)?.beside_scripts.as_ref()
+pub(crate) fn beside_scripts<'s>(ctx: &RequestContext<'s>) -> Option<&'s Arc<Root>> {
+    ctx.site.origin(&ctx.notes)?.beside_scripts.as_ref()
 }
 
 /// The reply from a file beside the scripts, if the request's path likely means one.
@@ -137,41 +137,41 @@ pub(crate) fn beside_scripts<'s>(ask: &RequestContext<'s>) -> Option<&'s Arc<Roo
 /// The disk must be read.
 pub(crate) fn likely(
     core: &Rc<CoreState>,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
 ) -> Result<Option<Reply>, WouldBlock> {
-    match likely_root(ask) {
-        Some(root) => look(core, ask, root).map(|look| found(Some(core), ask, &look)),
+    match likely_root(ctx) {
+        Some(root) => look(core, ctx, root).map(|look| found(Some(core), ctx, &look)),
         None => Ok(None),
     }
 }
 
 /// The root beside the scripts, if the request's path likely means one of its files.
 #[inline]
-pub(crate) fn likely_root<'s>(ask: &RequestContext<'s>) -> Option<&'s Arc<Root>> {
-    let own = ask.site.origin(&ask.notes)?;
+pub(crate) fn likely_root<'s>(ctx: &RequestContext<'s>) -> Option<&'s Arc<Root>> {
+    let own = ctx.site.origin(&ctx.notes)?;
     let root = own.beside_scripts.as_ref()?;
     let scripts = &own.origin.config().scripts;
     let suffixes = scripts.as_ref().map_or(&[][..], |scripts| &scripts.rules.suffixes);
-    let likely = is_readable(ask.request) && root.may_be_file(ask.request.path(), suffixes);
+    let likely = is_readable(ctx.request) && root.may_be_file(ctx.request.path(), suffixes);
     likely.then_some(root)
 }
 
 /// The reply from a file beside the scripts, if the file is open already.
-pub(crate) fn known(core: &Rc<CoreState>, ask: &RequestContext<'_>) -> Option<Reply> {
-    let root = beside_scripts(ask)?;
+pub(crate) fn known(core: &Rc<CoreState>, ctx: &RequestContext<'_>) -> Option<Reply> {
+    let root = beside_scripts(ctx)?;
     let mut room = Vec::new();
-    let path = normal(ask.request, &mut room)?;
-    let (now_ms, recheck_ms) = (ask.now.mono_ms, ask.live.limits.files_recheck);
+    let path = normal(ctx.request, &mut room)?;
+    let (now_ms, recheck_ms) = (ctx.now.mono_ms, ctx.live.limits.files_recheck);
     let mut table = core.files.borrow_mut();
-    found(Some(core), ask, table.find(root, path, now_ms, recheck_ms)?)
+    found(Some(core), ctx, table.find(root, path, now_ms, recheck_ms)?)
 }
 
 /// The page on disk that a plugin of the application may have written for this request: its root
 /// and path.
-pub(crate) fn page_of<'s>(ask: &RequestContext<'s>) -> Option<(&'s Arc<Root>, Vec<u8>)> {
-    let plugin = ask.notes.pages.filter(|_| !ask.notes.personal)?;
-    let root = ask.site.origin(&ask.notes)?.pages.as_ref()?;
-    Some((root, policy::page_cache::place(plugin, ask.request)?))
+pub(crate) fn page_of<'s>(ctx: &RequestContext<'s>) -> Option<(&'s Arc<Root>, Vec<u8>)> {
+    let plugin = ctx.notes.pages.filter(|_| !ctx.notes.personal)?;
+    let root = ctx.site.origin(&ctx.notes)?.pages.as_ref()?;
+    Some((root, policy::page_cache::place(plugin, ctx.request)?))
 }
 
 /// The reply from a plugin's page.
@@ -180,11 +180,11 @@ pub(crate) fn page_of<'s>(ask: &RequestContext<'s>) -> Option<(&'s Arc<Root>, Ve
 /// The disk must be read.
 pub(crate) fn page(
     core: &Rc<CoreState>,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
 ) -> Result<Option<Reply>, WouldBlock> {
-    match page_of(ask) {
+    match page_of(ctx) {
         Some((root, path)) => {
-            look_at(core, ask, root, &path).map(|look| found(Some(core), ask, &look))
+            look_at(core, ctx, root, &path).map(|look| found(Some(core), ctx, &look))
         }
         None => Ok(None),
     }
@@ -193,22 +193,22 @@ pub(crate) fn page(
 /// The reply from a plugin's page like [`page`], reading the disk if necessary.
 pub(crate) async fn page_with_disk(
     core: &Rc<CoreState>,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
 ) -> Option<Reply> {
-    let (root, path) = page_of(ask)?;
-    let look = look_up_path_with_disk(core, ask, root, &path).await;
-    found(Some(core), ask, &look)
+    let (root, path) = page_of(ctx)?;
+    let look = look_up_path_with_disk(core, ctx, root, &path).await;
+    found(Some(core), ctx, &look)
 }
 
 /// The reply if a file is found; `None` if something else must answer. Without a core, in a
 /// forecast, the file itself is sent and no form is made.
 pub(crate) fn found(
     core: Option<&Rc<CoreState>>,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     look: &PathLookup,
 ) -> Option<Reply> {
     match look {
-        PathLookup::Page(_) => Some(answer(core, ask, look)),
+        PathLookup::Page(_) => Some(answer(core, ctx, look)),
         _ => None,
     }
 }
@@ -216,10 +216,10 @@ pub(crate) fn found(
 /// The reply to a request that only a file can answer. `core` is as for [`found`].
 pub(crate) fn answer(
     core: Option<&Rc<CoreState>>,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     look: &PathLookup,
 ) -> Reply {
-    let request = ask.request;
+    let request = ctx.request;
     if !matches!(request.method, Method::Get | Method::Head) {
         return match look {
             PathLookup::Missing => pages::problem(request, Problem::NoFile),
@@ -227,7 +227,7 @@ pub(crate) fn answer(
         };
     }
     match look {
-        PathLookup::Page(page) => whole(core, ask, page, None),
+        PathLookup::Page(page) => whole(core, ctx, page, None),
         PathLookup::Slash => pages::with_slash(request),
         PathLookup::Forbidden => pages::problem(request, Problem::FileRefused),
         PathLookup::Missing => pages::problem(request, Problem::NoFile),
@@ -249,32 +249,32 @@ const KEPT: [HeaderId; 5] = [
 /// carried out the request.
 pub(crate) async fn named(
     core: &Rc<CoreState>,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     named: &NamedFile,
 ) -> Reply {
     let Some((root, path)) = &named.place else {
-        return pages::problem(ask.request, Problem::FileNotAllowed);
+        return pages::problem(ctx.request, Problem::FileNotAllowed);
     };
-    match look_up_path_with_disk(core, ask, root, path).await {
-        PathLookup::Page(page) => whole(None, ask, &page, Some(&named.headers)),
-        PathLookup::Exhausted => pages::problem(ask.request, Problem::TooManyFiles),
-        _ => pages::problem(ask.request, Problem::NoFile),
+    match look_up_path_with_disk(core, ctx, root, path).await {
+        PathLookup::Page(page) => whole(None, ctx, &page, Some(&named.headers)),
+        PathLookup::Exhausted => pages::problem(ctx.request, Problem::TooManyFiles),
+        _ => pages::problem(ctx.request, Problem::NoFile),
     }
 }
 
 fn whole(
     core: Option<&Rc<CoreState>>,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     page: &Arc<FileVariants>,
     origin: Option<&HeaderBlock>,
 ) -> Reply {
-    let request = ask.request;
+    let request = ctx.request;
     let file = page.form(coding(&request.headers, page));
-    let date_s = ask.now.unix_secs();
+    let date_s = ctx.now.unix_secs();
     // A named file is sent without coding: another response may name it with another head.
-    let varies = origin.is_none() && codings::may_be(ask, file);
+    let varies = origin.is_none() && codings::may_be(ctx, file);
     let head = HeadSource::File { file: Arc::clone(file), date_s, varies };
-    let form = core.filter(|_| varies).and_then(|core| codings::form(core, ask, file));
+    let form = core.filter(|_| varies).and_then(|core| codings::form(core, ctx, file));
     let body = match form {
         Some(_) => ReplyBody::None,
         None => BodyPart::File(Arc::clone(file), 0..file.length()).into(),
@@ -285,11 +285,11 @@ fn whole(
     }
     reply.answer_to(request);
     let reads = matches!(request.method, Method::Get | Method::Head);
-    if reads && request.headers.contains_any(&CONDITIONS) && !judge(ask, file, date_s, &mut reply) {
+    if reads && request.headers.contains_any(&CONDITIONS) && !judge(ctx, file, date_s, &mut reply) {
         return pages::problem(request, Problem::Precondition);
     }
-    if origin.is_some() || ask.site.policy.shapes_delivery(&ask.notes) {
-        shape(ask, file, origin, &mut reply);
+    if origin.is_some() || ctx.site.policy.shapes_delivery(&ctx.notes) {
+        shape(ctx, file, origin, &mut reply);
     }
     reply
 }
@@ -324,14 +324,14 @@ const JUDGED: [HeaderId; 5] = [
 
 /// Applies conditions and ranges (RFC 9110 13.2.2 and 14.2). Returns false if a condition for
 /// carrying out the request fails.
-fn judge(ask: &RequestContext<'_>, file: &Arc<OpenFile>, date_s: u64, reply: &mut Reply) -> bool {
-    if !ask.request.headers.contains_any(&JUDGED) {
+fn judge(ctx: &RequestContext<'_>, file: &Arc<OpenFile>, date_s: u64, reply: &mut Reply) -> bool {
+    if !ctx.request.headers.contains_any(&JUDGED) {
         return true;
     }
     let modified = file.last_modified();
     let sent = reply.form.map(|coding| codings::tag(file, coding));
     let etag = Some(sent.as_deref().unwrap_or_else(|| file.etag()));
-    let headers = &ask.request.headers;
+    let headers = &ctx.request.headers;
     // A client with any form of the file has this state of the file.
     let proceeds = |etag| conditional::may_proceed(headers, etag, modified, date_s);
     let may_proceed = proceeds(etag) || sent.is_some() && proceeds(Some(file.etag()));
@@ -344,11 +344,11 @@ fn judge(ask: &RequestContext<'_>, file: &Arc<OpenFile>, date_s: u64, reply: &mu
     let varies = matches!(reply.head, HeadSource::File { varies: true, .. });
     let mut had = None;
     let is_had = || {
-        had = if varies { codings::form_of_client(ask, file) } else { None };
+        had = if varies { codings::form_of_client(ctx, file) } else { None };
         had.is_some()
     };
     let kind = || file.head().value(HeaderId::ContentType).map(<[u8]>::to_vec);
-    Selection::of(ask).select(&validators, is_had, |_| {}, kind, reply);
+    Selection::of(ctx).select(&validators, is_had, |_| {}, kind, reply);
     if let Some(coding) = had {
         reply.form = Some(coding).filter(|coding| *coding != codec::Coding::Identity);
     }
@@ -358,7 +358,7 @@ fn judge(ask: &RequestContext<'_>, file: &Arc<OpenFile>, date_s: u64, reply: &mu
 /// Takes over the origin's fields for the file, and lets the policy change the head for this
 /// client.
 fn shape(
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     file: &OpenFile,
     origin: Option<&HeaderBlock>,
     reply: &mut Reply,
@@ -378,9 +378,9 @@ fn shape(
     if let Some(kind) = reply.changed.as_mut().and_then(|changed| changed.content_type.take()) {
         response.headers.set(HeaderId::ContentType, kind.as_bytes());
     }
-    let date = message::date::HttpDate::new(ask.now.unix_secs());
+    let date = message::date::HttpDate::new(ctx.now.unix_secs());
     response.headers.push(HeaderId::Date, date.as_bytes());
-    shape::shape(ask, &mut response, false);
+    shape::shape(ctx, &mut response, false);
     reply.status = response.status;
     reply.head = HeadSource::Owned(Box::new(response));
 }

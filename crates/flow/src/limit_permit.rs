@@ -18,8 +18,8 @@ use crate::throttle::{LimitDecision, LimitedClient, LimitedRequest, Throttles};
 
 /// The permit of a request that the limits let through.
 pub(crate) struct LimitPermit {
-    pub(crate) visitor: LimitedClient,
-    pub(crate) stay: Option<ConcurrencyPermit>,
+    pub(crate) limited_client: LimitedClient,
+    pub(crate) permit: Option<ConcurrencyPermit>,
     /// The refusal that `dry_run` has turned into a log entry.
     pub(crate) spared: Option<Problem>,
 }
@@ -38,23 +38,24 @@ impl LimitPermit {
     ) -> Result<(), Reply> {
         rt::time::sleep(turn).await;
         let Some(throttles) = &site.throttles else { return Ok(()) };
-        let (seed, visitor, now_ms) = (&core.shared.seed, self.visitor, core.now().mono_ms);
-        let visit = LimitedRequest { seed, request, visitor, now_ms };
-        self.enter(throttles, &visit, &core.counters)
-            .map_err(|problem| limited(site, request, problem))
+        let (seed, limited_client, now_ms) =
+            (&core.shared.seed, self.limited_client, core.now().mono_ms);
+        let limited = LimitedRequest { seed, request, limited_client, now_ms };
+        self.enter(throttles, &limited, &core.counters)
+            .map_err(|problem| limit_page(site, request, problem))
     }
 
     /// Counts the request as in progress, if the limits permit it.
     pub(crate) fn enter(
         &mut self,
         throttles: &Throttles,
-        visit: &LimitedRequest<'_>,
+        limited: &LimitedRequest<'_>,
         counters: &Counters,
     ) -> Result<(), Problem> {
-        match throttles.admit_by_concurrency(visit, counters) {
-            LimitDecision::On(stay) => self.stay = stay,
-            LimitDecision::Spared(stay, problem) => {
-                (self.stay, self.spared) = (stay, Some(problem));
+        match throttles.admit_by_concurrency(limited, counters) {
+            LimitDecision::On(permit) => self.permit = permit,
+            LimitDecision::Spared(permit, problem) => {
+                (self.permit, self.spared) = (permit, Some(problem));
             }
             LimitDecision::Refused(problem) => return Err(problem),
         }
@@ -63,8 +64,8 @@ impl LimitPermit {
 
     /// Keeps the request counted until its reply ends, and logs a refusal that `dry_run` spared.
     pub(crate) fn mark(self, reply: &mut Reply) {
-        if let Some(stay) = self.stay {
-            reply.about.guarded.note_stay(stay);
+        if let Some(permit) = self.permit {
+            reply.about.guarded.note_permit(permit);
         }
         if let Some(problem) = self.spared
             && reply.about.trouble.is_none()
@@ -77,7 +78,7 @@ impl LimitPermit {
 }
 
 /// The page that refuses a request of `site` because of a limit.
-pub(crate) fn limited(site: &Site, request: &Request, problem: Problem) -> Reply {
+pub(crate) fn limit_page(site: &Site, request: &Request, problem: Problem) -> Reply {
     let rule = match problem {
         Problem::TooManyAtOnce { .. } => Declared::CONCURRENT,
         _ => Declared::RATE,

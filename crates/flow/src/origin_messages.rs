@@ -54,11 +54,11 @@ const ADDED_BYTES: usize = 256;
 pub(crate) const HOPS_MAX: usize = 8;
 
 /// Builds the origin request from the client's canonical one.
-pub(crate) fn origin_request(ask: &RequestContext<'_>, errand: &FetchPurpose<'_>) -> Request {
+pub(crate) fn origin_request(ctx: &RequestContext<'_>, purpose: &FetchPurpose<'_>) -> Request {
     let mut request = Request::new();
-    let own = &ask.request.headers;
+    let own = &ctx.request.headers;
     request.headers.reserve(own.len() + ADDED_FIELDS, own.memory() + ADDED_BYTES);
-    request.clone_from(ask.request);
+    request.clone_from(ctx.request);
     strip_hop_by_hop(&mut request.headers);
     request.headers.remove(HeaderId::Expect);
     request.headers.remove(HeaderId::Host);
@@ -68,24 +68,24 @@ pub(crate) fn origin_request(ask: &RequestContext<'_>, errand: &FetchPurpose<'_>
     // must not respond in HTTP/1.0 with what is stored for others.
     request.version = request.version.max(Version::Http11);
     request.upgrade = Upgrade::None;
-    if matches!(errand, FetchPurpose::Upgrade)
-        && let Some(protocols) = ask.request.headers.value(HeaderId::Upgrade)
+    if matches!(purpose, FetchPurpose::Upgrade)
+        && let Some(protocols) = ctx.request.headers.value(HeaderId::Upgrade)
     {
         request.headers.push(HeaderId::Upgrade, protocols);
-        request.upgrade = ask.request.upgrade;
+        request.upgrade = ctx.request.upgrade;
     }
-    if !matches!(errand, FetchPurpose::Own | FetchPurpose::Upgrade) {
+    if !matches!(purpose, FetchPurpose::Own | FetchPurpose::Upgrade) {
         // The origin gets the Accept-Encoding that variants are selected by. Otherwise one client's
         // spelling would choose a coding that another client cannot read.
-        if ask.site.compress != CompressionScope::Off {
+        if ctx.site.compress != CompressionScope::Off {
             request.headers.remove(HeaderId::AcceptEncoding);
             if request.headers.contains(HeaderId::AvailableDictionary) {
                 // A stored response is for all clients, whatever dictionaries they have.
                 request.headers.remove(HeaderId::AvailableDictionary);
                 request.headers.remove_named(b"Dictionary-ID");
             }
-            if !ask.live.compression.ask.is_empty() {
-                let codings = ask.live.compression.ask.as_bytes();
+            if !ctx.live.compression.ask.is_empty() {
+                let codings = ctx.live.compression.ask.as_bytes();
                 request.headers.push(HeaderId::AcceptEncoding, codings);
             }
         } else if let Some(normal) = vary::normal_accept_encoding(&request.headers) {
@@ -95,31 +95,31 @@ pub(crate) fn origin_request(ask: &RequestContext<'_>, errand: &FetchPurpose<'_>
             }
         }
     }
-    if ask.site.compress != CompressionScope::Off {
+    if ctx.site.compress != CompressionScope::Off {
         list_plain_tags(&mut request.headers, HeaderId::IfMatch, |_, _, _| true);
         // A 304 for another form is useless to the client: for one that it no longer accepts, or
         // one with a dictionary, which a passed 304 never names.
-        let accept = form::accept(ask.request);
+        let accept = form::accept(ctx.request);
         let is_told = |tag: &[u8], plain: &[u8], coding| {
             accept.takes(coding) && form_of(tag, plain) == Some(coding)
         };
         list_plain_tags(&mut request.headers, HeaderId::IfNoneMatch, is_told);
     }
-    if let FetchPurpose::Store(validate) = errand {
+    if let FetchPurpose::Store(validate) = purpose {
         request.method = Method::Get;
         request.framing = Framing::None;
         request.headers.retain(|f| !CONDITIONS.contains(&f.id));
-        let reads_esi = ask.site.includes.esi != EsiPages::Never;
+        let reads_esi = ctx.site.includes.esi != EsiPages::Never;
         let capability = if reads_esi { CAPABILITY_ESI } else { CAPABILITY };
         request.headers.set(HeaderId::SurrogateCapability, capability.as_bytes());
         if let Some(object) = validate {
             add_validators(&mut request.headers, object);
         }
     }
-    if let Some(left) = hops_left(ask.request) {
+    if let Some(left) = hops_left(ctx.request) {
         request.headers.set(HeaderId::MaxForwards, left.saturating_sub(1).to_string().as_bytes());
     }
-    add_via(&mut request.headers, ask.request.version, ask.live.announce.pseudonym.as_str());
+    add_via(&mut request.headers, ctx.request.version, ctx.live.announce.pseudonym.as_str());
     request
 }
 

@@ -182,15 +182,15 @@ impl GzipReplacement {
 #[inline]
 pub(crate) fn demand(
     core: &Rc<CoreState>,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     object: &Arc<Object>,
     coding: Coding,
     lacks_gzip: bool,
 ) {
-    let (hits, settings) = (object.hits(), &ask.live.compression);
+    let (hits, settings) = (object.hits(), &ctx.live.compression);
     let gzip = Refinement { coding: Coding::Gzip, effort: Effort::Warm };
     if lacks_gzip && hits >= settings.gzip_hits && gzip.is_wanted(object) {
-        return begin(core, ask, object, gzip);
+        return begin(core, ctx, object, gzip);
     }
     if lacks_gzip && coding == Coding::Gzip {
         return;
@@ -201,25 +201,25 @@ pub(crate) fn demand(
     let Some(effort) = Effort::of(hits, settings).or(back) else { return };
     let form = Refinement { coding, effort: effort.at_most(coding) };
     if form.is_wanted(object) {
-        begin(core, ask, object, form);
+        begin(core, ctx, object, form);
     }
 }
 
 #[cold]
 fn begin(
     core: &Rc<CoreState>,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     object: &Arc<Object>,
     refinement: Refinement,
 ) {
-    let (live, Refinement { coding, effort }) = (ask.live, refinement);
+    let (live, Refinement { coding, effort }) = (ctx.live, refinement);
     // gzip is as fast as the network: no body in one piece of memory is too long for it.
     let is_any_length = coding == Coding::Gzip && object.flags().coding == Coding::Identity;
     let is_too_long = |length| length > live.limits.form_bytes && !is_any_length;
     if object.length().is_none_or(is_too_long) {
         return;
     }
-    let Some(mut right) = RefinementPermit::take(core, &live.limits, ask.now.mono_ms) else {
+    let Some(mut permit) = RefinementPermit::take(core, &live.limits, ctx.now.mono_ms) else {
         return;
     };
     if !core.shared.cache.begin_form(object, refinement.number(), effort as u8) {
@@ -231,9 +231,9 @@ fn begin(
     let account = Account::open_large(core.shared.cache.memory());
     rt::spawn_local(async move {
         let source = Arc::clone(&object);
-        let made = right.work(move || make(&source, settings, bounds, &account));
+        let made = permit.work(move || make(&source, settings, bounds, &account));
         if let Some(made) = made.await {
-            put(&right.core, &object, refinement, made);
+            put(&permit.core, &object, refinement, made);
         }
     });
 }

@@ -93,10 +93,10 @@ pub(crate) struct Selection<'a> {
 }
 
 impl<'a> Selection<'a> {
-    /// The selection of `ask`, under a declared policy.
-    pub(crate) fn of(ask: &RequestContext<'a>) -> Self {
-        let rules = ConditionRules::Rfc(ask.live.limits.ranges);
-        Self { request: ask.request, method: &ask.request.method, rules }
+    /// The selection of `ctx`, under a declared policy.
+    pub(crate) fn of(ctx: &RequestContext<'a>) -> Self {
+        let rules = ConditionRules::Rfc(ctx.live.limits.ranges);
+        Self { request: ctx.request, method: &ctx.request.method, rules }
     }
 
     /// Turns a reply with a whole body into the answer to the request. Conditions come first; then

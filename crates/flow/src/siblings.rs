@@ -63,7 +63,7 @@ pub(crate) fn foretell(siblings: &Siblings, miss: Miss<'_>) -> Option<DecisionSt
     let (mut open, mut left) = (Vec::new(), Vec::new());
     for sibling in siblings.of(&miss.site.name, miss.asked.scheme) {
         let list = if sibling.trusted_since().is_some() { &mut open } else { &mut left };
-        list.push(sibling.way.name().to_string());
+        list.push(sibling.origin.name().to_string());
     }
     let why = match (open.is_empty(), left.is_empty()) {
         (true, true) => return None,
@@ -96,7 +96,7 @@ impl SiblingMiss {
         let (sibling, since_ms) = first(fetch, waiting).await?;
         let (asked, started_us) = (to_sibling(request, url), fetch.core.micros());
         let asked_ms = fetch.now().mono_ms;
-        let answered = send(fetch, &sibling.way, &asked).await;
+        let answered = send(fetch, &sibling.origin, &asked).await;
         let exchange = match answered {
             Some(exchange) if is_usable(&exchange.response, asked_ms, since_ms) => exchange,
             answered => {
@@ -106,7 +106,7 @@ impl SiblingMiss {
             }
         };
         counters.inc(Counter::SiblingsFound);
-        note(fetch, &sibling.way, &asked, &exchange, started_us);
+        note(fetch, &sibling.origin, &asked, &exchange, started_us);
         Some(exchange)
     }
 }
@@ -197,33 +197,39 @@ async fn first<'a>(fetch: &Fetch, mut waiting: Vec<SiblingWait<'a>>) -> Option<(
 }
 
 /// Sends `request` to a sibling and returns the response's head; `None` if it is late.
-async fn send(fetch: &Fetch, way: &Arc<Origin>, request: &Request) -> Option<Box<Exchange>> {
+async fn send(fetch: &Fetch, origin: &Arc<Origin>, request: &Request) -> Option<Box<Exchange>> {
     let core = &fetch.core;
     let caller = OriginRequestContext { timeouts: None, owner: None, ..fetch.caller.clone() };
     let (pool, mut nobody) = (core.pool(), ());
     let nothing = RequestBody::None;
-    let sent = pool.send(way, request, nothing, fetch.key_hash, &caller, &mut nobody);
+    let sent = pool.send(origin, request, nothing, fetch.key_hash, &caller, &mut nobody);
     let patience = Duration::from_millis(fetch.live.limits.sibling_timeout);
     let Ok(sent) = rt::time::timeout(patience, sent).await else {
         core.counters.limit(Limit::SiblingTimeout);
-        way.was_late();
+        origin.was_late();
         return None;
     };
     sent.ok().map(Box::new)
 }
 
 /// Notes for the record that a sibling answered instead of an origin.
-fn note(fetch: &mut Fetch, way: &Origin, request: &Request, exchange: &Exchange, started_us: u64) {
+fn note(
+    fetch: &mut Fetch,
+    origin: &Origin,
+    request: &Request,
+    exchange: &Exchange,
+    started_us: u64,
+) {
     let core = &fetch.core;
     let answered_us = core.micros();
-    core.log.note_bereq(fetch.trace.as_deref(), request, way);
+    core.log.note_bereq(fetch.trace.as_deref(), request, origin);
     core.log.note_beresp(fetch.trace.as_deref(), &exchange.response);
     fetch.note(|trace| {
         trace.note_begun(started_us);
         trace.note_answered(exchange, answered_us);
         trace.origin.set(None);
         *trace.backend.borrow_mut() = None;
-        *trace.server.borrow_mut() = Some(Arc::clone(way.name()));
+        *trace.server.borrow_mut() = Some(Arc::clone(origin.name()));
     });
     // A sibling serves what it has stored, so it is not asked for ranges.
     fetch.asked = None;

@@ -42,7 +42,7 @@ pub(crate) trait RowStage {
     /// Forecasts the result of [`RowStage::act`]. Changes only the request and its clearance;
     /// returns the outcome if the request would end here.
     fn look(
-        telling: &mut ForecastSteps<'_>,
+        forecast: &mut ForecastSteps<'_>,
         entrant: &Entrant<'_>,
         request: &mut Request,
         clearance: &mut Clearance,

@@ -53,10 +53,10 @@ macro_rules! row {
         ) -> StageResult {
             $(
                 if from <= Station::$stage && $stage::is_for(entrant) {
-                    let met = $stage::act(core, entrant, request, clearance);
-                    debug_assert!([$(StageOutcome::$outcome),+].contains(&met.outcome()));
-                    if !matches!(met, StageResult::On) {
-                        return met;
+                    let result = $stage::act(core, entrant, request, clearance);
+                    debug_assert!([$(StageOutcome::$outcome),+].contains(&result.outcome()));
+                    if !matches!(result, StageResult::On) {
+                        return result;
                     }
                 }
             )+
@@ -65,14 +65,14 @@ macro_rules! row {
 
         /// Forecasts a request's course along the row; the outcome if it would end there.
         pub(crate) fn look(
-            telling: &mut ForecastSteps<'_>,
+            forecast: &mut ForecastSteps<'_>,
             entrant: &Entrant<'_>,
             request: &mut Request,
             clearance: &mut Clearance,
         ) -> Option<Ending> {
             $(
                 if $stage::is_for(entrant)
-                    && let Some(ending) = $stage::look(telling, entrant, request, clearance)
+                    && let Some(ending) = $stage::look(forecast, entrant, request, clearance)
                 {
                     return Some(ending);
                 }
@@ -130,10 +130,10 @@ pub(crate) async fn resume(
     place: SiteContext<'_>,
     asked: &Request,
     body: Option<Reader>,
-    front: RequestConnection<'_>,
+    connection: RequestConnection<'_>,
 ) -> Reply {
     let ParkedRequest { wait, kept } = *parked;
-    let client = kept.client(front.account);
+    let client = kept.client(connection.account);
     let waited = match wait {
         StageWait::Turn(turn) => match &mut marks.pass {
             Some(pass) => match Box::pin(pass.wait(turn, core, place.site, asked)).await {
@@ -143,9 +143,11 @@ pub(crate) async fn resume(
             // Without a permit the request would bypass the limits.
             None => Err(Box::new(pages::problem(asked, Problem::Internal))),
         },
-        StageWait::Check(check, guest) => admit(check, guest, core, place, asked, front.account)
-            .await
-            .map(|entering| (Station::Policy, Some(entering))),
+        StageWait::Check(check, identity) => {
+            admit(check, identity, core, place, asked, connection.account)
+                .await
+                .map(|entering| (Station::Policy, Some(entering)))
+        }
     };
     let (from, entering) = match waited {
         Ok(waited) => waited,
@@ -162,6 +164,6 @@ pub(crate) async fn resume(
         Entrant { place, client: &client, now: core.now(), downstream: &Downstream::Client };
     match go(core, &entrant, &mut request, clearance, from).0 {
         Start::Reply(reply) => reply,
-        Start::Slow(slow) => Box::pin(slow.run(core, &request, body, front)).await,
+        Start::Slow(slow) => Box::pin(slow.run(core, &request, body, connection)).await,
     }
 }

@@ -31,7 +31,7 @@ pub struct Throttles {
 #[derive(Clone, Debug)]
 struct Throttle {
     rates: Arc<[RateLimit]>,
-    crowds: Arc<[ConcurrencyLimit]>,
+    concurrency: Arc<[ConcurrencyLimit]>,
 }
 
 /// A limit of either kind.
@@ -61,7 +61,7 @@ struct LimitTable<T> {
 pub(crate) struct LimitedRequest<'a> {
     pub(crate) seed: &'a HashSeed,
     pub(crate) request: &'a Request,
-    pub(crate) visitor: LimitedClient,
+    pub(crate) limited_client: LimitedClient,
     pub(crate) now_ms: u64,
 }
 
@@ -100,7 +100,8 @@ impl Throttles {
             made.push((settings, throttle));
         }
         let routes: Vec<_> = made.into_iter().map(|(_, throttle)| throttle).collect();
-        let limits_any = |route: &Throttle| !route.rates.is_empty() || !route.crowds.is_empty();
+        let limits_any =
+            |route: &Throttle| !route.rates.is_empty() || !route.concurrency.is_empty();
         routes.iter().any(limits_any).then(|| Arc::new(Self { routes }))
     }
 
@@ -123,8 +124,8 @@ impl Throttles {
                     }
                 });
             }
-            for (nth, limit) in route.crowds.iter().enumerate() {
-                let same = earlier().filter_map(|route| route.crowds.get(nth));
+            for (nth, limit) in route.concurrency.iter().enumerate() {
+                let same = earlier().filter_map(|route| route.concurrency.get(nth));
                 limit.take_over(same, || {
                     let bytes = ConcurrencyLimiter::bytes(limit.clients);
                     LimitTable {
@@ -143,11 +144,11 @@ impl Throttles {
         own.rates.iter().chain(also.into_iter().flat_map(|also| also.rates.iter()))
     }
 
-    fn crowds(&self, routes: Routes) -> impl Iterator<Item = &ConcurrencyLimit> + Clone {
+    fn concurrency(&self, routes: Routes) -> impl Iterator<Item = &ConcurrencyLimit> + Clone {
         let own = self.of(routes.own);
         let also = routes.also.map(|also| self.of(also));
-        let also = also.filter(|also| !Arc::ptr_eq(&also.crowds, &own.crowds));
-        own.crowds.iter().chain(also.into_iter().flat_map(|also| also.crowds.iter()))
+        let also = also.filter(|also| !Arc::ptr_eq(&also.concurrency, &own.concurrency));
+        own.concurrency.iter().chain(also.into_iter().flat_map(|also| also.concurrency.iter()))
     }
 
     fn of(&self, route: u32) -> &Throttle {
@@ -159,15 +160,16 @@ impl Throttles {
     /// request.
     pub(crate) fn admit_by_rate(
         &self,
-        visit: &LimitedRequest<'_>,
+        limited: &LimitedRequest<'_>,
         counters: &Counters,
     ) -> LimitDecision<Option<Duration>> {
-        let rates = || self.rates(visit.visitor.routes).filter(|limit| limit.is_for(visit));
+        let rates =
+            || self.rates(limited.limited_client.routes).filter(|limit| limit.is_for(limited));
         // With several rates, one may refuse what others have counted.
         if rates().nth(1).is_some() {
             let real = rates().filter(|limit| !limit.rule.0.terms.dry_run);
             for limit in real {
-                if let (Admission::Refused(after), _) = limit.foresee(visit) {
+                if let (Admission::Refused(after), _) = limit.foresee(limited) {
                     return LimitDecision::Refused(limit.refuse(counters, after));
                 }
             }
@@ -175,7 +177,7 @@ impl Throttles {
         let (mut wait, mut spared) = (None, None);
         for limit in rates() {
             let is_dry = limit.rule.0.terms.dry_run;
-            match limit.admit(visit, counters) {
+            match limit.admit(limited, counters) {
                 Admission::Now => {}
                 Admission::Later(_) if is_dry => {}
                 Admission::Later(turn) => wait = wait.max(Some(turn)),
@@ -200,13 +202,15 @@ impl Throttles {
     /// Counts a request as in progress while the returned permit lives.
     pub(crate) fn admit_by_concurrency(
         &self,
-        visit: &LimitedRequest<'_>,
+        limited: &LimitedRequest<'_>,
         counters: &Counters,
     ) -> LimitDecision<Option<ConcurrencyPermit>> {
-        let (mut stay, mut spared) = (None, None);
-        for limit in self.crowds(visit.visitor.routes).filter(|limit| limit.is_for(visit)) {
-            match limit.table().acquire(limit.mark(visit), limit.rule.requests) {
-                Some(own) => stay = Some(own.with(stay)),
+        let (mut permit, mut spared) = (None, None);
+        for limit in
+            self.concurrency(limited.limited_client.routes).filter(|limit| limit.is_for(limited))
+        {
+            match limit.table().acquire(limit.mark(limited), limit.rule.requests) {
+                Some(own) => permit = Some(own.with(permit)),
                 None => {
                     let problem = limit.problem();
                     if !limit.rule.terms.dry_run {
@@ -219,19 +223,20 @@ impl Throttles {
             }
         }
         match spared {
-            Some(problem) => LimitDecision::Spared(stay, problem),
-            None => LimitDecision::On(stay),
+            Some(problem) => LimitDecision::Spared(permit, problem),
+            None => LimitDecision::On(permit),
         }
     }
 
     /// Forecasts the decision of each limit without counting, and the refusal, if any.
     pub(crate) fn foretell(
         &self,
-        visit: &LimitedRequest<'_>,
+        limited: &LimitedRequest<'_>,
     ) -> (Vec<DecisionStep>, Option<Problem>) {
-        let rates = self.rates(visit.visitor.routes).map(|limit| limit.foretell(visit));
-        let crowds = self.crowds(visit.visitor.routes).map(|limit| limit.foretell(visit));
-        let (steps, refusals): (Vec<_>, Vec<_>) = rates.chain(crowds).unzip();
+        let rates = self.rates(limited.limited_client.routes).map(|limit| limit.foretell(limited));
+        let concurrency =
+            self.concurrency(limited.limited_client.routes).map(|limit| limit.foretell(limited));
+        let (steps, refusals): (Vec<_>, Vec<_>) = rates.chain(concurrency).unzip();
         (steps, refusals.into_iter().flatten().next())
     }
 }
@@ -268,12 +273,12 @@ impl Throttle {
                     .collect(),
             }
         });
-        let crowds = settings.concurrent.as_ref().map(|rules| {
+        let concurrency = settings.concurrent.as_ref().map(|rules| {
             let is_same = |(other, _): &&(&Settings, Self)| {
                 other.concurrent.as_ref().is_some_and(|other| Arc::ptr_eq(other, rules))
             };
             match made.iter().find(is_same) {
-                Some((_, throttle)) => Arc::clone(&throttle.crowds),
+                Some((_, throttle)) => Arc::clone(&throttle.concurrency),
                 None => rules
                     .iter()
                     .map(|rule| {
@@ -282,7 +287,7 @@ impl Throttle {
                     .collect(),
             }
         });
-        Self { rates: rates.unwrap_or_default(), crowds: crowds.unwrap_or_default() }
+        Self { rates: rates.unwrap_or_default(), concurrency: concurrency.unwrap_or_default() }
     }
 }
 
@@ -309,20 +314,20 @@ impl<R: LimitRule + PartialEq, T> ClientLimit<R, T> {
         Self { rule, of: of.into(), exempt, clients, table: OnceLock::new() }
     }
 
-    fn is_for(&self, visit: &LimitedRequest<'_>) -> bool {
-        self.exception(visit).is_none()
+    fn is_for(&self, limited: &LimitedRequest<'_>) -> bool {
+        self.exception(limited).is_none()
     }
 
     /// The reason for which the limit does not apply to the request.
-    fn exception(&self, visit: &LimitedRequest<'_>) -> Option<&'static str> {
-        if !self.rule.terms().are_for(visit.request.path()) {
+    fn exception(&self, limited: &LimitedRequest<'_>) -> Option<&'static str> {
+        if !self.rule.terms().are_for(limited.request.path()) {
             return Some("not for this path");
         }
-        self.exempt.has(visit.visitor.client).then_some("this client is exempt")
+        self.exempt.has(limited.limited_client.client).then_some("this client is exempt")
     }
 
-    fn mark(&self, visit: &LimitedRequest<'_>) -> u64 {
-        self.rule.terms().per.mark(visit.seed, visit.request, visit.visitor.client)
+    fn mark(&self, limited: &LimitedRequest<'_>) -> u64 {
+        self.rule.terms().per.mark(limited.seed, limited.request, limited.limited_client.client)
     }
 
     /// Takes the table of the `same` limit or makes one, unless there is a table.
@@ -347,26 +352,26 @@ impl RateLimit {
         &self.table.get_or_init(new).of
     }
 
-    fn admit(&self, visit: &LimitedRequest<'_>, counters: &Counters) -> Admission {
-        let admitted = self.table().admit(&self.rule.1, self.mark(visit), visit.now_ms);
+    fn admit(&self, limited: &LimitedRequest<'_>, counters: &Counters) -> Admission {
+        let admitted = self.table().admit(&self.rule.1, self.mark(limited), limited.now_ms);
         if admitted.displaced {
             counters.limit(Limit::LimitedClients);
         }
         admitted.admission
     }
 
-    fn foresee(&self, visit: &LimitedRequest<'_>) -> (Admission, RemainingQuota) {
-        self.table().foresee(&self.rule.1, self.mark(visit), visit.now_ms)
+    fn foresee(&self, limited: &LimitedRequest<'_>) -> (Admission, RemainingQuota) {
+        self.table().foresee(&self.rule.1, self.mark(limited), limited.now_ms)
     }
 
-    fn foretell(&self, visit: &LimitedRequest<'_>) -> (DecisionStep, Option<Problem>) {
+    fn foretell(&self, limited: &LimitedRequest<'_>) -> (DecisionStep, Option<Problem>) {
         let (rule, _) = &self.rule;
         let why = format!("{} per {}", rule.told(), rule.terms.per.told());
         let step = DecisionStep::new("rate", why).fact("of", self.of.to_string());
-        if let Some(why) = self.exception(visit) {
+        if let Some(why) = self.exception(limited) {
             return (step.fact("does not count", why), None);
         }
-        let (said, RemainingQuota { at_once, waiting }) = self.foresee(visit);
+        let (said, RemainingQuota { at_once, waiting }) = self.foresee(limited);
         let step = step.fact(
             "left",
             match waiting {
@@ -414,14 +419,14 @@ impl ConcurrencyLimit {
         &self.table.get_or_init(new).of
     }
 
-    fn foretell(&self, visit: &LimitedRequest<'_>) -> (DecisionStep, Option<Problem>) {
+    fn foretell(&self, limited: &LimitedRequest<'_>) -> (DecisionStep, Option<Problem>) {
         let ConcurrencyRule { requests, terms } = &self.rule;
         let why = format!("{requests} at once per {}", terms.per.told());
         let step = DecisionStep::new("concurrent", why).fact("of", self.of.to_string());
-        if let Some(why) = self.exception(visit) {
+        if let Some(why) = self.exception(limited) {
             return (step.fact("does not count", why), None);
         }
-        let under_way = self.table().under_way(self.mark(visit));
+        let under_way = self.table().under_way(self.mark(limited));
         let step = step.fact("under way", under_way.to_string());
         match under_way >= u64::from(*requests) && !terms.dry_run {
             true => {

@@ -18,16 +18,16 @@ use crate::state::vcl::link::BackendOrigin;
 
 /// The first hosts of the unserved sites. With records on a disk the list is empty: their sites are
 /// not known without reading them.
-pub async fn unserved_sites(door: &Invalidator, now_ms: u64) -> Vec<String> {
-    let live = door.in_force.live();
+pub async fn unserved_sites(invalidator: &Invalidator, now_ms: u64) -> Vec<String> {
+    let live = invalidator.in_force.live();
     let cut_off = live.sites.listed.iter().filter(|site| is_cut_off(site));
     let without: BTreeMap<u32, String> =
         cut_off.map(|site| (site.number, site.name.to_string())).collect();
-    let on_disk = door.cache.lower().disk().map_or(0, |disk| disk.stats().records);
+    let on_disk = invalidator.cache.lower().disk().map_or(0, |disk| disk.stats().records);
     if without.is_empty() || on_disk > 0 {
         return Vec::new();
     }
-    let cache = Arc::clone(&door.cache);
+    let cache = Arc::clone(&invalidator.cache);
     let see = move |without: &mut BTreeMap<u32, String>, object: &Object| {
         let site = live.sites.by_host.find(StoredUrl::of(object).host);
         // A site that redirects nothing before its first certificate is in the table twice.
@@ -41,7 +41,7 @@ pub async fn unserved_sites(door: &Invalidator, now_ms: u64) -> Vec<String> {
         }
         !without.is_empty()
     };
-    let names: BTreeSet<_> = door.look_through(without, see).await.into_values().collect();
+    let names: BTreeSet<_> = invalidator.look_through(without, see).await.into_values().collect();
     names.into_iter().collect()
 }
 

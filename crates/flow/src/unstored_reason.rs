@@ -51,7 +51,7 @@ pub(crate) const OWN: [UnstoredReason; 13] = [
 impl UnstoredReason {
     /// The token of the reason in records.
     pub(crate) fn as_str(self) -> &'static str {
-        self.told().0
+        self.description().0
     }
 
     /// Returns the reason of a token.
@@ -61,7 +61,7 @@ impl UnstoredReason {
     }
 
     /// The token, a sentence, and the rule or setting behind it.
-    pub(crate) fn told(self) -> (&'static str, &'static str, &'static str) {
+    pub(crate) fn description(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Self::Rule(rule) => (rule.as_str(), rule.about(), rule.rule()),
             Self::Pass => ("pass", "The request went past the cache.", "its rule"),

@@ -23,9 +23,9 @@ pub(crate) enum RevalidationJudge<'a> {
 }
 
 impl<'a> RevalidationJudge<'a> {
-    /// The side that judges for `ask`.
-    pub(crate) fn of(ask: &'a RequestContext<'_>) -> Self {
-        Self::Declared(ask.site, ask.request, &ask.notes)
+    /// The side that judges for `ctx`.
+    pub(crate) fn of(ctx: &'a RequestContext<'_>) -> Self {
+        Self::Declared(ctx.site, ctx.request, &ctx.notes)
     }
 
     /// Judges `record`.
@@ -64,8 +64,8 @@ fn judge_by(
     let neutral = Request::new();
     let mut plan =
         plan_by(&said, &mut head, |head| store::plan(&neutral, false, head, times, rules));
-    let mut ctx = ResponseCtx { request, response: &mut head, plan: &mut plan, notes };
-    _ = site.policy.response(&mut ctx);
+    let mut policy_ctx = ResponseCtx { request, response: &mut head, plan: &mut plan, notes };
+    _ = site.policy.response(&mut policy_ctx);
     plan.renewed_permit()
 }
 

@@ -72,8 +72,8 @@ async fn one(world: &Simulation, number: usize) {
 async fn by_operator(world: &Simulation, scope: PurgeScope, what: InvalidationTarget) {
     let purge = world.book.purge_began(scope);
     let (shared, now) = (&world.core.shared, world.core.now());
-    let one = shared.door.invalidation(what, false, Sites::Every, now);
-    match shared.door.invalidate(None, [one], now, COUNT_MS).await {
+    let one = shared.invalidator.invalidation(what, false, Sites::Every, now);
+    match shared.invalidator.invalidate(None, [one], now, COUNT_MS).await {
         Ok(_) => world.book.purge_answered(purge),
         Err(why) => world.book.fail(|| format!("a purge was refused: {why}")),
     }

@@ -75,7 +75,7 @@ impl SiblingNeighbour {
     /// The sibling that it is to whoever misses something.
     pub(super) fn sibling(&self) -> Sibling {
         Sibling {
-            way: Arc::clone(&self.way.origin),
+            origin: Arc::clone(&self.way.origin),
             sites: self.port.line.manner.sites.clone(),
             port: Arc::clone(&self.port) as Arc<dyn SiblingPort>,
         }

@@ -45,7 +45,7 @@ impl ReadPage {
     ) -> Self {
         let (rules, limits) = reading(dialect, live);
         let document = Document::read(whole.iter().flat_map(BorrowedBody::pieces), rules, limits);
-        let cuts = match whole {
+        let clips = match whole {
             Some(whole) if is_folded && !document.is_plain() && whole.len() <= PAGE_BYTES => {
                 let cut = |node: &Node| match node {
                     Node::Text(range) => Clip::of(whole, range),
@@ -55,7 +55,7 @@ impl ReadPage {
             }
             _ => Vec::new(),
         };
-        Self { document, cuts }
+        Self { document, clips }
     }
 }
 

@@ -32,11 +32,11 @@ impl<'a> PageEnvironment<'a> {
         let left = self.page.cookies_left.as_deref().or_else(own)?;
         let is_told = |pair: &&[u8]| {
             let name = pair.split(|byte| *byte == b'=').next().unwrap_or_default();
-            names.iter().any(|told| **told == *name)
+            names.iter().any(|shown| **shown == *name)
         };
-        let told: Vec<_> =
+        let shown: Vec<_> =
             left.split(|byte| *byte == b';').map(<[u8]>::trim_ascii).filter(is_told).collect();
-        (!told.is_empty()).then(|| told.join(&b"; "[..]))
+        (!shown.is_empty()).then(|| shown.join(&b"; "[..]))
     }
 }
 

@@ -33,7 +33,7 @@ const PIECES: usize = 256;
 
 /// The pieces of a page that waits for some of them, and the rest of the page.
 pub(super) struct UnfinishedPage {
-    pub(super) slots: PagePieces,
+    pub(super) pieces: PagePieces,
     pub(super) text: PageTextSource,
     pub(super) ops: Operations,
 }
@@ -108,12 +108,12 @@ pub(super) async fn run(
     let (sender, receiver) = mpsc::channel(PIECES);
     let mut watch = out.writer.watch();
     let ahead = Rc::new(AssemblyReadahead::new(&passage.account));
-    let UnfinishedPage { slots, text, ops } = pieces;
+    let UnfinishedPage { pieces, text, ops } = pieces;
     let has_first = Cell::new(false);
     let feed = &Feed { core, page, passage, ahead, ends, text, has_first };
     let most = Duration::from_millis(feed.page.live.limits.esi_still_time);
     let begins = async {
-        _ = feed.feed(slots, ops, &sender).await;
+        _ = feed.feed(pieces, ops, &sender).await;
         drop(sender);
         // The other half ends the page.
         std::future::pending::<()>().await;
@@ -134,11 +134,11 @@ impl Feed {
     /// Passes on the started pieces, then the rest as soon as it is known.
     async fn feed(
         &self,
-        slots: PagePieces,
+        pieces: PagePieces,
         mut ops: Operations,
         to: &Sender<Arrival>,
     ) -> Result<(), PageAbandonment> {
-        self.send(slots, &mut ops, to).await?;
+        self.send(pieces, &mut ops, to).await?;
         loop {
             let known = match ops.next(&self.core, &self.ahead).await {
                 Ok(Some(known)) => known,
@@ -153,11 +153,11 @@ impl Feed {
     /// Passes pieces on. An operation that has not started starts once there is a permit.
     async fn send(
         &self,
-        slots: PagePieces,
+        pieces: PagePieces,
         ops: &mut Operations,
         to: &Sender<Arrival>,
     ) -> Result<(), PageAbandonment> {
-        for piece in self.pieces(slots) {
+        for piece in self.pieces(pieces) {
             match piece {
                 Arrival::Op(op) => match *op {
                     ResolvedNode::Include(fragment) if decides(&fragment) => {
@@ -245,12 +245,12 @@ impl Feed {
         let came = coming.wait(most).await.and_then(|(asked, reply, place)| {
             Ok((fragment::judge(&self.core, &self.page, &fragment, &asked, reply)?, place))
         });
-        let (mut slots, beginning) = (PagePieces::new(), self.beginning());
+        let (mut pieces, beginning) = (PagePieces::new(), self.beginning());
         match came {
-            Ok((came, place)) => beginning.add_body(came, place, &fragment, &mut slots),
-            Err(failed) => beginning.instead(fragment, failed, &mut slots)?,
+            Ok((came, place)) => beginning.add_body(came, place, &fragment, &mut pieces),
+            Err(failed) => beginning.instead(fragment, failed, &mut pieces)?,
         }
-        Ok(self.pieces(slots))
+        Ok(self.pieces(pieces))
     }
 
     /// Decodes a gzip segment.
@@ -299,7 +299,7 @@ impl Feed {
     async fn place_or_turn(&self) -> bool {
         tokio::select! {
             biased;
-            () = self.page.within.top.places.wait_until_free() => false,
+            () = self.page.context.top.places.wait_until_free() => false,
             () = self.ahead.wait_until_idle() => true,
         }
     }
@@ -308,13 +308,13 @@ impl Feed {
         FragmentStarter::new(&self.core, &self.page)
     }
 
-    fn pieces(&self, slots: PagePieces) -> Vec<Arrival> {
-        slots.into_iter().map(|slot| self.piece(slot)).collect()
+    fn pieces(&self, pieces: PagePieces) -> Vec<Arrival> {
+        pieces.into_iter().map(|piece| self.piece(piece)).collect()
     }
 
     /// Turns a piece into an arrival. A waiting fragment gets a task of its own.
-    fn piece(&self, slot: PagePiece) -> Arrival {
-        match slot {
+    fn piece(&self, piece: PagePiece) -> Arrival {
+        match piece {
             PagePiece::Text(range) => {
                 Arrival::Part(self.text.part(range).unwrap_or_else(BodyPart::empty))
             }
@@ -324,7 +324,7 @@ impl Feed {
             PagePiece::Body(coming) => Arrival::Body(coming),
             PagePiece::Waits(begun) => self.wait_for(*begun),
             PagePiece::Op(op) => Arrival::Op(Box::new(op)),
-            PagePiece::Try(slots, except) => Arrival::Try(self.pieces(slots), except),
+            PagePiece::Try(pieces, except) => Arrival::Try(self.pieces(pieces), except),
             PagePiece::Broken => Arrival::Broken,
         }
     }
@@ -341,9 +341,9 @@ impl Feed {
         let task = rt::spawn_local(async move {
             let most = passage.bytes.min(places::part_of(&passage.account));
             let window = behind.map_or(most, |bytes| bytes.min(most));
-            let front =
+            let connection =
                 RequestConnection { ends, window, ..RequestConnection::of(&passage.account) };
-            let mut answer = Box::pin(slow.run(&core, &asked.request, None, front)).await;
+            let mut answer = Box::pin(slow.run(&core, &asked.request, None, connection)).await;
             if let (ReplyBody::Stream { reader, .. }, false) = (&mut answer.body, has_turn.get()) {
                 reader.park();
             }

@@ -247,7 +247,7 @@ fn decoded(
         }
     };
     if let ReplyBody::Stream { reader, .. } = &mut body {
-        reader.hold_for(&page.within.top.account);
+        reader.hold_for(&page.context.top.account);
     }
     if coding == Coding::Identity {
         return Ok(FragmentBody::Body(body));
@@ -267,7 +267,7 @@ pub(super) fn unfold(core: &CoreState, page: &ComposedPage, coding: Coding, body
     let unfolding = BodyDecoding {
         coding,
         limits: decode_limits(&page.live.limits),
-        account: &page.within.top.account,
+        account: &page.context.top.account,
         counters: &core.counters,
     };
     unfolding.unfold_body(body, None);
@@ -291,7 +291,7 @@ fn note(core: &CoreState, page: &ComposedPage, asked: &FragmentRequest, reply: &
             request: Some(&asked.request),
             body_out: bytes,
             parent: Some(page.number(|| core.log.number())),
-            ..TransactionFacts::new(page.within.top.peer, &page.live, &started)
+            ..TransactionFacts::new(page.context.top.peer, &page.live, &started)
         },
     );
     asked.ended_us.set(ended_us);

@@ -9,7 +9,7 @@ use super::environment::PageEnvironment;
 use super::{document, fragment};
 use crate::state::assemble::ComposedPage;
 
-/// A fragment's URL as written in the page, and its request or the reason for which there is none.
+/// A fragment's URL as written in the page, and its request or the reason for its failure.
 pub(crate) type FragmentForecast = (Vec<u8>, Result<Request, String>);
 
 impl ComposedPage {

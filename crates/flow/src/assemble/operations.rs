@@ -67,7 +67,7 @@ impl Operations {
     pub(super) fn of_arriving(page: &Rc<ComposedPage>, reader: Reader) -> Self {
         let (rules, limits) = document::reading(page.dialect, &page.live);
         let (parser, text) =
-            (Parser::new(rules, limits), UnsentText::new(&page.within.top.account));
+            (Parser::new(rules, limits), UnsentText::new(&page.context.top.account));
         let (unread, parser, nodes) = (Bytes::new(), Some(parser), Vec::new());
         let arriving = StreamedPage { reader, unread, parser, nodes, text };
         Self::new(page, Nodes::Arriving(Box::new(arriving)))

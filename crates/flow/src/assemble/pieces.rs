@@ -159,32 +159,32 @@ impl<'a> FragmentStarter<'a> {
     /// The pieces of `ops`. A last fragment on which further operations depend is not started.
     pub(super) fn of_known(&self, mut ops: Vec<ResolvedNode>) -> PagePieces {
         let awaited = ops.pop_if(|op| is_awaited(op));
-        let mut slots = self.of_ops(ops);
-        slots.extend(awaited.map(PagePiece::Op));
-        slots
+        let mut pieces = self.of_ops(ops);
+        pieces.extend(awaited.map(PagePiece::Op));
+        pieces
     }
 
     /// The pieces of `ops`.
     pub(super) fn of_ops(&self, ops: Vec<ResolvedNode>) -> PagePieces {
-        let mut slots = Vec::with_capacity(ops.len());
+        let mut pieces = Vec::with_capacity(ops.len());
         for op in ops {
-            if let Err(Gap::Breaks) = self.add(op, &mut slots) {
-                slots.push(PagePiece::Broken);
+            if let Err(Gap::Breaks) = self.add(op, &mut pieces) {
+                pieces.push(PagePiece::Broken);
             }
         }
-        slots
+        pieces
     }
 
     /// Appends the pieces of `op`.
     ///
     /// # Errors
     /// A fragment failed.
-    fn add(&self, op: ResolvedNode, slots: &mut PagePieces) -> Result<(), Gap> {
+    fn add(&self, op: ResolvedNode, pieces: &mut PagePieces) -> Result<(), Gap> {
         match op {
-            ResolvedNode::Text(range) => slots.push(PagePiece::Text(range)),
-            ResolvedNode::Bytes(bytes) => slots.push(PagePiece::Own(bytes.into())),
-            ResolvedNode::Include(fragment) => return self.begin(fragment, slots),
-            ResolvedNode::Try { attempt, except } => self.attempt(attempt, except, slots),
+            ResolvedNode::Text(range) => pieces.push(PagePiece::Text(range)),
+            ResolvedNode::Bytes(bytes) => pieces.push(PagePiece::Own(bytes.into())),
+            ResolvedNode::Include(fragment) => return self.begin(fragment, pieces),
+            ResolvedNode::Try { attempt, except } => self.attempt(attempt, except, pieces),
         }
         Ok(())
     }
@@ -194,19 +194,18 @@ impl<'a> FragmentStarter<'a> {
         &self,
         attempt: Vec<ResolvedNode>,
         except: Vec<ResolvedNode>,
-        slots: &mut PagePieces,
+        pieces: &mut PagePieces,
     ) {
         let mut tried = Vec::with_capacity(attempt.len());
         let whole = attempt.into_iter().try_for_each(|op| self.add(op, &mut tried));
         if whole.is_err() {
-            return slots.extend(self.of_ops(except));
+            return pieces.extend(self.of_ops(except));
         }
-        match tried
-            .iter()
-            .any(|slot| matches!(slot, PagePiece::Waits(_) | PagePiece::Op(_) | PagePiece::Try(..)))
-        {
-            true => slots.push(PagePiece::Try(tried, except)),
-            false => slots.append(&mut tried),
+        match tried.iter().any(|piece| {
+            matches!(piece, PagePiece::Waits(_) | PagePiece::Op(_) | PagePiece::Try(..))
+        }) {
+            true => pieces.push(PagePiece::Try(tried, except)),
+            false => pieces.append(&mut tried),
         }
     }
 
@@ -214,17 +213,17 @@ impl<'a> FragmentStarter<'a> {
     ///
     /// # Errors
     /// The fragment and its substitute failed.
-    fn begin(&self, fragment: Box<Fragment>, slots: &mut PagePieces) -> Result<(), Gap> {
-        let top = &self.page.within.top;
+    fn begin(&self, fragment: Box<Fragment>, pieces: &mut PagePieces) -> Result<(), Gap> {
+        let top = &self.page.context.top;
         let place = top.places.take(&top.account);
         let Some(place) = place.or_else(|| self.is_turn.get().then(FragmentPermit::of_turn)) else {
-            slots.push(PagePiece::Op(ResolvedNode::Include(fragment)));
+            pieces.push(PagePiece::Op(ResolvedNode::Include(fragment)));
             return Ok(());
         };
         match self.start(&fragment) {
             Ok((asked, Start::Slow(slow))) => {
                 self.is_turn.set(false);
-                slots.push(PagePiece::Waits(Box::new(PendingFragment {
+                pieces.push(PagePiece::Waits(Box::new(PendingFragment {
                     fragment,
                     asked,
                     slow,
@@ -239,21 +238,21 @@ impl<'a> FragmentStarter<'a> {
                 self.page.spare.set(Some(asked.request));
                 match judged {
                     Ok(came) => {
-                        let from = slots.len();
-                        self.add_body(came, FragmentPermit::of_turn(), &fragment, slots);
-                        for slot in &mut slots[from..] {
-                            if let PagePiece::Body(coming) = slot {
+                        let from = pieces.len();
+                        self.add_body(came, FragmentPermit::of_turn(), &fragment, pieces);
+                        for piece in &mut pieces[from..] {
+                            if let PagePiece::Body(coming) = piece {
                                 coming.reader.park();
                             }
                         }
                         Ok(())
                     }
-                    Err(failed) => self.instead(fragment, failed, slots),
+                    Err(failed) => self.instead(fragment, failed, pieces),
                 }
             }
             Err(failed) => {
                 drop(place);
-                self.instead(fragment, failed, slots)
+                self.instead(fragment, failed, pieces)
             }
         }
     }
@@ -266,15 +265,15 @@ impl<'a> FragmentStarter<'a> {
         &self,
         mut fragment: Box<Fragment>,
         failed: FragmentFailure,
-        slots: &mut PagePieces,
+        pieces: &mut PagePieces,
     ) -> Result<(), Gap> {
         if let Some(alt) = fragment.alt.take() {
             fragment.src = alt;
-            return self.begin(fragment, slots);
+            return self.begin(fragment, pieces);
         }
         let missing = fragment::note_failed(self.core, self.page, &fragment, &failed);
         if let Some(stub) = fragment.stub.take() {
-            slots.extend(self.of_ops(stub));
+            pieces.extend(self.of_ops(stub));
             return Ok(());
         }
         missing
@@ -286,16 +285,18 @@ impl<'a> FragmentStarter<'a> {
         came: FragmentBody,
         place: FragmentPermit,
         fragment: &Fragment,
-        slots: &mut PagePieces,
+        pieces: &mut PagePieces,
     ) {
         match came {
-            FragmentBody::Gzip(cut) => slots.push(PagePiece::Gzip(cut)),
+            FragmentBody::Gzip(cut) => pieces.push(PagePiece::Gzip(cut)),
             FragmentBody::Body(ReplyBody::Parts(BodyParts::One(part))) if part.is_empty() => {}
-            FragmentBody::Body(ReplyBody::Parts(parts)) => slots.extend(parts.map(PagePiece::Part)),
+            FragmentBody::Body(ReplyBody::Parts(parts)) => {
+                pieces.extend(parts.map(PagePiece::Part))
+            }
             FragmentBody::Body(ReplyBody::Stream { reader, .. }) => {
                 let goes_on = self.page.goes_on(fragment.onerror);
                 let fragment = Some(Box::new(fragment.clone()));
-                slots.push(PagePiece::Body(ComingBody { reader, goes_on, place, fragment }));
+                pieces.push(PagePiece::Body(ComingBody { reader, goes_on, place, fragment }));
             }
             FragmentBody::Body(_) => {}
         }
@@ -313,7 +314,7 @@ impl<'a> FragmentStarter<'a> {
         page.count(&core.counters).map_err(FragmentFailure::Limit)?;
         let (mut request, site) = fragment::request(page, fragment)?;
         let place = SiteContext { live: &page.live, site: &site };
-        let start = core.start_fragment(place, &mut request, &page.within, *at);
+        let start = core.start_fragment(place, &mut request, &page.context, *at);
         let began_us = self.looked_us.get();
         Ok((
             fragment::FragmentRequest { request, at: *at, began_us, ended_us: Cell::default() },

@@ -89,16 +89,16 @@ impl PolicyJudge {
     /// A fetch for the store, whose response answers all waiters.
     pub(crate) fn store(
         core: &Rc<CoreState>,
-        ask: &RequestContext<'_>,
+        ctx: &RequestContext<'_>,
         key: &KeyBuf,
         lead: Lead,
         old: Option<Arc<Object>>,
     ) -> PolicyJob {
-        let mut own = Self::bare(core, ask, key.hash());
+        let mut own = Self::bare(core, ctx, key.hash());
         (own.fetch.lead, own.fetch.old) = (Some(lead), old);
-        if peers::may_have(ask) {
+        if peers::may_have(ctx) {
             let is_new = own.fetch.old.is_none();
-            own.fetch.ask_others(ask.miss(key.bytes(), is_new));
+            own.fetch.ask_others(ctx.miss(key.bytes(), is_new));
         }
         own
     }
@@ -107,57 +107,57 @@ impl PolicyJudge {
     /// failing origin.
     pub(crate) fn alone(
         core: &Rc<CoreState>,
-        ask: &RequestContext<'_>,
+        ctx: &RequestContext<'_>,
         key: &KeyBuf,
         lead: Lead,
         spare: Option<Arc<Object>>,
     ) -> PolicyJob {
-        let mut own = Self::bare(core, ask, key.hash());
+        let mut own = Self::bare(core, ctx, key.hash());
         own.fetch.lead = Some(lead);
         (own.judge.own, own.judge.spare) = (true, spare);
         own
     }
 
     /// A fetch past the store.
-    pub(crate) fn pass(core: &Rc<CoreState>, ask: &RequestContext<'_>) -> PolicyJob {
-        let key_hash = core.shared.seed.hash(&ask.request.target);
-        let mut own = Self::bare(core, ask, key_hash);
+    pub(crate) fn pass(core: &Rc<CoreState>, ctx: &RequestContext<'_>) -> PolicyJob {
+        let key_hash = core.shared.seed.hash(&ctx.request.target);
+        let mut own = Self::bare(core, ctx, key_hash);
         own.judge.own = true;
-        own.fetch.caller.owner = ask.owner().cloned();
+        own.fetch.caller.owner = ctx.owner().cloned();
         own
     }
 
     /// A fetch past the store, whose object is for others; `spare` may answer for a failing origin.
     pub(crate) fn beside(
         core: &Rc<CoreState>,
-        ask: &RequestContext<'_>,
+        ctx: &RequestContext<'_>,
         spare: Option<Arc<Object>>,
     ) -> PolicyJob {
-        let mut own = Self::pass(core, ask);
+        let mut own = Self::pass(core, ctx);
         (own.judge.beside, own.judge.spare) = (true, spare);
         own
     }
 
     /// A fetch past the store that may change the protocol.
-    pub(crate) fn upgrade(core: &Rc<CoreState>, ask: &RequestContext<'_>) -> PolicyJob {
-        let mut own = Self::pass(core, ask);
+    pub(crate) fn upgrade(core: &Rc<CoreState>, ctx: &RequestContext<'_>) -> PolicyJob {
+        let mut own = Self::pass(core, ctx);
         own.judge.upgrade = true;
         own
     }
 
-    fn bare(core: &Rc<CoreState>, ask: &RequestContext<'_>, key_hash: u64) -> PolicyJob {
-        let mut fetch = Fetch::new(core, ask.live, &ask.front, key_hash);
-        fetch.caller.client = ask.notes.client.and_then(ConnectionPeer::address);
-        fetch.trace = ask.trace.cloned();
+    fn bare(core: &Rc<CoreState>, ctx: &RequestContext<'_>, key_hash: u64) -> PolicyJob {
+        let mut fetch = Fetch::new(core, ctx.live, &ctx.connection, key_hash);
+        fetch.caller.client = ctx.notes.client.and_then(ConnectionPeer::address);
+        fetch.trace = ctx.trace.cloned();
         let judge = Self {
-            site: Arc::clone(ask.site),
-            request: ask.request.clone(),
-            notes: ask.notes,
+            site: Arc::clone(ctx.site),
+            request: ctx.request.clone(),
+            notes: ctx.notes,
             spare: None,
             own: false,
             upgrade: false,
             beside: false,
-            sent: ask.now,
+            sent: ctx.now,
             tries: 0,
             probe: None,
             may_probe: true,
@@ -169,17 +169,20 @@ impl PolicyJudge {
 /// Starts the background fetch of a stale object, caused by `transaction`.
 pub(crate) fn refresh(
     core: &Rc<CoreState>,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     key: &KeyBuf,
     lead: Lead,
     old: &Arc<Object>,
     transaction: u64,
 ) {
-    let ask =
-        &RequestContext { trace: None, front: RequestConnection::of(&core.background), ..*ask };
-    let own = PolicyJudge::store(core, ask, key, lead, Some(Arc::clone(old)));
-    let cause = BackgroundCause { rule: ask.notes.rule, key: key.hash(), transaction };
-    fetch::start_behind(own, ask.site, ask.request, cause);
+    let ctx = &RequestContext {
+        trace: None,
+        connection: RequestConnection::of(&core.background),
+        ..*ctx
+    };
+    let own = PolicyJudge::store(core, ctx, key, lead, Some(Arc::clone(old)));
+    let cause = BackgroundCause { rule: ctx.notes.rule, key: key.hash(), transaction };
+    fetch::start_behind(own, ctx.site, ctx.request, cause);
 }
 
 impl Judge for PolicyJudge {
@@ -201,8 +204,8 @@ impl Judge for PolicyJudge {
     fn ask(&mut self, fetch: &mut Fetch) -> Attempt<Self> {
         fetch.request = self.origin_request(fetch);
         let pass = fetch.lead.is_none();
-        let mut ctx = FetchCtx { request: &mut fetch.request, pass, notes: &mut self.notes };
-        if let FetchVerdict::Synth(synthetic) = self.site.policy.fetch(&mut ctx) {
+        let mut policy_ctx = FetchCtx { request: &mut fetch.request, pass, notes: &mut self.notes };
+        if let FetchVerdict::Synth(synthetic) = self.site.policy.fetch(&mut policy_ctx) {
             return Attempt::Fate(ResponseFate::Instead(
                 SubstituteAnswer::Synthetic(synthetic),
                 None,
@@ -313,7 +316,7 @@ impl Judge for PolicyJudge {
         self.request = Request::new();
     }
 
-    fn told(&mut self, (): ()) -> Option<Box<ProgramTrace>> {
+    fn program_trace(&mut self, (): ()) -> Option<Box<ProgramTrace>> {
         None
     }
 }
@@ -329,14 +332,14 @@ impl PolicyJudge {
     fn origin_request(&self, fetch: &Fetch) -> Request {
         let place = SiteContext { live: &fetch.live, site: &self.site };
         let account = &fetch.passage.account;
-        let ask = RequestContext::new(place, &self.request, self.notes, fetch.now(), account);
-        let errand = match (self.own, &fetch.lead) {
+        let ctx = RequestContext::new(place, &self.request, self.notes, fetch.now(), account);
+        let purpose = match (self.own, &fetch.lead) {
             (true, None) if self.upgrade => FetchPurpose::Upgrade,
             (true, None) => FetchPurpose::Own,
             (true, Some(_)) => FetchPurpose::Alone,
             (false, _) => FetchPurpose::Store(fetch.old.as_deref()),
         };
-        origin_messages::origin_request(&ask, &errand)
+        origin_messages::origin_request(&ctx, &purpose)
     }
 
     /// The range to request from `origin` instead of the whole.
@@ -472,8 +475,8 @@ impl PolicyJudge {
         let mut plan = plan_by(said, response, |response| {
             store::plan(request, self.notes.personal, response, times, rules)
         });
-        let mut ctx = ResponseCtx { request, response, plan: &mut plan, notes: &self.notes };
-        match self.site.policy.response(&mut ctx) {
+        let mut policy_ctx = ResponseCtx { request, response, plan: &mut plan, notes: &self.notes };
+        match self.site.policy.response(&mut policy_ctx) {
             BackendResponse::Retry => ResponseVerdict::Retry,
             BackendResponse::Fail => ResponseVerdict::Fail,
             BackendResponse::Deliver => ResponseVerdict::Use(plan),
@@ -713,8 +716,8 @@ impl PolicyJudge {
         let rules = self.site.policy.store_rules(&self.notes);
         let mut plan = store::plan(&request, self.notes.personal, &response, times, rules);
         let (request, response, notes) = (&request, &mut response, &self.notes);
-        let mut ctx = ResponseCtx { request, response, plan: &mut plan, notes };
-        let verdict = self.site.policy.response(&mut ctx);
+        let mut policy_ctx = ResponseCtx { request, response, plan: &mut plan, notes };
+        let verdict = self.site.policy.response(&mut policy_ctx);
         verdict == BackendResponse::Deliver && plan.verdict().is_ok()
     }
 
@@ -734,8 +737,8 @@ impl PolicyJudge {
                 }
             }
         }
-        let (live, haste) = (Some(&*fetch.live), InvalidationMode::Regardless);
-        let done = core.shared.door.invalidate_at_once(live, untrue, now, haste);
+        let (live, mode) = (Some(&*fetch.live), InvalidationMode::Regardless);
+        let done = core.shared.invalidator.invalidate_at_once(live, untrue, now, mode);
         let outcome = done.unwrap_or_default();
         core.counters.add(Counter::Invalidations, outcome.objects);
         core.counters.add(Counter::InvalidationsRecorded, outcome.recorded.into());

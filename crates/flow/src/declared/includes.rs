@@ -72,33 +72,33 @@ pub(crate) fn of_stored(flags: Flags) -> Option<Dialect> {
 
 /// The page to be assembled for `reply`, which has the head of `object`.
 pub(super) fn stored(
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     object: &Arc<Object>,
     dialect: Dialect,
     mut reply: Reply,
 ) -> Start {
     let Some(mut response) = stored_head(object) else {
-        return Start::Reply(pages::problem(ask.request, Problem::Internal));
+        return Start::Reply(pages::problem(ctx.request, Problem::Internal));
     };
     let received = if object.flags().http10 { Version::Http10 } else { Version::Http11 };
-    add_via(&mut response.headers, received, ask.live.announce.pseudonym.as_str());
-    if ask.site.policy.shapes_delivery(&ask.notes) {
-        shape(ask, &mut response, true);
+    add_via(&mut response.headers, received, ctx.live.announce.pseudonym.as_str());
+    if ctx.site.policy.shapes_delivery(&ctx.notes) {
+        shape(ctx, &mut response, true);
     }
     reply.status = response.status;
     let is_gzip = object.flags().gzip_page && reply.body.told_length() != Some(0);
     if is_gzip {
         form::vary_by_coding(&mut response.headers);
     }
-    let taken = || form::accept(ask.request).best([Coding::Gzip, Coding::Identity]);
-    let gzip = is_gzip && ask.downstream.page().is_none() && taken() == Some(Coding::Gzip);
-    put_together(ask, dialect, response, reply, gzip)
+    let taken = || form::accept(ctx.request).best([Coding::Gzip, Coding::Identity]);
+    let gzip = is_gzip && ctx.downstream.page().is_none() && taken() == Some(Coding::Gzip);
+    put_together(ctx, dialect, response, reply, gzip)
 }
 
 /// The page to be assembled for `reply`, with the head of `response`. Fields about the page's own
 /// bytes are removed; the page is sent in `gzip` or without a coding.
 pub(super) fn put_together(
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     dialect: Dialect,
     mut response: Response,
     mut reply: Reply,
@@ -108,17 +108,18 @@ pub(super) fn put_together(
         .headers
         .retain(|field| !OF_BYTES.contains(&field.id) && digest_of(field.name).is_none());
     reply.head = HeadSource::Owned(Box::new(response));
-    let request = ask.request.clone();
-    let place = SiteContext { live: ask.live, site: ask.site };
-    let mut page = ComposedPage::new(dialect, place, request, ask.downstream.page(), || {
-        let peer = ask.notes.client.unwrap_or(ConnectionPeer::Unnamed(None));
-        let mut top = TopPage::new(ask.live, ask.request.clone(), peer, None, ask.front.account);
+    let request = ctx.request.clone();
+    let place = SiteContext { live: ctx.live, site: ctx.site };
+    let mut page = ComposedPage::new(dialect, place, request, ctx.downstream.page(), || {
+        let peer = ctx.notes.client.unwrap_or(ConnectionPeer::Unnamed(None));
+        let mut top =
+            TopPage::new(ctx.live, ctx.request.clone(), peer, None, ctx.connection.account);
         // Each fragment is judged by its own cookies; a certificate applies to all of them.
-        top.personal = ask.site.client_check.is_some() && ask.notes.personal;
+        top.personal = ctx.site.client_check.is_some() && ctx.notes.personal;
         top
     });
     page.gzip = gzip;
-    if let Some(cookies) = ask.cookies {
+    if let Some(cookies) = ctx.cookies {
         let headers = &mut page.request.headers;
         page.cookies_left = Some(headers.value(HeaderId::Cookie).unwrap_or_default().into());
         match cookies {

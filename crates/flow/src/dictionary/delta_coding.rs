@@ -34,7 +34,7 @@ pub(super) fn settle(core: &Rc<CoreState>, live: &LiveConfiguration, dictionary:
     if dictionary.is_begun.swap(true, Ordering::AcqRel) {
         return;
     }
-    let Some(mut right) = RefinementPermit::take(core, &live.limits, core.now().mono_ms) else {
+    let Some(mut permit) = RefinementPermit::take(core, &live.limits, core.now().mono_ms) else {
         // The next client that gets the response causes another try.
         dictionary.is_begun.store(false, Ordering::Release);
         return;
@@ -43,13 +43,13 @@ pub(super) fn settle(core: &Rc<CoreState>, live: &LiveConfiguration, dictionary:
     let account = Account::open_large(core.shared.cache.memory());
     rt::spawn_local(async move {
         let (source, bounds) = (Arc::clone(&dictionary), Bounds::of(&limits));
-        let hash = right.work(move || hash_of(&source, bounds, &account)).await;
+        let hash = permit.work(move || hash_of(&source, bounds, &account)).await;
         match hash {
             Some(Ok(hash)) => {
                 _ = dictionary.hash.set(hash);
-                list(&right.core, &dictionary, &limits);
+                list(&permit.core, &dictionary, &limits);
             }
-            Some(Err(Some(limit))) => right.core.counters.limit(limit),
+            Some(Err(Some(limit))) => permit.core.counters.limit(limit),
             _ => {}
         }
     });
@@ -90,7 +90,7 @@ pub(super) fn form(
     dictionary: Arc<Dictionary>,
     named: NamedDictionary,
 ) {
-    let Some(mut right) = RefinementPermit::take(core, &live.limits, core.now().mono_ms) else {
+    let Some(mut permit) = RefinementPermit::take(core, &live.limits, core.now().mono_ms) else {
         return;
     };
     let is_over = |key| core.shared.dictionaries.is_over(key);
@@ -101,9 +101,9 @@ pub(super) fn form(
     let account = Account::open_large(core.shared.cache.memory());
     rt::spawn_local(async move {
         let source = Arc::clone(&object);
-        let made = right.work(move || make(&source, &dictionary, &named, bounds, &account));
+        let made = permit.work(move || make(&source, &dictionary, &named, bounds, &account));
         let Some(made) = made.await else { return };
-        let core = &right.core;
+        let core = &permit.core;
         match made {
             Ok(Some(data)) => {
                 let hash = core.shared.seed.hash(object.key());

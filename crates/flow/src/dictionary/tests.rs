@@ -92,9 +92,12 @@ fn stored(fields: &[&[u8]], vary: Option<Variant<'_>>, name: &[u8], value: &[u8]
     object
 }
 
-fn occasion<'a>(live: &'a LiveConfiguration, request: &'a Request) -> DictionaryContext<'a> {
+fn dictionary_context<'a>(
+    live: &'a LiveConfiguration,
+    request: &'a Request,
+) -> DictionaryContext<'a> {
     let now = Now { mono_ms: 1, unix_ms: 1 };
-    DictionaryContext { live, request, target: &request.target, ask: None, now }
+    DictionaryContext { live, request, target: &request.target, ctx: None, now }
 }
 
 #[test]
@@ -136,11 +139,11 @@ fn a_dictionary_is_for_those_who_may_have_it() {
     let (old, new) = (at("/a?1"), at("/a?2"));
     let born = |fields: &[&[u8]], vary| {
         let object = stored(fields, vary, FIELD.0, FIELD.1);
-        Dictionary::of(&object, DictionaryScope::of(occasion(&live, &old), &object))
+        Dictionary::of(&object, DictionaryScope::of(dictionary_context(&live, &old), &object))
     };
     let is_for = |dictionary: &Dictionary, fields: &[&[u8]], vary| {
         let object = stored(fields, vary, FIELD.0, FIELD.1);
-        dictionary.is_for(occasion(&live, &new), &object)
+        dictionary.is_for(dictionary_context(&live, &new), &object)
     };
     let all = born(&[b"s", b"host", b"/a?1"], None);
     assert!(is_for(&all, &[b"s", b"host", b"/a?2"], None));

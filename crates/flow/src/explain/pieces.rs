@@ -6,8 +6,8 @@ use base::{Account, Now};
 use message::Request;
 use policy::{ConnectionPeer, DecisionStep, decision_steps::shown};
 
+use super::builder::ComposablePage;
 use super::forecast;
-use super::teller::ComposablePage;
 use crate::state::assemble::{ComposedPage, Dialect, TopPage};
 use crate::state::live_configuration::LiveRef;
 use crate::state::shared::SharedState;

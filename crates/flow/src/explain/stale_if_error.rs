@@ -7,8 +7,8 @@ use cache::Object;
 use origin::ServerStatus;
 use policy::DecisionStep;
 
+use super::builder::ForecastBuilder;
 use super::lookup::deliver_stored;
-use super::teller::ForecastBuilder;
 use crate::decisions::freshness;
 use crate::forecast::outcome::Ending;
 use crate::forecast::words::duration;
@@ -21,17 +21,17 @@ impl ForecastBuilder<'_> {
     /// may not answer.
     pub(super) fn failing(
         &mut self,
-        ask: &RequestContext<'_>,
+        ctx: &RequestContext<'_>,
         key: &KeyBuf,
         object: &Arc<Object>,
     ) -> Option<Ending> {
-        let now_ms = ask.now.mono_ms;
-        let times = freshness(ask.live, object, now_ms);
-        let failed_ms = self.telling.shared.failing.foresee(key.hash(), &times, now_ms);
+        let now_ms = ctx.now.mono_ms;
+        let times = freshness(ctx.live, object, now_ms);
+        let failed_ms = self.forecast.shared.failing.foresee(key.hash(), &times, now_ms);
         let failed_for = failed_ms.map(|since_ms| now_ms.saturating_sub(since_ms));
-        let origin = &ask.site.origin(&ask.notes)?.origin;
+        let origin = &ctx.site.origin(&ctx.notes)?.origin;
         let servers = origin.servers();
-        let down_for = down_ms(&servers).map(|since_ms| ask.now.unix_ms.saturating_sub(since_ms));
+        let down_for = down_ms(&servers).map(|since_ms| ctx.now.unix_ms.saturating_sub(since_ms));
         let down_for = down_for.filter(|_| times.may_serve_unreachable(now_ms));
         let for_ms = failed_for.max(down_for)?;
         let last = servers.iter().filter_map(|server| Some((server.last_error.as_ref()?, server)));
@@ -47,15 +47,15 @@ impl ForecastBuilder<'_> {
              answers, and the first that succeeds is stored."
         );
         let in_service = servers.iter().filter(|server| server.down_since_ms.is_none()).count();
-        self.telling.steps.retain(|step| !(step.what == "verdict" && step.decided));
-        self.telling.steps.push(
+        self.forecast.steps.retain(|step| !(step.what == "verdict" && step.decided));
+        self.forecast.steps.push(
             DecisionStep::new("verdict", why)
                 .decisive()
                 .advise(advice)
                 .fact("last error", last.unwrap_or_default())
                 .fact("servers in service", format!("{in_service} of {}", servers.len())),
         );
-        Some(deliver_stored(ask, object, CacheOutcome::StaleOnError))
+        Some(deliver_stored(ctx, object, CacheOutcome::StaleOnError))
     }
 }
 

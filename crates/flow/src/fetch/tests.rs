@@ -65,7 +65,7 @@ impl Judge for Broken {
 
     fn report(&mut self) {}
 
-    fn told(&mut self, (): ()) -> Option<Box<vcl::trace::ProgramTrace>> {
+    fn program_trace(&mut self, (): ()) -> Option<Box<vcl::trace::ProgramTrace>> {
         None
     }
 }

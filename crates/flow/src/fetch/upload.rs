@@ -84,7 +84,7 @@ impl Upload {
         }
     }
 
-    /// Returns a body of which nothing was read, for another try.
+    /// Takes an unread body back, for another try.
     pub(super) fn put_back(&mut self, source: UploadSource) {
         if let UploadSource::Streamed { reader, waits, gate, begun: false } = source {
             *self = Self::Stream { reader, expects: waits.is_some(), gate };

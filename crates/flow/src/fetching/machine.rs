@@ -70,7 +70,7 @@ impl<J: Judge> Job<J> {
     /// the origin.
     fn found_there(
         &mut self,
-        asking: Box<OwnerRequest>,
+        owner_request: Box<OwnerRequest>,
         found: PeerRecord,
         permit: Permit,
     ) -> ResponseFate<J> {
@@ -81,7 +81,7 @@ impl<J: Judge> Job<J> {
                 Attempt::Fate(fate) => return fate,
             }
             (self.fetch.edition, self.fetch.part) = (found.edition, found.part);
-            self.fetch.asking = Some(asking);
+            self.fetch.owner_request = Some(owner_request);
         }
         ResponseFate::Store(ResponseBodySource::Exchange(found.exchange), plan)
     }
@@ -103,7 +103,7 @@ impl<J: Judge> Job<J> {
             Err(error) => self.judge.unanswered(fetch, &error),
         };
         if fetch.core.recorded() != recorded {
-            fetch.core.shared.door.wait_for_records().await;
+            fetch.core.shared.invalidator.wait_for_records().await;
         }
         SourceAnswer::Has(fate)
     }
@@ -114,7 +114,7 @@ impl<J: Judge> Job<J> {
         // The request's memory is not needed while the body passes.
         self.fetch.request = Request::new();
         if let Some(background) = &mut self.fetch.background {
-            background.told = self.judge.told(report);
+            background.program_trace = self.judge.program_trace(report);
             return false;
         }
         self.tell.take().is_none_or(|tell| tell.send((fetched, report)).is_ok())
@@ -128,11 +128,11 @@ impl<J: Judge> Search for Job<J> {
         let fetch = &mut self.fetch;
         match source {
             Source::Owner => {
-                if let Some(asking) = fetch.asking.take()
-                    && let Some(found) = asking.ask(fetch).await
+                if let Some(owner_request) = fetch.owner_request.take()
+                    && let Some(found) = owner_request.ask(fetch).await
                     && let Ok(permit) = self.judge.judge_again(fetch, &found.record)
                 {
-                    return SourceAnswer::Has(self.found_there(asking, found, permit));
+                    return SourceAnswer::Has(self.found_there(owner_request, found, permit));
                 }
             }
             Source::Policy => match self.judge.ask(fetch) {

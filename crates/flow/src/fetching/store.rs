@@ -127,8 +127,8 @@ impl<J: Judge> Job<J> {
         self.judge.carried(&carried);
     }
 
-    /// Stores a response with a large body: in slices, the first of which are cut from the body as
-    /// it arrives, or on the disk.
+    /// Stores a response with a large body: on the disk, or in slices, whose
+    /// first are cut from the body as it arrives.
     async fn keep_elsewhere(mut self: Box<Self>, large: LargeBody, plan: InsertionPlan) {
         let Some(mut lead) = self.fetch.lead.take() else { return };
         plan.over.inspect(|over| lead.renews(over));

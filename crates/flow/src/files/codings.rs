@@ -32,10 +32,10 @@ const PIECE_BYTES: u64 = 64 * 1024;
 const LIFETIME_MS: u64 = 10 * 365 * 24 * 3600 * 1000;
 
 /// Returns true if `file` may be sent in a coding to clients that prefer it.
-pub(super) fn may_be(ask: &RequestContext<'_>, file: &OpenFile) -> bool {
-    ask.site.compress != CompressionScope::Off
+pub(super) fn may_be(ctx: &RequestContext<'_>, file: &OpenFile) -> bool {
+    ctx.site.compress != CompressionScope::Off
         && file.is_worth(|head, length| {
-            ask.live.compression.worth.judge(Status::OK, head, Some(length)).is_ok()
+            ctx.live.compression.worth.judge(Status::OK, head, Some(length)).is_ok()
         })
 }
 
@@ -47,12 +47,12 @@ pub(super) fn tag(file: &OpenFile, coding: Coding) -> Vec<u8> {
 }
 
 /// The form of `file` that the client names in If-None-Match and accepts.
-pub(super) fn form_of_client(ask: &RequestContext<'_>, file: &OpenFile) -> Option<Coding> {
-    let headers = &ask.request.headers;
+pub(super) fn form_of_client(ctx: &RequestContext<'_>, file: &OpenFile) -> Option<Coding> {
+    let headers = &ctx.request.headers;
     if !headers.contains(HeaderId::IfNoneMatch) {
         return None;
     }
-    let accept = form::accept(ask.request);
+    let accept = form::accept(ctx.request);
     let is_had = |coding: &Coding| {
         accept.takes(*coding) && conditional::lists_none_match(headers, Some(&tag(file, *coding)))
     };
@@ -63,30 +63,30 @@ pub(super) fn form_of_client(ask: &RequestContext<'_>, file: &OpenFile) -> Optio
 /// started once the file was requested often enough.
 pub(super) fn form(
     core: &Rc<CoreState>,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     file: &Arc<OpenFile>,
 ) -> Option<(Coding, ReplyBody)> {
-    if !likes_coding(ask) {
+    if !likes_coding(ctx) {
         return None;
     }
     let key = file.key(|state| make_key(&core.shared.seed, state));
-    match core.shared.cache.lookup(key, &mut |_, _| {}, ask.now.mono_ms) {
-        CacheLookup::Object(object) => give(core, ask, file, &object),
+    match core.shared.cache.lookup(key, &mut |_, _| {}, ctx.now.mono_ms) {
+        CacheLookup::Object(object) => give(core, ctx, file, &object),
         CacheLookup::HitForMiss | CacheLookup::Nothing => {
-            begin(core, ask, file, key);
+            begin(core, ctx, file, key);
             None
         }
     }
 }
 
 /// Returns true if the client prefers a coding over none.
-fn likes_coding(ask: &RequestContext<'_>) -> bool {
-    if !ask.request.headers.contains(HeaderId::AcceptEncoding) {
+fn likes_coding(ctx: &RequestContext<'_>) -> bool {
+    if !ctx.request.headers.contains(HeaderId::AcceptEncoding) {
         return false;
     }
-    let further = ask.live.compression.forms.iter().copied();
+    let further = ctx.live.compression.forms.iter().copied();
     let offered = further.chain([Coding::Gzip, Coding::Identity]);
-    let best = form::accept(ask.request).best(offered);
+    let best = form::accept(ctx.request).best(offered);
     best.is_some_and(|best| best != Coding::Identity)
 }
 
@@ -103,7 +103,7 @@ fn make_key(seed: &HashSeed, state: &[u8]) -> KeyBuf {
 /// The form to send of the stored forms of `file`; `None` if the file itself is sent.
 fn give(
     core: &Rc<CoreState>,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     file: &OpenFile,
     object: &Arc<Object>,
 ) -> Option<(Coding, ReplyBody)> {
@@ -111,11 +111,11 @@ fn give(
         // A former try showed that gzip is not shorter.
         return None;
     }
-    let choice = form::choose(object, ask.request, &ask.live.compression);
+    let choice = form::choose(object, ctx.request, &ctx.live.compression);
     let Choice { coding, from, wanted, .. } = choice;
     let made = wanted.unwrap_or(coding);
     if !matches!(made, Coding::Identity | Coding::Gzip) {
-        refinement::demand(core, ask, object, made, false);
+        refinement::demand(core, ctx, object, made, false);
     }
     let body = match from {
         FormSource::Stored => ReplyBody::whole(object, None),
@@ -130,25 +130,25 @@ fn give(
 
 /// Starts coding `file` in gzip, if it was requested often enough and there is time.
 #[cold]
-fn begin(core: &Rc<CoreState>, ask: &RequestContext<'_>, file: &Arc<OpenFile>, key: &KeyBuf) {
-    let (limits, compression) = (&ask.live.limits, &ask.live.compression);
+fn begin(core: &Rc<CoreState>, ctx: &RequestContext<'_>, file: &Arc<OpenFile>, key: &KeyBuf) {
+    let (limits, compression) = (&ctx.live.limits, &ctx.live.compression);
     if !core.shared.forms.file_hits.is_due(key.hash(), compression.gzip_hits)
         || file.length() > most_bytes(limits)
-        || !file.is_settled(ask.now.unix_secs())
+        || !file.is_settled(ctx.now.unix_secs())
     {
         return;
     }
-    let Some(mut right) = RefinementPermit::take(core, limits, ask.now.mono_ms) else { return };
+    let Some(mut permit) = RefinementPermit::take(core, limits, ctx.now.mono_ms) else { return };
     let (file, key) = (Arc::clone(file), key.clone());
     let gzip = compression.gzip;
     let account = Account::open_large(core.shared.cache.memory());
     rt::spawn_local(async move {
         let source = Arc::clone(&file);
-        let made = right.work(move || make(&source, gzip, &account));
+        let made = permit.work(move || make(&source, gzip, &account));
         match made.await {
-            Some(Ok(CodingOutcome::Gzip(data))) => put(&right.core, &file, &key, Some(&data)),
-            Some(Ok(CodingOutcome::NoShorter)) => put(&right.core, &file, &key, None),
-            Some(Err(limit)) => right.core.counters.limit(limit),
+            Some(Ok(CodingOutcome::Gzip(data))) => put(&permit.core, &file, &key, Some(&data)),
+            Some(Ok(CodingOutcome::NoShorter)) => put(&permit.core, &file, &key, None),
+            Some(Err(limit)) => permit.core.counters.limit(limit),
             Some(Ok(CodingOutcome::Changed)) | None => {}
         }
     });

@@ -32,7 +32,7 @@ pub(crate) struct BackgroundFetch {
     /// The number of the causing transaction: under VCL that in X-Varnish.
     pub(super) cause: u64,
     /// The program's actions during the fetch.
-    pub(crate) told: Option<Box<ProgramTrace>>,
+    pub(crate) program_trace: Option<Box<ProgramTrace>>,
 }
 
 /// The cause of a background fetch.
@@ -66,7 +66,7 @@ impl BackgroundFetch {
             started: core.now(),
             began_us: core.micros(),
             cause: transaction,
-            told: None,
+            program_trace: None,
         }
     }
 }
@@ -131,12 +131,12 @@ fn fetched(
         },
         ..Record::default()
     };
-    let told = fetch.told.as_deref();
+    let program_trace = fetch.program_trace.as_deref();
     let limit = trouble.as_ref().and_then(|trouble| trouble.limit);
-    let limit = limit.or_else(|| told?.limit).or_else(|| trace.limit.get());
+    let limit = limit.or_else(|| program_trace?.limit).or_else(|| trace.limit.get());
     record.limit = limit.map_or("", base::Limit::name).as_bytes();
-    if let Some(told) = told {
-        tell_program(told, Some(site), &mut record, room);
+    if let Some(program_trace) = program_trace {
+        tell_program(program_trace, Some(site), &mut record, room);
     }
     let values = RecordValues { names, headers: Some(&request.headers), user: None };
     write_with(record, trace, Some(site), values, out);

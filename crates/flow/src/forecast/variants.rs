@@ -19,9 +19,9 @@ use crate::state::request_context::RequestContext;
 const VARIANTS_TOLD: usize = 20;
 
 /// Lists the stored responses of a key, one for each variant.
-pub(crate) fn variants(ask: &RequestContext<'_>, peek: &KeyInspection) -> Vec<DecisionStep> {
+pub(crate) fn variants(ctx: &RequestContext<'_>, peek: &KeyInspection) -> Vec<DecisionStep> {
     let mut steps = Vec::new();
-    let now_ms = ask.now.mono_ms;
+    let now_ms = ctx.now.mono_ms;
     if let Some(until_ms) = peek.marked_until_ms.filter(|until_ms| now_ms < *until_ms) {
         let left = duration(until_ms - now_ms);
         let why = format!(
@@ -29,7 +29,7 @@ pub(crate) fn variants(ask: &RequestContext<'_>, peek: &KeyInspection) -> Vec<De
              for this key do not wait for each other"
         );
         let step = DecisionStep::new("mark", why);
-        let longest = duration(ask.live.limits.hit_for_miss_ttl);
+        let longest = duration(ctx.live.limits.hit_for_miss_ttl);
         steps.push(step.fact("limit hit_for_miss_ttl", longest));
     }
     let on_disk = on_disk(peek);
@@ -39,7 +39,7 @@ pub(crate) fn variants(ask: &RequestContext<'_>, peek: &KeyInspection) -> Vec<De
             fields.iter().map(|(name, values)| format!("`{name}` ({values} values)")).collect();
         if !all.is_empty() {
             let why = format!("{} are kept, by {}", peek.variants.len(), all.join(", "));
-            let most = ask.live.limits.variants.to_string();
+            let most = ctx.live.limits.variants.to_string();
             steps.push(DecisionStep::new("variants", why).fact("limit variants", most));
         }
     }
@@ -53,7 +53,7 @@ pub(crate) fn variants(ask: &RequestContext<'_>, peek: &KeyInspection) -> Vec<De
     let all = peek.variants.len();
     for (at, seen) in peek.variants.iter().enumerate().take(VARIANTS_TOLD) {
         let found = peek.found == Some(at);
-        steps.push(about_variant(ask, seen, at + 1, all, found));
+        steps.push(about_variant(ctx, seen, at + 1, all, found));
     }
     if all > VARIANTS_TOLD {
         let why = format!("and {} more variants", all - VARIANTS_TOLD);
@@ -72,7 +72,7 @@ const OF_CLIENTS: [HeaderId; 4] =
 
 /// Advice if no stored response of a key fits a request because they vary by a field with many
 /// values.
-pub(crate) fn advice(ask: &RequestContext<'_>, peek: &KeyInspection) -> Option<String> {
+pub(crate) fn advice(ctx: &RequestContext<'_>, peek: &KeyInspection) -> Option<String> {
     let fields = told_apart(peek);
     let (first, values) = fields.first().filter(|_| peek.found.is_none())?;
     let id = HeaderId::of(first.as_bytes());
@@ -90,7 +90,7 @@ pub(crate) fn advice(ask: &RequestContext<'_>, peek: &KeyInspection) -> Option<S
         }
         _ => "leave it out of `Vary`, or vary by a field that has few values",
     };
-    let (kept, most) = (peek.variants.len(), ask.live.limits.variants);
+    let (kept, most) = (peek.variants.len(), ctx.live.limits.variants);
     let forms = if kept == 1 { "form" } else { "forms" };
     Some(format!(
         "The page is kept once for each `{first}` ({kept} {forms} so far, at most {most}: limit \
@@ -122,7 +122,7 @@ fn told_apart(peek: &KeyInspection) -> Vec<(String, usize)> {
 }
 
 fn about_variant(
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     seen: &VariantInspection,
     number: usize,
     all: usize,
@@ -141,7 +141,7 @@ fn about_variant(
         "it has been purged by a ban, and leaves when it is next looked at"
     } else if found {
         "it is for this request"
-    } else if object.matches(&mut select_by(&ask.request.headers)) {
+    } else if object.matches(&mut select_by(&ctx.request.headers)) {
         "it is for this request too, but a newer one is there"
     } else {
         "it is not for this request"

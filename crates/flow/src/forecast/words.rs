@@ -19,7 +19,7 @@ pub(crate) fn duration(ms: u64) -> String {
 /// The sentence for a record's token of an unstored response, and the rule or setting behind it.
 /// `None` for an unknown token.
 pub fn not_stored(token: &str) -> Option<(&'static str, &'static str)> {
-    let (_, sentence, rule) = UnstoredReason::of(token)?.told();
+    let (_, sentence, rule) = UnstoredReason::of(token)?.description();
     Some((sentence, rule))
 }
 

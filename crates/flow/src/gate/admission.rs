@@ -27,20 +27,20 @@ const CHECKS_MAX: usize = 8;
 /// The answer to a request that is refused.
 pub(crate) async fn admit(
     mut check: Box<PendingAuthCheck>,
-    guest: ClientIdentity,
+    identity: ClientIdentity,
     core: &Rc<CoreState>,
     place: SiteContext<'_>,
     request: &Request,
     account: &Arc<Account>,
 ) -> Result<SiteAdmission, Box<Reply>> {
     let bug = || Box::new(pages::problem(request, Problem::Internal));
-    let mut proofs = Vec::new();
+    let mut results = Vec::new();
     loop {
-        proofs.push(Box::pin(check.run(core, place, request, guest, account)).await?);
-        match core.gates.look(place, request, guest, &proofs, core.now()) {
+        results.push(Box::pin(check.run(core, place, request, identity, account)).await?);
+        match core.auth_memory.look(place, request, identity, &results, core.now()) {
             AuthVerdict::In(entering) => return Ok(entering),
             AuthVerdict::Refused(refusal) => return Err(refusal),
-            AuthVerdict::Waits(_) if proofs.len() >= CHECKS_MAX => return Err(bug()),
+            AuthVerdict::Waits(_) if results.len() >= CHECKS_MAX => return Err(bug()),
             AuthVerdict::Waits(next) => check = next,
         }
     }

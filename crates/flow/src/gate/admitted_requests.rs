@@ -31,12 +31,12 @@ pub(crate) fn may_include(page: ArrivingRequest<'_>, fragment: ArrivingRequest<'
             gates(page).filter_map(|gate| gate.password.as_ref()).any(|gate| gate.rule == own.rule)
         });
         // The grant of another site's server does not count.
-        let word = own.word.as_ref().is_none_or(|own| {
-            let words = gates(page).filter_map(|gate| gate.word.as_ref());
+        let forward_auth = own.forward_auth.as_ref().is_none_or(|own| {
+            let others = gates(page).filter_map(|gate| gate.forward_auth.as_ref());
             page.site.name == fragment.site.name
-                && words.into_iter().any(|gate| gate.rule == own.rule)
+                && others.into_iter().any(|gate| gate.rule == own.rule)
         });
-        password && word
+        password && forward_auth
     })
 }
 
@@ -54,10 +54,10 @@ pub(crate) fn remove_page_user_fields(
         .flat_map(RouteAuthChecks::fields)
         .cloned()
         .collect();
-    let told: Vec<_> = gates(page).flat_map(RouteAuthChecks::fields).collect();
+    let page_fields: Vec<_> = gates(page).flat_map(RouteAuthChecks::fields).collect();
     request.headers.retain(|field| {
         let is_of = |name: &FieldName| name.is_spelt(field.name);
-        !told.iter().any(|name| is_of(name)) || own.iter().any(is_of)
+        !page_fields.iter().any(|name| is_of(name)) || own.iter().any(is_of)
     });
 }
 

@@ -48,7 +48,7 @@ impl PendingAuthCheck {
         core: &Rc<CoreState>,
         place: SiteContext<'_>,
         request: &Request,
-        guest: ClientIdentity,
+        identity: ClientIdentity,
         account: &Arc<Account>,
     ) -> Result<AuthResult, Box<Reply>> {
         let SiteContext { live, site } = place;
@@ -58,24 +58,25 @@ impl PendingAuthCheck {
         let (digest, entered, keep_ms) = match self {
             Self::Password { gate, digest, user, password } => {
                 let name = Arc::new(User(String::from_utf8_lossy(&user).into()));
-                let mark = LimitKey::Address.mark(&core.shared.seed, request, guest.who);
+                let mark = LimitKey::Address.mark(&core.shared.seed, request, identity.who);
                 let attempt = PasswordAttempt { gate: &gate, digest, mark, user, password };
                 check(core, gates, site, request, attempt).await?;
                 let now_ms = core.now().mono_ms;
                 let until_ms = now_ms.saturating_add(gates.keep_ms);
                 let term = Term { from_ms: now_ms, until_ms };
-                core.gates.right.note(digest, mark, &name, term);
+                core.auth_memory.verified_passwords.note(digest, mark, &name, term);
                 (digest, AuthGrant { user: Some(name), ..AuthGrant::default() }, gates.keep_ms)
             }
-            Self::Word { gate, digest, keeps_password } => {
-                let question = gate.question(site, request, guest, keeps_password);
-                let fields = ask(core, place, request, guest.who, account, &gate, question).await?;
+            Self::ForwardAuth { gate, digest, keeps_password } => {
+                let question = gate.question(site, request, identity, keeps_password);
+                let fields =
+                    ask(core, place, request, identity.who, account, &gate, question).await?;
                 (digest, AuthGrant { fields, ..AuthGrant::default() }, gate.rule.keep_ms)
             }
         };
         let now_ms = core.now().mono_ms;
         let term = Term { from_ms: now_ms, until_ms: now_ms.saturating_add(keep_ms) };
-        core.gates.remember(digest, &entered, term, live.limits.gate_memory);
+        core.auth_memory.remember(digest, &entered, term, live.limits.gate_memory);
         Ok(AuthResult { digest, entered })
     }
 }
@@ -121,13 +122,14 @@ async fn check(
             core.counters.limit(limit);
             problem
         };
-        let Some(_stay) = gates.clients.acquire(mark, gates.each) else {
+        let Some(_permit) = gates.clients.acquire(mark, gates.each) else {
             return Err(limited(Limit::PasswordChecksClient, Problem::TooManyPasswords));
         };
         if gates.queue.is_busy() {
             core.counters.limit(Limit::PasswordChecks);
         }
-        let standing = core.gates.right.standing(&digest, mark, core.now().mono_ms);
+        let standing =
+            core.auth_memory.verified_passwords.standing(&digest, mark, core.now().mono_ms);
         let place = gates.queue.place(standing, gates.bounds).await;
         let _place = place.map_err(|why| {
             let limit = match why {
@@ -154,13 +156,13 @@ async fn check(
 }
 
 impl ForwardAuthCheck {
-    /// The request to the authentication server about `guest` and `site`. Forwarding fields are set
+    /// The request to the authentication server about `identity` and `site`. Forwarding fields are set
     /// as for origins: none is the client's.
     fn question(
         &self,
         site: &Site,
         request: &Request,
-        guest: ClientIdentity,
+        identity: ClientIdentity,
         keeps_password: bool,
     ) -> Request {
         let mut asked = request.clone();
@@ -171,9 +173,9 @@ impl ForwardAuthCheck {
         if keeps_password {
             headers.remove(HeaderId::Authorization);
         }
-        let scheme: &[u8] = if guest.scheme == Scheme::Https { b"https" } else { b"http" };
+        let scheme: &[u8] = if identity.scheme == Scheme::Https { b"https" } else { b"http" };
         // Origins get the same authority, whatever the client's spelling.
-        asked.port = asked.port.filter(|port| *port != guest.scheme.default_port());
+        asked.port = asked.port.filter(|port| *port != identity.scheme.default_port());
         let mut host = Vec::new();
         write_authority(&mut host, &asked);
         let headers = &mut asked.headers;
@@ -185,7 +187,7 @@ impl ForwardAuthCheck {
         ] {
             headers.push_named(name, value);
         }
-        if let Some(address) = guest.who.address() {
+        if let Some(address) = identity.who.address() {
             headers.push(HeaderId::XForwardedFor, address.to_string().as_bytes());
         }
         headers.remove(HeaderId::Host);
@@ -197,7 +199,7 @@ impl ForwardAuthCheck {
     }
 
     /// The fields of the response that are copied to requests for the origin.
-    fn told(&self, headers: &HeaderBlock) -> ForwardAuthFields {
+    fn copied_fields(&self, headers: &HeaderBlock) -> ForwardAuthFields {
         let each = |name: &FieldName| {
             let values: Vec<Box<[u8]>> = name.values(headers).map(Box::from).collect();
             let name = name.clone();
@@ -241,7 +243,7 @@ async fn ask(
     })?;
     let response = std::mem::replace(&mut exchange.response, Response::new(Status::OK));
     match response.status.code() {
-        200..300 => Ok(gate.told(&response.headers)),
+        200..300 => Ok(gate.copied_fields(&response.headers)),
         300..600 if response.status != Status::NOT_MODIFIED => {
             core.counters.inc(Counter::GateRefused);
             Err(Box::new(its_own(place, request, response, body)))

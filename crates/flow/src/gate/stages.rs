@@ -40,9 +40,9 @@ impl RowStage for HttpsRedirect {
         _: &mut Clearance,
     ) -> StageResult {
         let policy = &entrant.place.site.policy;
-        let guest = ClientIdentity::of(&**policy, request, entrant.client.peer);
-        match policy.wants_https(request, guest.scheme) {
-            true => StageResult::End(answer_outside(entrant, request), guest.who),
+        let identity = ClientIdentity::of(&**policy, request, entrant.client.peer);
+        match policy.wants_https(request, identity.scheme) {
+            true => StageResult::End(answer_outside(entrant, request), identity.who),
             false => StageResult::On,
         }
     }
@@ -80,22 +80,22 @@ impl RowStage for AuthStage {
                 return StageResult::On;
             }
         }
-        let guest = ClientIdentity::of(&*site.policy, request, entrant.client.peer);
-        match core.gates.look(entrant.place, request, guest, &[], entrant.now) {
+        let identity = ClientIdentity::of(&*site.policy, request, entrant.client.peer);
+        match core.auth_memory.look(entrant.place, request, identity, &[], entrant.now) {
             AuthVerdict::In(entering) => {
                 clearance.let_in(Some(entering), request);
                 StageResult::On
             }
-            AuthVerdict::Refused(refusal) => StageResult::End(Start::Reply(*refusal), guest.who),
+            AuthVerdict::Refused(refusal) => StageResult::End(Start::Reply(*refusal), identity.who),
             AuthVerdict::Waits(check) => {
-                let wait = StageWait::Check(check, guest);
-                StageResult::End(entrant.wait(request, wait, clearance), guest.who)
+                let wait = StageWait::Check(check, identity);
+                StageResult::End(entrant.wait(request, wait, clearance), identity.who)
             }
         }
     }
 
     fn look(
-        telling: &mut ForecastSteps<'_>,
+        forecast: &mut ForecastSteps<'_>,
         entrant: &Entrant<'_>,
         request: &mut Request,
         clearance: &mut Clearance,
@@ -104,7 +104,7 @@ impl RowStage for AuthStage {
         let policy = &*site.policy;
         let scheme = policy.scheme(request, entrant.client.peer);
         if !policy.wants_https(request, scheme) {
-            telling.steps.extend(site.gates.as_ref()?.foretell(policy, request));
+            forecast.steps.extend(site.gates.as_ref()?.foretell(policy, request));
         }
         // Later steps see a client that has passed the gates.
         clearance.let_in(inherit(site, request), request);

@@ -67,9 +67,9 @@ impl Invalidator {
         live: Option<&Arc<LiveConfiguration>>,
         batch: impl IntoIterator<Item = Invalidation>,
         now: Now,
-        patience: impl Into<InvalidationWait>,
+        wait: impl Into<InvalidationWait>,
     ) -> Result<Outcome, InvalidationError> {
-        let InvalidationWait { count_ms, level } = patience.into();
+        let InvalidationWait { count_ms, level } = wait.into();
         let plans = self.plan(live, batch, now)?;
         let is_recorded = self.journal.get().is_some();
         let long =
@@ -77,20 +77,20 @@ impl Invalidator {
         let mut entered = if long {
             // On another thread: it may wait for the journal, and with many bans it completes the
             // oldest first.
-            let door = Arc::clone(self);
+            let invalidator = Arc::clone(self);
             let entering = rt::run_blocking(move || {
                 if plans.iter().any(InvalidationPlan::is_long) {
-                    door.cache.complete_bans(now.mono_ms);
+                    invalidator.cache.complete_bans(now.mono_ms);
                 }
-                let mut entered = door.enter(plans, BatchSource::New, level)?;
-                door.wait_for_record(&mut entered).map(|()| entered)
+                let mut entered = invalidator.enter(plans, BatchSource::New, level)?;
+                invalidator.wait_for_record(&mut entered).map(|()| entered)
             });
             entering.await?
         } else {
             self.enter(plans, BatchSource::New, level)?
         };
-        if let Some(telling) = entered.telling.take() {
-            telling.wait().await.map_err(InvalidationError::NotEverywhere)?;
+        if let Some(propagation) = entered.propagation.take() {
+            propagation.wait().await.map_err(InvalidationError::NotEverywhere)?;
         }
         let Some(newest) = entered.newest_ban() else { return Ok(entered.outcome(false)) };
         let sweep = self.sweep(newest, now.mono_ms);
@@ -107,17 +107,17 @@ impl Invalidator {
         live: Option<&Arc<LiveConfiguration>>,
         batch: impl IntoIterator<Item = Invalidation>,
         now: Now,
-        haste: InvalidationMode,
+        mode: InvalidationMode,
     ) -> Result<Outcome, InvalidationError> {
         let plans = self.plan(live, batch, now)?;
-        let source = if haste == InvalidationMode::Regardless {
+        let source = if mode == InvalidationMode::Regardless {
             BatchSource::Regardless
         } else {
             BatchSource::New
         };
         let entered = self.enter(plans, source, None)?;
         if let Some(newest) = entered.newest_ban() {
-            let all = haste == InvalidationMode::Counted && self.cache.sweep_first(COUNT_PLACES);
+            let all = mode == InvalidationMode::Counted && self.cache.sweep_first(COUNT_PLACES);
             if !all {
                 self.sweep_beside(newest, now.mono_ms);
             }
@@ -226,7 +226,7 @@ impl Invalidator {
         batch: impl IntoIterator<Item = Invalidation>,
         now: Now,
     ) -> Result<Plans, InvalidationError> {
-        let planner = Planner { door: self, live, now };
+        let planner = Planner { invalidator: self, live, now };
         batch.into_iter().map(|invalidation| planner.plan(invalidation)).collect()
     }
 
@@ -247,7 +247,7 @@ impl Invalidator {
             }
             BatchSource::Replayed(number) | BatchSource::Restored(number) => (None, number),
         };
-        let telling = self.prepare(&plans, source)?;
+        let propagation = self.prepare(&plans, source)?;
         let mut recording = None;
         if let Some(journal) = journal
             && !plans.is_empty()
@@ -271,7 +271,7 @@ impl Invalidator {
         }
         plans.retain(|plan| applied.insert(plan.invalidation.id) || source.is_restored());
         // The journal's order is the order of effects.
-        let order = (journal.is_some() || telling.is_some()).then_some(applied);
+        let order = (journal.is_some() || propagation.is_some()).then_some(applied);
         let mut entered = CommittedBatch::default();
         for plan in plans {
             entered.objects += plan.carry_out(&self.cache, &mut number, &mut entered.bans);
@@ -280,7 +280,7 @@ impl Invalidator {
             recording.took_effect(entered.newest_ban());
         }
         entered.recording = recording;
-        entered.telling = telling.map(|prepared| prepared.tell(level));
+        entered.propagation = propagation.map(|prepared| prepared.tell(level));
         drop(order);
         Ok(entered)
     }
@@ -326,12 +326,12 @@ impl Invalidator {
 
     /// Waits until all invalidations so far survive this process, as far as they are recorded.
     pub(crate) async fn wait_for_records(self: &Arc<Self>) {
-        let door = Arc::clone(self);
+        let invalidator = Arc::clone(self);
         let waiting = rt::run_blocking(move || {
-            if let Some(journal) = door.journal.get()
+            if let Some(journal) = invalidator.journal.get()
                 && let Err(why) = journal.wait()
             {
-                door.count_refused(1);
+                invalidator.count_refused(1);
                 base::tell!(
                     Error,
                     "larder: an invalidation may be undone at the next start: {why}"
@@ -339,9 +339,9 @@ impl Invalidator {
             }
         });
         waiting.await;
-        if let Some(telling) = self.others.get().and_then(|others| others.outstanding()) {
+        if let Some(propagation) = self.others.get().and_then(|others| others.outstanding()) {
             // The response has no place for the result; the cluster's counters show it.
-            _ = telling.wait().await;
+            _ = propagation.wait().await;
         }
     }
 
@@ -378,7 +378,7 @@ struct CommittedBatch {
     objects: u64,
     bans: Bans,
     recording: Option<Box<dyn JournalWrite>>,
-    telling: Option<Box<dyn Propagation>>,
+    propagation: Option<Box<dyn Propagation>>,
 }
 
 impl CommittedBatch {
@@ -393,7 +393,7 @@ impl CommittedBatch {
             objects: self.objects + banned,
             finds: self.objects + finds,
             pending,
-            recorded: self.recording.is_some() || self.telling.is_some(),
+            recorded: self.recording.is_some() || self.propagation.is_some(),
         }
     }
 }

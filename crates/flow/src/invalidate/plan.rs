@@ -32,7 +32,7 @@ pub(super) struct InvalidationPlan {
 
 /// A maker of plans for one store.
 pub(super) struct Planner<'a> {
-    pub(super) door: &'a Invalidator,
+    pub(super) invalidator: &'a Invalidator,
     /// The configuration that a request began with; `None` for the one in force.
     pub(super) live: Option<&'a Arc<LiveConfiguration>>,
     pub(super) now: Now,
@@ -50,9 +50,11 @@ impl Planner<'_> {
         let made_ms = invalidation.made_ms(self.now);
         let (mut keys, mut times, mut bans) = (SmallVec::new(), None, Vec::new());
         match &invalidation.what {
-            InvalidationTarget::Key(key) => keys.push(KeyBuf::of_bytes(key, &self.door.seed)),
+            InvalidationTarget::Key(key) => {
+                keys.push(KeyBuf::of_bytes(key, &self.invalidator.seed))
+            }
             InvalidationTarget::Retime(key, new) => {
-                keys.push(KeyBuf::of_bytes(key, &self.door.seed));
+                keys.push(KeyBuf::of_bytes(key, &self.invalidator.seed));
                 times = Some(retime(*new, made_ms));
             }
             InvalidationTarget::Many(what) => {
@@ -76,7 +78,7 @@ impl Planner<'_> {
     }
 
     fn live(&self) -> Arc<LiveConfiguration> {
-        self.live.map_or_else(|| self.door.in_force.live(), Arc::clone)
+        self.live.map_or_else(|| self.invalidator.in_force.live(), Arc::clone)
     }
 
     /// Adds the keys of a URL. Returns targets whose keys contain values that a purge cannot know.
@@ -92,7 +94,7 @@ impl Planner<'_> {
                     continue;
                 }
                 let mut key = KeyBuf::new();
-                make_key(&self.door.seed, &*site.policy, &request, &notes, &mut key);
+                make_key(&self.invalidator.seed, &*site.policy, &request, &notes, &mut key);
                 keys.push(key);
             }
         }

@@ -33,16 +33,16 @@ impl Invalidator {
     pub(super) fn sweep_beside(self: &Arc<Self>, until: u32, now_ms: u64) {
         // Outside a runtime, when a program starts, the next sweep suffices.
         if tokio::runtime::Handle::try_current().is_ok() {
-            let door = Arc::clone(self);
-            rt::spawn(async move { door.sweep(until, now_ms).await });
+            let invalidator = Arc::clone(self);
+            rt::spawn(async move { invalidator.sweep(until, now_ms).await });
         }
     }
 
     /// Once a second: tests unrequested responses against bans, and forgets old bans.
     pub(crate) fn sweep_bans(self: &Arc<Self>, now_ms: u64) {
         if self.cache.has_bans() && self.sweeping.try_lock().is_ok() {
-            let door = Arc::clone(self);
-            rt::spawn_local(async move { door.sweep(u32::MAX, now_ms).await });
+            let invalidator = Arc::clone(self);
+            rt::spawn_local(async move { invalidator.sweep(u32::MAX, now_ms).await });
         }
     }
 }

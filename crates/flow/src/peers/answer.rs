@@ -28,9 +28,9 @@ pub(crate) enum PeerRefusal {
     Nothing,
 }
 
-/// Returns true if another node may get the response to `ask`.
-pub(crate) fn may_have(ask: &RequestContext<'_>) -> bool {
-    !ask.downstream.is_node() && !ask.notes.personal
+/// Returns true if another node may get the response to `ctx`.
+pub(crate) fn may_have(ctx: &RequestContext<'_>) -> bool {
+    !ctx.downstream.is_node() && !ctx.notes.personal
 }
 
 /// Removes a node's question from its request. Its client and scheme replace those of the
@@ -62,7 +62,13 @@ pub(crate) fn begin<'a>(
     request.headers.remove_named(PEER);
     request.scheme = question.scheme;
     let peer = question.client.map_or(ConnectionPeer::Unnamed(None), ConnectionPeer::Host);
-    Some(Ok(Client { peer, near: false, secured: None, line: None, account: client.account }))
+    Some(Ok(Client {
+        peer,
+        near: false,
+        secured: None,
+        vcl_connection: None,
+        account: client.account,
+    }))
 }
 
 /// The answer to a node: `object` before any change for a client, or the requested part of a sliced
@@ -81,7 +87,7 @@ pub(crate) fn stored(
         return silent(PeerRefusal::Nothing);
     };
     let is_stored = matches!(served, CacheOutcome::Hit | CacheOutcome::Stale);
-    let told = if is_stored { PeerAnswer::Stored } else { PeerAnswer::Fetched };
+    let answer = if is_stored { PeerAnswer::Stored } else { PeerAnswer::Fetched };
     let mut response = Response::new(Status::OK);
     response.headers.push_named(RECORD, record.as_bytes());
     let mut body = ReplyBody::whole(object, reader);
@@ -91,7 +97,7 @@ pub(crate) fn stored(
             None => return silent(PeerRefusal::Nothing),
         }
     }
-    Reply::owned(response, body, CacheOutcome::Peer(told))
+    Reply::owned(response, body, CacheOutcome::Peer(answer))
 }
 
 /// `reply` if it is for a node; otherwise an answer without a response.
@@ -100,8 +106,8 @@ pub(crate) fn told_only(reply: Reply) -> Reply {
 }
 
 /// The answer without a response.
-pub(crate) fn silent(silence: PeerRefusal) -> Reply {
-    let (code, word): (_, &[u8]) = match silence {
+pub(crate) fn silent(refusal: PeerRefusal) -> Reply {
+    let (code, word): (_, &[u8]) = match refusal {
         PeerRefusal::Strange => (403, b"strange"),
         PeerRefusal::Behind => (503, b"behind"),
         PeerRefusal::Nothing => (404, b"nothing"),

@@ -35,7 +35,7 @@ const CLIENTS: [HeaderId; 7] = [
 pub(crate) struct PeerRecord {
     pub(crate) record: Record,
     pub(crate) exchange: Box<Exchange>,
-    /// The version of which the owner has all or a part, if it is stored in slices.
+    /// The version, if the owner stores it in slices, in whole or in part.
     pub(crate) edition: Option<Edition>,
     /// The part that the body is, if it is not the whole.
     pub(crate) part: Option<Extent>,
@@ -51,13 +51,13 @@ impl OwnerRequest {
         };
         let counters = &fetch.core.counters;
         let asked = fetch.now();
-        let whose = FetchIdentity { key_hash: fetch.key_hash, caller: &fetch.caller };
+        let identity = FetchIdentity { key_hash: fetch.key_hash, caller: &fetch.caller };
         let ask = |request: &mut Request| {
             if let Some(probe) = &probe {
                 probe.ask(request);
             }
         };
-        let exchange = self.send(&fetch.core, whose, Some(Counter::PeersAsked), ask).await?;
+        let exchange = self.send(&fetch.core, identity, Some(Counter::PeersAsked), ask).await?;
         let Some(record) = self.read(&exchange, asked) else {
             discard_response(exchange);
             return None;
@@ -80,11 +80,12 @@ impl OwnerRequest {
     pub(crate) async fn ask_for(
         &self,
         core: &CoreState,
-        whose: FetchIdentity<'_>,
+        identity: FetchIdentity<'_>,
         range: &Range<u64>,
         edition: &Edition,
     ) -> Option<Box<Exchange>> {
-        let exchange = self.send(core, whose, None, |request| edition.ask(range, request)).await?;
+        let exchange =
+            self.send(core, identity, None, |request| edition.ask(range, request)).await?;
         if edition.is_part(&exchange, range) {
             return Some(exchange);
         }
@@ -105,18 +106,18 @@ impl OwnerRequest {
     async fn send(
         &self,
         core: &CoreState,
-        whose: FetchIdentity<'_>,
+        identity: FetchIdentity<'_>,
         counted: Option<Counter>,
         change: impl FnOnce(&mut Request),
     ) -> Option<Box<Exchange>> {
         let peers = core.shared.peers.load_full()?;
-        let owner = Arc::clone(peers.owner(&self.key)?.way()?);
+        let owner = Arc::clone(peers.owner(&self.key)?.origin()?);
         let applied = peers.standing.asks()?;
         counted.inspect(|counter| core.counters.inc(*counter));
-        let (client, scheme) = (whose.caller.client, self.request.scheme);
+        let (client, scheme) = (identity.caller.client, self.request.scheme);
         let mut request = self.question(PeerQuestion { applied, client, scheme });
         change(&mut request);
-        send(core, &owner, &request, whose).await
+        send(core, &owner, &request, identity).await
     }
 
     /// The client's request as a question to a node.
@@ -177,7 +178,7 @@ impl Events for OwnerFetchFlag<'_> {
 /// even begin in time.
 async fn send(
     core: &CoreState,
-    way: &Arc<Origin>,
+    origin: &Arc<Origin>,
     request: &Request,
     FetchIdentity { key_hash, caller }: FetchIdentity<'_>,
 ) -> Option<Box<Exchange>> {
@@ -185,7 +186,7 @@ async fn send(
     let (mut events, pool) = (OwnerFetchFlag(&begun), core.pool());
     let caller =
         OriginRequestContext { timeouts: None, account: None, owner: None, ..caller.clone() };
-    let sent = pool.send(way, request, RequestBody::None, key_hash, &caller, &mut events);
+    let sent = pool.send(origin, request, RequestBody::None, key_hash, &caller, &mut events);
     let mut sent = std::pin::pin!(sent);
     let patience = Duration::from_millis(core.live().limits.peer_timeout);
     let sent = match rt::time::timeout(patience, &mut sent).await {
@@ -193,7 +194,7 @@ async fn send(
         Err(_) if begun.get() => sent.await,
         Err(_) => {
             core.counters.limit(Limit::PeerTimeout);
-            way.was_late();
+            origin.was_late();
             return None;
         }
     };

@@ -38,9 +38,9 @@ pub struct PurgeContext<'a> {
 
 impl<'a> PurgeContext<'a> {
     /// The context of a URL on the host of a client's request.
-    pub(crate) fn of(ask: &RequestContext<'a>) -> Self {
-        let client = ask.notes.client.unwrap_or(ConnectionPeer::Local);
-        Self { live: ask.live, site: ask.site, request: ask.request, client, now: rt::now() }
+    pub(crate) fn of(ctx: &RequestContext<'a>) -> Self {
+        let client = ctx.notes.client.unwrap_or(ConnectionPeer::Local);
+        Self { live: ctx.live, site: ctx.site, request: ctx.request, client, now: rt::now() }
     }
 }
 
@@ -55,10 +55,10 @@ impl Invalidator {
         what: ResponseSelector,
         soft: bool,
         now: Now,
-        patience: impl Into<InvalidationWait>,
+        wait: impl Into<InvalidationWait>,
     ) -> Result<Outcome, InvalidationError> {
         let one = self.invalidation(InvalidationTarget::Many(what), soft, Sites::Every, now);
-        self.invalidate(None, [one], now, patience).await
+        self.invalidate(None, [one], now, wait).await
     }
 
     /// The invalidation of all variants of `target` on the host of the context's request, over both
@@ -93,8 +93,8 @@ impl Invalidator {
         level: Option<Level>,
     ) -> Result<Outcome, InvalidationError> {
         let one = self.invalidation_of(page, target, soft);
-        let patience = InvalidationWait { count_ms: COUNT_MS, level };
-        self.invalidate(Some(page.live), [one], page.now, patience).await
+        let wait = InvalidationWait { count_ms: COUNT_MS, level };
+        self.invalidate(Some(page.live), [one], page.now, wait).await
     }
 }
 
@@ -103,22 +103,22 @@ impl Invalidator {
 /// # Errors
 /// The journal refuses the purge.
 pub(crate) async fn purge_shares(
-    door: &Arc<Invalidator>,
-    ask: &RequestContext<'_>,
+    invalidator: &Arc<Invalidator>,
+    ctx: &RequestContext<'_>,
     shares: Vec<Share>,
     level: Option<Level>,
 ) -> Result<Outcome, InvalidationError> {
     let now = rt::now();
     let one = |share: Share| {
-        let listed = &ask.live.sites.listed;
+        let listed = &ctx.live.sites.listed;
         let named = share.sites.iter().filter_map(|number| listed.get(*number as usize));
         let sites = Sites::Named(named.map(|site| site.name.to_string()).collect());
         let many = InvalidationTarget::Many(share.what);
-        let mut purge = door.invalidation(many, share.soft, sites, now);
-        purge.cause.heard = InvalidationSource::of(ask.request);
+        let mut purge = invalidator.invalidation(many, share.soft, sites, now);
+        purge.cause.heard = InvalidationSource::of(ctx.request);
         purge
     };
     let batch = shares.into_iter().map(one);
-    let patience = InvalidationWait { count_ms: COUNT_MS, level };
-    door.invalidate(Some(ask.live), batch, now, patience).await
+    let wait = InvalidationWait { count_ms: COUNT_MS, level };
+    invalidator.invalidate(Some(ctx.live), batch, now, wait).await
 }

@@ -151,7 +151,7 @@ fn sibling(url: &str, port: &Arc<Port>) -> Sibling {
     let server = origin::parse_server(url).expect("a server");
     let config = origin::OriginConfig::with_limits("s", vec![server], &base::Limits::default());
     let port = Arc::clone(port) as Arc<dyn SiblingPort>;
-    Sibling { way: Origin::new(config), sites: Vec::new(), port }
+    Sibling { origin: Origin::new(config), sites: Vec::new(), port }
 }
 
 #[test]

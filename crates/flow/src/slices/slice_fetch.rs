@@ -29,7 +29,7 @@ impl SliceFetcher {
             rt::spawn_local(run(Rc::downgrade(core), taken));
             orders
         };
-        core.desk.orders.get_or_init(open).clone()
+        core.slice_fetcher.orders.get_or_init(open).clone()
     }
 }
 
@@ -37,14 +37,14 @@ impl SliceFetcher {
 async fn run(core: Weak<CoreState>, mut orders: UnboundedReceiver<SliceOrder>) {
     while let Some(order) = orders.recv().await {
         let Some(core) = core.upgrade() else { return };
-        while core.desk.under_way.get() >= core.live().limits.slice_fetches.max(1) {
+        while core.slice_fetcher.under_way.get() >= core.live().limits.slice_fetches.max(1) {
             core.counters.limit(Limit::SliceFetches);
-            core.desk.freed.notified().await;
+            core.slice_fetcher.freed.notified().await;
         }
         if !order.is_wanted() {
             continue;
         }
-        core.desk.under_way.set(core.desk.under_way.get() + 1);
+        core.slice_fetcher.under_way.set(core.slice_fetcher.under_way.get() + 1);
         let place = SliceFetchPermit(core);
         rt::spawn_local(Box::pin(async move {
             fetch(&place.0, order).await;
@@ -57,9 +57,9 @@ struct SliceFetchPermit(Rc<CoreState>);
 
 impl Drop for SliceFetchPermit {
     fn drop(&mut self) {
-        let desk = &self.0.desk;
-        desk.under_way.set(desk.under_way.get() - 1);
-        desk.freed.notify_one();
+        let slice_fetcher = &self.0.slice_fetcher;
+        slice_fetcher.under_way.set(slice_fetcher.under_way.get() - 1);
+        slice_fetcher.freed.notify_one();
     }
 }
 
@@ -163,10 +163,10 @@ impl WantedSlice<'_> {
     /// Asks the node that owns the response, unless it is this one.
     async fn ask_owner(&self) -> SourceAnswer<SliceSearchResult> {
         let (range, source) = (self.set.range(self.slice), &self.set.source);
-        let whose = FetchIdentity { key_hash: source.key_hash, caller: &source.caller };
-        if let Some(asking) = &source.asking
+        let identity = FetchIdentity { key_hash: source.key_hash, caller: &source.caller };
+        if let Some(owner_request) = &source.owner_request
             && let Some(exchange) =
-                asking.ask_for(self.core, whose, &range, &self.set.edition).await
+                owner_request.ask_for(self.core, identity, &range, &self.set.edition).await
         {
             let came = self.permitted(exchange);
             if matches!(came, SliceSearchResult::Sent(..)) {

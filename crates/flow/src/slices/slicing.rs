@@ -84,7 +84,7 @@ impl SliceStart {
                 account: None,
                 ..fetch.caller.clone()
             },
-            asking: fetch.asking.take(),
+            owner_request: fetch.owner_request.take(),
         };
         let orders = SliceFetcher::orders(&fetch.core);
         let sliced = SliceableResponse { edition, source, parts };

@@ -21,7 +21,7 @@ pub struct Client<'a> {
     /// The result of the TLS handshake; `None` on a plain connection.
     pub secured: Option<&'a Rc<SessionTerms>>,
     /// The connection as programs see it; derived from `peer` if absent.
-    pub line: Option<&'a VclConnection>,
+    pub vcl_connection: Option<&'a VclConnection>,
     /// The account of memory reserved for the connection.
     pub account: &'a Arc<Account>,
 }

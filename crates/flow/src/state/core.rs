@@ -64,15 +64,15 @@ pub struct CoreState {
     /// State of this core's programs.
     pub(crate) vcl: CoreVcl,
     pool: RefCell<CorePool>,
-    taken_over: CoreConfiguration,
-    pub(crate) room: ScratchBuffers,
+    configuration: CoreConfiguration,
+    pub(crate) scratch: ScratchBuffers,
     pub(crate) files: RefCell<OpenFileCache>,
-    pub(crate) desk: SliceFetcher,
+    pub(crate) slice_fetcher: SliceFetcher,
     /// The account of memory reserved for no client: by background fetches, and by slices that are
     /// fetched ahead.
     pub(crate) background: Arc<Account>,
     /// The cache of granted authentications.
-    pub(crate) gates: AuthMemory,
+    pub(crate) auth_memory: AuthMemory,
     /// This core's log buffer and counts.
     pub log: CoreLog,
 }
@@ -87,22 +87,22 @@ impl CoreState {
     pub fn with_records(shared: Arc<SharedState>, records: &Records, index: usize) -> Rc<Self> {
         let counters = shared.counters.register();
         let log = CoreLog::new(records, index, shared.tallies.register(), &counters);
-        let taken_over = CoreConfiguration::of(&shared.in_force);
+        let configuration = CoreConfiguration::of(&shared.in_force);
         log.want(shared.in_force.wanted());
         Rc::new(Self {
             pool: RefCell::new(CorePool::with_shared_pool(
-                Arc::clone(&shared.depot),
+                Arc::clone(&shared.shared_pool),
                 Arc::clone(&counters),
                 &shared.live().limits,
             )),
             log,
-            taken_over,
-            room: ScratchBuffers::default(),
-            desk: SliceFetcher::default(),
+            configuration,
+            scratch: ScratchBuffers::default(),
+            slice_fetcher: SliceFetcher::default(),
             background: Account::open(shared.cache.memory(), u64::MAX),
-            gates: AuthMemory::new(
+            auth_memory: AuthMemory::new(
                 Account::open(shared.cache.memory(), u64::MAX),
-                &shared.right,
+                &shared.verified_passwords,
                 &counters,
             ),
             files: RefCell::default(),
@@ -114,7 +114,7 @@ impl CoreState {
 
     /// The configuration in force.
     pub fn live(&self) -> LiveRef {
-        self.taken_over.live(|in_force, before, next| {
+        self.configuration.live(|in_force, before, next| {
             if next.limits != before.limits {
                 let pool = self.pool().with_limits(&next.limits);
                 *self.pool.borrow_mut() = pool;
@@ -125,7 +125,7 @@ impl CoreState {
 
     /// A number that grows whenever [`CoreState::live`] would return another configuration.
     pub fn version(&self) -> u64 {
-        self.taken_over.version()
+        self.configuration.version()
     }
 
     /// This core's origin connections.
@@ -152,7 +152,7 @@ impl CoreState {
     pub fn sweep(&self, now: Now) {
         // Releases a replaced configuration even if no request comes.
         self.live();
-        self.shared.door.sweep_bans(now.mono_ms);
+        self.shared.invalidator.sweep_bans(now.mono_ms);
         self.shared.early_removal.continue_round(&self.shared.cache, now.mono_ms);
         tier::look_after(&self.shared.cache, now.mono_ms);
         self.log.forget(now.mono_ms);
@@ -161,7 +161,7 @@ impl CoreState {
         self.pool().sweep(now.mono_ms);
         self.files.borrow_mut().sweep(now.mono_ms);
         self.shared.failing.sweep(now.mono_ms);
-        self.gates.sweep(now.mono_ms);
+        self.auth_memory.sweep(now.mono_ms);
         self.shared.slices.sweep();
     }
 
@@ -179,10 +179,14 @@ impl CoreState {
         notes: &Notes,
         now: Now,
     ) -> Invalidation {
-        let mut key = self.room.key.borrow_mut();
+        let mut key = self.scratch.key.borrow_mut();
         self.make_key(site, request, notes, &mut key);
-        let removal =
-            self.shared.door.invalidation(InvalidationTarget::key(&key), false, Sites::Every, now);
+        let removal = self.shared.invalidator.invalidation(
+            InvalidationTarget::key(&key),
+            false,
+            Sites::Every,
+            now,
+        );
         removal.by(Cause::change(request))
     }
 
@@ -194,13 +198,13 @@ impl CoreState {
     /// Invalidates without waiting.
     pub(crate) fn invalidate(
         &self,
-        ask: &RequestContext<'_>,
+        ctx: &RequestContext<'_>,
         batch: [Invalidation; 1],
     ) -> Result<Outcome, InvalidationError> {
-        self.shared.door.invalidate_at_once(
-            Some(ask.live),
+        self.shared.invalidator.invalidate_at_once(
+            Some(ctx.live),
             batch,
-            ask.now,
+            ctx.now,
             InvalidationMode::Beside,
         )
     }
@@ -212,11 +216,11 @@ impl CoreState {
     /// Asks the store which request fetches this key.
     pub(crate) fn begin(
         &self,
-        ask: &RequestContext<'_>,
+        ctx: &RequestContext<'_>,
         key: &KeyBuf,
         options: BeginOptions<'_>,
     ) -> MissStep {
-        let mut select = select_by(&ask.request.headers);
+        let mut select = select_by(&ctx.request.headers);
         self.shared.cache.begin(key, &mut select, options, self.now().mono_ms)
     }
 

@@ -23,7 +23,7 @@ impl Downstream {
     /// The page that the response becomes a fragment of, if there is one.
     pub(crate) fn page(&self) -> Option<&Rc<FragmentContext>> {
         match self {
-            Self::Page(within) => Some(within),
+            Self::Page(context) => Some(context),
             Self::Client | Self::Node => None,
         }
     }

@@ -118,22 +118,22 @@ impl CoreLog {
     }
 
     /// Records and counts a finished transaction.
-    pub fn answered(&self, reply: &Reply, told: &TransactionFacts<'_>) {
+    pub fn answered(&self, reply: &Reply, facts: &TransactionFacts<'_>) {
         // A reply that was sent at once was ready when the policy had decided: no need to read the
         // clock again.
-        let end_us = match (told.reply_us, &self.sinks) {
-            (None, _) => told.started.policy_us,
+        let end_us = match (facts.reply_us, &self.sinks) {
+            (None, _) => facts.started.policy_us,
             (Some(_), Some(_)) => rt::micros(),
             (Some(_), None) => rt::now().mono_ms * 1000,
         };
-        self.count(reply, told, end_us);
+        self.count(reply, facts, end_us);
         if let Some(core) = &self.sinks {
             let id = reply.about.number().unwrap_or_else(|| core.number());
             let end = TransactionEnd { id, end_us };
-            let at = core.add(|names, batch| record::answered(reply, told, end, names, batch));
+            let at = core.add(|names, batch| record::answered(reply, facts, end, names, batch));
             if self.is_asked() {
-                let most = told.live.limits.log_heads;
-                self.add_heads(core, at, most, |writer| writer.answered(reply, told));
+                let most = facts.live.limits.log_heads;
+                self.add_heads(core, at, most, |writer| writer.answered(reply, facts));
             }
             core.flush_if_full();
         }
@@ -141,11 +141,11 @@ impl CoreLog {
 
     /// Records a fragment of the page of transaction `parent`. It does not count as a request.
     /// Returns its end in microseconds; 0 without records.
-    pub(crate) fn fragment(&self, reply: &Reply, told: &TransactionFacts<'_>) -> u64 {
+    pub(crate) fn fragment(&self, reply: &Reply, facts: &TransactionFacts<'_>) -> u64 {
         let Some(core) = &self.sinks else { return 0 };
         let id = reply.about.number().unwrap_or_else(|| core.number());
         let end = TransactionEnd { id, end_us: rt::micros() };
-        core.add(|names, batch| record::answered(reply, told, end, names, batch));
+        core.add(|names, batch| record::answered(reply, facts, end, names, batch));
         core.flush_if_full();
         end.end_us
     }
@@ -168,8 +168,8 @@ impl CoreLog {
         }
     }
 
-    fn count(&self, reply: &Reply, told: &TransactionFacts<'_>, end_us: u64) {
-        let (counter, outcome) = match told.request {
+    fn count(&self, reply: &Reply, facts: &TransactionFacts<'_>, end_us: u64) {
+        let (counter, outcome) = match facts.request {
             Some(_) => (reply.served.counter(), reply.served.outcome()),
             None => (Counter::Refused, Outcome::Refused),
         };
@@ -178,15 +178,15 @@ impl CoreLog {
         if reply.too_many_ranges {
             self.counters.limit(Limit::Ranges);
         }
-        self.counters.add(Counter::HeadBytesIn, told.started.head_bytes as u64);
-        self.counters.add(Counter::BodyBytesIn, told.body_in);
-        self.counters.add(Counter::HeadBytesOut, told.head_out);
-        self.counters.add(Counter::BodyBytesOut, told.body_out);
-        let us = end_us.saturating_sub(told.started.began_us);
+        self.counters.add(Counter::HeadBytesIn, facts.started.head_bytes as u64);
+        self.counters.add(Counter::BodyBytesIn, facts.body_in);
+        self.counters.add(Counter::HeadBytesOut, facts.head_out);
+        self.counters.add(Counter::BodyBytesOut, facts.body_out);
+        let us = end_us.saturating_sub(facts.started.began_us);
         let mut tally = self.tally.borrow_mut();
         tally.time(outcome, us);
-        if let Some(site) = reply.about.site(told.live) {
-            let (status, bytes) = (reply.status.code(), told.body_out);
+        if let Some(site) = reply.about.site(facts.live) {
+            let (status, bytes) = (reply.status.code(), facts.body_out);
             let answered = AnswerSample { outcome, status, bytes, us };
             tally.site(reply.about.decided.site(), &site.name, answered);
         }
@@ -201,13 +201,13 @@ impl CoreLog {
         started: &RequestStart,
         unread: UnreadableRequest<'_>,
     ) {
-        let told = TransactionFacts {
+        let facts = TransactionFacts {
             received: first_line(unread.received),
             head_out: unread.head_out,
             body_out: reply.length().unwrap_or(0),
             ..TransactionFacts::new(client, live, started)
         };
-        self.answered(reply, &told);
+        self.answered(reply, &facts);
     }
 
     /// Passes the counts on.

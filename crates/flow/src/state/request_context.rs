@@ -32,7 +32,7 @@ pub(crate) struct RequestContext<'a> {
     pub(crate) notes: Notes,
     pub(crate) now: Now,
     /// The client's connection, for the needs of a waiting request.
-    pub(crate) front: RequestConnection<'a>,
+    pub(crate) connection: RequestConnection<'a>,
     /// Notes on a waiting request, for its record.
     pub(crate) trace: Option<&'a Rc<Trace>>,
     pub(crate) downstream: &'a Downstream,
@@ -79,8 +79,8 @@ impl<'a> RequestContext<'a> {
         now: Now,
         account: &'a Arc<Account>,
     ) -> Self {
-        let (front, downstream) = (RequestConnection::of(account), &Downstream::Client);
-        Self { live, site, request, notes, now, front, trace: None, downstream, cookies: None }
+        let (connection, downstream) = (RequestConnection::of(account), &Downstream::Client);
+        Self { live, site, request, notes, now, connection, trace: None, downstream, cookies: None }
     }
 
     /// The miss of the request under `key`; `is_new` if no stored response exists.
@@ -92,10 +92,10 @@ impl<'a> RequestContext<'a> {
 impl RequestContext<'_> {
     /// The client's connection, unless it is a proxy's, which carries many clients' requests.
     pub(crate) fn owner(&self) -> Option<&Owner> {
-        let peer = self.front.ends?.client;
+        let peer = self.connection.ends?.client;
         let client = self.notes.client.and_then(ConnectionPeer::address)?;
         let is_passed_on = self.notes.passed_on || self.request.headers.contains(HeaderId::Via);
-        self.front.owner.filter(|_| client == peer.ip() && !is_passed_on)
+        self.connection.owner.filter(|_| client == peer.ip() && !is_passed_on)
     }
 
     /// Returns true if the response may belong to a user who logs in to a connection: it is fetched

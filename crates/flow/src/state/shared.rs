@@ -43,9 +43,9 @@ pub struct SharedState {
     /// The siblings, if there are any.
     pub siblings: ArcSwapOption<Siblings>,
     /// The entry point of invalidations to the store.
-    pub door: Arc<Invalidator>,
+    pub invalidator: Arc<Invalidator>,
     /// The origin connections that cores share.
-    pub depot: Arc<SharedPool>,
+    pub shared_pool: Arc<SharedPool>,
     /// The making of further forms of bodies and files.
     pub(crate) forms: FormWork,
     /// Stored responses that serve as dictionaries.
@@ -55,7 +55,7 @@ pub struct SharedState {
     /// Keys whose last fetch failed.
     pub(crate) failing: FailingKeys,
     /// Passwords that were verified.
-    pub(crate) right: Arc<VerifiedPasswords>,
+    pub(crate) verified_passwords: Arc<VerifiedPasswords>,
     /// The early removal of useless responses.
     pub(crate) early_removal: EarlyRemoval,
 }
@@ -67,12 +67,12 @@ impl SharedState {
         Self::over(cache, live, seed, SharedPool::default())
     }
 
-    /// The state like [`SharedState::with_seed`], with the shared connections `depot`.
+    /// The state like [`SharedState::with_seed`], with the shared connections `shared_pool`.
     pub fn over(
         cache: Arc<Cache>,
         live: LiveConfiguration,
         seed: HashSeed,
-        depot: SharedPool,
+        shared_pool: SharedPool,
     ) -> Arc<Self> {
         let vcl = SharedVcl::default();
         vcl.memory.set_limits(&live.limits);
@@ -81,7 +81,7 @@ impl SharedState {
         let in_force = Arc::new(ConfigurationHolder::new(live));
         Arc::new(Self {
             slices: Arc::new(SliceMemory::new(&cache, seed)),
-            door: Invalidator::new(&cache, seed, &in_force, &trust, counters.register()),
+            invalidator: Invalidator::new(&cache, seed, &in_force, &trust, counters.register()),
             cache,
             in_force,
             seed,
@@ -91,11 +91,11 @@ impl SharedState {
             tallies: Tallies::default(),
             peers: ArcSwapOption::empty(),
             siblings: ArcSwapOption::empty(),
-            depot: Arc::new(depot),
+            shared_pool: Arc::new(shared_pool),
             forms: FormWork::default(),
             dictionaries: Dictionaries::default(),
             failing: FailingKeys::default(),
-            right: Arc::default(),
+            verified_passwords: Arc::default(),
             early_removal: EarlyRemoval::default(),
         })
     }

@@ -29,7 +29,7 @@ pub struct ReplyNotes {
     /// The failure, if there was one. Boxed, as replies are moved and most succeed.
     pub trouble: Option<Box<FailureNote>>,
     /// The program's actions. Boxed, so that other sites' replies stay small.
-    pub told: Option<Box<vcl::trace::ProgramTrace>>,
+    pub program_trace: Option<Box<vcl::trace::ProgramTrace>>,
     /// The trace of a request that waited.
     pub trace: Option<Rc<Trace>>,
     /// Notes of the site's authentication and limits.
@@ -44,7 +44,7 @@ pub(crate) enum GuardNotes {
     /// The authenticated user.
     User(Arc<User>),
     /// The permit by which the request counts as in progress.
-    Stay(ConcurrencyPermit),
+    InProgress(ConcurrencyPermit),
     Both(Box<(Arc<User>, ConcurrencyPermit)>),
 }
 
@@ -53,18 +53,18 @@ impl GuardNotes {
     pub(crate) fn note_user(&mut self, user: Arc<User>) {
         *self = match std::mem::take(self) {
             Self::Free | Self::User(_) => Self::User(user),
-            Self::Stay(stay) => Self::Both(Box::new((user, stay))),
+            Self::InProgress(permit) => Self::Both(Box::new((user, permit))),
             Self::Both(both) => Self::Both(Box::new((user, both.1))),
         };
     }
 
     /// Keeps the request counted as in progress.
-    pub(crate) fn note_stay(&mut self, stay: ConcurrencyPermit) {
+    pub(crate) fn note_permit(&mut self, permit: ConcurrencyPermit) {
         *self = match std::mem::take(self) {
-            Self::Free => Self::Stay(stay),
-            Self::User(user) => Self::Both(Box::new((user, stay))),
-            Self::Stay(other) => Self::Stay(stay.with(Some(other))),
-            Self::Both(both) => Self::Both(Box::new((both.0, stay.with(Some(both.1))))),
+            Self::Free => Self::InProgress(permit),
+            Self::User(user) => Self::Both(Box::new((user, permit))),
+            Self::InProgress(other) => Self::InProgress(permit.with(Some(other))),
+            Self::Both(both) => Self::Both(Box::new((both.0, permit.with(Some(both.1))))),
         };
     }
 
@@ -73,13 +73,13 @@ impl GuardNotes {
         match self {
             Self::User(user) => Some(&user.0),
             Self::Both(both) => Some(&both.0.0),
-            Self::Free | Self::Stay(_) => None,
+            Self::Free | Self::InProgress(_) => None,
         }
     }
 
     /// Returns true if the request counts as in progress.
     pub(crate) fn is_counted(&self) -> bool {
-        matches!(self, Self::Stay(_) | Self::Both(_))
+        matches!(self, Self::InProgress(_) | Self::Both(_))
     }
 }
 

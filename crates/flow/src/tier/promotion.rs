@@ -144,7 +144,8 @@ async fn give(
     }
     let (record, now_ms) = (&found.kept.record, core.now().mono_ms);
     // Without trust it must be revalidated.
-    let is_trusted = !core.shared.door.trust.wants_validation(record.fresh_until_ms(), now_ms);
+    let is_trusted =
+        !core.shared.invalidator.trust.wants_validation(record.fresh_until_ms(), now_ms);
     if is_trusted
         && !is_large
         && may_lend(record, is_whole(&found.answer), now_ms)

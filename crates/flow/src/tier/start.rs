@@ -65,13 +65,13 @@ impl OpenedDisk {
         HashSeed::from_u64(seed_bits(&self.opened))
     }
 
-    /// Attaches the disk below the cache of `door`: replays former invalidations, journals new
+    /// Attaches the disk below the cache of `invalidator`: replays former invalidations, journals new
     /// ones, and finds records in the background. Call it once, before the first request, with the
     /// configuration in force.
-    pub fn take_up(self, door: &Arc<Invalidator>, now: Now) -> DiskStartOutcome {
+    pub fn take_up(self, invalidator: &Arc<Invalidator>, now: Now) -> DiskStartOutcome {
         let Self { opened, rules } = self;
-        let tier = door.cache.lower();
-        let mut told = DiskStartOutcome {
+        let tier = invalidator.cache.lower();
+        let mut outcome = DiskStartOutcome {
             invalidations: opened.invalidations.len(),
             emptied: opened.emptied.clone(),
             failed: (opened.failed.iter())
@@ -84,31 +84,33 @@ impl OpenedDisk {
         for invalidation in &opened.invalidations {
             let number = invalidation.number;
             tier.found.replayed.store(number, Ordering::Relaxed);
-            let before = door.cache.newest_ban();
-            let done = door.replay_unswept(&invalidation.bytes, now);
-            let newest = door.cache.newest_ban();
+            let before = invalidator.cache.newest_ban();
+            let done = invalidator.replay_unswept(&invalidation.bytes, now);
+            let newest = invalidator.cache.newest_ban();
             kept.add([number], (newest > before).then_some(newest));
             match done {
                 Ok(()) => former.push((number, newest)),
                 Err(why) => {
                     tier.found.floor.store(number, Ordering::Relaxed);
-                    told.not_done.push(why.to_string());
+                    outcome.not_done.push(why.to_string());
                 }
             }
         }
         tier.found.replayed.store(0, Ordering::Relaxed);
         let seed = HashSeed::from_u64(seed_bits(&opened));
-        let live = door.in_force.live();
+        let live = invalidator.in_force.live();
         let read_ms = live.limits.disk_read_timeout.into();
         let next_ms = live.limits.between_bytes_timeout.into();
         let read_share = live.limits.disk_read_share.into();
         let (disk, bans, kept) = (opened.disk, Mutex::default(), Mutex::new(kept));
         let store = Store { disk, rules, read_ms, next_ms, read_share, seed, former, bans, kept };
         if tier.store.set(store).is_ok() {
-            door.record_invalidations(Arc::new(DiskJournal { cache: Arc::clone(&door.cache) }));
+            invalidator.record_invalidations(Arc::new(DiskJournal {
+                cache: Arc::clone(&invalidator.cache),
+            }));
             tier.store.get().into_iter().for_each(|store| store.disk.find());
         }
-        told
+        outcome
     }
 }
 

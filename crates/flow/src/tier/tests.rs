@@ -42,7 +42,7 @@ fn over(vfs: &(impl Vfs + Clone)) -> (Arc<SharedState>, DiskStartOutcome) {
     let config = disk::Config { threads: false, ..disk::Config::new(vec![volume]) };
     let opened = open(&cache, config, DiskRules { admit_all: true }).expect("a disk");
     let shared = SharedState::with_seed(cache, bare_live(), opened.seed());
-    let taken_up = opened.take_up(&shared.door, rt::now());
+    let taken_up = opened.take_up(&shared.invalidator, rt::now());
     settle(&shared);
     assert!(disk(&shared).has_found());
     shared.cache.lower().found.end();
@@ -67,8 +67,8 @@ fn chores(shared: &SharedState) {
 /// Invalidates `what`, recorded in the journal.
 async fn invalidate(shared: &Arc<SharedState>, what: InvalidationTarget) {
     let now = rt::now();
-    let one: Invalidation = shared.door.invalidation(what, false, Sites::Every, now);
-    shared.door.invalidate(None, [one], now, 10_000).await.expect("it takes effect");
+    let one: Invalidation = shared.invalidator.invalidation(what, false, Sites::Every, now);
+    shared.invalidator.invalidate(None, [one], now, 10_000).await.expect("it takes effect");
 }
 
 fn key(shared: &SharedState, path: &str) -> KeyBuf {
@@ -83,7 +83,7 @@ fn tag(tag: &str) -> InvalidationTarget {
 }
 
 /// The invalidations that another start over this disk would replay.
-fn told(vfs: &MemoryDirectory) -> usize {
+fn replayed(vfs: &MemoryDirectory) -> usize {
     over(&vfs.copy()).1.invalidations
 }
 
@@ -103,11 +103,11 @@ async fn a_start_is_told_of_no_key_that_is_forgotten_and_once_of_each_ban() {
             invalidate(&shared, tag(name)).await;
         }
     }
-    assert_eq!(told(&vfs), 3 * 52, "before the chores nobody knows better");
+    assert_eq!(replayed(&vfs), 3 * 52, "before the chores nobody knows better");
     chores(&shared);
-    assert_eq!(told(&vfs), 2, "a ban has the words of those before it");
+    assert_eq!(replayed(&vfs), 2, "a ban has the words of those before it");
     disk(&shared).close();
-    assert_eq!(told(&vfs), 2);
+    assert_eq!(replayed(&vfs), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -208,7 +208,7 @@ async fn a_purge_cuts_nobody_off_who_reads_a_body_that_came_up_twice() {
     invalidate(&shared, InvalidationTarget::key(&key(&shared, "/film"))).await;
     drop(second);
     chores(&shared);
-    assert_eq!(told(&vfs), 1, "the record is there yet");
+    assert_eq!(replayed(&vfs), 1, "the record is there yet");
     let mut read = begun.to_vec();
     while let Some(piece) = next(&shared, &mut *slow) {
         read.extend_from_slice(&piece);
@@ -218,7 +218,7 @@ async fn a_purge_cuts_nobody_off_who_reads_a_body_that_came_up_twice() {
     settle(&shared);
     assert_eq!(disk(&shared).stats().records, 0, "it goes with its last reader");
     chores(&shared);
-    assert_eq!(told(&vfs), 0);
+    assert_eq!(replayed(&vfs), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -24,9 +24,9 @@ pub(crate) fn prepare(
     leaf: &Arc<Leaf>,
 ) -> Result<FetchTarget, String> {
     if BackendOrigin::of(leaf).is_none()
-        && let Some(outside) = fetch.core.shared.vcl.outside()
+        && let Some(host_services) = fetch.core.shared.vcl.host_services()
     {
-        outside.link(leaf);
+        host_services.link(leaf);
     }
     let connected =
         BackendOrigin::of(leaf).ok_or_else(|| format!("backend {}: not connected", leaf.name))?;

@@ -135,9 +135,9 @@ pub(crate) struct StepContext<'a, S = ActingCore<'a>> {
     pub(crate) site: &'a Arc<Site>,
     /// The client's original request.
     pub(crate) asked: &'a Request,
-    pub(crate) front: RequestConnection<'a>,
+    pub(crate) connection: RequestConnection<'a>,
     pub(crate) now: Now,
-    pub(crate) stage: S,
+    pub(crate) host: S,
 }
 
 impl<S: StepHost> StepContext<'_, S> {
@@ -147,14 +147,14 @@ impl<S: StepHost> StepContext<'_, S> {
     }
 
     pub(crate) fn xid(&self) -> u64 {
-        self.stage.xid()
+        self.host.xid()
     }
 
     /// The client's connection, unless it is a proxy's, which carries many clients' requests.
     pub(crate) fn owner(&self) -> Option<&Owner> {
-        let peer = self.front.ends?.client;
+        let peer = self.connection.ends?.client;
         let peer = ConnectionPeer::Host(peer.ip());
-        self.front.owner.filter(|_| self.site.policy.asker(self.asked, peer) == peer)
+        self.connection.owner.filter(|_| self.site.policy.asker(self.asked, peer) == peer)
     }
 
     /// Adds the site's fields to the reply.
@@ -163,13 +163,16 @@ impl<S: StepHost> StepContext<'_, S> {
     }
 
     /// The request's context for dictionaries.
-    pub(crate) fn occasion<'t>(&'t self, turn: &'t ProgramRequest) -> DictionaryContext<'t> {
+    pub(crate) fn dictionary_context<'t>(
+        &'t self,
+        turn: &'t ProgramRequest,
+    ) -> DictionaryContext<'t> {
         let (request, target) = (self.asked, &turn.req.target);
-        DictionaryContext { live: self.live, request, target, ask: None, now: self.now }
+        DictionaryContext { live: self.live, request, target, ctx: None, now: self.now }
     }
 
     pub(crate) fn count(&self, count: Count) {
-        self.stage.count(count);
+        self.host.count(count);
     }
 }
 
@@ -232,21 +235,21 @@ impl SubroutineState<'_> {
 }
 
 impl ProgramRequest {
-    /// A request of the session of `line`, in spare memory.
+    /// A request of the session of `vcl_connection`, in spare memory.
     pub(crate) fn take_up(
         env: &StepContext<'_>,
         instance: &Arc<Instance>,
-        line: &ClientLine,
+        vcl_connection: &ClientLine,
     ) -> Box<Self> {
-        let xid = line.xid(&env.stage.core.shared.vcl);
-        let mut turn = match env.stage.core.vcl.spare_turn.take() {
+        let xid = vcl_connection.xid(&env.host.core.shared.vcl);
+        let mut turn = match env.host.core.vcl.spare_turn.take() {
             Some(spare) => spare,
-            None => Box::new(Self::new(instance, line)),
+            None => Box::new(Self::new(instance, vcl_connection)),
         };
         // The connection is often the same, and nearly always the program.
         if turn.session.xid != xid {
-            turn.session = line.session(xid);
-            turn.address = line.address();
+            turn.session = vcl_connection.session(xid);
+            turn.address = vcl_connection.address();
         }
         turn.session.identity = None;
         if !Arc::ptr_eq(&turn.instance, instance) {
@@ -294,7 +297,7 @@ impl ProgramRequest {
             state: &mut self.state,
             key: &mut self.key,
             asked,
-            top: self.downstream.page().map(|within| &within.top.request),
+            top: self.downstream.page().map(|context| &context.top.request),
         };
         (loan, self.body.as_ref(), &self.lines)
     }

@@ -431,9 +431,15 @@ impl SentPage {
         let (place, asked) = (SiteContext { live: env.live, site: env.site }, env.asked.clone());
         let mut page =
             ComposedPage::new(Dialect::Varnish, place, asked, turn.downstream.page(), || {
-                let (peer, line) =
+                let (peer, vcl_connection) =
                     (ConnectionPeer::Unnamed(None), VclConnection::of_session(&turn.session));
-                TopPage::new(env.live, turn.req.clone(), peer, Some(line), env.front.account)
+                TopPage::new(
+                    env.live,
+                    turn.req.clone(),
+                    peer,
+                    Some(vcl_connection),
+                    env.connection.account,
+                )
             });
         (page.xid, page.instructions) = (turn.state.xid, self.instructions);
         (page.folded, page.verbatim) = (self.is_folded, self.is_verbatim);
@@ -637,7 +643,7 @@ pub(crate) fn synthesize<S: StepHost>(
 /// The reply if `vcl_synth` fails too: 500 without a head, as in Varnish.
 fn failed<S: StepHost>(turn: &mut ProgramRequest, env: &StepContext<'_, S>) -> Reply {
     turn.close = true;
-    env.stage.note_unanswered();
+    env.host.note_unanswered();
     let response = Response::new(Status::INTERNAL_SERVER_ERROR);
     let status = response.status;
     let mut reply = bare(status, Bytes::new().into(), CacheOutcome::Synthetic);
@@ -651,7 +657,7 @@ fn has_too_many_fields<S: StepHost>(env: &StepContext<'_, S>, response: &Respons
     let most = env.live.limits.header_count.saturating_add(ADDED);
     let is_beyond = response.headers.len() as u64 > most;
     if is_beyond {
-        env.stage.limit(base::Limit::HeaderCount);
+        env.host.limit(base::Limit::HeaderCount);
     }
     is_beyond
 }
@@ -737,11 +743,11 @@ impl ProgramRequest {
 fn finish<S: StepHost>(turn: &mut ProgramRequest, env: &StepContext<'_, S>, reply: &mut Reply) {
     reply.close |= turn.close;
     reply.about.key = turn.key.hash();
-    let mut told = turn.told();
-    if env.stage.is_followed() {
-        told.req = Some(Box::new(turn.req.clone()));
+    let mut program_trace = turn.program_trace();
+    if env.host.is_followed() {
+        program_trace.req = Some(Box::new(turn.req.clone()));
     }
-    reply.about.told = Some(told);
+    reply.about.program_trace = Some(program_trace);
     env.sign(reply);
 }
 

@@ -234,7 +234,7 @@ impl Judge for ProgramJudge {
         Report { ran, lines, limit: self.task.limit }
     }
 
-    fn told(&mut self, report: Report) -> Option<Box<ProgramTrace>> {
+    fn program_trace(&mut self, report: Report) -> Option<Box<ProgramTrace>> {
         let Report { ran, lines, limit } = report;
         let instance = Arc::clone(&self.instance);
         Some(Box::new(ProgramTrace {

@@ -56,9 +56,9 @@ pub(crate) fn refresh(
 ) {
     let missing = FetchMiss { lead, stale: Some(Arc::clone(stale)) };
     let trace = Rc::new(Trace::default());
-    let ActingCore { core, counts } = env.stage;
-    let (front, stage) = (RequestConnection::of(&core.background), ActingCore { core, counts });
-    let env = &StepContext { front, stage, ..*env };
+    let ActingCore { core, counts } = env.host;
+    let (connection, host) = (RequestConnection::of(&core.background), ActingCore { core, counts });
+    let env = &StepContext { connection, host, ..*env };
     let mut job = job(turn, env, Some(missing), &mut Upload::None, &trace);
     job.judge.state.is_bgfetch = true;
     let cause = BackgroundCause { rule: 0, key: turn.key.hash(), transaction: turn.state.xid };
@@ -144,7 +144,7 @@ pub(crate) fn assemble(
     let (lead, stale) = missing.map(|missing| (missing.lead, missing.stale)).unzip();
     let judge = ProgramJudge {
         instance: Arc::clone(&turn.instance),
-        counts: Arc::clone(env.stage.counts),
+        counts: Arc::clone(env.host.counts),
         session: turn.session.clone(),
         task: Task::new(limits.vcl_steps, Workspace::of(limits.vcl_workspace_backend)),
         original: bereq.clone(),
@@ -156,7 +156,7 @@ pub(crate) fn assemble(
         lines: Default::default(),
         ran: Vec::new(),
     };
-    let mut fetch = Fetch::new(env.stage.core, env.live, &env.front, turn.key.hash());
+    let mut fetch = Fetch::new(env.host.core, env.live, &env.connection, turn.key.hash());
     (fetch.request, fetch.upload, fetch.trace) = (bereq, upload, Some(Rc::clone(trace)));
     (fetch.lead, fetch.old) = (lead, stale.flatten());
     let Session { client, server, .. } = turn.session;

@@ -9,7 +9,7 @@ use crate::state::vcl::Xids;
 /// Returns true if the request has passed here too often by its Via, or by its X-Varnish: each
 /// transaction on the way has appended its number.
 pub(crate) fn loops<S: StepHost>(env: &StepContext<'_, S>) -> bool {
-    let xids = &env.stage.shared().vcl.xids;
+    let xids = &env.host.shared().vcl.xids;
     let passes = HOPS_MAX - 1;
     // Numbers are looked up, under a lock, only if there are enough.
     origin_messages::loops(env.asked, env.live)
@@ -23,7 +23,7 @@ pub(crate) fn loops<S: StepHost>(env: &StepContext<'_, S>) -> bool {
 /// Returns true if a fetch of the object with this key waits for this request. Another Varnish may
 /// use an equal number, but hardly with the same key.
 pub(crate) fn is_awaited_by<S: StepHost>(env: &StepContext<'_, S>, key_hash: u64) -> bool {
-    let xids = &env.stage.shared().vcl.xids;
+    let xids = &env.host.shared().vcl.xids;
     numbers(&env.asked.headers).any(|number| xids.leads(number, key_hash))
 }
 

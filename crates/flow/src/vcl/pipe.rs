@@ -85,7 +85,7 @@ pub(crate) async fn pipe(
     let mut job = job::assemble(turn, env, bereq, upload, None, trace);
     let Job { fetch, judge, .. } = &mut *job;
     judge.sent =
-        Some(OutstandingRequest::new(&env.stage.core.shared.vcl.xids, turn.state.xid, None));
+        Some(OutstandingRequest::new(&env.host.core.shared.vcl.xids, turn.state.xid, None));
     turn.close = true;
     // State that `vcl_pipe` has given to directors stays with the client's task.
     std::mem::swap(&mut turn.task, &mut judge.task);

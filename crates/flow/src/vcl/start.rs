@@ -30,16 +30,16 @@ pub(crate) fn start(
     asked: &Request,
 ) -> Start {
     let Entrant { place: SiteContext { live, site }, client, now, downstream } = *entrant;
-    let made = client.line.is_none().then(|| VclConnection::of(client.peer));
-    let line = client.line.or(made.as_ref()).expect("one of the two is there");
-    let (front, counts) = (RequestConnection::of(client.account), core.counts());
-    let env = StepContext { live, site, asked, front, now, stage: ActingCore { core, counts } };
-    let mut turn = ProgramRequest::take_up(&env, instance, line);
+    let made = client.vcl_connection.is_none().then(|| VclConnection::of(client.peer));
+    let vcl_connection = client.vcl_connection.or(made.as_ref()).expect("one of the two is there");
+    let (connection, counts) = (RequestConnection::of(client.account), core.counts());
+    let env = StepContext { live, site, asked, connection, now, host: ActingCore { core, counts } };
+    let mut turn = ProgramRequest::take_up(&env, instance, vcl_connection);
     turn.downstream = downstream.clone();
     match downstream.page() {
-        Some(within) => {
+        Some(context) => {
             env.count(Count::EsiReq);
-            turn.state.esi_level = within.level;
+            turn.state.esi_level = context.level;
         }
         None => env.count(Count::ClientReq),
     }
@@ -74,11 +74,11 @@ pub(crate) async fn run(
     core: &Rc<CoreState>,
     SiteContext { live, site }: SiteContext<'_>,
     asked: &Request,
-    front: RequestConnection<'_>,
+    connection: RequestConnection<'_>,
     body: Option<Reader>,
     trace: &Rc<Trace>,
 ) -> Reply {
-    let stage = ActingCore { core, counts: core.counts() };
-    let mut env = StepContext { live, site, asked, front, now: core.now(), stage };
+    let host = ActingCore { core, counts: core.counts() };
+    let mut env = StepContext { live, site, asked, connection, now: core.now(), host };
     waiting.run(&mut env, body, trace).await
 }

@@ -175,8 +175,8 @@ impl ProgramRequest {
         self.key.field(vcl::vars::KEY_MARK);
         match self.run(env, Sub::Hash, ClientVariables::default()) {
             Action::Lookup => {
-                self.key.finish(&env.stage.shared().seed);
-                env.stage.note_key(self);
+                self.key.finish(&env.host.shared().seed);
+                env.host.note_key(self);
                 Ok(())
             }
             action => Err(Self::common(action)),
@@ -276,7 +276,7 @@ impl ProgramRequest {
                 step
             }
             Role::Full => {
-                env.stage.limit(base::Limit::Waiters);
+                env.host.limit(base::Limit::Waiters);
                 self.note_error("Too many requests wait for this page (limit: waiters)");
                 RequestStep::Synth(said(503, ""))
             }

@@ -97,8 +97,8 @@ impl<'a> ProgramWorld<'a> {
         true
     }
 
-    fn outside(&self) -> Option<Arc<Box<dyn HostServices>>> {
-        self.shared.vcl.outside()
+    fn host_services(&self) -> Option<Arc<Box<dyn HostServices>>> {
+        self.shared.vcl.host_services()
     }
 
     /// Invalidates on all sites; returns the number of responses selected, as far as known.
@@ -106,11 +106,11 @@ impl<'a> ProgramWorld<'a> {
         &self,
         what: InvalidationTarget,
         soft: bool,
-        haste: InvalidationMode,
+        mode: InvalidationMode,
     ) -> Result<Outcome, String> {
-        let one = self.shared.door.invalidation(what, soft, Sites::Every, self.now);
+        let one = self.shared.invalidator.invalidation(what, soft, Sites::Every, self.now);
         let one = one.by(self.asked.map(Cause::purge).unwrap_or_default());
-        let done = self.shared.door.invalidate_at_once(None, [one], self.now, haste);
+        let done = self.shared.invalidator.invalidate_at_once(None, [one], self.now, mode);
         if let (Ok(outcome), RunReason::Core(_, counters)) = (&done, self.runner) {
             counters.add(Counter::InvalidationsRecorded, outcome.recorded.into());
         }
@@ -141,9 +141,9 @@ impl ProgramEnvironment for ProgramWorld<'_> {
 
     fn syslog(&self, priority: i64, text: &[u8]) {
         if !self.is_foreseen(|| format!("write to syslog: {}", shown(text)))
-            && let Some(outside) = self.outside()
+            && let Some(host_services) = self.host_services()
         {
-            outside.syslog(priority, text);
+            host_services.syslog(priority, text);
         }
     }
 
@@ -212,24 +212,24 @@ impl ProgramEnvironment for ProgramWorld<'_> {
     }
 
     fn env(&self, name: &str) -> Option<Bytes> {
-        self.outside()?.env(name)
+        self.host_services()?.env(name)
     }
 
     fn file(&self, path: &str) -> Option<Bytes> {
-        self.outside()?.file(path)
+        self.host_services()?.file(path)
     }
 
     fn read(&self, path: &str, bytes_max: u64) -> io::Result<Bytes> {
-        self.outside().ok_or(io::ErrorKind::NotFound)?.read(path, bytes_max)
+        self.host_services().ok_or(io::ErrorKind::NotFound)?.read(path, bytes_max)
     }
 
     fn exists(&self, path: &str) -> bool {
-        self.outside().is_some_and(|outside| outside.exists(path))
+        self.host_services().is_some_and(|host_services| host_services.exists(path))
     }
 
     fn resolve(&self, host: &str, port: &str) -> Vec<SocketAddr> {
-        let Some(outside) = self.outside() else { return Vec::new() };
-        outside.resolve(host, port, matches!(self.runner, RunReason::Nobody)).unwrap_or_else(
+        let Some(host_services) = self.host_services() else { return Vec::new() };
+        host_services.resolve(host, port, matches!(self.runner, RunReason::Nobody)).unwrap_or_else(
             |limit| {
                 self.limit(limit);
                 Vec::new()
@@ -254,7 +254,7 @@ impl ProgramEnvironment for ProgramWorld<'_> {
     }
 
     fn storage(&self, name: &str) -> Option<(u64, u64)> {
-        self.outside()?.storage(name)
+        self.host_services()?.storage(name)
     }
 
     fn limit(&self, limit: Limit) {

@@ -21,5 +21,5 @@ pub(crate) trait Draft {
     fn memory(&self) -> u64;
 
     /// Assembles the rest and returns the reply, whose body the pieces become.
-    fn run(self: Box<Self>, core: &Rc<CoreState>, front: RequestConnection<'_>) -> Reply;
+    fn run(self: Box<Self>, core: &Rc<CoreState>, connection: RequestConnection<'_>) -> Reply;
 }

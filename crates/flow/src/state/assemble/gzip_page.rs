@@ -67,10 +67,10 @@ impl Clip {
         size_of::<Self>() + self.blocks.len()
     }
 
-    /// The clip of the text in `range`; `cuts` are in the order of the page.
-    pub(crate) fn find<'a>(cuts: &'a [Self], range: &Range<u64>) -> Option<&'a Self> {
-        let at = cuts.binary_search_by_key(&range.start, |cut| cut.range.start).ok()?;
-        Some(&cuts[at]).filter(|cut| cut.range == *range)
+    /// The clip of the text in `range`; `clips` are in the order of the page.
+    pub(crate) fn find<'a>(clips: &'a [Self], range: &Range<u64>) -> Option<&'a Self> {
+        let at = clips.binary_search_by_key(&range.start, |cut| cut.range.start).ok()?;
+        Some(&clips[at]).filter(|cut| cut.range == *range)
     }
 }
 

@@ -37,7 +37,7 @@ pub(crate) struct Instructions {
 pub(crate) struct ReadPage {
     pub(crate) document: Document,
     /// Its compressed texts in order, if it is sent so.
-    pub(crate) cuts: Vec<Clip>,
+    pub(crate) clips: Vec<Clip>,
 }
 
 impl Instructions {
@@ -54,7 +54,7 @@ impl Instructions {
 
 impl DerivedData for Instructions {
     fn memory(&self) -> u64 {
-        let cuts: usize = self.read.cuts.iter().map(Clip::memory).sum();
-        (size_of::<Self>() + size_of::<ReadPage>() + self.read.document.memory() + cuts) as u64
+        let clips: usize = self.read.clips.iter().map(Clip::memory).sum();
+        (size_of::<Self>() + size_of::<ReadPage>() + self.read.document.memory() + clips) as u64
     }
 }

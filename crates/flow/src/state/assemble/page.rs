@@ -29,7 +29,7 @@ pub(crate) struct ComposedPage {
     /// The request's cookies after the policy's changes, if fragments get the original ones.
     pub(crate) cookies_left: Option<Box<[u8]>>,
     /// The context of its fragments.
-    pub(crate) within: Rc<FragmentContext>,
+    pub(crate) context: Rc<FragmentContext>,
     /// The request's number in its program; 0 without a program.
     pub(crate) xid: u64,
     /// The instructions, if a program had them parsed.
@@ -63,7 +63,7 @@ pub(crate) struct TopPage {
     pub(crate) request: Request,
     pub(crate) peer: ConnectionPeer,
     /// The client's connection, as programs see it.
-    pub(crate) line: Option<VclConnection>,
+    pub(crate) vcl_connection: Option<VclConnection>,
     /// The account of memory reserved for the client.
     pub(crate) account: Arc<Account>,
     /// The client has a certificate, so its responses are personal.
@@ -89,21 +89,21 @@ impl fmt::Debug for TopPage {
 }
 
 impl TopPage {
-    /// The page that `request` of `peer` asks for, over `line`.
+    /// The page that `request` of `peer` asks for, over `vcl_connection`.
     pub(crate) fn new(
         live: &LiveRef,
         request: Request,
         peer: ConnectionPeer,
-        line: Option<VclConnection>,
+        vcl_connection: Option<VclConnection>,
         account: &Arc<Account>,
     ) -> Self {
         // Pages of programs have a connection.
-        let wished = line.as_ref().map(|_| live.vcl.params.number(Param::EsiParallel));
+        let wished = vcl_connection.as_ref().map(|_| live.vcl.params.number(Param::EsiParallel));
         let wished = wished.filter(|most| *most > 0);
         Self {
             request,
             peer,
-            line,
+            vcl_connection,
             account: Arc::clone(account),
             personal: false,
             places: FragmentPermits::new(&live.limits, wished),
@@ -114,27 +114,27 @@ impl TopPage {
 }
 
 impl ComposedPage {
-    /// The page that answers `request`, itself a fragment if it is `within` another.
+    /// The page that answers `request`, itself a fragment if it has the `context` of another.
     pub(crate) fn new(
         dialect: Dialect,
         SiteContext { live, site }: SiteContext<'_>,
         request: Request,
-        within: Option<&Rc<FragmentContext>>,
+        context: Option<&Rc<FragmentContext>>,
         top: impl FnOnce() -> TopPage,
     ) -> Self {
-        let (level, top) = match within {
-            Some(within) => (within.level + 1, Rc::clone(&within.top)),
+        let (level, top) = match context {
+            Some(context) => (context.level + 1, Rc::clone(&context.top)),
             None => (1, Rc::new(top())),
         };
         let (live, site) = (Rc::clone(live), Arc::clone(site));
-        let within = Rc::new(FragmentContext { level, top });
+        let context = Rc::new(FragmentContext { level, top });
         Self {
             dialect,
             live,
             site,
             request,
             cookies_left: None,
-            within,
+            context,
             xid: 0,
             instructions: None,
             trace: Rc::default(),
@@ -178,7 +178,7 @@ impl ComposedPage {
     /// # Errors
     /// The limit that forbids it.
     pub(crate) fn count(&self, counters: &Counters) -> Result<(), Limit> {
-        let FragmentContext { level, top } = &*self.within;
+        let FragmentContext { level, top } = &*self.context;
         top.begun.set(top.begun.get() + 1);
         let deepest = match self.dialect {
             Dialect::Varnish => self.live.vcl.params.number(Param::MaxEsiDepth),
@@ -202,7 +202,7 @@ impl ComposedPage {
 
     /// Counts `bytes`; false if the page becomes too large.
     pub(crate) fn weigh(&self, counters: &Counters, bytes: u64) -> bool {
-        let sum = &self.within.top.bytes;
+        let sum = &self.context.top.bytes;
         sum.set(sum.get().saturating_add(bytes));
         let fits = sum.get() <= self.live.limits.esi_bytes;
         if !fits {

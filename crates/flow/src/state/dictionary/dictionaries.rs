@@ -31,7 +31,7 @@ struct DictionaryIndex {
 /// A response that becomes a dictionary once its body is complete.
 struct ExpectedDictionary {
     object: Weak<Object>,
-    birth: DictionaryScope,
+    scope: DictionaryScope,
 }
 
 impl Dictionaries {
@@ -83,7 +83,7 @@ impl Dictionaries {
         &self,
         object: &Arc<Object>,
         most: u64,
-        birth: impl FnOnce() -> DictionaryScope,
+        scope: impl FnOnce() -> DictionaryScope,
     ) {
         let Some(mut expected) = self.expected.try_lock() else { return };
         let weak = Arc::downgrade(object);
@@ -92,7 +92,7 @@ impl Dictionaries {
         }
         let over = (expected.len() + 1).saturating_sub(most as usize);
         expected.drain(..over);
-        expected.push_back(ExpectedDictionary { object: weak, birth: birth() });
+        expected.push_back(ExpectedDictionary { object: weak, scope: scope() });
     }
 
     /// Takes the latest expected response that is complete.
@@ -101,7 +101,7 @@ impl Dictionaries {
         expected.retain(|one| one.object.strong_count() > 0);
         let has_come = |one: &ExpectedDictionary| Some(one.object.upgrade()?.whole().is_some());
         let at = expected.iter().rposition(|one| has_come(one) == Some(true))?;
-        let ExpectedDictionary { object, birth } = expected.remove(at)?;
-        Some((object.upgrade()?, birth))
+        let ExpectedDictionary { object, scope } = expected.remove(at)?;
+        Some((object.upgrade()?, scope))
     }
 }

@@ -24,7 +24,7 @@ pub(crate) struct DictionaryScope {
 pub(crate) struct Dictionary {
     pub(crate) body: BodyRef,
     pub(crate) coding: Coding,
-    pub(crate) birth: DictionaryScope,
+    pub(crate) scope: DictionaryScope,
     /// `None` if the field is malformed: the response is no dictionary.
     pub(crate) use_as: Option<UseAsDictionary>,
     pub(crate) hash: OnceLock<DictionaryHash>,
@@ -37,7 +37,7 @@ pub(crate) struct Dictionary {
 impl DerivedData for Dictionary {
     fn memory(&self) -> u64 {
         let pattern = self.use_as.as_ref().map_or(0, UseAsDictionary::memory);
-        let DictionaryScope { origin, target, audience } = &self.birth;
+        let DictionaryScope { origin, target, audience } = &self.scope;
         (size_of::<Self>() + origin.len() + target.len() + audience.len() + pattern) as u64
     }
 }
@@ -53,15 +53,15 @@ pub(crate) fn origin(request: &Request) -> Vec<u8> {
 
 impl Dictionary {
     /// The entry of `object`, which was requested in this scope.
-    pub(crate) fn of(object: &Arc<Object>, birth: DictionaryScope) -> Self {
+    pub(crate) fn of(object: &Arc<Object>, scope: DictionaryScope) -> Self {
         let use_as = stored_head(object).and_then(|head| {
             let values = head.headers.values(HeaderId::UseAsDictionary);
-            UseAsDictionary::parse(values, &birth.origin, &birth.target)
+            UseAsDictionary::parse(values, &scope.origin, &scope.target)
         });
         Self {
             body: object.body_ref(),
             coding: object.flags().coding,
-            birth,
+            scope,
             use_as,
             hash: OnceLock::new(),
             is_begun: AtomicBool::new(false),

@@ -27,11 +27,11 @@ pub(crate) struct Writer<'a> {
 
 impl Writer<'_> {
     /// Writes the heads of a client's transaction.
-    pub(crate) fn answered(&mut self, reply: &Reply, told: &TransactionFacts<'_>) {
+    pub(crate) fn answered(&mut self, reply: &Reply, facts: &TransactionFacts<'_>) {
         // With a program, readers see the request as the program changed it.
-        let left = reply.about.told.as_ref().and_then(|told| told.req.as_deref());
+        let left = reply.about.program_trace.as_ref().and_then(|program| program.req.as_deref());
         if let Some(request) =
-            left.or(told.request).filter(|_| self.wanted.keeps_any(HeadSide::Req))
+            left.or(facts.request).filter(|_| self.wanted.keeps_any(HeadSide::Req))
         {
             self.req(request);
         }
@@ -39,7 +39,7 @@ impl Writer<'_> {
             self.fetched(trace);
         }
         if self.wanted.keeps_any(HeadSide::Resp) {
-            self.reply(reply, told);
+            self.reply(reply, facts);
         }
     }
 
@@ -83,10 +83,10 @@ impl Writer<'_> {
     }
 
     /// Writes the head of the client's response, without the connection's framing.
-    fn reply(&mut self, reply: &Reply, told: &TransactionFacts<'_>) {
+    fn reply(&mut self, reply: &Reply, facts: &TransactionFacts<'_>) {
         let mut head = std::mem::take(self.line);
         head.clear();
-        reply.write_head(told.live, &mut head);
+        reply.write_head(facts.live, &mut head);
         let mut lines = head.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
         let first = lines.next().unwrap_or_default();
         let status = first.strip_prefix(b"HTTP/1.1 ").unwrap_or(first);

@@ -47,7 +47,7 @@ pub struct SiteAuthChecks {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RouteAuthChecks {
     pub(crate) password: Option<Arc<BasicAuthCheck>>,
-    pub(crate) word: Option<Arc<ForwardAuthCheck>>,
+    pub(crate) forward_auth: Option<Arc<ForwardAuthCheck>>,
 }
 
 #[derive(Debug)]
@@ -87,13 +87,13 @@ impl RouteAuthChecks {
     /// The fields that pass the user to the origin.
     pub(crate) fn fields(&self) -> impl Iterator<Item = &FieldName> {
         let user = self.password.iter().filter_map(|gate| gate.rule.user_field.as_ref());
-        user.chain(self.word.iter().flat_map(|gate| &gate.rule.copy))
+        user.chain(self.forward_auth.iter().flat_map(|gate| &gate.rule.copy))
     }
 
     /// Returns true if a field for the origin makes its responses personal.
     pub(crate) fn is_personal(&self) -> bool {
         self.password.as_ref().is_some_and(|gate| gate.is_personal)
-            || self.word.as_ref().is_some_and(|gate| gate.is_personal)
+            || self.forward_auth.as_ref().is_some_and(|gate| gate.is_personal)
     }
 }
 
@@ -114,13 +114,13 @@ impl SiteAuthChecks {
                 let users = users(&rule.file).unwrap_or_else(|| Arc::new(Users::nobody()));
                 Arc::new(BasicAuthCheck { rule: Arc::clone(rule), users, is_personal })
             }),
-            word: settings.forward_auth.as_ref().and_then(|rule| {
+            forward_auth: settings.forward_auth.as_ref().and_then(|rule| {
                 let is_personal = rule.copy.iter().any(|field| !is_in_key(settings, field));
                 let origin = Arc::clone(origins.get(rule.origin)?);
                 // The rule contains only a number, which may mean another server after a reload.
-                let (servers, told) = (origin.servers(), format!("{rule:?}"));
+                let (servers, text) = (origin.servers(), format!("{rule:?}"));
                 let names = servers.iter().map(|server| server.name.as_bytes());
-                let parts = [site.as_bytes(), told.as_bytes(), origin.name().as_bytes()];
+                let parts = [site.as_bytes(), text.as_bytes(), origin.name().as_bytes()];
                 let digest = digest_of(parts.into_iter().chain(names));
                 Some(Arc::new(ForwardAuthCheck {
                     rule: Arc::clone(rule),
@@ -132,7 +132,8 @@ impl SiteAuthChecks {
         };
         let routes = rules.routes.iter().map(|route| &route.settings);
         let routes: Vec<_> = std::iter::once(&rules.settings).chain(routes).map(gate).collect();
-        let is_any = routes.iter().any(|gate| gate.password.is_some() || gate.word.is_some());
+        let is_any =
+            routes.iter().any(|gate| gate.password.is_some() || gate.forward_auth.is_some());
         is_any.then(|| {
             let size = |limit: u64| usize::try_from(limit).unwrap_or(usize::MAX);
             let (places, most) = (size(limits.password_checks), size(limits.password_queue));
@@ -186,7 +187,7 @@ impl SiteAuthChecks {
                 let step = step.fact("users", users);
                 steps.push(step.fact("file", gate.rule.file.display().to_string()));
             }
-            if let Some(gate) = &gate.word {
+            if let Some(gate) = &gate.forward_auth {
                 let why = "another server is asked first, and what follows is for whom it lets in";
                 let step = DecisionStep::new("forward_auth", why)
                     .fact("origin", gate.origin.name().to_string());

@@ -26,7 +26,7 @@ pub(crate) struct KeptClient {
     peer: ConnectionPeer,
     near: bool,
     secured: Option<Rc<SessionTerms>>,
-    line: Option<VclConnection>,
+    vcl_connection: Option<VclConnection>,
     wants_tunnel: bool,
 }
 
@@ -47,7 +47,7 @@ impl ParkedRequest {
                 peer: client.peer,
                 near: client.near,
                 secured: client.secured.cloned(),
-                line: client.line.cloned(),
+                vcl_connection: client.vcl_connection.cloned(),
                 wants_tunnel: request.upgrade != Upgrade::None,
             },
         })
@@ -62,7 +62,7 @@ impl ParkedRequest {
 impl KeptClient {
     /// The client, with memory of `account`.
     pub(crate) fn client<'a>(&'a self, account: &'a Arc<Account>) -> Client<'a> {
-        let (secured, line) = (self.secured.as_ref(), self.line.as_ref());
-        Client { peer: self.peer, near: self.near, secured, line, account }
+        let (secured, vcl_connection) = (self.secured.as_ref(), self.vcl_connection.as_ref());
+        Client { peer: self.peer, near: self.near, secured, vcl_connection, account }
     }
 }

@@ -65,7 +65,7 @@ impl Queue {
     /// Waits for a permit within `bounds`.
     ///
     /// # Errors
-    /// The reason for which there is none.
+    /// The reason for which no permit is free.
     pub(crate) async fn place(
         self: &Arc<Self>,
         standing: Urgency,

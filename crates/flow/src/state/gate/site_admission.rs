@@ -20,7 +20,7 @@ pub(crate) struct SiteAdmission {
     /// Fields that only gates may set.
     pub(crate) own: Vec<FieldName>,
     /// Fields and their values, in the order of the gates.
-    told: Vec<(FieldName, Box<[u8]>)>,
+    fields: Vec<(FieldName, Box<[u8]>)>,
 }
 
 impl SiteAdmission {
@@ -35,7 +35,7 @@ impl SiteAdmission {
             return;
         }
         self.own.push(field.clone());
-        self.told.extend(values.into_iter().map(|value| (field.clone(), value.into())));
+        self.fields.extend(values.into_iter().map(|value| (field.clone(), value.into())));
     }
 
     /// Removes from `request` the password if it is not for the origin, and the fields that only
@@ -52,7 +52,7 @@ impl SiteAdmission {
 
     /// Writes the gates' fields into `request`. Returns true if the response is personal.
     pub(crate) fn tell(&self, request: &mut Request) -> bool {
-        for (name, value) in &self.told {
+        for (name, value) in &self.fields {
             request.headers.push_named(name.as_bytes(), value);
         }
         self.is_personal

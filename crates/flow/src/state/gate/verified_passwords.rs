@@ -91,34 +91,44 @@ mod tests {
 
     #[test]
     fn one_who_was_right_is_known_for_a_day_and_enters_as_long_as_is_said() {
-        let right = VerifiedPasswords::default();
+        let verified_passwords = VerifiedPasswords::default();
         let user = Arc::new(User("ann".into()));
-        right.note([1; 32], 7, &user, Term { from_ms: 1000, until_ms: 2000 });
+        verified_passwords.note([1; 32], 7, &user, Term { from_ms: 1000, until_ms: 2000 });
         assert!(
-            right
+            verified_passwords
                 .entered(&[1; 32], 1999)
                 .is_some_and(|(own, until)| own.0 == user.0 && until == 2000)
         );
-        assert!(right.entered(&[1; 32], 2000).is_none() && right.entered(&[2; 32], 1000).is_none());
+        assert!(
+            verified_passwords.entered(&[1; 32], 2000).is_none()
+                && verified_passwords.entered(&[2; 32], 1000).is_none()
+        );
         for (digest, mark, at_ms, standing) in [
             (1, 8, 2000, Urgency::Known),
             (2, 7, 2000, Urgency::Known),
             (2, 8, 2000, Urgency::Other),
             (1, 7, 1000 + LATELY_MS, Urgency::Other),
         ] {
-            assert_eq!(right.standing(&[digest; 32], mark, at_ms), standing, "{digest} {mark}");
+            assert_eq!(
+                verified_passwords.standing(&[digest; 32], mark, at_ms),
+                standing,
+                "{digest} {mark}"
+            );
         }
     }
 
     #[test]
     fn there_are_never_more_than_so_many() {
-        let right = VerifiedPasswords::default();
+        let verified_passwords = VerifiedPasswords::default();
         let user = Arc::new(User("ann".into()));
         for at in 0..2 * MOST as u64 {
             let mut digest = [0; 32];
             digest[..8].copy_from_slice(&at.to_le_bytes());
-            right.note(digest, at, &user, Term { from_ms: at, until_ms: at });
+            verified_passwords.note(digest, at, &user, Term { from_ms: at, until_ms: at });
         }
-        assert_eq!((right.shown.lock().len(), right.clients.lock().len()), (MOST, MOST));
+        assert_eq!(
+            (verified_passwords.shown.lock().len(), verified_passwords.clients.lock().len()),
+            (MOST, MOST)
+        );
     }
 }

@@ -39,14 +39,14 @@ pub struct PeerNode {
     /// The seed of its rank among owners.
     seed: HashSeed,
     /// The origin by which it is reached; `None` for this node.
-    way: Option<Arc<Origin>>,
+    origin: Option<Arc<Origin>>,
 }
 
 impl PeerNode {
-    /// The node `name`, reached by `way`; without one it is this node.
-    pub fn new(name: &str, way: Option<Arc<Origin>>) -> Self {
+    /// The node `name`, reached by `origin`; without one it is this node.
+    pub fn new(name: &str, origin: Option<Arc<Origin>>) -> Self {
         let number = HashSeed::from_u64(0).hash(name.as_bytes());
-        Self { name: name.into(), seed: HashSeed::from_u64(number), way }
+        Self { name: name.into(), seed: HashSeed::from_u64(number), origin }
     }
 
     /// Its name.
@@ -55,8 +55,8 @@ impl PeerNode {
     }
 
     /// The origin by which it is reached; `None` for this node.
-    pub fn way(&self) -> Option<&Arc<Origin>> {
-        self.way.as_ref()
+    pub fn origin(&self) -> Option<&Arc<Origin>> {
+        self.origin.as_ref()
     }
 }
 
@@ -80,19 +80,20 @@ impl Peers {
     /// busier than others. All nodes agree on the order; an additional node takes over only the
     /// keys that it owns.
     pub(crate) fn owner(&self, key: &[u8]) -> Option<&PeerNode> {
-        let ways = || self.nodes.iter().filter_map(|node| node.way.as_ref());
-        let in_flight: u64 = ways().map(|way| u64::from(way.in_flight())).sum();
-        let mean = in_flight / (ways().count() as u64).max(1);
+        let origins = || self.nodes.iter().filter_map(|node| node.origin.as_ref());
+        let in_flight: u64 = origins().map(|origin| u64::from(origin.in_flight())).sum();
+        let mean = in_flight / (origins().count() as u64).max(1);
         let most = (mean + mean / 4).max(FEW);
-        let is_open = |way: &Arc<Origin>| way.is_healthy() && u64::from(way.in_flight()) <= most;
-        let open = self.nodes.iter().filter(|node| node.way.as_ref().is_none_or(is_open));
+        let is_open =
+            |origin: &Arc<Origin>| origin.is_healthy() && u64::from(origin.in_flight()) <= most;
+        let open = self.nodes.iter().filter(|node| node.origin.as_ref().is_none_or(is_open));
         open.max_by_key(|node| node.seed.hash(key))
     }
 
     /// Forecasts the owner of `key`, if there is one.
     pub(crate) fn foretell(&self, key: &[u8]) -> Option<DecisionStep> {
         let owner = self.owner(key)?;
-        let why = match &owner.way {
+        let why = match &owner.origin {
             Some(_) => {
                 format!("node `{}` owns it, and would be asked before the origin", owner.name)
             }

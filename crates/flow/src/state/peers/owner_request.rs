@@ -29,7 +29,7 @@ impl OwnerRequest {
     /// The request for `miss`; `None` if this node owns the key, or nodes share nothing.
     pub(crate) fn of(peers: &ArcSwapOption<Peers>, miss: Miss<'_>) -> Option<Box<Self>> {
         let peers = peers.load();
-        peers.as_ref()?.owner(miss.key)?.way()?;
+        peers.as_ref()?.owner(miss.key)?.origin()?;
         let (request, selecting) = (miss.asked.clone(), miss.changed.cloned());
         Some(Box::new(Self { request, selecting, key: miss.key.into() }))
     }

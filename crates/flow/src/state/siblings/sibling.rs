@@ -34,7 +34,7 @@ pub trait SiblingPort: fmt::Debug + Send + Sync {
 #[derive(Debug)]
 pub struct Sibling {
     /// The origin by which its stored responses are fetched.
-    pub way: Arc<Origin>,
+    pub origin: Arc<Origin>,
     /// The names of the sites that it is asked for; empty for all.
     pub sites: Vec<String>,
     /// Its port for questions.
@@ -49,14 +49,14 @@ impl Sibling {
     /// Returns true if the sibling is asked for `site` in this scheme. It would search for the
     /// other scheme in vain.
     pub(crate) fn is_for(&self, site: &str, scheme: Scheme) -> bool {
-        let is_secure = self.way.config().servers.iter().any(|server| server.tls);
+        let is_secure = self.origin.config().servers.iter().any(|server| server.tls);
         is_secure == (scheme == Scheme::Https)
             && (self.sites.is_empty() || self.sites.iter().any(|own| own == site))
     }
 
     /// As [`SiblingPort::trusted_since`]; `None` if its responses cannot be fetched.
     pub(crate) fn trusted_since(&self) -> Option<u64> {
-        self.port.trusted_since().filter(|_| self.way.is_healthy())
+        self.port.trusted_since().filter(|_| self.origin.is_healthy())
     }
 }
 

@@ -117,7 +117,7 @@ pub(crate) fn restore_set(
         request: kept.request(),
         key_hash,
         caller: OriginRequestContext::default(),
-        asking: None,
+        owner_request: None,
     };
     let count = kept.length.div_ceil(kept.slice_bytes);
     let life = life.and_then(|life| life.downcast().ok());

@@ -1,4 +1,4 @@
-//! Slice set: the body of one version of a representation, any part of which may be stored.
+//! Slice set: the body of one version of a representation, stored in whole or in parts.
 
 use std::fmt;
 use std::ops::Range;
@@ -35,7 +35,7 @@ pub(crate) struct SliceOrigin {
     pub(crate) caller: OriginRequestContext,
     /// The request to the node that owns the response and is asked first; `None` if the set is not
     /// from a node.
-    pub(crate) asking: Option<Box<OwnerRequest>>,
+    pub(crate) owner_request: Option<Box<OwnerRequest>>,
 }
 
 /// A response that may be stored in slices.

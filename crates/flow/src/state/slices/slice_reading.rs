@@ -230,8 +230,9 @@ impl ExternalBody for SliceSet {
     fn memory(&self) -> u64 {
         let request = &self.source.request;
         let fields = request.headers.memory() + request.target.len() + request.host.len();
-        let asking = self.source.asking.as_ref().map_or(0, |asking| asking.memory());
-        (size_of::<Self>() + fields + self.edition.coding.len() + asking) as u64
+        let owner_request =
+            self.source.owner_request.as_ref().map_or(0, |owner_request| owner_request.memory());
+        (size_of::<Self>() + fields + self.edition.coding.len() + owner_request) as u64
     }
 
     fn as_any(&self) -> Option<&dyn Any> {

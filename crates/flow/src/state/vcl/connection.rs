@@ -36,7 +36,7 @@ pub struct VclConnection {
 }
 
 impl VclConnection {
-    /// Returns a connection of which only the peer is known.
+    /// Returns a connection with only its peer known.
     pub(crate) fn of(peer: ConnectionPeer) -> Self {
         let client = peer.address().map(|address| SocketAddr::new(address, 0));
         Self { client, remote: client, ..Self::default() }

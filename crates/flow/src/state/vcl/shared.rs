@@ -24,7 +24,7 @@ pub struct SharedVcl {
     pub memory: vcl::vmod::VmodState,
     pub(crate) random: random::Random,
     pub(crate) storages: StorageRotation,
-    outside: ArcSwapOption<Box<dyn HostServices>>,
+    host_services: ArcSwapOption<Box<dyn HostServices>>,
     /// Counters of programs that run on no core. They are written under the lock.
     housekeeping: Mutex<Option<Arc<Counters>>>,
 }
@@ -42,8 +42,8 @@ impl StorageRotation {
 
 impl SharedVcl {
     /// Sets the host's services.
-    pub fn set_outside(&self, outside: Box<dyn HostServices>) {
-        self.outside.store(Some(Arc::new(outside)));
+    pub fn set_host_services(&self, host_services: Box<dyn HostServices>) {
+        self.host_services.store(Some(Arc::new(host_services)));
     }
 
     /// Counts that a program on no core (`vcl_init`) reached `limit`.
@@ -52,7 +52,7 @@ impl SharedVcl {
         counters.get_or_insert_with(|| registry.register()).limit(limit);
     }
 
-    pub(crate) fn outside(&self) -> Option<Arc<Box<dyn HostServices>>> {
-        self.outside.load_full()
+    pub(crate) fn host_services(&self) -> Option<Arc<Box<dyn HostServices>>> {
+        self.host_services.load_full()
     }
 }

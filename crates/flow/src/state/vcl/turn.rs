@@ -64,10 +64,10 @@ pub(crate) enum LookupResult {
 
 impl ProgramRequest {
     /// Memory for a request that has not started.
-    pub(crate) fn new(instance: &Arc<Instance>, line: &ClientLine) -> Self {
+    pub(crate) fn new(instance: &Arc<Instance>, vcl_connection: &ClientLine) -> Self {
         Self {
             instance: Arc::clone(instance),
-            session: line.session(0),
+            session: vcl_connection.session(0),
             address: Box::default(),
             task: Task::new(0, Workspace::of(0)),
             req: Request::new(),
@@ -101,7 +101,7 @@ impl ProgramRequest {
     }
 
     /// Takes the trace of the program's actions, for the log.
-    pub(crate) fn told(&mut self) -> Box<ProgramTrace> {
+    pub(crate) fn program_trace(&mut self) -> Box<ProgramTrace> {
         let lines = self.lines.get_mut();
         let switched = self
             .switched

@@ -228,19 +228,19 @@ impl StepHost for Rehearsal<'_> {
         sub: Sub,
         mut seen: ClientVariables<'_>,
     ) -> Action {
-        let stage = &env.stage;
+        let host = &env.host;
         for (_, line) in turn.lines.take() {
-            stage.tell(DecisionStep::new("error", shown(&line)));
+            host.tell(DecisionStep::new("error", shown(&line)));
         }
         let before = turn.req.clone();
         let resp_before = seen.resp.as_ref().map(|(response, _)| response.headers.clone());
         let resp = seen.resp.as_mut().map(|(response, state)| (&mut **response, &mut **state));
         let (loan, ..) = turn.lend(env.asked);
         let lent = ClientVariables { obj: seen.obj, resp, bereq: seen.bereq };
-        let action = loan.run(sub, &stage.world(), env.time(), lent);
-        stage.tell_run(turn, sub, &action, changes("req", &before, &turn.req));
+        let action = loan.run(sub, &host.world(), env.time(), lent);
+        host.tell_run(turn, sub, &action, changes("req", &before, &turn.req));
         if let Some((before, (response, _))) = resp_before.zip(seen.resp) {
-            stage.tell_more(field_changes("resp", &before, &response.headers));
+            host.tell_more(field_changes("resp", &before, &response.headers));
         }
         action
     }
@@ -257,23 +257,28 @@ impl StepHost for Rehearsal<'_> {
     }
 
     fn find(turn: &ProgramRequest, env: &StepContext<'_, Self>) -> CacheLookup {
-        let stage = &env.stage;
-        let peek = stage.shared.cache.peek(&turn.key, &mut select_by(&turn.req.headers));
+        let host = &env.host;
+        let peek = host.shared.cache.peek(&turn.key, &mut select_by(&turn.req.headers));
         let place = SiteContext { live: env.live, site: env.site };
-        let ask =
-            RequestContext::new(place, &turn.req, Notes::default(), env.now, env.front.account);
-        stage.steps.borrow_mut().extend(variants(&ask, &peek));
-        stage.is_fetched.set(peek.is_fetched);
-        stage.may_be_below.set(peek.below > 0);
-        let Some(object) = stage.found(turn, &peek) else {
-            if let Some(advice) = variants::advice(&ask, &peek) {
+        let ctx = RequestContext::new(
+            place,
+            &turn.req,
+            Notes::default(),
+            env.now,
+            env.connection.account,
+        );
+        host.steps.borrow_mut().extend(variants(&ctx, &peek));
+        host.is_fetched.set(peek.is_fetched);
+        host.may_be_below.set(peek.below > 0);
+        let Some(object) = host.found(turn, &peek) else {
+            if let Some(advice) = variants::advice(&ctx, &peek) {
                 let why = "nothing that is stored is for this request";
-                stage.tell(DecisionStep::new("verdict", why).decisive().advise(advice));
+                host.tell(DecisionStep::new("verdict", why).decisive().advise(advice));
             }
             return CacheLookup::Nothing;
         };
         let flags = object.flags();
-        stage.tell(match age(turn, env, &object) {
+        host.tell(match age(turn, env, &object) {
             Age::Fresh if flags.hit_for_pass => {
                 let why = "hit-for-pass: a former answer said that requests go past the cache";
                 DecisionStep::new("mark", why).decisive()
@@ -284,7 +289,7 @@ impl StepHost for Rehearsal<'_> {
             }
             _ => facts::freshness(turn, env, &object),
         });
-        *stage.last.borrow_mut() = Some(Arc::clone(&object));
+        *host.last.borrow_mut() = Some(Arc::clone(&object));
         CacheLookup::Object(object)
     }
 
@@ -293,15 +298,15 @@ impl StepHost for Rehearsal<'_> {
         env: &StepContext<'_, Self>,
         options: BeginOptions<'_>,
     ) -> FetchAssignment<(), ()> {
-        let stage = &env.stage;
-        if !options.coalesce || !stage.is_fetched.get() {
+        let host = &env.host;
+        if !options.coalesce || !host.is_fetched.get() {
             // A promoted object counts only if objects in memory do.
-            let reads = stage.may_be_below.get() && !turn.state.hash_always_miss;
+            let reads = host.may_be_below.get() && !turn.state.hash_always_miss;
             let duty = Duty { lead: (), is_alone: false };
             return if reads { FetchAssignment::Below(duty) } else { FetchAssignment::Fetch(duty) };
         }
         let why = "somebody fetches it: it would wait for that";
-        stage.tell(DecisionStep::new("verdict", why).decisive());
+        host.tell(DecisionStep::new("verdict", why).decisive());
         FetchAssignment::Wait(())
     }
 
@@ -315,8 +320,8 @@ impl StepHost for Rehearsal<'_> {
 
     fn purge(_: &ProgramRequest, env: &StepContext<'_, Self>) -> Result<(), String> {
         let why = "what is stored under its key would be purged";
-        env.stage.tell(DecisionStep::new("purge", why).decisive());
-        env.stage.purges.set(true);
+        env.host.tell(DecisionStep::new("purge", why).decisive());
+        env.host.purges.set(true);
         Ok(())
     }
 
@@ -338,14 +343,14 @@ impl StepHost for Rehearsal<'_> {
         object: &Arc<Object>,
     ) -> DictionaryAnswer {
         dictionary::seek(
-            FormRequester::Forecast(&env.stage.shared.dictionaries),
-            env.occasion(turn),
+            FormRequester::Forecast(&env.host.shared.dictionaries),
+            env.dictionary_context(turn),
             object,
         )
     }
 
     fn note_dictionary(env: &StepContext<'_, Self>, used: DictionaryUse) {
-        env.stage.tell(DecisionStep::new("dictionary", used.to_string()));
+        env.host.tell(DecisionStep::new("dictionary", used.to_string()));
     }
 
     fn note_unanswered(&self) {

@@ -137,7 +137,7 @@ pub(crate) struct Seen {
     pub(super) ran: Vec<String>,
     pub(super) log: Vec<String>,
     /// The record's text about the program, line by line. Lines of the builtin VCL have no numbers.
-    pub(super) told: Vec<String>,
+    pub(super) recorded: Vec<String>,
 }
 
 impl Seen {
@@ -223,13 +223,16 @@ impl Rig {
 
     /// Blocks sweeps of the store until it is dropped.
     pub(super) fn hold_sweeps(&self) -> tokio::sync::OwnedMutexGuard<()> {
-        Arc::clone(&self.core.shared.door.sweeping).try_lock_owned().expect("none is under way")
+        Arc::clone(&self.core.shared.invalidator.sweeping)
+            .try_lock_owned()
+            .expect("none is under way")
     }
 
     /// Purges everything, and waits `wait_ms` at most for the count.
     pub(super) fn purge(&self, wait_ms: u64) -> Outcome {
         let now = self.core.now();
-        let purge = self.core.shared.door.purge(ResponseSelector::Everything, false, now, wait_ms);
+        let purge =
+            self.core.shared.invalidator.purge(ResponseSelector::Everything, false, now, wait_ms);
         self.local.block_on(&self.runtime, purge).expect("there is no journal")
     }
 
@@ -268,7 +271,7 @@ impl Rig {
             peer: ConnectionPeer::Unnamed(None),
             near: false,
             secured: None,
-            line: Some(&self.line),
+            vcl_connection: Some(&self.line),
             account: &self.account,
         };
         let now = self.core.now();
@@ -304,19 +307,19 @@ impl Rig {
         if request.method == Method::Head {
             assert!(body.is_empty(), "the answer to HEAD has no body");
         }
-        let told = reply.about.told.take().expect("a program has told");
+        let recorded = reply.about.program_trace.take().expect("a program has told");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let site = reply.about.site(live).expect("it has a site");
         let mut lines = Vec::new();
-        told.write(site.vcl.as_ref().map(|vcl| &**vcl.program()), &mut lines);
+        recorded.write(site.vcl.as_ref().map(|vcl| &**vcl.program()), &mut lines);
         Seen {
             status: reply.status.code(),
             head: text(&head).replace("\r\n", "\n"),
             body: text(&body),
             close: reply.close,
-            ran: told.ran.iter().map(|ran| ran.sub.name()["vcl_".len()..].to_owned()).collect(),
-            told: text(&lines).lines().map(without_builtin_lines).collect(),
-            log: told.lines().iter().map(|(_, line)| text(line)).collect(),
+            ran: recorded.ran.iter().map(|ran| ran.sub.name()["vcl_".len()..].to_owned()).collect(),
+            recorded: text(&lines).lines().map(without_builtin_lines).collect(),
+            log: recorded.lines().iter().map(|(_, line)| text(line)).collect(),
         }
     }
 }

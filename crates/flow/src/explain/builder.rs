@@ -13,9 +13,9 @@ use crate::state::reply::Reply;
 use crate::state::request_context::RequestContext;
 use crate::state::site::Site;
 
-/// The teller of a forecast.
+/// The forecast of a request while it is built.
 pub(super) struct ForecastBuilder<'s> {
-    pub(super) telling: ForecastSteps<'s>,
+    pub(super) forecast: ForecastSteps<'s>,
     /// Hash of the request's key; 0 before there is a key.
     pub(super) key: u64,
     pub(super) site: Option<String>,
@@ -23,7 +23,7 @@ pub(super) struct ForecastBuilder<'s> {
     /// The page that would be assembled.
     pub(super) page: Option<ComposablePage>,
     /// The findings of the lookup.
-    pub(super) looked: Option<Findings>,
+    pub(super) findings: Option<Findings>,
 }
 
 /// A stored page that would be assembled.
@@ -42,9 +42,9 @@ pub(super) struct Findings {
     pub(super) reads_disk: bool,
 }
 
-pub(super) fn look(ask: &RequestContext<'_>, root: &Arc<Root>) -> PathLookup {
+pub(super) fn look(ctx: &RequestContext<'_>, root: &Arc<Root>) -> PathLookup {
     let mut room = Vec::new();
-    let path = from_files::normal(ask.request, &mut room);
+    let path = from_files::normal(ctx.request, &mut room);
     path.and_then(|path| root.look(path, Depth::Full).ok()).unwrap_or(PathLookup::Missing)
 }
 
