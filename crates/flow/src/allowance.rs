@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(
             allowance.begin(1001, 10),
             Err(AllowanceRefusal::Busy),
-            "nobody asks at once again"
+            "the next request is refused too"
         );
         assert_eq!(allowance.begin(2000, 10), Err(AllowanceRefusal::UsedUp));
         assert_eq!(allowance.begin(10_000, 10), Err(AllowanceRefusal::UsedUp));

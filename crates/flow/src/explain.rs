@@ -212,7 +212,7 @@ impl ForecastBuilder<'_> {
                 "would purge what it names",
             ),
             Err(Refusal::Access) => (
-                "a purge request, and from there, or without the token, nobody purges",
+                "a purge request that is refused: wrong address, or no token",
                 "would be refused: this client may not purge",
             ),
             Err(Refusal::Host) => (

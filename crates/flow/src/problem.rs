@@ -108,7 +108,7 @@ impl Problem {
             Self::FileRefused => "This is not for reading.",
             Self::OnlyReadable => "This is a file: it can only be read.",
             Self::Precondition => "The file is not the one the request was meant for.",
-            Self::FileNotAllowed => "The origin named a file that no setting lets it name.",
+            Self::FileNotAllowed => "The origin named a file that no setting permits.",
             Self::TooManyFiles => "Too many files are open.",
             Self::TooOften { .. } => "Too many requests came from this client (rate).",
             Self::TooManyAtOnce { .. } => {

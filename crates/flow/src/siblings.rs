@@ -67,8 +67,8 @@ pub(crate) fn foretell(siblings: &Siblings, miss: Miss<'_>) -> Option<DecisionSt
     }
     let why = match (open.is_empty(), left.is_empty()) {
         (true, true) => return None,
-        (true, false) => "no sibling would be asked now whether it has it",
-        (false, _) => "siblings would be asked before the origin whether they have it",
+        (true, false) => "no sibling would be asked now",
+        (false, _) => "siblings would be asked before the origin",
     };
     let step = DecisionStep::new("siblings", why).fact("asked", open.join(", "));
     Some(step.fact("left alone", left.join(", ")))

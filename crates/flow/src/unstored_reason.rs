@@ -72,7 +72,7 @@ impl UnstoredReason {
             ),
             Self::Framing => (
                 "framing",
-                "Its body ended with its connection, so nobody knows whether it is whole.",
+                "Its body ended with its connection, so a cut cannot be detected.",
                 "RFC 9112 8; the origin's `store_close_delimited`",
             ),
             Self::Store(StoreRefusal::TooLarge) => {

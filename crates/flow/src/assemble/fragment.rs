@@ -92,9 +92,9 @@ impl FragmentFailure {
             Self::Limit(limit) => format!("not asked for (limit: {})", limit.name()),
             Self::Target(why) => (*why).to_owned(),
             Self::Status(status) => format!("answered with status {status}"),
-            Self::Coding => "in a coding that is not known here".to_owned(),
+            Self::Coding => "in a coding that is not supported".to_owned(),
             Self::Empty => "empty".to_owned(),
-            Self::Late => "not there in the time that `maxwait` gives it".to_owned(),
+            Self::Late => "later than `maxwait` permits".to_owned(),
             Self::Lost => "its request ended without an answer".to_owned(),
         }
     }
@@ -165,7 +165,7 @@ fn site_of(
     authority: &[u8],
     request: &mut Request,
 ) -> Result<Arc<Site>, FragmentFailure> {
-    let refused = Err(FragmentFailure::Target("its host is none that the site's pages may name"));
+    let refused = Err(FragmentFailure::Target("the site's pages may not include its host"));
     let mut name = Vec::new();
     let Ok(port) = parse_authority(authority, request.scheme, &mut name) else { return refused };
     if name == request.host && port == request.port {

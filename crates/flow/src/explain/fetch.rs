@@ -54,7 +54,7 @@ impl ForecastBuilder<'_> {
             &FetchPurpose::Own,
             self.forecast.shared.seed.hash(&ctx.request.target),
         );
-        let why = "never: what is stored under its key is for others, and stays";
+        let why = "never: the object stored under its key is for others, and stays";
         self.forecast.steps.push(DecisionStep::new("storing", why));
     }
 
@@ -84,7 +84,7 @@ impl ForecastBuilder<'_> {
         let pass = matches!(purpose, FetchPurpose::Own | FetchPurpose::Upgrade);
         let mut policy_ctx = FetchCtx { request: &mut request, pass, notes: &mut notes };
         if let FetchVerdict::Synth(synthetic) = ctx.site.policy.fetch(&mut policy_ctx) {
-            let why = format!("policy answers in the origin's stead: status {}", synthetic.status);
+            let why = format!("policy answers instead of the origin: status {}", synthetic.status);
             self.forecast.steps.push(DecisionStep::new("fetch", why));
             return;
         }
@@ -102,14 +102,16 @@ impl ForecastBuilder<'_> {
             FetchPurpose::Store(Some(_)) if !conditions.is_empty() => {
                 "asked whether what is stored is still good"
             }
-            FetchPurpose::Store(_) => "asked, once for everybody who waits",
+            FetchPurpose::Store(_) => "asked, once for all waiting requests",
             FetchPurpose::Alone | FetchPurpose::Own => "asked for this client alone",
             FetchPurpose::Upgrade => "asked, and may change the protocol",
         };
         let name = origin.name();
         let why = match server {
             Some(server) => format!("origin `{name}`, likely its server {server}, would be {how}"),
-            None => format!("origin `{name}` would be {how}, but probes call all its servers sick"),
+            None => {
+                format!("origin `{name}` would be {how}, but its probes find all servers unhealthy")
+            }
         };
         let servers = origin.servers();
         let healthy = servers.iter().filter(|server| server.healthy).count();

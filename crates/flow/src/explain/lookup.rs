@@ -94,10 +94,10 @@ impl ForecastBuilder<'_> {
             ForwardReason::Bypass => {
                 "would be fetched for this client alone: what is stored is not for personal requests"
             }
-            ForwardReason::Stale => "would be fetched: what is stored may not be used unasked",
+            ForwardReason::Stale => "would be fetched: the stored response must be revalidated",
             ForwardReason::UriMiss | ForwardReason::Method if reads_disk => "would be fetched",
             ForwardReason::UriMiss | ForwardReason::Method => {
-                "would be fetched: nothing that fits is stored"
+                "would be fetched: no stored response fits"
             }
         };
         // A request that bypasses a stored response does not read the disk.
@@ -126,7 +126,7 @@ impl ForecastBuilder<'_> {
         let advice = match ground {
             Some((JudgementReason::Personal, ..)) => return self.advice_on_visitor(),
             None if ctx.notes.personal => return self.advice_on_visitor(),
-            None if peek.is_fetched => "Nothing: that fetch is for all who wait.",
+            None if peek.is_fetched => "Nothing: that fetch answers all waiting requests.",
             None => return variants::advice(ctx, peek),
             Some((JudgementReason::Passed, ..)) => return None,
             Some((JudgementReason::Condition, ..)) => {
@@ -139,9 +139,9 @@ impl ForecastBuilder<'_> {
             Some((
                 JudgementReason::Fresh | JudgementReason::Grace | JudgementReason::MaxStale,
                 ..,
-            )) => "Nothing: the cache answers. `freshness` says for how long, and by whose word.",
+            )) => "Nothing: the cache answers. `freshness` names the time and its source.",
             Some((JudgementReason::Stale, Some(_), _)) => {
-                "Nothing: it is over once this node has caught up."
+                "Nothing: it ends once this node has caught up."
             }
             Some((JudgementReason::Stale, None, times)) if times.must_validate => {
                 "Have the application leave `no-cache` out, or speak to this cache alone: \
@@ -241,7 +241,7 @@ pub(super) fn about_freshness(ctx: &RequestContext<'_>, seen: &VariantInspection
         step = step.fact("purged softly", "its freshness was ended before its time");
     }
     if object.flags().must_validate {
-        step = step.fact("no-cache", "every use is validated first (RFC 9111 5.2.2.4)");
+        step = step.fact("no-cache", "every use is revalidated first (RFC 9111 5.2.2.4)");
     }
     if let Some(why) = untrusted(ctx, seen.fresh_until_ms) {
         step = step.fact("cluster", why);
@@ -256,9 +256,9 @@ pub(super) fn about_freshness(ctx: &RequestContext<'_>, seen: &VariantInspection
 fn untrusted(ctx: &RequestContext<'_>, fresh_until_ms: i64) -> Option<&'static str> {
     let (trust, now_ms) = (&ctx.live.trust, ctx.now.mono_ms);
     if !trust.holds(now_ms) {
-        Some("out of touch: every use is validated first, as others may have purged it")
+        Some("out of touch: every use is revalidated, as other nodes may have purged it")
     } else if trust.wants_validation(fresh_until_ms, now_ms) {
-        Some("purges may have been missed since it was stored: it is validated first")
+        Some("purges may have been missed since it was stored: it is revalidated first")
     } else {
         None
     }
@@ -376,7 +376,9 @@ pub(super) fn about_verdict(
         None if ctx.notes.personal => {
             "nothing is there for it, and it is personal: it fetches for itself".to_owned()
         }
-        None if peek.is_fetched => "somebody fetches it: it would wait for that".to_owned(),
+        None if peek.is_fetched => {
+            "another request fetches it: it would wait for that fetch".to_owned()
+        }
         None if reads_disk => disk_candidates::verdict("nothing is in memory for it"),
         None => "nothing is there for it: it must be fetched".to_owned(),
     };
@@ -401,7 +403,7 @@ fn judged(ctx: &RequestContext<'_>, seen: &VariantInspection, reads_disk: bool) 
         JudgementReason::Grace => {
             "stale but in its grace: it answers at once, and one fetch behind it brings a new one"
         }
-        JudgementReason::MaxStale => "stale, and the client takes it so (max-stale)",
+        JudgementReason::MaxStale => "stale, and the client accepts that (max-stale)",
         JudgementReason::Stale if reads_disk => {
             return format!("{}; {}", stale_words(ctx, seen, &freshness), disk_candidates::FIRST);
         }
@@ -424,8 +426,8 @@ fn stale_words(
     let now_ms = ctx.now.mono_ms;
     let may = match (freshness.may_serve_on_error(now_ms), freshness.may_serve_unreachable(now_ms))
     {
-        (true, _) => "; should the origin fail, it answers all the same",
-        (false, true) => "; should the origin be out of reach, it answers all the same",
+        (true, _) => "; if the origin fails, it answers nevertheless",
+        (false, true) => "; if the origin is unreachable, it answers nevertheless",
         (false, false) => "",
     };
     let validators = seen.object.etag().is_some() || seen.object.last_modified().is_some();

@@ -39,7 +39,7 @@ impl ForecastBuilder<'_> {
         let last = last.map(|((_, error), server)| format!("{}: {error}", server.name));
         let (name, long) = (origin.name(), duration(for_ms / 1000 * 1000));
         let why = format!(
-            "origin `{name}` has failed for {long}: what is stored answers in its stead, stale"
+            "origin `{name}` has failed for {long}: the stored response answers instead, stale"
         );
         let error = last.as_ref().map_or(String::new(), |last| format!(" ({last})"));
         let advice = format!(

@@ -79,7 +79,7 @@ fn a_fetch_that_panics_is_counted_and_ends_alone() {
     let rig = Rig::new("ORIGIN");
     let core = &rig.core;
     rig.run(async {
-        assert!(start(broken(core)).await.is_err(), "whoever waits is told");
+        assert!(start(broken(core)).await.is_err(), "waiters get an error");
         assert_eq!(core.counters.value(Counter::Panics), 1);
         // No client waits for a background fetch.
         drop(start(broken(core)));

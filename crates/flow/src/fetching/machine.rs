@@ -86,8 +86,8 @@ impl<J: Judge> Job<J> {
         ResponseFate::Store(ResponseBodySource::Exchange(found.exchange), plan)
     }
 
-    /// Has the policy judge a response. A client whose response invalidates others gets it only once
-    /// the invalidation is recorded.
+    /// Has the policy judge a response. A client whose response invalidates others gets it only
+    /// once the invalidation is recorded.
     async fn judged(
         &mut self,
         sent: Result<Box<Exchange>, origin::Error>,

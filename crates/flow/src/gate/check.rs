@@ -156,8 +156,8 @@ async fn check(
 }
 
 impl ForwardAuthCheck {
-    /// The request to the authentication server about `identity` and `site`. Forwarding fields are set
-    /// as for origins: none is the client's.
+    /// The request to the authentication server about `identity` and `site`. Forwarding fields are
+    /// set as for origins: none is the client's.
     fn question(
         &self,
         site: &Site,
@@ -249,7 +249,7 @@ async fn ask(
             Err(Box::new(its_own(place, request, response, body)))
         }
         _ => {
-            let reason = "its answer is none to what it was asked".to_owned();
+            let reason = "its response is unusable".to_owned();
             Err(failed(Status::BAD_GATEWAY, reason, None))
         }
     }

@@ -26,8 +26,8 @@ pub(crate) enum AuthVerdict {
 }
 
 impl AuthMemory {
-    /// Verifies a request of `identity` against the gates of a site, with the results in `results` and
-    /// the cached grants.
+    /// Verifies a request of `identity` against the gates of a site, with the results in `results`
+    /// and the cached grants.
     pub(crate) fn look(
         &self,
         SiteContext { live, site }: SiteContext<'_>,

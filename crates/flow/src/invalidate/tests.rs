@@ -232,7 +232,8 @@ proptest! {
             bans.iter().map(one).collect()
         };
         for copied in store.cache.bans() {
-            twin.invalidator.restore_ban(copied.ban.data(), copied.ban.number(), NOW).expect("its data");
+            let (data, number) = (copied.ban.data(), copied.ban.number());
+            twin.invalidator.restore_ban(data, number, NOW).expect("its data");
         }
         prop_assert_eq!(listed(&store), listed(&twin));
         // Responses stored afterwards remain; those of before are tested.
@@ -510,7 +511,7 @@ async fn others_are_told_of_what_began_here_and_of_nothing_else() {
     store_all(&shared);
     let others = Arc::new(Neighbours::default());
     assert!(shared.invalidator.tell_others(others.clone()));
-    assert!(!shared.invalidator.tell_others(others.clone()), "they are told already");
+    assert!(!shared.invalidator.tell_others(others.clone()), "there is a receiver already");
     let list = every_kind(&shared);
     for one in &list {
         let wait = InvalidationWait { count_ms: 1_000, level: Some(Level::All) };

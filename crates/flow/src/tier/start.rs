@@ -65,8 +65,8 @@ impl OpenedDisk {
         HashSeed::from_u64(seed_bits(&self.opened))
     }
 
-    /// Attaches the disk below the cache of `invalidator`: replays former invalidations, journals new
-    /// ones, and finds records in the background. Call it once, before the first request, with the
+    /// Attaches the disk below the cache of `invalidator`: replays former invalidations, journals
+    /// new ones, and finds records in the background. Call it once, before the first request, with the
     /// configuration in force.
     pub fn take_up(self, invalidator: &Arc<Invalidator>, now: Now) -> DiskStartOutcome {
         let Self { opened, rules } = self;

@@ -103,9 +103,9 @@ async fn a_start_is_told_of_no_key_that_is_forgotten_and_once_of_each_ban() {
             invalidate(&shared, tag(name)).await;
         }
     }
-    assert_eq!(replayed(&vfs), 3 * 52, "before the chores nobody knows better");
+    assert_eq!(replayed(&vfs), 3 * 52, "before the chores all records remain");
     chores(&shared);
-    assert_eq!(replayed(&vfs), 2, "a ban has the words of those before it");
+    assert_eq!(replayed(&vfs), 2, "the ban repeats those before it");
     disk(&shared).close();
     assert_eq!(replayed(&vfs), 2);
 }
@@ -236,7 +236,7 @@ async fn a_large_body_whose_volume_is_out_leaves_the_index() {
     disk(&shared).append(Bytes::from_static(b"x")).expect_err("the journal fails");
     assert!(object.is_live());
     while next(&shared, &mut *reading).is_some() {}
-    assert!(!object.is_live(), "whoever asks from now on has it fetched anew");
+    assert!(!object.is_live(), "later requests fetch anew");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -246,7 +246,7 @@ async fn a_large_body_that_has_just_gone_is_read_by_nobody_and_leaves_the_index(
     assert!(disk(&shared).forget(at.1));
     let reader = object.reader();
     assert!(reader.is_behind() && !reader.is_beyond());
-    assert!(!object.is_live(), "whoever asks from now on has it fetched anew");
+    assert!(!object.is_live(), "later requests fetch anew");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -257,7 +257,7 @@ async fn a_large_body_that_its_origin_confirms_is_on_disk_under_its_new_head() {
     let cache = &shared.cache;
     let mut early = Arc::clone(old.elsewhere().expect("a body on disk")).open();
     let begun = next(&shared, &mut *early).expect("bytes");
-    let lead = cache.begin_refresh(&key(&shared, "/film"), &old).expect("nobody else fetches");
+    let lead = cache.begin_refresh(&key(&shared, "/film"), &old).expect("no other request fetches");
     let new = lead.freshen(permit(), &old, head_of(bytes.len(), 3_600_000), None);
     assert!(new.is_live() && !old.is_live());
     drop(old);
@@ -269,7 +269,7 @@ async fn a_large_body_that_its_origin_confirms_is_on_disk_under_its_new_head() {
     while let Some(piece) = next(&shared, &mut *early) {
         read.extend_from_slice(&piece);
     }
-    assert!(read == bytes, "whoever read before goes on: {}", read.len());
+    assert!(read == bytes, "earlier readers go on: {}", read.len());
     drop((new, early));
 
     let (again, _) = over(&vfs.copy());

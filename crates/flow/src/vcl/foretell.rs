@@ -189,7 +189,7 @@ fn fetch(
     let how = match (private, confirms) {
         (true, _) => "asked for this client alone",
         (false, true) => "asked whether what is stored is still good",
-        (false, false) => "asked, once for everybody who waits",
+        (false, false) => "asked, once for all waiting requests",
     };
     if !private && job::may_ask_node(turn) {
         env.host.tell_sources(job::miss(turn, env, stale));
@@ -201,7 +201,7 @@ fn fetch(
         ForwardReason::HitForMiss => "would be fetched, without waiting for others",
         ForwardReason::Stale => "would be fetched: what is stored is too old",
         _ if env.host.reads_disk.get() => "would be fetched",
-        _ => "would be fetched: nothing that fits is stored",
+        _ => "would be fetched: no stored response fits",
     };
     (outcome, summary.to_owned())
 }

@@ -500,7 +500,7 @@ fn what_would_come_of_a_request_is_told_with_lines_and_changes() {
     let all = rig.foretell(request);
     assert_eq!(
         (all.outcome.word(), &*all.summary),
-        ("MISS", "would be fetched: nothing that fits is stored")
+        ("MISS", "would be fetched: no stored response fits")
     );
     assert_eq!(rig.origin.asked(), Vec::<String>::new());
     let xid = rig.ask(request).field("X-Varnish").map(str::to_owned);

@@ -188,7 +188,8 @@ impl SiteAuthChecks {
                 steps.push(step.fact("file", gate.rule.file.display().to_string()));
             }
             if let Some(gate) = &gate.forward_auth {
-                let why = "another server is asked first, and what follows is for whom it lets in";
+                let why =
+                    "another server is asked first; the next steps are for clients that it admits";
                 let step = DecisionStep::new("forward_auth", why)
                     .fact("origin", gate.origin.name().to_string());
                 steps.push(step.fact("path", gate.rule.shown_path()));

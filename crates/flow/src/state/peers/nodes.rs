@@ -97,7 +97,7 @@ impl Peers {
             Some(_) => {
                 format!("node `{}` owns it, and would be asked before the origin", owner.name)
             }
-            None => "this one owns it, and fetches it for all".to_owned(),
+            None => "this node owns it, and fetches it for all".to_owned(),
         };
         Some(DecisionStep::new("node", why).fact("nodes that own", self.nodes.len().to_string()))
     }

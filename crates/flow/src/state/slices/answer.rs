@@ -386,7 +386,7 @@ mod tests {
         };
         assert_eq!(probe("bytes=0-"), Some(0..100));
         assert_eq!(probe("bytes=250-999"), Some(200..300));
-        assert_eq!(probe("bytes=-5"), Some(0..100), "any slice tells the length");
+        assert_eq!(probe("bytes=-5"), Some(0..100), "any slice has the length");
         assert_eq!(probe("bytes=900-999, 250-259"), Some(200..300));
         assert_eq!(probe("bytes=0-0, 2-2, 4-4"), None, "too many");
         assert_eq!(

@@ -262,6 +262,6 @@ mod tests {
         assert_eq!(pace(&[], 1), SlicingStep::End);
         assert_eq!(pace(&[0, 9], 3), SlicingStep::Wait, "one is far ahead");
         assert_eq!(pace(&[0, 5], 3), SlicingStep::GoOn, "one waits for what comes soon");
-        assert_eq!(pace(&[9], 3), SlicingStep::End, "whoever is ahead fetches for itself");
+        assert_eq!(pace(&[9], 3), SlicingStep::End, "a reader ahead fetches for itself");
     }
 }

@@ -88,7 +88,7 @@ mod tests {
         let ObsoleteBatches { numbers, void } = kept.take(13, &[2, 3, 4], 1);
         assert_eq!((&*numbers, void), (&[10][..], 0), "its batch made bans 1 and 2");
         let ObsoleteBatches { numbers, void } = kept.take(20, &[2, 4], 1);
-        assert_eq!((&*numbers, void), (&[13, 14][..], 0), "a newer ban has the words of ban 3");
+        assert_eq!((&*numbers, void), (&[13, 14][..], 0), "a newer ban repeats ban 3");
         let ObsoleteBatches { numbers, void } = kept.take(20, &[4], 2);
         assert_eq!((&*numbers, void), (&[11, 12][..], 12), "what is older is not used any more");
         kept.release(15);

@@ -101,7 +101,7 @@ pub(super) fn backend(live: &LiveConfiguration, state: &BereqState, how: &str) -
             let why = match leaf.is_healthy() {
                 true => format!("`{}` ({place}) would be {how}", leaf.name),
                 false => format!(
-                    "`{}` ({place}) is sick: it is not asked, and vcl_backend_error answers",
+                    "`{}` ({place}) is unhealthy: it is not asked, and vcl_backend_error answers",
                     leaf.name
                 ),
             };
@@ -114,7 +114,7 @@ pub(super) fn backend(live: &LiveConfiguration, state: &BereqState, how: &str) -
             let why = match director.health().is_healthy {
                 true => format!("one of director `{name}` ({kind}) would be {how}"),
                 false => format!(
-                    "director `{name}` ({kind}) has none that is healthy: vcl_backend_error answers"
+                    "director `{name}` ({kind}) has no healthy backend: vcl_backend_error answers"
                 ),
             };
             let names = members.iter().map(|member| match member.health().is_healthy {

@@ -284,7 +284,7 @@ impl StepHost for Rehearsal<'_> {
                 DecisionStep::new("mark", why).decisive()
             }
             Age::Fresh | Age::Grace if flags.hit_for_miss => {
-                let why = "hit-for-miss: a former answer was uncacheable, so nobody waits for it";
+                let why = "hit-for-miss: a former answer was uncacheable, so no request waits";
                 DecisionStep::new("mark", why).decisive()
             }
             _ => facts::freshness(turn, env, &object),
@@ -305,7 +305,7 @@ impl StepHost for Rehearsal<'_> {
             let duty = Duty { lead: (), is_alone: false };
             return if reads { FetchAssignment::Below(duty) } else { FetchAssignment::Fetch(duty) };
         }
-        let why = "somebody fetches it: it would wait for that";
+        let why = "another request fetches it: it would wait for that fetch";
         host.tell(DecisionStep::new("verdict", why).decisive());
         FetchAssignment::Wait(())
     }

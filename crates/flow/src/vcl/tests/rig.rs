@@ -225,7 +225,7 @@ impl Rig {
     pub(super) fn hold_sweeps(&self) -> tokio::sync::OwnedMutexGuard<()> {
         Arc::clone(&self.core.shared.invalidator.sweeping)
             .try_lock_owned()
-            .expect("none is under way")
+            .expect("no sweep is in progress")
     }
 
     /// Purges everything, and waits `wait_ms` at most for the count.
