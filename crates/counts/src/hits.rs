@@ -125,7 +125,7 @@ pub(crate) fn purge_url(rounds: u32) {
     let page = PurgeContext { live: &live, site, request: &request, client: CLIENT, now: NOW };
     for _ in 0..rounds {
         let purge =
-            pin!(core.shared.door.purge_url(&page, black_box(&request.target), false, None));
+            pin!(core.shared.invalidator.purge_url(&page, black_box(&request.target), false, None));
         let purged = purge.poll(&mut Context::from_waker(Waker::noop()));
         assert!(purged.is_ready(), "a key is removed without waiting");
         _ = black_box(purged);
@@ -137,10 +137,11 @@ pub(crate) fn serve(
     rounds: u32,
     core: &Rc<CoreState>,
     request: &mut Request,
-    line: Option<&VclConnection>,
+    vcl_connection: Option<&VclConnection>,
 ) {
     let account = Account::open(core.shared.cache.memory(), u64::MAX);
-    let client = &Client { peer: CLIENT, near: false, secured: None, line, account: &account };
+    let client =
+        &Client { peer: CLIENT, near: false, secured: None, vcl_connection, account: &account };
     let mut out = Vec::with_capacity(1024);
     for _ in 0..rounds {
         out.clear();

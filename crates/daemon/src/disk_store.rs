@@ -66,7 +66,7 @@ fn settings(disk: &DiskConfig, volumes: Vec<VolumeConfig>, config: &Config) -> d
 
 /// Attaches the disk to the cache, and logs its state.
 pub(crate) fn attach_disk(shared: &Arc<SharedState>, config: &Config, below: OpenedDisk) {
-    let taken = below.take_up(&shared.door, rt::now());
+    let taken = below.take_up(&shared.invalidator, rt::now());
     for (number, volume) in config.disk.iter().flat_map(|disk| disk.volumes.iter().enumerate()) {
         let path = volume.path.display();
         if taken.emptied.contains(&number) {

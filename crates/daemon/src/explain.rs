@@ -140,12 +140,12 @@ fn tell(
     let past: Vec<Value> = past.into_iter().map(|row| row.told).collect();
     let mut steps: Vec<Value> = told.steps.iter().map(step).collect();
     tell_of_mark(&mut steps, &past);
-    let Explanation { foreseen, summary, .. } = &told;
+    let Explanation { outcome, summary, .. } = &told;
     Ok(json!({
         "url": url,
         "method": method,
         "client": client.to_string(),
-        "outcome": { "served": foreseen.word(), "summary": summary },
+        "outcome": { "served": outcome.word(), "summary": summary },
         "steps": steps,
         "past": past,
         "past_note": note,
@@ -167,7 +167,7 @@ fn advice(told: &Explanation, past: &[Row], application: Option<Application>) ->
     };
     let place = decided().find_map(|step| step.place.as_deref());
     let is_passed = |reason| matches!(reason, ForwardReason::Bypass | ForwardReason::Method);
-    let sentence = match (told.foreseen, place) {
+    let sentence = match (told.outcome, place) {
         (ForecastOutcome::Answer { served, .. }, _) if served.outcome().is_hit() => {
             "Nothing: the cache answers.".to_owned()
         }
@@ -186,7 +186,7 @@ fn advice(told: &Explanation, past: &[Row], application: Option<Application>) ->
         (_, Some(place)) => format!("The setting at {place} decides: change it there."),
         _ => "Nothing: it is no matter of the cache.".to_owned(),
     };
-    match told.foreseen {
+    match told.outcome {
         ForecastOutcome::Fetch { reason: ForwardReason::HitForMiss, .. } => {
             vec![sentence, OF_MARK.to_owned()]
         }

@@ -110,10 +110,10 @@ async fn test(port: &HtcpPort, question: &HtcpRequest<'_>, peer: SocketAddr) -> 
     (request.scheme, request.host, request.port, request.target) = (scheme, host, own_port, target);
     port.counters.inc(Counter::HtcpTests);
     let (shared, client) = (Arc::clone(&port.daemon.shared), ConnectionPeer::Host(peer.ip()));
-    let foretold = move || explain(&shared, &live, request, client, rt::now()).foreseen;
-    let foreseen = rt::blocking(foretold).await.ok()?;
+    let foretold = move || explain(&shared, &live, request, client, rt::now()).outcome;
+    let outcome = rt::blocking(foretold).await.ok()?;
     let is_stored = |served| matches!(served, CacheOutcome::Hit | CacheOutcome::Stale);
-    Some(matches!(foreseen, ForecastOutcome::Answer { served, .. } if is_stored(served)))
+    Some(matches!(outcome, ForecastOutcome::Answer { served, .. } if is_stored(served)))
 }
 
 /// Parses an absolute URL into a request.
@@ -137,9 +137,9 @@ async fn purge(port: &HtcpPort, url: &[u8], peer: SocketAddr) -> Option<u64> {
     let (client, now) = (ConnectionPeer::Host(peer.ip()), rt::now());
     let page = PurgeContext { live: &live, site, request: &request, client, now };
     let shared = &port.daemon.shared;
-    let one = shared.door.invalidation_of(&page, &request.target, false);
+    let one = shared.invalidator.invalidation_of(&page, &request.target, false);
     let one = one.by(Cause { heard: InvalidationSource::Datagram, url: None });
-    match shared.door.invalidate(Some(&live), [one], now, COUNT_MS).await {
+    match shared.invalidator.invalidate(Some(&live), [one], now, COUNT_MS).await {
         Ok(outcome) => Some(outcome.objects),
         Err(why) => {
             base::tell!(Warn, "larder: HTCP: {peer}: {why}");

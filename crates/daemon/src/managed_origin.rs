@@ -23,7 +23,7 @@ impl Drop for ManagedOrigin {
 
 /// Starts an origin's background work.
 pub(crate) fn tend(origin: Arc<Origin>, shared: &SharedState) -> ManagedOrigin {
-    let (journal, own) = (shared.depot.journal().cloned(), Arc::clone(&origin));
+    let (journal, own) = (shared.shared_pool.journal().cloned(), Arc::clone(&origin));
     let work =
         keep_running(shared, move || origin::run_background(Arc::clone(&own), journal.clone()));
     ManagedOrigin { origin, work }

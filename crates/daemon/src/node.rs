@@ -75,9 +75,9 @@ pub(crate) fn join(users: &Users, config: &Config) -> Result<Option<Node>, Strin
     let saved = file.as_deref().and_then(|file| SavedPosition::decode(&fs::read(file).ok()?));
     if let Some(saved) = saved.filter(|saved| saved.doubted_unix_ms > 0) {
         let unix_ms = i64::try_from(saved.doubted_unix_ms).unwrap_or(i64::MAX);
-        shared.door.trust.set_doubted(now.mono_at(unix_ms));
+        shared.invalidator.trust.set_doubted(now.mono_at(unix_ms));
     }
-    shared.door.trust.tell_health_checks(wanted.isolation == Isolation::NotReady);
+    shared.invalidator.trust.tell_health_checks(wanted.isolation == Isolation::NotReady);
     let counters = shared.counters.register();
     let sharing = match wanted.peer {
         Some(address) => {
@@ -188,21 +188,21 @@ impl Host for Store {
     }
 
     fn doubt(&self, _loss: Loss) {
-        self.shared.door.doubt(rt::now());
+        self.shared.invalidator.doubt(rt::now());
     }
 
     fn trust_until(&self, mono_ms: u64) {
-        self.shared.door.trust.set_until(mono_ms);
+        self.shared.invalidator.trust.set_until(mono_ms);
     }
 
     fn settle(&self) -> Result<(), String> {
-        self.shared.door.settle()
+        self.shared.invalidator.settle()
     }
 
     fn save(&self, position: Position) -> Result<(), String> {
         let Some(file) = &self.file else { return Ok(()) };
-        self.shared.door.settle()?;
-        let doubted = self.shared.door.trust.doubted_ms();
+        self.shared.invalidator.settle()?;
+        let doubted = self.shared.invalidator.trust.doubted_ms();
         let doubted_unix_ms = doubted.map_or(0, |ms| rt::now().unix_at(ms));
         let doubted_unix_ms = u64::try_from(doubted_unix_ms).unwrap_or(0);
         let bytes = SavedPosition { position, doubted_unix_ms }.encode();
@@ -210,7 +210,7 @@ impl Host for Store {
     }
 
     fn stand(&self, stance: Stance) {
-        self.shared.door.trust.want(match stance {
+        self.shared.invalidator.trust.want(match stance {
             Stance::Member => Readiness::Ready,
             Stance::Draining => Readiness::Draining,
             Stance::Left => Readiness::Left,

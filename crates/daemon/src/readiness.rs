@@ -20,7 +20,7 @@ const NAMED_MAX: usize = 20;
 /// The reasons why the daemon is not ready, one in a line; empty if it is.
 pub(crate) fn reasons(daemon: &Daemon) -> String {
     let mut text = String::new();
-    for reason in daemon.shared.door.trust.reasons(rt::now().mono_ms) {
+    for reason in daemon.shared.invalidator.trust.reasons(rt::now().mono_ms) {
         let unserved = daemon.unserved.lock();
         match reason {
             Readiness::Unserved if !unserved.is_empty() => text.push_str(&of_sites(&unserved)),
@@ -46,12 +46,12 @@ pub(crate) async fn run(daemon: Arc<Daemon>) {
     loop {
         let began = Instant::now();
         let unserved = match daemon.with_config(|config| config.health.tells_of_origins) {
-            true => flow::unserved_sites(&daemon.shared.door, rt::now().mono_ms).await,
+            true => flow::unserved_sites(&daemon.shared.invalidator, rt::now().mono_ms).await,
             false => Vec::new(),
         };
         let is_unserved = !unserved.is_empty();
         let before = std::mem::replace(&mut *daemon.unserved.lock(), unserved.clone());
-        daemon.shared.door.trust.set_unserved(is_unserved);
+        daemon.shared.invalidator.trust.set_unserved(is_unserved);
         match (before.is_empty(), is_unserved) {
             (true, true) => base::tell!(Warn, "larder: not ready: {}", sites(&unserved)),
             (false, false) => {

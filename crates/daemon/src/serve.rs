@@ -99,7 +99,7 @@ fn serve(source: DaemonOptions) -> Result<(), String> {
         }
     });
     daemon.notify.stopping();
-    daemon.shared.door.trust.set_stopping();
+    daemon.shared.invalidator.trust.set_stopping();
     base::tell!(Info, "larder: finishing requests under way");
     server.drain(Duration::from_millis(daemon.shared.live().limits.drain_time));
     if let Some(node) = daemon.node.lock().take() {
@@ -186,7 +186,7 @@ impl Daemon {
         let nodes = node.iter().map(node::Node::others);
         daemon
             .shared
-            .door
+            .invalidator
             .tell_others(Arc::new(AllPeerCaches(nodes.chain([neighbours]).collect())));
         *daemon.node.lock() = node;
         daemon.start_ordering();

@@ -193,7 +193,7 @@ impl Daemon {
         let running = Mutex::new(ActiveState { config: config.clone(), material, origins });
         let versions = Versions::begin(config);
         let is_unprepared = versions.as_ref().is_some_and(|own| own.in_force().is_none());
-        shared.door.trust.set_unprepared(is_unprepared);
+        shared.invalidator.trust.set_unprepared(is_unprepared);
         let daemon = Arc::new(Self {
             source,
             admin_counts: Mutex::new(shared.counters.register()),
@@ -305,7 +305,7 @@ impl Daemon {
         let Some(versions) = &self.versions else { return Ok(()) };
         let _reading = self.reading.lock();
         self.read_again(shared.as_deref())?;
-        self.shared.door.trust.set_unprepared(shared.is_none());
+        self.shared.invalidator.trust.set_unprepared(shared.is_none());
         versions.set(shared);
         Ok(())
     }

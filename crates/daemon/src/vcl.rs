@@ -134,7 +134,7 @@ impl Vcls {
         reserved: &Arc<ReservedAddresses>,
     ) -> Result<(), String> {
         let (weak, runtime) = (Arc::downgrade(shared), Handle::current());
-        shared.vcl.set_outside(Box::new(resources::ProgramResources {
+        shared.vcl.set_host_services(Box::new(resources::ProgramResources {
             shared: Weak::clone(&weak),
             reserved: Arc::clone(reserved),
             runtime: runtime.clone(),
@@ -501,7 +501,7 @@ impl Vcls {
         let changed = self.registry.lock().settle(Instant::now(), cooldown_s);
         let Some(place) = self.place.get() else { return };
         let shared = place.shared.upgrade();
-        let journal = shared.as_ref().and_then(|shared| shared.depot.journal());
+        let journal = shared.as_ref().and_then(|shared| shared.shared_pool.journal());
         for (instance, warm) in changed {
             match warm {
                 true => link::warm(&instance.backends(), &place.runtime, journal),

@@ -1,41 +1,43 @@
-//! The time that further forms of stored bodies may take, and what files must have been asked for
-//! before they get one.
+//! Allowance of processor time for making further forms of stored bodies, and the counts of
+//! requests that a file must reach before it gets a form.
+//!
+//! Must never let two forms be made at once, nor make a request wait.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-/// Milliseconds for which the share of time can be saved up.
+/// Milliseconds for which unused time is saved up.
 const SAVED_MS: u64 = 10_000;
-/// Milliseconds after which it is asked again whether there is time.
+/// Milliseconds for which a refusal stands before the allowance is tried again.
 const REFUSED_MS: u64 = 50;
-/// Places for counts of what has been asked for.
+/// Slots of the request counts.
 const ASKED: usize = 4096;
-/// Microseconds that a form costs at least, however the clock ticks.
+/// Microseconds charged for a form at least, whatever the clock's resolution.
 const LEAST_US: u64 = 100;
 
 /// The making of further forms, for all cores.
 #[derive(Debug, Default)]
 pub(crate) struct FormWork {
-    /// Time for it.
+    /// The share of time for it.
     pub(crate) allowance: Allowance,
-    /// Counts of files that may be worth a form.
+    /// Counts of requests for files that may be worth a form.
     pub(crate) file_hits: FileHits,
 }
 
-/// The share of time: an allowance that fills steadily, and that the forms made are taken from. It
-/// may be overdrawn by one form.
+/// A share of processor time that fills steadily and is charged for each form made. One form may
+/// overdraw it.
 #[derive(Debug, Default)]
 pub(crate) struct Allowance {
     state: Mutex<State>,
-    /// Until then nobody need ask: hits look at this alone.
+    /// Monotonic milliseconds until which no request tries; hits read only this.
     refused_until_ms: AtomicU64,
 }
 
-/// The reason for not making a form now.
+/// The reason for which no form may be made now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AllowanceRefusal {
-    /// Somebody makes one, or nobody may ask yet.
+    /// Another form is being made, or the last refusal still stands.
     Busy,
     /// The time is used up.
     UsedUp,
@@ -43,17 +45,17 @@ pub(crate) enum AllowanceRefusal {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Microseconds that are left; below zero when overdrawn.
+    /// Microseconds that are left; negative if overdrawn.
     left_us: i64,
     filled_ms: Option<u64>,
     is_busy: bool,
 }
 
 impl Allowance {
-    /// Takes the right to make one form.
+    /// Takes the permit to make one form.
     ///
     /// # Errors
-    /// If somebody makes one, or if the time is used up: once, and again a while later.
+    /// Another form is being made, or the time is used up; then all further calls fail for a while.
     pub(crate) fn begin(&self, now_ms: u64, percent: u64) -> Result<(), AllowanceRefusal> {
         if percent == 0 || now_ms < self.refused_until_ms.load(Ordering::Relaxed) {
             return Err(AllowanceRefusal::Busy);
@@ -73,21 +75,21 @@ impl Allowance {
         Err(if state.is_busy { AllowanceRefusal::Busy } else { AllowanceRefusal::UsedUp })
     }
 
-    /// Gives the right back, which was used for so long.
+    /// Returns the permit after `used_us` microseconds of work.
     pub(crate) fn end(&self, used_us: u64) {
         let mut state = self.state.lock();
         state.is_busy = false;
         state.left_us = state.left_us.saturating_sub(used_us.max(LEAST_US) as i64);
         if state.left_us > 0 {
-            // Whoever was refused meanwhile need not wait: a page of many fragments wants a form of
-            // each.
+            // A page of many fragments wants a form of each: requests refused meanwhile try again
+            // at once.
             self.refused_until_ms.store(0, Ordering::Relaxed);
         }
     }
 }
 
-/// Counts of requests for files that have no form yet, by hash: those that share a place are coded
-/// a little sooner.
+/// Counts of requests for files without a form, by hash. Files that share a slot are coded a little
+/// sooner.
 #[derive(Debug)]
 pub(crate) struct FileHits(Box<[AtomicU8]>);
 
@@ -98,11 +100,11 @@ impl Default for FileHits {
 }
 
 impl FileHits {
-    /// Counts a request; true if there have been `hits` before.
+    /// Counts a request. Returns true if `hits` requests came before it.
     pub(crate) fn is_due(&self, hash: u64, hits: u32) -> bool {
         let Some(place) = self.0.get(hash as usize % ASKED) else { return false };
         let before = place.load(Ordering::Relaxed);
-        // Of two at once one may not be counted.
+        // Of two simultaneous requests one may go uncounted.
         place.store(before.saturating_add(1), Ordering::Relaxed);
         u32::from(before) >= hits.min(u32::from(u8::MAX))
     }
@@ -118,12 +120,12 @@ mod tests {
         assert_eq!(allowance.begin(0, 0), Err(AllowanceRefusal::Busy), "no share is no time");
         assert_eq!(allowance.begin(1000, 10), Ok(()));
         assert_eq!(allowance.begin(1000, 10), Err(AllowanceRefusal::Busy), "one at a time");
-        // Ten seconds' share of a tenth is one second; twice as much is used.
+        // Ten seconds' share at a tenth is one second; two are used.
         allowance.end(2_000_000);
         assert_eq!(
             allowance.begin(1001, 10),
             Err(AllowanceRefusal::Busy),
-            "nobody asks at once again"
+            "the next request is refused too"
         );
         assert_eq!(allowance.begin(2000, 10), Err(AllowanceRefusal::UsedUp));
         assert_eq!(allowance.begin(10_000, 10), Err(AllowanceRefusal::UsedUp));

@@ -1,13 +1,10 @@
-//! Pages that are put together of others: Edge Side Includes and server-side includes.
+//! Assembly of pages with instructions: Edge Side Includes and server-side includes.
 //!
-//! What delivery makes of such a page is a [`Draft`]. For one request the page comes to a row of
-//! pieces: texts of its own, and fragments. A fragment is a request like a client's, one level
-//! further down, and what it is answered with is a reply like every other: from the store, fetched,
-//! or put together itself.
-//!
-//! Where all pieces are at hand, they become the parts of one body, without a copy and without a
-//! task. Otherwise all fragments begin at once, as many as may be under way together, and a task
-//! hands on what comes, in the page's order.
+//! Delivery makes a [`Draft`] of such a page. For each request the page becomes a sequence of
+//! pieces: texts and fragments. A fragment is a request like a client's, one level down, and its
+//! reply comes from the store, a fetch or a further assembly. If all pieces are at hand, they
+//! become one body without a copy or a task. Otherwise as many fragments as permitted start at
+//! once, and a task sends the pieces in order.
 
 mod document;
 mod environment;
@@ -38,30 +35,29 @@ use pieces::{FragmentStarter, PagePiece, PagePieces, PageTextSource};
 
 pub(crate) use document::plain;
 
-/// Bytes without a coding that are put into a page in gzip at once. Each of them is summed
-/// (CRC-32), and no one else has the core meanwhile: of more it is a task's business, which gives
-/// way.
+/// Bytes without a coding that are put into a gzip page at once. The core computes their CRC-32
+/// without a break; a task, which yields, does more than that.
 const SUMMED_BYTES: u64 = 1 << 20;
-/// Bytes that a piece takes which is a body that comes or is decoded, and one that is a request
-/// which waits; measured with pages of 64 of them, rounded up.
+/// Memory of a piece that is an arriving or decoded body, and of one that is a waiting request:
+/// measured with pages of 64 pieces, rounded up.
 const BODY_BYTES: u64 = 2_500;
 const WAITS_BYTES: u64 = 6_000;
 
-/// A page, and what has begun of it.
+/// A page and its pieces, as far as they have started.
 struct Assembly {
     reply: Reply,
     page: Rc<ComposedPage>,
-    /// `None`: nothing has begun.
+    /// `None` before the first piece has started.
     pieces: Option<UnfinishedPage>,
 }
 
-/// The page that `reply` is to become, which has the page's own text for its body.
+/// The draft of the page that `reply` becomes; the reply's body is the page's own text.
 pub(crate) fn draft(reply: Reply, page: ComposedPage) -> Box<dyn Draft> {
     Box::new(Assembly { reply, page: Rc::new(page), pieces: None })
 }
 
 impl Assembly {
-    /// The pieces that must be waited for, begun; `None` if there are none: the reply is whole.
+    /// Starts the pieces and returns those that must be waited for. `None` if the reply is whole.
     fn pieces(&mut self, core: &Rc<CoreState>) -> Option<UnfinishedPage> {
         if self.pieces.is_some() {
             return self.pieces.take();
@@ -72,36 +68,36 @@ impl Assembly {
             page.trace = Rc::clone(trace);
         }
         if let ReplyBody::Stream { reader, .. } = &mut reply.body {
-            reader.hold_for(&page.within.top.account);
+            reader.hold_for(&page.context.top.account);
         }
         match std::mem::replace(&mut reply.body, ReplyBody::None) {
             body @ (ReplyBody::Parts(BodyParts::One(_)) | ReplyBody::Stream { .. })
                 if page.verbatim =>
             {
-                let (slots, text) = (pieces::verbatim(body), PageTextSource::None);
-                Some(UnfinishedPage { slots, text, ops: Operations::none(page) })
+                let (pieces, text) = (pieces::verbatim(body), PageTextSource::None);
+                Some(UnfinishedPage { pieces, text, ops: Operations::none(page) })
             }
             ReplyBody::Parts(BodyParts::One(part)) if !part.is_file() => {
                 let (read, text) = pieces::read(core, page, part);
                 let mut ops = Operations::of_read(page, &read);
                 let known = ops.known(core).unwrap_or_default();
-                let slots = FragmentStarter::new(core, page).of_known(known);
-                match at_hand(slots, page, &read, &text) {
+                let pieces = FragmentStarter::new(core, page).of_known(known);
+                match at_hand(pieces, page, &read, &text) {
                     Ok(parts) => self.put_together(parts),
-                    Err(slots) => return Some(UnfinishedPage { slots, text, ops }),
+                    Err(pieces) => return Some(UnfinishedPage { pieces, text, ops }),
                 }
                 None
             }
             ReplyBody::Stream { reader, .. } => {
                 let ops = Operations::of_arriving(page, reader);
-                Some(UnfinishedPage { slots: PagePieces::new(), text: PageTextSource::None, ops })
+                Some(UnfinishedPage { pieces: PagePieces::new(), text: PageTextSource::None, ops })
             }
             body => {
                 if page.gzip && matches!(body, ReplyBody::None | ReplyBody::Head(_)) {
                     say_gzip(reply);
                 }
                 reply.body = match body {
-                    // The length of a page is known only when it is put together.
+                    // The length of a page is known only once it is assembled.
                     ReplyBody::Head(_) => ReplyBody::Head(None),
                     body => body,
                 };
@@ -126,9 +122,9 @@ impl Assembly {
     }
 }
 
-/// The parts of a page if all of them are there.
+/// The parts of a page whose pieces are all at hand; `None` otherwise.
 fn at_hand(
-    slots: PagePieces,
+    pieces: PagePieces,
     page: &ComposedPage,
     read: &ReadPage,
     text: &PageTextSource,
@@ -148,8 +144,8 @@ fn at_hand(
         _ => false,
     };
     let is_long = page.gzip && text.length() > PAGE_BYTES;
-    if is_long || !slots.iter().all(is_there) {
-        return Err(slots);
+    if is_long || !pieces.iter().all(is_there) {
+        return Err(pieces);
     }
     if !page.gzip {
         let part = |slot| match slot {
@@ -158,12 +154,12 @@ fn at_hand(
             PagePiece::Text(range) => text.part(range),
             _ => None,
         };
-        return Ok(slots.into_iter().filter_map(part).collect());
+        return Ok(pieces.into_iter().filter_map(part).collect());
     }
-    let mut stitch = GzipPage::begin(slots.len());
-    for slot in slots {
+    let mut stitch = GzipPage::begin(pieces.len());
+    for slot in pieces {
         match slot {
-            PagePiece::Text(range) => match Clip::find(&read.cuts, &range) {
+            PagePiece::Text(range) => match Clip::find(&read.clips, &range) {
                 Some(cut) => stitch.add_cut(cut),
                 None => text.part(range).into_iter().for_each(|part| stitch.add_plain(part)),
             },
@@ -176,7 +172,7 @@ fn at_hand(
     Ok(stitch.end())
 }
 
-/// Says in the head of a page that it is in gzip.
+/// Marks the head of a page as gzip.
 fn say_gzip(reply: &mut Reply) {
     if let HeadSource::Owned(response) = &mut reply.head {
         response.headers.set(HeaderId::ContentEncoding, Coding::Gzip.token().as_bytes());
@@ -199,13 +195,13 @@ impl Draft for Assembly {
             PagePiece::Waits(_) => WAITS_BYTES,
             _ => size_of::<PagePiece>() as u64,
         };
-        self.pieces.iter().flat_map(|pieces| &pieces.slots).map(bytes).sum()
+        self.pieces.iter().flat_map(|pieces| &pieces.pieces).map(bytes).sum()
     }
 
-    fn run(mut self: Box<Self>, core: &Rc<CoreState>, front: RequestConnection<'_>) -> Reply {
+    fn run(mut self: Box<Self>, core: &Rc<CoreState>, connection: RequestConnection<'_>) -> Reply {
         let Some(pieces) = self.pieces(core) else { return self.reply };
         let Self { mut reply, page, .. } = *self;
-        let mut passage = front.passage(&page.live.limits);
+        let mut passage = connection.passage(&page.live.limits);
         passage.bytes = passage.bytes.min(places::part_of(&passage.account));
         reply.about.trace = Some(Rc::clone(&page.trace));
         let (writer, reader) = cache::BodyWindow::window(passage.clone());
@@ -219,7 +215,7 @@ impl Draft for Assembly {
             pieces,
             PageWriter { writer, coder },
             passage,
-            front.ends,
+            connection.ends,
         ));
         reply.body = ReplyBody::Stream { reader, length: None };
         reply

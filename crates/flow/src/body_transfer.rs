@@ -1,5 +1,7 @@
-//! From an origin's exchange to where its body goes, and under what it is kept: the same for sites
-//! with a declared policy and with a program.
+//! Body transfer: moves the body of an origin's response to its sink, recoded on the way, under
+//! both policies.
+//!
+//! Must never leave a body in the store that ended early, or that had to be tested and was not.
 
 use std::future::pending;
 use std::time::Duration;
@@ -17,48 +19,48 @@ use crate::state::trace::{FailureNote, Trace};
 use crate::trailers::{TrailerFilter, of_any_form};
 use crate::unstored_reason::UnstoredReason;
 
-/// The outcome of carrying a body.
+/// The outcome of a transfer.
 #[derive(Debug)]
 pub(crate) struct TransferOutcome {
     pub(crate) end: TransferEnd,
-    /// Bytes of it that came.
+    /// Bytes of the body that arrived.
     pub(crate) bytes: u64,
     /// The body is stored.
     pub(crate) stored: bool,
-    /// The length that it has without its coding, if that was counted.
+    /// The length of the body without its coding, if it was counted.
     pub(crate) plain: Option<u64>,
-    /// The limit at which it broke off.
+    /// The limit that ended the transfer.
     pub(crate) limit: Option<Limit>,
 }
 
-/// The end of a body.
+/// The end of a transfer.
 #[derive(Debug)]
 pub(crate) enum TransferEnd {
-    /// It came to its end.
+    /// The body arrived whole.
     Whole,
-    /// Nobody was left to take it.
+    /// No reader was left.
     Left,
-    /// It broke off, for this reason; or it was not as long as declared.
+    /// The connection broke, for this reason, or the body's length is not the declared one.
     Cut(Option<origin::Error>),
-    /// It is not in the coding that it claimed.
+    /// The body is not in the coding that its head names.
     Uncoded,
 }
 
 impl TransferEnd {
-    /// Returns true if the origin is to blame for what is missing.
+    /// Returns true if the origin caused the end.
     pub(crate) fn is_failure(&self) -> bool {
         matches!(self, Self::Cut(_) | Self::Uncoded)
     }
 }
 
-/// Where a body goes to.
+/// The destination of a body.
 pub(crate) trait Sink {
     fn push(&mut self, data: &[u8]) -> PushOutcome;
     async fn room(&mut self) -> Result<(), AbandonedBody>;
     fn finish(self) -> bool;
     fn abort(self);
 
-    /// Ends it as whole, and nobody else gets it.
+    /// Ends the body as whole, for its present readers only.
     fn finish_unkept(self) -> bool
     where
         Self: Sized,
@@ -66,7 +68,7 @@ pub(crate) trait Sink {
         self.finish()
     }
 
-    /// Ends it as whole; `trailers` follow it where they can.
+    /// Ends the body as whole, followed by `trailers` where the sink supports them.
     fn finish_with(self, _trailers: Option<Trailers>) -> bool
     where
         Self: Sized,
@@ -74,7 +76,7 @@ pub(crate) trait Sink {
         self.finish()
     }
 
-    /// Bytes that had better come at once.
+    /// Bytes that the next read should bring at most.
     fn at_most(&self) -> usize;
 
     /// Returns true if the store keeps the body.
@@ -82,13 +84,12 @@ pub(crate) trait Sink {
         false
     }
 
-    /// Why the store does not keep it, if it was meant to.
+    /// The reason for which the store refused the body, if it was to be stored.
     fn refused(&self) -> Option<StoreRefusal> {
         None
     }
 
-    /// Returns a watch that tells when nobody is left to take the body, for a sink that ends at
-    /// once then.
+    /// Returns a watch that completes once no reader is left, for a sink that ends then.
     fn watch(&self) -> Option<ReaderWatch> {
         None
     }
@@ -162,12 +163,11 @@ impl Sink for BodyWriter {
     }
 }
 
-/// The time after which a body that is coded, and pauses, comes out as far as it has come: a page
-/// whose beginning is there is to be seen.
+/// The pause after which a coder is flushed, so that the beginning of a slow page is shown.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Pushes an answer's body into `sink`, through `coder` where there is one; trailers follow where
-/// there is a `gate` for them. Notes in `trace` why the store does not keep it.
+/// Pushes a response's body into `sink`, through `coder` if there is one. Trailers follow if `gate`
+/// is set. Notes in `trace` why the store refuses the body.
 pub(crate) async fn carry(
     mut exchange: Exchange,
     mut sink: impl Sink,
@@ -238,18 +238,19 @@ pub(crate) async fn carry(
     TransferOutcome { end, bytes, stored: false, plain: None, limit }
 }
 
-/// A body that has come to its end.
+/// A body that was read to its end.
 struct BodyEnd {
     bytes: u64,
-    /// It did not fail, and was tested if it had to be.
+    /// The body did not fail, and passed its test if one was needed.
     is_fit: bool,
-    /// Its length without its coding, where that is known.
+    /// The length without the coding, if it is known.
     plain: Option<u64>,
     trailers: Option<Trailers>,
 }
 
 impl BodyEnd {
-    /// The end of the body of `exchange`, all through `coder` if there is one.
+    /// Judges the end of the body of `exchange`, which has passed through `coder` completely if
+    /// there is one.
     fn of(
         exchange: &Exchange,
         coder: Option<&Coder>,
@@ -260,7 +261,7 @@ impl BodyEnd {
         Self { bytes, is_fit, plain: coder.and_then(Coder::plain_length), trailers }
     }
 
-    /// Ends the body in `sink`, which has taken all of it.
+    /// Ends the body in `sink`, which has received all of it.
     fn finish(self, trace: Option<&Trace>, sink: impl Sink) -> TransferOutcome {
         let Self { bytes, is_fit, plain, trailers } = self;
         note_refused(trace, sink.refused());
@@ -278,16 +279,16 @@ impl BodyEnd {
     }
 }
 
-/// Why recoding does not go on.
+/// The reason for which recoding stops.
 enum RecodeFailure {
-    /// Nobody is left to take the body.
+    /// No reader is left.
     Left,
-    /// It is not in its coding, or beyond a limit.
+    /// The body is not in its coding, or exceeds a limit.
     Bad(codec::Error),
 }
 
-/// Pushes into `sink` what `coder` makes of what has come: all of it if `last` says that it was the
-/// last, or if the body pauses (`None`).
+/// Pushes the output of `coder` into `sink`: all of it if `last` says that the input is complete,
+/// or if the body pauses (`None`).
 async fn recode(
     coder: &mut Coder,
     last: Option<bool>,
@@ -312,7 +313,7 @@ async fn recode(
     }
 }
 
-/// Counts whether a response began to be stored, and notes why not; true if it did.
+/// Counts a response whose storing began, or notes why it is not stored. Returns true if it began.
 pub(crate) fn note_begun(
     core: &CoreState,
     trace: Option<&Trace>,
@@ -330,23 +331,23 @@ fn note_refused(trace: Option<&Trace>, refused: Option<StoreRefusal>) {
     }
 }
 
-/// Reads an answer whose body nobody needs to its end, so that the connection can be kept.
+/// Reads the rest of a response's body and drops it, so that the connection can be reused.
 pub(crate) async fn drain(mut exchange: Exchange) {
     while let Ok(true) = exchange.next(&mut |_| {}).await {}
 }
 
-/// Longest rest of a response that is of no use which is read.
+/// The longest rest of a discarded response that is read for the sake of its connection.
 const REST_BYTES: u64 = 64 << 10;
 
-/// Leaves a response that is of no use, and waits for nothing: a short rest is read beside, so that
-/// the connection can be kept, and a long or unbounded one ends with its connection.
+/// Discards a response without waiting. A short rest is read in a task, so that the connection can
+/// be reused; a long or unbounded one closes the connection.
 pub(crate) fn discard_response(exchange: Box<Exchange>) {
     if exchange.framing.length().is_some_and(|length| length <= REST_BYTES) {
         rt::spawn_local(drain(*exchange));
     }
 }
 
-/// A Vary's names and a request's signature over them, as the store keeps them.
+/// The names in Vary and the request's signature over them, as the store keeps them.
 pub(crate) struct VariantSelector {
     names: VaryNames,
     signature: Vec<u8>,
@@ -359,7 +360,7 @@ impl VariantSelector {
         Self { names, signature }
     }
 
-    /// That of a stored response once more.
+    /// The selector of a stored variant.
     pub(crate) fn of_stored_object(variant: Variant<'_>) -> Self {
         let names = VaryNames::from_blob(variant.spec);
         Self { names, signature: variant.signature.to_vec() }
@@ -370,7 +371,7 @@ impl VariantSelector {
     }
 }
 impl TransferOutcome {
-    /// Notes in `trace` what became of the body, which came for the store.
+    /// Notes in `trace` the outcome of a body that was to be stored.
     pub(crate) fn note(&self, trace: &Trace) {
         trace.body_bytes.set(self.bytes);
         trace.stored.set(self.stored);

@@ -1,7 +1,8 @@
-//! Answers to authorities that ask over plain HTTP whether a host is ours (HTTP-01, RFC 8555 8.3).
+//! Challenges of certificate authorities: answers over plain HTTP that prove control of a host
+//! (HTTP-01, RFC 8555 8.3).
 //!
-//! They come before sites and policy: no redirect, rule or origin stands in their way. Only the
-//! token that is pending is answered; all other paths below the prefix are the site's own.
+//! They are answered before sites and policies, so no redirect, rule or origin interferes. Only the
+//! pending token is answered; all other paths below the prefix belong to the site.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,10 +11,10 @@ use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use message::{Method, Request, Scheme};
 
-/// Where authorities ask.
+/// The path below which authorities request the answer.
 const PREFIX: &[u8] = b"/.well-known/acme-challenge/";
 
-/// The one challenge that is pending, if any.
+/// The pending challenge, if any.
 #[derive(Default)]
 pub struct Challenges(ArcSwapOption<PendingChallenge>);
 
@@ -29,19 +30,19 @@ impl fmt::Debug for Challenges {
 }
 
 impl Challenges {
-    /// Answers `answer`, a key authorization, to whoever asks for `token`, from now on. What was
-    /// pending before is withdrawn.
+    /// Answers requests for `token` with `answer`, a key authorization, and withdraws the challenge
+    /// before.
     pub fn show(&self, token: &str, answer: &str) {
         let (token, answer) = (token.as_bytes().into(), Bytes::copy_from_slice(answer.as_bytes()));
         self.0.store(Some(Arc::new(PendingChallenge { token, answer })));
     }
 
-    /// Withdraws what is pending.
+    /// Withdraws the pending challenge.
     pub fn withdraw(&self) {
         self.0.store(None);
     }
 
-    /// The answer to `request`, if it is an authority's question.
+    /// The answer to `request`, if it asks for the pending challenge.
     #[inline]
     pub(crate) fn answer(&self, request: &Request) -> Option<Bytes> {
         let token = request.target.strip_prefix(PREFIX)?;

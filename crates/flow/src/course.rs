@@ -1,7 +1,24 @@
-//! The course of a request that its site's policy has received: files, the store, and what is left
-//! for an origin. Requests take it, and forecasts only look.
+//! Course of a request under a declared policy: the order of its steps after [`ReceiveVerdict`],
+//! written down once. A [`CourseHandler`] acts on each step or only reports it.
 //!
-//! The order in which all that is asked stands here once; a [`Mode`] does it, or tells of it.
+//! ```text
+//! follow ─ file beside the scripts ─┐
+//! go_on ── decisions::course ───────┼─ file, answer, purge, last hop, pass, upgrade
+//! lookup ─ decisions::next ─────────┼─ deliver
+//! missed ─ stale stands in ─────────┤
+//! miss ─── plugin's page ───────────┴─ fetch
+//! ```
+//!
+//! [`ServingCore`](crate::fast_path::ServingCore) is the handler of requests: its outcome is a
+//! [`Start`](crate::disposition::Start), and it never waits. A step that needs the disk or an
+//! origin ends in a waiting request, which `slow_path` resumes at [`go_on`] or [`miss`]. The
+//! handler of `explain` returns a forecast and changes nothing. Both run the functions below, so a
+//! forecast cannot differ from what a request does.
+//!
+//! The caller owns the request and its [`RequestContext`]; the handler owns the buffer of the key.
+//! The policy has received the request before [`follow`]. No step may return to an earlier one: a
+//! handler that finds a stored body gone goes on with [`miss`], and a request that waited goes on
+//! behind the step at which it halted. A new kind of step belongs here, not in a handler.
 
 use std::ops::DerefMut;
 use std::sync::Arc;
@@ -16,166 +33,166 @@ use crate::key::make_key;
 use crate::state::reply::{CacheOutcome, ForwardReason};
 use crate::state::request_context::RequestContext;
 
-/// The deeds on the course of a request, or the words about them.
+/// The actions on a request's course, or the report of them.
 pub(crate) trait CourseHandler {
-    /// The outcome for the request.
+    /// The outcome of the course.
     type End;
-    /// Room for a key.
+    /// A borrowed key buffer.
     type Key: DerefMut<Target = KeyBuf>;
 
     fn seed(&self) -> &HashSeed;
 
     fn key(&self) -> Self::Key;
 
-    /// The file of the request's path below a root of its site.
-    fn file(&mut self, ask: &RequestContext<'_>, root: u32) -> Self::End;
+    /// Answers with the file of the request's path below the root of this number.
+    fn file(&mut self, ctx: &RequestContext<'_>, root: u32) -> Self::End;
 
-    /// The file beside the scripts, where the request's path is likely to be one's; it comes before
-    /// what policy said.
+    /// Answers with a file beside the scripts, if the request's path likely means one. It precedes
+    /// the policy's verdict.
     fn file_beside(
         &mut self,
-        ask: &RequestContext<'_>,
+        ctx: &RequestContext<'_>,
         verdict: &ReceiveVerdict,
     ) -> Option<Self::End>;
 
-    /// The file beside the scripts, where only now it shows that the path is one's.
-    fn other_file_beside(&mut self, ask: &RequestContext<'_>) -> Option<Self::End>;
+    /// Answers with a file beside the scripts, if the path means one only after the lookup missed.
+    fn other_file_beside(&mut self, ctx: &RequestContext<'_>) -> Option<Self::End>;
 
     /// Looks up what is stored.
-    fn find(&mut self, ask: &RequestContext<'_>, key: &KeyBuf) -> CacheLookup;
+    fn find(&mut self, ctx: &RequestContext<'_>, key: &KeyBuf) -> CacheLookup;
 
-    /// Takes note that no file answers.
+    /// Notes that no file answers.
     fn note_found(&mut self, _: &RequestContext<'_>) {}
 
-    /// The times of what was found.
-    fn times(&self, ask: &RequestContext<'_>, object: &Object) -> Freshness;
+    /// The times of the object found.
+    fn times(&self, ctx: &RequestContext<'_>, object: &Object) -> Freshness;
 
-    /// The answer from a stored response; or what a [`miss`] leads to, if its body cannot be had
-    /// any more.
+    /// Delivers a stored response. If its body is no longer available, the course goes on with
+    /// [`miss`].
     fn deliver(
         &mut self,
-        ask: &RequestContext<'_>,
+        ctx: &RequestContext<'_>,
         key: &KeyBuf,
         object: Arc<Object>,
         served: CacheOutcome,
     ) -> Self::End;
 
-    /// The answer from a stale response whose origin has just failed.
+    /// Answers with a stale response whose origin has just failed, if it may.
     fn stand_in(
         &mut self,
-        ask: &RequestContext<'_>,
+        ctx: &RequestContext<'_>,
         key: &KeyBuf,
         object: &Arc<Object>,
     ) -> Option<Self::End>;
 
-    /// The page that a plugin of the application has written for the request; without it `next`
-    /// would follow.
+    /// Answers with the page that a plugin of the application wrote, if there is one; `next`
+    /// follows otherwise.
     fn page(
         &mut self,
-        ask: &RequestContext<'_>,
+        ctx: &RequestContext<'_>,
         key: &KeyBuf,
         next: &LookupDecision,
     ) -> Option<Self::End>;
 
-    /// A fetch that the lookup leads to.
-    fn fetch(&mut self, ask: &RequestContext<'_>, key: &KeyBuf, next: LookupDecision) -> Self::End;
+    /// Fetches as the lookup decided.
+    fn fetch(&mut self, ctx: &RequestContext<'_>, key: &KeyBuf, next: LookupDecision) -> Self::End;
 
-    /// A fetch past the store.
-    fn pass(&mut self, ask: &RequestContext<'_>, reason: ForwardReason) -> Self::End;
+    /// Fetches past the store.
+    fn pass(&mut self, ctx: &RequestContext<'_>, reason: ForwardReason) -> Self::End;
 
-    /// A fetch past the store, after which the connection may be a tunnel.
-    fn upgrade(&mut self, ask: &RequestContext<'_>) -> Self::End;
+    /// Fetches past the store; the connection may become a tunnel.
+    fn upgrade(&mut self, ctx: &RequestContext<'_>) -> Self::End;
 
-    /// Policy's own answer.
-    fn answer(&mut self, ask: &RequestContext<'_>, synthetic: &Synthetic) -> Self::End;
+    /// Answers with the policy's own response.
+    fn answer(&mut self, ctx: &RequestContext<'_>, synthetic: &Synthetic) -> Self::End;
 
-    /// The answer to a request that may go no further (RFC 9110 7.6.2).
-    fn last_hop(&mut self, ask: &RequestContext<'_>) -> Self::End;
+    /// Answers a request that may not be forwarded (RFC 9110 7.6.2).
+    fn last_hop(&mut self, ctx: &RequestContext<'_>) -> Self::End;
 
-    /// The end of what is stored for the request.
-    fn purge(&mut self, ask: &RequestContext<'_>) -> Self::End;
+    /// Purges the responses stored for the request.
+    fn purge(&mut self, ctx: &RequestContext<'_>) -> Self::End;
 }
 
-/// Follows policy's verdict; files that lie beside the scripts come before the store and the
-/// origin, as nginx's `try_files` comes before its cache.
+/// Follows the policy's verdict. Files beside the scripts precede the store and the origin, as
+/// nginx's `try_files` precedes its cache.
 #[inline(always)]
 pub(crate) fn follow<M: CourseHandler>(
     mode: &mut M,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     verdict: ReceiveVerdict,
 ) -> M::End {
     if let ReceiveVerdict::Lookup | ReceiveVerdict::Pass = verdict
-        && let Some(end) = mode.file_beside(ask, &verdict)
+        && let Some(end) = mode.file_beside(ctx, &verdict)
     {
         return end;
     }
-    go_on(mode, ask, verdict)
+    go_on(mode, ctx, verdict)
 }
 
-/// Follows it once no file beside the scripts answers.
+/// Follows the policy's verdict after the files beside the scripts.
 #[inline(always)]
 pub(crate) fn go_on<M: CourseHandler>(
     mode: &mut M,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     verdict: ReceiveVerdict,
 ) -> M::End {
-    match decisions::course(ask, verdict) {
-        Course::Files(root) => mode.file(ask, root),
-        Course::Lookup => lookup(mode, ask),
-        Course::LastHop => mode.last_hop(ask),
-        Course::Pass(reason) => mode.pass(ask, reason),
-        Course::Upgrade => mode.upgrade(ask),
-        Course::Answer(synthetic) => mode.answer(ask, &synthetic),
-        Course::Purge => mode.purge(ask),
+    match decisions::course(ctx, verdict) {
+        Course::Files(root) => mode.file(ctx, root),
+        Course::Lookup => lookup(mode, ctx),
+        Course::LastHop => mode.last_hop(ctx),
+        Course::Pass(reason) => mode.pass(ctx, reason),
+        Course::Upgrade => mode.upgrade(ctx),
+        Course::Answer(synthetic) => mode.answer(ctx, &synthetic),
+        Course::Purge => mode.purge(ctx),
     }
 }
 
-/// Asks the store.
+/// Looks up the request's key and follows the decision.
 #[inline(always)]
-fn lookup<M: CourseHandler>(mode: &mut M, ask: &RequestContext<'_>) -> M::End {
+fn lookup<M: CourseHandler>(mode: &mut M, ctx: &RequestContext<'_>) -> M::End {
     let mut room = mode.key();
-    make_key(mode.seed(), &*ask.site.policy, ask.request, &ask.notes, &mut room);
+    make_key(mode.seed(), &*ctx.site.policy, ctx.request, &ctx.notes, &mut room);
     let key = &*room;
-    let found = mode.find(ask, key);
+    let found = mode.find(ctx, key);
     if !matches!(found, CacheLookup::Object(_))
-        && let Some(end) = mode.other_file_beside(ask)
+        && let Some(end) = mode.other_file_beside(ctx)
     {
         return end;
     }
-    mode.note_found(ask);
-    match decisions::next(ask, found, |object| mode.times(ask, object)) {
-        LookupDecision::Deliver(object, served) => mode.deliver(ask, key, object, served),
-        next => missed(mode, ask, key, next),
+    mode.note_found(ctx);
+    match decisions::next(ctx, found, |object| mode.times(ctx, object)) {
+        LookupDecision::Deliver(object, served) => mode.deliver(ctx, key, object, served),
+        next => missed(mode, ctx, key, next),
     }
 }
 
-/// Goes on where nothing that is stored answers.
+/// Goes on after a lookup without a usable response.
 #[inline(never)]
 fn missed<M: CourseHandler>(
     mode: &mut M,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     key: &KeyBuf,
     next: LookupDecision,
 ) -> M::End {
     if let LookupDecision::Fetch(Some(object)) = &next
-        && let Some(end) = mode.stand_in(ask, key, object)
+        && let Some(end) = mode.stand_in(ctx, key, object)
     {
         return end;
     }
-    miss(mode, ask, key, next)
+    miss(mode, ctx, key, next)
 }
 
-/// Asks for a plugin's page, and then an origin.
+/// Tries a plugin's page, then fetches.
 pub(crate) fn miss<M: CourseHandler>(
     mode: &mut M,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     key: &KeyBuf,
     next: LookupDecision,
 ) -> M::End {
     if !matches!(next, LookupDecision::Pass)
-        && let Some(end) = mode.page(ask, key, &next)
+        && let Some(end) = mode.page(ctx, key, &next)
     {
         return end;
     }
-    mode.fetch(ask, key, next)
+    mode.fetch(ctx, key, next)
 }

@@ -1,7 +1,7 @@
-//! The decisions on a request's way, apart from what is done about them: made for requests by
-//! [`Core`](crate::state::core::Core), and for operators who want to know by `explain`.
+//! Decisions on a request's course, separate from acting on them:
+//! [`CoreState`](crate::state::core::CoreState) acts on them, and `explain` reports them.
 //!
-//! Nothing here changes anything, counts anything or waits.
+//! Nothing here changes state, counts or waits.
 
 use std::sync::Arc;
 
@@ -23,22 +23,22 @@ use crate::state::reply::{CacheOutcome, ForwardReason};
 use crate::state::request_context::{RequestContext, only_if_cached};
 use crate::state::site::Site;
 
-/// Where a request belongs.
+/// The destination of a request.
 pub(crate) enum RequestDestination<'l> {
-    /// A certificate authority asks for this.
+    /// The pending challenge of a certificate authority, with its answer.
     Challenge(Bytes),
-    /// A balancer asks whether this server answers.
+    /// The health check.
     Health,
-    /// Nowhere.
+    /// None: the request is refused.
     Refused(Problem),
-    /// It is a purge of this site.
+    /// A purge on this site.
     Purge(&'l Arc<Site>, Result<PurgeRequest, Refusal>),
-    /// To this site.
+    /// This site.
     Site(&'l Arc<Site>),
 }
 
-/// Where `request` belongs. Its path has one spelling from here on, unless a program of the site
-/// sees it: there it is as it came, as with Varnish.
+/// Returns the destination of `request`, and normalises its path. A site's program sees the path as
+/// it came, as in Varnish.
 #[inline(always)]
 pub(crate) fn enter<'l>(
     challenges: &Challenges,
@@ -76,39 +76,40 @@ fn is_health_check(live: &LiveConfiguration, request: &Request) -> bool {
     safe && live.health_check.as_deref().is_some_and(|path| path == request.path())
 }
 
-/// The step that follows policy's verdict, once it is known that no file answers.
+/// The step that follows the policy's verdict, after the files beside the scripts.
 pub(crate) enum Course {
-    /// The root of this number answers.
+    /// Answer from the root of this number.
     Files(u32),
-    /// The store is asked.
+    /// Look up in the store.
     Lookup,
-    /// It may go no further, and is answered here.
+    /// Answer here: the request may not be forwarded.
     LastHop,
-    /// The origin is asked, past the store.
+    /// Fetch, past the store.
     Pass(ForwardReason),
-    /// The same, and the connection may become a tunnel.
+    /// Fetch past the store; the connection may become a tunnel.
     Upgrade,
-    /// Policy answers.
+    /// Answer as the policy says.
     Answer(Arc<Synthetic>),
-    /// The stored responses for the request are purged.
+    /// Purge the responses stored for the request.
     Purge,
 }
 
-/// Returns the step that follows `verdict`.
+/// Returns the step for `verdict`.
 #[inline(always)]
-pub(crate) fn course(ask: &RequestContext<'_>, verdict: ReceiveVerdict) -> Course {
-    let request = ask.request;
+pub(crate) fn course(ctx: &RequestContext<'_>, verdict: ReceiveVerdict) -> Course {
+    let request = ctx.request;
     match verdict {
         ReceiveVerdict::Files(root) => Course::Files(root),
         ReceiveVerdict::Lookup if request.framing == Framing::None => Course::Lookup,
         ReceiveVerdict::Lookup | ReceiveVerdict::Pass if is_last_hop(request) => Course::LastHop,
-        // A body on a cacheable request is outside the key: it never meets the store.
+        // A request body is not part of the key, so a cacheable request with one bypasses the
+        // store.
         ReceiveVerdict::Lookup | ReceiveVerdict::Pass => Course::Pass(match request.method {
             Method::Get | Method::Head => ForwardReason::Bypass,
             _ => ForwardReason::Method,
         }),
-        // An application behind FastCGI cannot change the protocol: there the wish is overheard.
-        ReceiveVerdict::Upgrade => match ask.site.origin(&ask.notes) {
+        // An application behind FastCGI cannot change the protocol: the Upgrade is ignored.
+        ReceiveVerdict::Upgrade => match ctx.site.origin(&ctx.notes) {
             Some(own) if own.origin.protocol() == Protocol::FastCgi => {
                 Course::Pass(ForwardReason::Bypass)
             }
@@ -122,56 +123,56 @@ pub(crate) fn course(ask: &RequestContext<'_>, verdict: ReceiveVerdict) -> Cours
 /// The step that follows a lookup.
 #[derive(Clone)]
 pub(crate) enum LookupDecision {
-    /// This answers.
+    /// Deliver this object.
     Deliver(Arc<Object>, CacheOutcome),
-    /// One fetch for all who ask; what is stored may be confirmed by it.
+    /// Take part in the one fetch for the key; a 304 may confirm this stored object.
     Fetch(Option<Arc<Object>>),
-    /// Past the store.
+    /// Fetch past the store.
     Pass,
-    /// A fetch of its own, whose answer may be stored.
+    /// Fetch without waiting for others; the response may be stored.
     Alone(ForwardReason),
 }
 
-/// Returns the step that follows a lookup; `freshness` gives an object's times.
+/// Returns the step after a lookup. `freshness` computes an object's times.
 #[inline(always)]
 pub(crate) fn next(
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     found: CacheLookup,
     freshness: impl FnOnce(&Object) -> Freshness,
 ) -> LookupDecision {
     match found {
-        CacheLookup::Object(object) => match judge_by(ask, &object, &freshness(&object)) {
+        CacheLookup::Object(object) => match judge_by(ctx, &object, &freshness(&object)) {
             Judgement::Deliver(served) => LookupDecision::Deliver(object, served),
             Judgement::Fetch => LookupDecision::Fetch(Some(object)),
             Judgement::Pass => LookupDecision::Pass,
             Judgement::Private => LookupDecision::Alone(ForwardReason::Bypass),
         },
         CacheLookup::HitForMiss => LookupDecision::Alone(ForwardReason::HitForMiss),
-        CacheLookup::Nothing if ask.notes.personal => LookupDecision::Alone(ForwardReason::UriMiss),
+        CacheLookup::Nothing if ctx.notes.personal => LookupDecision::Alone(ForwardReason::UriMiss),
         CacheLookup::Nothing => LookupDecision::Fetch(None),
     }
 }
 
-/// The use that a request can make of a found object.
+/// The judgement on a found object.
 pub(crate) enum Judgement {
-    /// It answers.
+    /// The object answers.
     Deliver(CacheOutcome),
-    /// It must be fetched or validated first.
+    /// The object must be fetched or revalidated first.
     Fetch,
     /// The request goes to the origin, past the store.
     Pass,
-    /// The request is personal and the object is not for all: fetch, without waiting for others.
+    /// The request is personal and the object is not shared: fetch without waiting for others.
     Private,
 }
 
-/// Judges by freshness, privacy and policy whether a stored response may answer.
-pub(crate) fn judge(ask: &RequestContext<'_>, object: &Arc<Object>) -> Judgement {
-    judge_by(ask, object, &freshness(ask.live, object, ask.now.mono_ms))
+/// Judges by freshness, privacy and policy whether a stored response answers.
+pub(crate) fn judge(ctx: &RequestContext<'_>, object: &Arc<Object>) -> Judgement {
+    judge_by(ctx, object, &freshness(ctx.live, object, ctx.now.mono_ms))
 }
 
 #[inline]
-fn judge_by(ask: &RequestContext<'_>, object: &Arc<Object>, freshness: &Freshness) -> Judgement {
-    match ground(ask, object, freshness) {
+fn judge_by(ctx: &RequestContext<'_>, object: &Arc<Object>, freshness: &Freshness) -> Judgement {
+    match ground(ctx, object, freshness) {
         JudgementReason::Personal => Judgement::Private,
         JudgementReason::Condition | JudgementReason::Passed => Judgement::Pass,
         JudgementReason::Fresh => Judgement::Deliver(CacheOutcome::Hit),
@@ -182,40 +183,40 @@ fn judge_by(ask: &RequestContext<'_>, object: &Arc<Object>, freshness: &Freshnes
     }
 }
 
-/// The ground of a [`Judgement`].
+/// The reason of a [`Judgement`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum JudgementReason {
-    /// The request is personal, and the object is not for all.
+    /// The request is personal, and the object is not shared.
     Personal,
-    /// The request has a condition that only the origin can judge (RFC 9110 13.1).
+    /// The request has a condition that only the origin can evaluate (RFC 9110 13.1).
     Condition,
-    /// It could answer, and policy sends the request past the store.
+    /// The object could answer, but the policy passes the request.
     Passed,
-    /// It could answer, and policy or the client wants another.
+    /// The object could answer, but the policy or the client refuses it.
     Unwanted,
     Fresh,
     Grace,
-    /// It is stale, and the client takes it so.
+    /// The object is stale, and the client's `max-stale` accepts it.
     MaxStale,
     Stale,
 }
 
-/// Returns the ground for judging a stored response.
+/// Returns the reason for judging a stored response.
 #[inline(always)]
 pub(crate) fn ground(
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     object: &Object,
     freshness: &Freshness,
 ) -> JudgementReason {
-    if ask.notes.personal && !object.flags().shared {
+    if ctx.notes.personal && !object.flags().shared {
         return JudgementReason::Personal;
     }
-    if conditional::belongs_to_origin(&ask.request.headers) {
+    if conditional::belongs_to_origin(&ctx.request.headers) {
         return JudgementReason::Condition;
     }
-    let now_ms = ask.now.mono_ms;
-    let ctx = HitCtx { request: ask.request, notes: &ask.notes, freshness, now_ms };
-    match (freshness.state(now_ms), ask.site.policy.hit(&ctx)) {
+    let now_ms = ctx.now.mono_ms;
+    let policy_ctx = HitCtx { request: ctx.request, notes: &ctx.notes, freshness, now_ms };
+    match (freshness.state(now_ms), ctx.site.policy.hit(&policy_ctx)) {
         (State::Fresh | State::Grace, HitVerdict::Miss) => JudgementReason::Unwanted,
         (State::Fresh | State::Grace, HitVerdict::Pass) => JudgementReason::Passed,
         (State::Fresh, _) => JudgementReason::Fresh,
@@ -227,7 +228,7 @@ pub(crate) fn ground(
     }
 }
 
-/// The times of a stored response, a soft purge included.
+/// The times of a stored response, soft purges applied.
 #[inline]
 pub(crate) fn freshness(live: &LiveConfiguration, object: &Object, now_ms: u64) -> Freshness {
     freshness_until(live, object, object.fresh_until_ms(), now_ms)
@@ -254,13 +255,13 @@ pub(crate) fn freshness_until(
     }
 }
 
-/// Returns true if nothing forbids that a client gets the object stale (RFC 9111 4.2.4).
+/// Returns true if nothing forbids serving the object stale (RFC 9111 4.2.4).
 fn may_be_stale(object: &Object) -> bool {
     let flags = object.flags();
     !flags.must_validate && !flags.never_stale
 }
 
-/// Returns the reason to refuse a request instead of letting it wait.
+/// Returns the problem that refuses a request instead of letting it wait.
 pub(crate) fn refusal(request: &Request, live: &LiveConfiguration) -> Option<Problem> {
     if origin_messages::loops(request, live) {
         return Some(Problem::Loop);
@@ -268,13 +269,13 @@ pub(crate) fn refusal(request: &Request, live: &LiveConfiguration) -> Option<Pro
     only_if_cached(request).then_some(Problem::NotCached)
 }
 
-/// Returns true if the request waits for nobody's fetch: an `EventSource` has an answer of its own,
-/// and a request that has come round would wait for the fetch that brought it.
+/// Returns true if the request must not wait for another's fetch: an `EventSource` gets a response
+/// of its own, and a looping request would wait for the fetch that sent it.
 pub(crate) fn goes_alone(request: &Request, live: &LiveConfiguration) -> bool {
     follows_events(request) || origin_messages::was_here(request, live)
 }
 
-/// Returns true if the client is an `EventSource`: its answer is its own, and may begin late.
+/// Returns true if the client is an `EventSource`: its response is not shared, and may begin late.
 fn follows_events(request: &Request) -> bool {
     let accept = request.headers.value(HeaderId::Accept);
     accept.is_some_and(|accept| accept.eq_ignore_ascii_case(b"text/event-stream"))

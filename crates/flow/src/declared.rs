@@ -1,4 +1,5 @@
-//! The declared policy's side of a fetch.
+//! Declared policy: the judge of a fetch for sites without a program, and the delivery of
+//! responses.
 
 mod delivery;
 mod fetch;
@@ -8,7 +9,7 @@ mod object;
 mod revalidation;
 mod substitute;
 
-pub(crate) use delivery::{fetched, is_negotiated, occasion, passing, stored, switched};
+pub(crate) use delivery::{dictionary_context, fetched, is_negotiated, passing, stored, switched};
 pub(crate) use fetch::{PolicyJudge, refresh};
 pub(crate) use includes::of_stored as dialect_of;
 pub(crate) use substitute::SubstituteAnswer;

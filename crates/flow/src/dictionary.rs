@@ -1,13 +1,12 @@
-//! Dictionaries (RFC 9842): stored responses that clients have and name, and the forms of other
+//! Dictionaries (RFC 9842): stored responses that clients hold and name by hash, and forms of other
 //! stored responses that are coded with them.
 //!
-//! A dictionary is found by its hash, which is computed behind requests. It is only a way to a
-//! stored body: it ends with that. A form is made behind the first request that could have had it,
-//! and kept beside the body; until then clients get what they get without a dictionary. Nothing of
-//! this is looked at for a client that names no dictionary.
+//! Hashes and forms are computed in the background; until then clients get the forms that need no
+//! dictionary. A dictionary ends with its stored body. A client that names no dictionary costs
+//! nothing.
 //!
-//! Who names a hash learns whether something with that hash is stored. So a dictionary is only for
-//! requests that would have been given it, had they asked for it: see [`Occasion::audience`].
+//! A client that names a hash learns whether a response with that hash is stored. So a dictionary
+//! may be used only for requests that could have received it: see [`DictionaryContext::audience`].
 
 mod delta_coding;
 
@@ -29,36 +28,38 @@ use crate::state::dictionary::{
 use crate::state::live_configuration::LiveConfiguration;
 use crate::state::request_context::RequestContext;
 
-/// A request for a stored response, as far as dictionaries go by it.
+/// A request for a stored response, as far as dictionaries depend on it.
 #[derive(Clone, Copy)]
 pub(crate) struct DictionaryContext<'a> {
     pub(crate) live: &'a LiveConfiguration,
-    /// As the client sent it.
+    /// The request as the client sent it.
     pub(crate) request: &'a Request,
-    /// The target that is a part of the key, as a program has left it.
+    /// The target that is part of the key, after a program's changes.
     pub(crate) target: &'a [u8],
-    /// The whole of it under the declared policy, whose rules say who may ask; `None` under VCL.
-    pub(crate) ask: Option<&'a RequestContext<'a>>,
+    /// The whole context under the declared policy, whose rules decide who may ask; `None` under
+    /// VCL.
+    pub(crate) ctx: Option<&'a RequestContext<'a>>,
     pub(crate) now: Now,
 }
 
 impl DictionaryContext<'_> {
-    /// Returns true if whoever may ask for this may ask for `target`, too, and is given what is
-    /// stored: one route has both, and so the same rules for who is let in. That holds for every
-    /// client, so that a form may be sent without another look.
+    /// Returns true if `target` has the same route and so the same access rules: each client that
+    /// may get this target may get that one. A form may then be sent without a further check.
     fn is_routed_alike(&self, target: &[u8]) -> bool {
-        let Some(ask) = self.ask else { return true };
-        let (mut notes, mut request) = (Notes::default(), ask.request.clone());
+        let Some(ctx) = self.ctx else { return true };
+        let (mut notes, mut request) = (Notes::default(), ctx.request.clone());
         request.target = target.to_vec();
-        let client = ask.notes.client.unwrap_or(ConnectionPeer::Unnamed(None));
-        let mut ctx = ReceiveCtx { request: &mut request, client, now: ask.now, notes: &mut notes };
-        let is_looked_up = matches!(ask.site.policy.receive(&mut ctx), ReceiveVerdict::Lookup);
-        is_looked_up && notes.route == ask.notes.route
+        let client = ctx.notes.client.unwrap_or(ConnectionPeer::Unnamed(None));
+        let mut policy_ctx =
+            ReceiveCtx { request: &mut request, client, now: ctx.now, notes: &mut notes };
+        let is_looked_up =
+            matches!(ctx.site.policy.receive(&mut policy_ctx), ReceiveVerdict::Lookup);
+        is_looked_up && notes.route == ctx.notes.route
     }
 
-    /// Those who may get `object` and others like it: its key without the target, and what it
-    /// varies by with the values of that. A response that is kept apart for some (by cookies in
-    /// the key, by `Vary`) is so a dictionary only for responses that are kept apart for the same.
+    /// The key of `object` without its target, and the values it varies by. A response that cookies
+    /// in the key or `Vary` keep apart serves as a dictionary only for responses that are kept
+    /// apart alike.
     fn audience(&self, object: &Record) -> Box<[u8]> {
         let mut audience = KeyBuf::new();
         let targets = [self.target, &self.request.target];
@@ -79,40 +80,48 @@ impl DictionaryContext<'_> {
 }
 
 impl DictionaryScope {
-    fn of(occasion: DictionaryContext<'_>, object: &Record) -> Self {
+    fn of(dictionary_context: DictionaryContext<'_>, object: &Record) -> Self {
         Self {
-            origin: origin(occasion.request).into(),
-            target: occasion.request.target.as_slice().into(),
-            audience: occasion.audience(object),
+            origin: origin(dictionary_context.request).into(),
+            target: dictionary_context.request.target.as_slice().into(),
+            audience: dictionary_context.audience(object),
         }
     }
 }
 
 impl Dictionary {
-    /// Returns true if it may be used for `object`, the answer to a request.
-    fn is_for(&self, occasion: DictionaryContext<'_>, object: &Record) -> bool {
-        let request = occasion.request;
+    /// Returns true if the dictionary may be used for `object`, the response to a request.
+    fn is_for(&self, dictionary_context: DictionaryContext<'_>, object: &Record) -> bool {
+        let request = dictionary_context.request;
         let destination = request.headers.value_named(b"sec-fetch-dest");
-        *self.birth.origin == *origin(request)
+        *self.scope.origin == *origin(request)
             && self.use_as.as_ref().is_some_and(|said| said.is_for(&request.target, destination))
-            && self.birth.audience == occasion.audience(object)
-            && occasion.is_routed_alike(&self.birth.target)
+            && self.scope.audience == dictionary_context.audience(object)
+            && dictionary_context.is_routed_alike(&self.scope.target)
     }
 }
 
-/// Takes note that a client gets `object`, which may be a dictionary for what it asks for next.
+/// Notes that a client gets `object`, which may become a dictionary for its next requests.
 #[inline]
-pub(crate) fn note(core: &Rc<CoreState>, occasion: DictionaryContext<'_>, object: &Arc<Object>) {
-    if occasion.request.scheme == Scheme::Https && object.flags().dictionary {
-        note_dictionary(core, occasion, object);
+pub(crate) fn note(
+    core: &Rc<CoreState>,
+    dictionary_context: DictionaryContext<'_>,
+    object: &Arc<Object>,
+) {
+    if dictionary_context.request.scheme == Scheme::Https && object.flags().dictionary {
+        note_dictionary(core, dictionary_context, object);
     }
 }
 
 #[inline(never)]
-fn note_dictionary(core: &Rc<CoreState>, occasion: DictionaryContext<'_>, object: &Arc<Object>) {
+fn note_dictionary(
+    core: &Rc<CoreState>,
+    dictionary_context: DictionaryContext<'_>,
+    object: &Arc<Object>,
+) {
     let attached = object.attached::<Dictionary>();
-    if attached.is_none_or(|dictionary| !dictionary.is_settled(occasion.now.mono_ms)) {
-        note_first(core, occasion, object);
+    if attached.is_none_or(|dictionary| !dictionary.is_settled(dictionary_context.now.mono_ms)) {
+        note_first(core, dictionary_context, object);
     }
 }
 
@@ -122,39 +131,42 @@ fn is_on(live: &LiveConfiguration) -> bool {
 }
 
 #[cold]
-fn note_first(core: &Rc<CoreState>, occasion: DictionaryContext<'_>, object: &Arc<Object>) {
-    if !is_on(occasion.live) || object.status() != Status::OK {
+fn note_first(
+    core: &Rc<CoreState>,
+    dictionary_context: DictionaryContext<'_>,
+    object: &Arc<Object>,
+) {
+    if !is_on(dictionary_context.live) || object.status() != Status::OK {
         return;
     }
     let dictionaries = &core.shared.dictionaries;
     if object.whole().is_none() {
-        // It is still coming, and may not be asked for again before somebody names it.
-        let most = occasion.live.limits.dictionaries;
-        dictionaries.expect(object, most, || DictionaryScope::of(occasion, object));
+        // The body still arrives, and may not be requested again before a client names it.
+        let most = dictionary_context.live.limits.dictionaries;
+        dictionaries.expect(object, most, || DictionaryScope::of(dictionary_context, object));
         return;
     }
-    if let Some(dictionary) = attach(object, || DictionaryScope::of(occasion, object)) {
-        delta_coding::settle(core, occasion.live, dictionary);
+    if let Some(dictionary) = attach(object, || DictionaryScope::of(dictionary_context, object)) {
+        delta_coding::settle(core, dictionary_context.live, dictionary);
     }
 }
 
-/// Makes `object` a dictionary, unless it is one. `None` if there is no room for that.
+/// Makes `object` a dictionary, unless it is one already. `None` if there is no memory for it.
 fn attach(
     object: &Arc<Object>,
-    birth: impl FnOnce() -> DictionaryScope,
+    scope: impl FnOnce() -> DictionaryScope,
 ) -> Option<Arc<Dictionary>> {
     if object.attached::<Dictionary>().is_none() {
-        object.attach(Arc::new(Dictionary::of(object, birth())));
+        object.attach(Arc::new(Dictionary::of(object, scope())));
     }
     object.attached()
 }
 
-/// The answer to a client that has named a dictionary, or none.
+/// The answer to a client that may have named a dictionary.
 #[derive(Debug, Default)]
 pub(crate) struct DictionaryAnswer {
     pub(crate) used: DictionaryUse,
-    /// The body that is sent, and its form, if it is used. Boxed, so that who names none moves
-    /// nothing about.
+    /// The body and its form, if the dictionary is used. Boxed, so that other requests move less.
     pub(crate) form: Option<Box<(Bytes, SentForm)>>,
 }
 
@@ -164,10 +176,10 @@ impl From<DictionaryUse> for DictionaryAnswer {
     }
 }
 
-/// The one for whom a form is looked for.
+/// The requester of a form.
 #[derive(Clone, Copy)]
 pub(crate) enum FormRequester<'a> {
-    /// A request, which may have the form made.
+    /// A request, which may cause the form to be made.
     Request(&'a Rc<CoreState>),
     /// A forecast, which changes nothing.
     Forecast(&'a Dictionaries),
@@ -189,21 +201,21 @@ impl<'a> FormRequester<'a> {
     }
 }
 
-/// Looks for the form of `object` with the dictionary that a client names. A request has the form
-/// made if there is such a dictionary and nobody has begun.
+/// Looks for the form of `object` with the client's dictionary. A request has the form made if the
+/// dictionary exists and the work has not begun.
 #[inline]
 pub(crate) fn seek(
     seeker: FormRequester<'_>,
-    occasion: DictionaryContext<'_>,
+    dictionary_context: DictionaryContext<'_>,
     object: &Arc<Object>,
 ) -> DictionaryAnswer {
-    match occasion.request.headers.contains(HeaderId::AvailableDictionary) {
-        true => seek_named(seeker, occasion, object),
+    match dictionary_context.request.headers.contains(HeaderId::AvailableDictionary) {
+        true => seek_named(seeker, dictionary_context, object),
         false => DictionaryAnswer::default(),
     }
 }
 
-/// The same for an answer that has but one form.
+/// The outcome for a response with a single form.
 #[inline]
 pub(crate) fn of_one_form(request: &Request) -> DictionaryUse {
     match request.headers.contains(HeaderId::AvailableDictionary) {
@@ -212,7 +224,7 @@ pub(crate) fn of_one_form(request: &Request) -> DictionaryUse {
     }
 }
 
-/// Returns true if a form of `object` that goes by a dictionary may be sent in answer to `request`.
+/// Returns true if a form of `object` with a dictionary may answer `request`.
 #[inline]
 pub(crate) fn may_use_dictionary(request: &Request, object: &Object) -> bool {
     request.scheme == Scheme::Https && object.has_keyed_forms()
@@ -221,10 +233,10 @@ pub(crate) fn may_use_dictionary(request: &Request, object: &Object) -> bool {
 #[cold]
 fn seek_named(
     seeker: FormRequester<'_>,
-    occasion: DictionaryContext<'_>,
+    dictionary_context: DictionaryContext<'_>,
     object: &Arc<Object>,
 ) -> DictionaryAnswer {
-    let DictionaryContext { live, request, .. } = occasion;
+    let DictionaryContext { live, request, .. } = dictionary_context;
     let named = match named(request) {
         Ok(named) => named,
         Err(why) => return why.into(),
@@ -249,14 +261,16 @@ fn seek_named(
     let used = match seeker.dictionaries().find(&named.hash) {
         None => {
             if let Some(core) = seeker.core()
-                && let Some((object, birth)) = core.shared.dictionaries.expected()
+                && let Some((object, scope)) = core.shared.dictionaries.expected()
             {
-                let dictionary = attach(&object, || birth);
+                let dictionary = attach(&object, || scope);
                 dictionary.into_iter().for_each(|one| delta_coding::settle(core, live, one));
             }
             DictionaryUse::Unknown
         }
-        Some(dictionary) if !dictionary.is_for(occasion, object) => DictionaryUse::Foreign,
+        Some(dictionary) if !dictionary.is_for(dictionary_context, object) => {
+            DictionaryUse::Foreign
+        }
         Some(_) if !object.wants_keyed_form(named.key()) => DictionaryUse::Tried,
         Some(dictionary) => {
             if let Some(core) = seeker.core() {

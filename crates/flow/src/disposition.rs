@@ -1,4 +1,7 @@
-//! The ways that requests go once they are judged: a reply at once, or something to wait for.
+//! Disposition of a request after the steps that do not wait: a reply, or the work that it waits
+//! for.
+//!
+//! Holds data only; `slow_path` acts on it.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -21,40 +24,40 @@ use crate::state::site::Site;
 use crate::state::site_context::SiteContext;
 use crate::state::vcl::halted_request::HaltedRequest;
 
-/// The outcome of the steps that a request takes without waiting.
+/// The outcome of the steps that do not wait.
 #[expect(clippy::large_enum_variant, reason = "a hit's reply is moved, never allocated")]
 pub enum Start {
-    /// Its reply.
+    /// The reply.
     Reply(Reply),
-    /// It must wait for an origin: hand the request to [`Slow::run`].
+    /// The request must wait: call [`WaitingRequest::run`].
     Slow(Box<WaitingRequest>),
 }
 
-/// A request that must wait, without its [`Request`](message::Request): the connection owns that.
+/// A request that must wait, without its [`Request`](message::Request), which the connection owns.
 pub struct WaitingRequest {
     pub(crate) live: LiveRef,
     pub(crate) site: Arc<Site>,
     pub(crate) notes: Notes,
-    pub(crate) way: RequestDisposition,
+    pub(crate) disposition: RequestDisposition,
     pub(crate) downstream: Downstream,
-    /// The cookies that the request came with, if its answer may have fragments: policy has perhaps
-    /// taken some out.
+    /// The request's original cookies, kept if its response may have fragments: the policy may have
+    /// removed some.
     pub(crate) cookies: Option<Box<[u8]>>,
-    /// The marks that its reply gets.
+    /// Marks for the reply.
     pub(crate) marks: Marks,
 }
 
-/// The marks that a reply gets by the stages that its request has passed.
+/// Marks that the stages of a request leave for its reply.
 #[derive(Default)]
 pub(crate) struct Marks {
-    /// The verdict of its site's limits, where that has consequences.
+    /// The permit of the site's limits, if it has an effect on the reply.
     pub(crate) pass: Option<Box<LimitPermit>>,
-    /// The user, as a gate knows it.
+    /// The authenticated user.
     pub(crate) user: Option<Arc<User>>,
 }
 
 impl Marks {
-    /// Marks what has come of the request.
+    /// Marks the outcome of the request.
     #[inline(always)]
     pub(crate) fn put(self, start: &mut Start) {
         if self.user.is_some() || self.pass.is_some() {
@@ -81,95 +84,98 @@ impl Marks {
     }
 }
 
-/// The way that a request goes.
+/// The disposition of a request.
 pub(crate) enum RequestDisposition {
-    /// A file below this root, which the disk must be asked for.
+    /// A file below this root; the disk must be read.
     File(Arc<Root>),
-    /// Perhaps a file beside the origin's scripts, which the disk must be asked for; otherwise what
-    /// policy said.
+    /// A file beside the origin's scripts, for which the disk must be read, or else the policy's
+    /// verdict.
     Beside(ReceiveVerdict),
-    /// Perhaps a page on the disk, which must be asked for it; otherwise the other way.
+    /// A plugin's page, for which the disk must be read, or else this other disposition.
     Page(Box<Self>),
-    /// Past the store.
+    /// A fetch past the store.
     Pass(ForwardReason),
-    /// Past the store, and perhaps to another protocol.
+    /// A fetch past the store that may change the protocol.
     Upgrade,
-    /// One fetch for everybody who asks meanwhile.
+    /// Part in the one fetch for the key.
     Fetch {
         key: KeyBuf,
-        /// The stored object, which is stale.
+        /// The stale stored object, if any.
         old: Option<Arc<Object>>,
     },
-    /// To the store, to make something in it untrue.
+    /// A purge of the store.
     Purge(Box<PurgeOrder>, Answers),
-    /// On along the row of stages, once what it waits for there has come.
+    /// The row of stages, from the stage at which the request is parked.
     Row(Box<ParkedRequest>),
-    /// With this reply, once the invalidation that it tells of has been recorded.
+    /// This reply, once its invalidation is recorded in the journal.
     Recorded(Box<Reply>),
-    /// A page that is to be put together first.
+    /// A page that is assembled first.
     Draft(Box<dyn Draft>),
-    /// Through a site's program.
+    /// The site's program.
     Vcl(Box<HaltedRequest>),
-    /// A fetch of its own, whose answer may be stored.
+    /// A fetch without waiting for others, whose response may be stored.
     Alone { key: KeyBuf, reason: ForwardReason },
 }
 
 impl Start {
-    /// A page that is to be put together first.
+    /// The disposition of a page that is assembled first.
     pub(crate) fn page(place: SiteContext<'_>, draft: Box<dyn Draft>) -> Self {
         Self::Slow(Box::new(WaitingRequest::on(place, RequestDisposition::Draft(draft))))
     }
 
-    /// The reply, if it is made: of a page that is to be put together, too.
+    /// The reply, if it is made: also that of a page to be assembled.
     #[inline(always)]
     pub(crate) fn reply(&mut self) -> Option<&mut Reply> {
         match self {
             Self::Reply(reply) => Some(reply),
-            Self::Slow(slow) => match &mut slow.way {
+            Self::Slow(slow) => match &mut slow.disposition {
                 RequestDisposition::Draft(draft) => Some(draft.reply()),
                 _ => None,
             },
         }
     }
 
-    /// Puts a page together, as far as that goes without waiting.
+    /// Assembles a page as far as possible without waiting.
     #[inline(never)]
     pub(crate) fn begin(self, core: &Rc<CoreState>) -> Self {
         let Self::Slow(mut slow) = self else { return self };
-        slow.way = match slow.way {
+        slow.disposition = match slow.disposition {
             RequestDisposition::Draft(draft) => match draft.begin(core) {
                 Ok(reply) => return Self::Reply(reply),
                 Err(draft) => RequestDisposition::Draft(draft),
             },
-            way => way,
+            disposition => disposition,
         };
         Self::Slow(slow)
     }
 }
 
 impl WaitingRequest {
-    /// A request that goes this way and has nothing of its own beside.
-    pub(crate) fn on(SiteContext { live, site }: SiteContext<'_>, way: RequestDisposition) -> Self {
+    /// A waiting request with this disposition and no marks.
+    pub(crate) fn on(
+        SiteContext { live, site }: SiteContext<'_>,
+        disposition: RequestDisposition,
+    ) -> Self {
         Self {
             live: Rc::clone(live),
             site: Arc::clone(site),
             notes: Notes::default(),
-            way,
+            disposition,
             downstream: Downstream::Client,
             cookies: None,
             marks: Marks::default(),
         }
     }
 
-    /// Bytes that it takes beside what every request that waits takes, about.
+    /// Bytes that the request takes, about, beside those of each waiting request.
     pub fn memory(&self) -> u64 {
-        if let RequestDisposition::Draft(draft) = &self.way { draft.memory() } else { 0 }
+        if let RequestDisposition::Draft(draft) = &self.disposition { draft.memory() } else { 0 }
     }
 
-    /// Returns true if the request may become a tunnel: the client asks for another protocol that
-    /// it may have.
+    /// Returns true if the connection may become a tunnel: the client asks for another protocol
+    /// that it may use.
     pub fn is_upgrade(&self) -> bool {
-        match &self.way {
+        match &self.disposition {
             RequestDisposition::Upgrade => true,
             RequestDisposition::Row(parked) => parked.wants_tunnel(),
             RequestDisposition::Vcl(waiting) => waiting.is_upgrade(),
@@ -177,19 +183,21 @@ impl WaitingRequest {
         }
     }
 
-    /// Returns true if nothing that is stored, or will be for others, answers.
+    /// Returns true if no shared response, stored or to be stored, answers the request.
     pub(crate) fn is_past_the_store(&self) -> bool {
-        match &self.way {
+        match &self.disposition {
             RequestDisposition::Vcl(waiting) => waiting.is_past_the_store(),
-            RequestDisposition::Page(way) => !matches!(**way, RequestDisposition::Fetch { .. }),
+            RequestDisposition::Page(disposition) => {
+                !matches!(**disposition, RequestDisposition::Fetch { .. })
+            }
             RequestDisposition::Fetch { .. } => false,
             _ => true,
         }
     }
 
-    /// Returns true if a client that waits for a 100 gets it as an interim response, when its body
-    /// is first asked for; otherwise its connection sends it.
+    /// Returns true if a client that expects a 100 gets it as an interim response once its body is
+    /// first read; otherwise the connection sends the 100.
     pub fn continues_late(&self) -> bool {
-        matches!(&self.way, RequestDisposition::Vcl(waiting) if waiting.continues_late())
+        matches!(&self.disposition, RequestDisposition::Vcl(waiting) if waiting.continues_late())
     }
 }

@@ -1,18 +1,18 @@
-//! Forecast of a request: what would happen to it now, and why, without its happening. It is for
-//! operators who ask why something was not cached.
+//! Explanation of a request: a forecast of its outcome, with the reason of each step. Operators
+//! read it to learn why a response is not cached.
 //!
-//! The decisions are those of `decide` and of the site's policy, by which requests go, too; here
-//! they are only put into words. Must never change anything: nothing is counted, nothing moves in
-//! the store's queues, nothing is fetched or waited for.
+//! The decisions are made by `decisions` and the site's policy, as for requests; this module only
+//! words them. It must never change state: nothing is counted, fetched or waited for, and no queue
+//! of the store moves.
 
 mod advice;
+mod builder;
 mod dry_run;
 mod fetch;
 mod form;
 mod lookup;
 mod pieces;
 mod stale_if_error;
-mod teller;
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ use crate::{files as from_files, pages, stage_row};
 
 pub use crate::forecast::outcome::ForecastOutcome;
 pub use advice::{Application, OF_MARK, not_stored_advice};
-use teller::{ComposablePage, ForecastBuilder, error_of, look};
+use builder::{ComposablePage, ForecastBuilder, error_of, look};
 
 use crate::forecast::outcome::Ending;
 use crate::forecast::steps::{ForecastSteps, answered};
@@ -53,33 +53,33 @@ pub use crate::forecast::words::not_stored;
 #[derive(Clone)]
 pub struct Explanation {
     /// The outcome.
-    pub foreseen: ForecastOutcome,
-    /// The same in one sentence, without a full stop.
+    pub outcome: ForecastOutcome,
+    /// The outcome in one sentence, without a full stop.
     pub summary: String,
-    /// The steps that lead to the outcome, in the order in which they are decided.
+    /// The steps to the outcome, in the order of their decision.
     pub steps: Vec<DecisionStep>,
-    /// The request as it is after policy has brought it into canonical form.
+    /// The request in canonical form, after the policy's changes.
     pub request: Request,
-    /// Hash of its cache key; 0 when none was made.
+    /// Hash of the cache key; 0 without a key.
     pub key: u64,
-    /// The site that is asked, by its first host; `None` if none is.
+    /// The first host of the site; `None` if no site matches.
     pub site: Option<String>,
-    /// The site, and what its policy noted; `None` where no policy was asked.
+    /// The site and its policy's notes; `None` if no policy was asked.
     decided: Option<(Arc<Site>, Notes)>,
 }
 
 impl Explanation {
-    /// Where a rule or a setting that counts for the request is written.
+    /// The place in the configuration of a rule or setting that the outcome depends on.
     pub fn place(&self, rule: &str) -> Option<&policy::SettingLocation> {
         let (site, notes) = self.decided.as_ref()?;
         site.policy.place(notes, rule)
     }
 }
 
-/// Foretells what would happen to `request` now if it came from `peer`, over a connection without a
-/// client's certificate.
+/// Forecasts the outcome of `request` now, from `peer`, over a connection without a client
+/// certificate.
 ///
-/// It may look for files, so it must not run where others wait for it.
+/// It may read directories, so it must not run on a core's thread.
 pub fn explain(
     shared: &Arc<SharedState>,
     live: &Arc<LiveConfiguration>,
@@ -96,7 +96,7 @@ pub fn explain(
     explanation
 }
 
-/// The same without the pieces of a page; the page that would be put together, if it is one.
+/// A forecast without the pieces of a page, and the page that would be assembled, if any.
 fn forecast(
     shared: &Arc<SharedState>,
     live: &LiveRef,
@@ -104,16 +104,16 @@ fn forecast(
     peer: ConnectionPeer,
     now: Now,
 ) -> (Explanation, Option<ComposablePage>) {
-    // Nothing is held for a forecast.
+    // A forecast reserves no memory.
     let account = &Account::open(shared.cache.memory(), 0);
-    let client = Client { peer, near: false, secured: None, line: None, account };
-    let telling = ForecastSteps { shared, steps: vec![asked(&request)] };
-    let mut teller =
-        ForecastBuilder { telling, key: 0, site: None, decided: None, page: None, looked: None };
-    let (foreseen, summary) = teller.tell(live, &mut request, &client, now);
-    let ForecastBuilder { telling: ForecastSteps { steps, .. }, key, site, decided, page, .. } =
-        teller;
-    (Explanation { foreseen, summary, steps, request, key, site, decided }, page)
+    let client = Client { peer, near: false, secured: None, vcl_connection: None, account };
+    let forecast = ForecastSteps { shared, steps: vec![asked(&request)] };
+    let mut builder =
+        ForecastBuilder { forecast, key: 0, site: None, decided: None, page: None, findings: None };
+    let (outcome, summary) = builder.tell(live, &mut request, &client, now);
+    let ForecastBuilder { forecast: ForecastSteps { steps, .. }, key, site, decided, page, .. } =
+        builder;
+    (Explanation { outcome, summary, steps, request, key, site, decided }, page)
 }
 
 impl ForecastBuilder<'_> {
@@ -124,15 +124,15 @@ impl ForecastBuilder<'_> {
         client: &Client<'_>,
         now: Now,
     ) -> Ending {
-        let site = match decisions::enter(&self.telling.shared.challenges, live, request, client) {
+        let site = match decisions::enter(&self.forecast.shared.challenges, live, request, client) {
             RequestDestination::Site(site) => Arc::clone(site),
             RequestDestination::Challenge(_) => {
                 let why = "a certificate authority's question, which is answered here";
-                self.telling.steps.push(DecisionStep::new("ACME", why).decisive());
+                self.forecast.steps.push(DecisionStep::new("ACME", why).decisive());
                 return answered(&pages::challenge(request, bytes::Bytes::new()), "by ACME");
             }
             RequestDestination::Health => {
-                self.telling
+                self.forecast
                     .steps
                     .push(DecisionStep::new("health_check", "no site's, but this path").decisive());
                 return answered(
@@ -143,21 +143,21 @@ impl ForecastBuilder<'_> {
             RequestDestination::Refused(problem) => return self.turned_away(request, problem),
             RequestDestination::Purge(site, read) => {
                 let site = Arc::clone(site);
-                self.telling.steps.push(about_site(live, &site, request));
+                self.forecast.steps.push(about_site(live, &site, request));
                 return self.purge_request(&site, read);
             }
         };
         self.site = Some(site.name.to_string());
-        self.telling.steps.push(about_site(live, &site, request));
+        self.forecast.steps.push(about_site(live, &site, request));
         let (place, mut clearance) = (SiteContext { live, site: &site }, Clearance::default());
         let entrant = Entrant { place, client, now, downstream: &Downstream::Client };
-        if let Some(ending) = stage_row::look(&mut self.telling, &entrant, request, &mut clearance)
+        if let Some(ending) = stage_row::look(&mut self.forecast, &entrant, request, &mut clearance)
         {
             return ending;
         }
         if let Some(instance) = &site.vcl {
-            let told = foretell(self.telling.shared, instance, &entrant, request);
-            self.telling.steps.extend(told.steps);
+            let told = foretell(self.forecast.shared, instance, &entrant, request);
+            self.forecast.steps.extend(told.steps);
             self.key = told.key;
             self.page = told.page.map(|object| ComposablePage {
                 object,
@@ -165,19 +165,20 @@ impl ForecastBuilder<'_> {
                 dialect: Dialect::Varnish,
             });
             *request = told.request;
-            return (told.foreseen, told.summary);
+            return (told.outcome, told.summary);
         }
         let mut notes = Notes::default();
         let entering = clearance.entering.as_ref();
-        let receive = |policy: &dyn Policy, ctx: &mut ReceiveCtx<'_>| policy.explain(ctx);
+        let receive =
+            |policy: &dyn Policy, policy_ctx: &mut ReceiveCtx<'_>| policy.explain(policy_ctx);
         let (verdict, told) = received(&entrant, request, entering, &mut notes, receive);
-        self.telling.steps.extend(told);
+        self.forecast.steps.extend(told);
         self.decided = Some((Arc::clone(&site), notes));
-        let ask = RequestContext::new(place, request, notes, now, client.account);
-        course::follow(self, &ask, verdict)
+        let ctx = RequestContext::new(place, request, notes, now, client.account);
+        course::follow(self, &ctx, verdict)
     }
 
-    /// Foretells the error page of a request that enters no site.
+    /// Forecasts the error page of a request that no site takes.
     fn turned_away(&mut self, request: &Request, problem: Problem) -> Ending {
         let is_unknown = matches!(problem, Problem::NoSite);
         let reply = pages::problem(request, problem);
@@ -186,16 +187,16 @@ impl ForecastBuilder<'_> {
             let host = shown(&request.host);
             step = step.advise(format!("Name the host in a site: `host = [\"{host}\"]`."));
         }
-        self.telling.steps.push(step);
+        self.forecast.steps.push(step);
         answered(&reply, "with an error page")
     }
 
-    /// The reply from the file below `root` that the request's path means, if there is one.
-    fn found(&mut self, ask: &RequestContext<'_>, root: &Arc<Root>) -> Option<Reply> {
-        let reply = from_files::found(None, ask, &look(ask, root))?;
+    /// The reply from the file below `root` for the request's path, if there is one.
+    fn found(&mut self, ctx: &RequestContext<'_>, root: &Arc<Root>) -> Option<Reply> {
+        let reply = from_files::found(None, ctx, &look(ctx, root))?;
         let why = "a file of this path lies beside the scripts, and answers before they do";
         let advice = "Nothing: files need no cache in front of them.";
-        self.telling.steps.push(DecisionStep::new("file", why).decisive().advise(advice));
+        self.forecast.steps.push(DecisionStep::new("file", why).decisive().advise(advice));
         Some(reply)
     }
 
@@ -211,7 +212,7 @@ impl ForecastBuilder<'_> {
                 "would purge what it names",
             ),
             Err(Refusal::Access) => (
-                "a purge request, and from there, or without the token, nobody purges",
+                "a purge request that is refused: wrong address, or no token",
                 "would be refused: this client may not purge",
             ),
             Err(Refusal::Host) => (
@@ -224,17 +225,17 @@ impl ForecastBuilder<'_> {
             ),
         };
         let advice = "`[site.purge]` says who may purge, and in which dialects.";
-        self.telling
+        self.forecast
             .steps
             .push(DecisionStep::new("purge", why).at(place.as_ref()).decisive().advise(advice));
         (ForecastOutcome::Purge, summary.to_owned())
     }
 
-    /// Foretells the refusal of a request that must wait, if it is refused.
-    fn refused(&mut self, ask: &RequestContext<'_>) -> Option<Ending> {
-        let problem = decisions::refusal(ask.request, ask.live)?;
-        let reply = pages::problem(ask.request, problem);
-        self.telling.steps.push(DecisionStep::new("refused", error_of(&reply)).decisive());
+    /// Forecasts the refusal of a request that must wait, if it is refused.
+    fn refused(&mut self, ctx: &RequestContext<'_>) -> Option<Ending> {
+        let problem = decisions::refusal(ctx.request, ctx.live)?;
+        let reply = pages::problem(ctx.request, problem);
+        self.forecast.steps.push(DecisionStep::new("refused", error_of(&reply)).decisive());
         Some(answered(&reply, "with an error page"))
     }
 }

@@ -1,5 +1,7 @@
-//! Keys whose last fetch failed while a stale response could stand in: for a second nobody repeats
-//! the fetch.
+//! Failing keys: keys whose last fetch failed while a stale response could answer. For a second
+//! such a fetch is not repeated.
+//!
+//! Must never make a request wait, and holds a bounded number of keys.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -9,16 +11,16 @@ use parking_lot::RwLock;
 
 /// Milliseconds for which a failed fetch is not repeated while a stale response stands in.
 const RETRY_MS: u64 = 1_000;
-/// Keys remembered as failing. Beyond this number the next request of a key tries it again.
+/// Keys that are remembered. Beyond this number the next request of a key fetches again.
 const KEYS_MAX: usize = 100_000;
 
 /// The last failed fetch of a key.
 struct LastFailure {
-    /// The origin could not be reached; otherwise it answered with an error.
+    /// The origin could not be reached; otherwise it responded with an error.
     unreachable: bool,
-    /// Monotonic milliseconds of the first failure since the last answer.
+    /// Monotonic milliseconds of the first failure since the last success.
     since_ms: u64,
-    /// Monotonic milliseconds of the next try.
+    /// Monotonic milliseconds before which no request tries again.
     retry_ms: AtomicU64,
 }
 
@@ -35,12 +37,12 @@ impl LastFailure {
 #[derive(Default)]
 pub(crate) struct FailingKeys {
     keys: RwLock<HashMap<u64, LastFailure>>,
-    /// Their number: usually none, and then no request asks further.
+    /// Their number: mostly 0, and then requests look no further.
     len: AtomicUsize,
 }
 
 impl FailingKeys {
-    /// Notes the end of a fetch for the store at `now_ms`: `Some(unreachable)` when it failed.
+    /// Notes the end of a fetch for the store at `now_ms`: `Some(unreachable)` if it failed.
     pub(crate) fn note(&self, key_hash: u64, failed: Option<bool>, now_ms: u64) {
         if failed.is_none() && self.is_empty() {
             return;
@@ -62,8 +64,8 @@ impl FailingKeys {
         self.len.load(Ordering::Relaxed) == 0
     }
 
-    /// Tells whether a response with these times stands in for the failing key without a wait.
-    /// `Some(true)` asks the caller to try the fetch again behind the answer, once a second.
+    /// Returns `Some` if a response with these times answers for the failing key without a wait.
+    /// `Some(true)` has the caller fetch in the background, once a second.
     pub(crate) fn stands_in(&self, key_hash: u64, times: &Freshness, now_ms: u64) -> Option<bool> {
         if self.is_empty() {
             return None;
@@ -78,15 +80,15 @@ impl FailingKeys {
         may.then(|| now_ms >= retry_ms && claim())
     }
 
-    /// The verdict of [`Failing::stands_in`], without a claim to the next try: since when the key
-    /// fails, if a response with these times stands in for it.
+    /// The result of [`FailingKeys::stands_in`] for a forecast: monotonic milliseconds since which
+    /// the key fails, if a response with these times answers. Claims no retry.
     pub(crate) fn foresee(&self, key_hash: u64, times: &Freshness, now_ms: u64) -> Option<u64> {
         let keys = self.keys.read();
         let failure = keys.get(&key_hash)?;
         failure.may_stand_in(times, now_ms).then_some(failure.since_ms)
     }
 
-    /// Forgets keys that nobody has asked for during the last minute: their origin may be back.
+    /// Forgets keys that were not requested during the last minute: their origin may work again.
     pub(crate) fn sweep(&self, now_ms: u64) {
         if self.is_empty() {
             return;

@@ -1,5 +1,8 @@
-//! The part of a declared request's way that never waits: receive, key, lookup, and the judgement
-//! of what was found. A request of a site with a program turns off to `vcl` at the site.
+//! Fast path: the part of a request's course that never waits. It finds the site, passes the row of
+//! stages, has the policy receive the request, looks up the key and judges the object found. A site
+//! with a program hands the request to `vcl`.
+//!
+//! Must never block: a request that must wait is returned as [`Start::Slow`].
 
 use std::cell::RefMut;
 use std::rc::Rc;
@@ -36,7 +39,8 @@ use crate::vcl::start as program;
 use crate::{declared, files as from_files, pages};
 
 impl CoreState {
-    /// Takes a request as far as it goes without waiting, and says on whose behalf it is made.
+    /// Serves a request as far as possible without waiting. Also returns the client for whom it is
+    /// made.
     pub fn start(
         self: &Rc<Self>,
         live: &LiveRef,
@@ -81,7 +85,8 @@ impl CoreState {
         stage_row::enter(self, &entrant, request)
     }
 
-    /// Takes another node's request as far, which is answered with what is stored or not at all.
+    /// Serves another node's request as far as possible without waiting. The response is a stored
+    /// one or none.
     #[cold]
     fn start_for_node(
         self: &Rc<Self>,
@@ -107,23 +112,23 @@ impl CoreState {
         (start, client.peer)
     }
 
-    /// Takes a fragment of a page as far as it goes without waiting.
+    /// Serves a fragment's request as far as possible without waiting.
     pub(crate) fn start_fragment(
         self: &Rc<Self>,
         place: SiteContext<'_>,
         request: &mut Request,
-        within: &Rc<FragmentContext>,
+        context: &Rc<FragmentContext>,
         now: Now,
     ) -> Start {
-        let (peer, line, account) =
-            (within.top.peer, within.top.line.as_ref(), &within.top.account);
-        let client = &Client { peer, near: false, secured: None, line, account };
-        let downstream = &Downstream::Page(Rc::clone(within));
+        let (peer, vcl_connection, account) =
+            (context.top.peer, context.top.vcl_connection.as_ref(), &context.top.account);
+        let client = &Client { peer, near: false, secured: None, vcl_connection, account };
+        let downstream = &Downstream::Page(Rc::clone(context));
         stage_row::enter(self, &Entrant { place, client, now, downstream }, request).0
     }
 
-    /// Has the site's policy or program receive a request that has passed all stages before, and
-    /// takes it on as far as it goes without waiting.
+    /// Has the site's policy or program receive a request that has passed the row of stages, and
+    /// serves it as far as possible without waiting.
     #[inline(always)]
     pub(crate) fn receive(
         self: &Rc<Self>,
@@ -137,22 +142,23 @@ impl CoreState {
         }
         let kept = self.keep_cookies(place.site, request);
         let mut notes = Notes::default();
-        let verdict =
-            received(entrant, request, entering, &mut notes, |policy, ctx| policy.receive(ctx));
-        let ask = RequestContext::new(place, request, notes, now, client.account);
-        let ask = RequestContext { downstream, cookies: kept.cookies.as_deref(), ..ask };
+        let verdict = received(entrant, request, entering, &mut notes, |policy, policy_ctx| {
+            policy.receive(policy_ctx)
+        });
+        let ctx = RequestContext::new(place, request, notes, now, client.account);
+        let ctx = RequestContext { downstream, cookies: kept.cookies.as_deref(), ..ctx };
         let who = notes.client.unwrap_or(client.peer);
-        (self.judged(&ask, verdict), who)
+        (self.judged(&ctx, verdict), who)
     }
 
-    /// Keeps the cookies of a request whose answer may have fragments, in room that requests lend
-    /// each other.
+    /// Keeps the cookies of a request whose response may have fragments, in the core's scratch
+    /// buffer.
     #[inline(always)]
     fn keep_cookies(&self, site: &Site, request: &Request) -> KeptCookies<'_> {
         let cookies = site.includes.any().then(|| {
             // Without cookies it needs no room.
             let Some(cookies) = request.headers.value(HeaderId::Cookie) else { return Vec::new() };
-            let mut kept = self.room.cookies.take();
+            let mut kept = self.scratch.cookies.take();
             kept.clear();
             kept.extend_from_slice(cookies);
             kept
@@ -160,12 +166,12 @@ impl CoreState {
         KeptCookies { core: self, cookies }
     }
 
-    /// Does what policy says, as far as it goes without waiting.
+    /// Follows the policy's verdict as far as possible without waiting.
     #[inline(always)]
-    fn judged(self: &Rc<Self>, ask: &RequestContext<'_>, verdict: ReceiveVerdict) -> Start {
-        let mut start = course::follow(&mut ServingCore(self), ask, verdict);
+    fn judged(self: &Rc<Self>, ctx: &RequestContext<'_>, verdict: ReceiveVerdict) -> Start {
+        let mut start = course::follow(&mut ServingCore(self), ctx, verdict);
         match start.reply() {
-            Some(reply) => ask.sign(reply),
+            Some(reply) => ctx.sign(reply),
             None => return start,
         }
         if matches!(start, Start::Slow(_)) {
@@ -174,7 +180,7 @@ impl CoreState {
         start
     }
 
-    /// Goes the way of a purge, and says who asked.
+    /// Serves a purge. Also returns the client.
     fn start_purge(
         self: &Rc<Self>,
         live: &LiveRef,
@@ -194,70 +200,70 @@ impl CoreState {
                 self.counters.inc(Counter::Purges);
                 let kept = self.keep_cookies(site, request);
                 make_reader(request);
-                let mut ctx = ReceiveCtx { request, client: peer, now, notes: &mut notes };
-                let verdict = site.policy.receive(&mut ctx);
-                let ask = RequestContext::new(place, request, notes, now, account);
-                let ask = RequestContext { cookies: kept.cookies.as_deref(), ..ask };
+                let mut policy_ctx = ReceiveCtx { request, client: peer, now, notes: &mut notes };
+                let verdict = site.policy.receive(&mut policy_ctx);
+                let ctx = RequestContext::new(place, request, notes, now, account);
+                let ctx = RequestContext { cookies: kept.cookies.as_deref(), ..ctx };
                 match verdict {
-                    ReceiveVerdict::Lookup if !notes.personal => self.fetch_anew(&ask),
-                    verdict => self.judged(&ask, verdict),
+                    ReceiveVerdict::Lookup if !notes.personal => self.fetch_anew(&ctx),
+                    verdict => self.judged(&ctx, verdict),
                 }
             }
             Ok(PurgeRequest::Store(order, answers)) => {
                 notes.client = Some(asker);
-                let ask = RequestContext::new(place, request, notes, now, account);
-                self.slow(&ask, RequestDisposition::Purge(Box::new(order), answers))
+                let ctx = RequestContext::new(place, request, notes, now, account);
+                self.slow(&ctx, RequestDisposition::Purge(Box::new(order), answers))
             }
         };
         (start, asker)
     }
 
-    /// Fetches what is asked for, whatever is stored.
-    fn fetch_anew(self: &Rc<Self>, ask: &RequestContext<'_>) -> Start {
+    /// Invalidates the stored responses of the request and fetches anew.
+    fn fetch_anew(self: &Rc<Self>, ctx: &RequestContext<'_>) -> Start {
         let mut key = KeyBuf::new();
-        self.make_key(ask.site, ask.request, &ask.notes, &mut key);
-        // A fetch under way began before.
-        let under_way = self.shared.door.invalidation(
+        self.make_key(ctx.site, ctx.request, &ctx.notes, &mut key);
+        // A fetch in progress began before this request.
+        let under_way = self.shared.invalidator.invalidation(
             InvalidationTarget::key(&key),
             true,
             Sites::Every,
-            ask.now,
+            ctx.now,
         );
-        if let Err(why) = self.invalidate(ask, [under_way]) {
-            return Start::Reply(purge::not_done(ask.request, &why));
+        if let Err(why) = self.invalidate(ctx, [under_way]) {
+            return Start::Reply(purge::not_done(ctx.request, &why));
         }
-        let old = match self.find(&key, ask.request, ask.now) {
+        let old = match self.find(&key, ctx.request, ctx.now) {
             CacheLookup::Object(object) => Some(object),
             CacheLookup::HitForMiss | CacheLookup::Nothing => None,
         };
-        self.slow(ask, RequestDisposition::Fetch { key, old })
+        self.slow(ctx, RequestDisposition::Fetch { key, old })
     }
 
-    fn slow(&self, ask: &RequestContext<'_>, way: RequestDisposition) -> Start {
+    fn slow(&self, ctx: &RequestContext<'_>, disposition: RequestDisposition) -> Start {
         Start::Slow(Box::new(WaitingRequest {
-            notes: ask.notes,
-            downstream: ask.downstream.clone(),
-            cookies: ask.cookies.map(Box::from),
-            ..WaitingRequest::on(SiteContext { live: ask.live, site: ask.site }, way)
+            notes: ctx.notes,
+            downstream: ctx.downstream.clone(),
+            cookies: ctx.cookies.map(Box::from),
+            ..WaitingRequest::on(SiteContext { live: ctx.live, site: ctx.site }, disposition)
         }))
     }
 
-    /// Starts the one background fetch of a stale object, unless it runs already; the result is
-    /// the trace of the request that caused it, which knows its number.
+    /// Starts the background fetch of a stale object unless one is running. Returns the trace of
+    /// the causing request, with its transaction number.
     fn refresh(
         self: &Rc<Self>,
-        ask: &RequestContext<'_>,
+        ctx: &RequestContext<'_>,
         key: &KeyBuf,
         object: &Arc<Object>,
     ) -> Option<Rc<Trace>> {
         let lead = self.shared.cache.begin_refresh(key, object)?;
         let cause = self.log.number();
-        declared::refresh(self, ask, key, lead, object, cause);
+        declared::refresh(self, ctx, key, lead, object, cause);
         Some(Trace::numbered(cause))
     }
 }
 
-/// The cookies that a request came with, in room that its core has lent.
+/// A request's cookies in the core's scratch buffer, which gets its memory back on drop.
 struct KeptCookies<'c> {
     core: &'c CoreState,
     cookies: Option<Vec<u8>>,
@@ -267,27 +273,26 @@ impl Drop for KeptCookies<'_> {
     #[inline(always)]
     fn drop(&mut self) {
         if let Some(cookies) = self.cookies.take().filter(|cookies| cookies.capacity() > 0) {
-            self.core.room.cookies.set(cookies);
+            self.core.scratch.cookies.set(cookies);
         }
     }
 }
 
-/// Notes on a reply from the store what it was found by. Returns true if its body is to be fetched
-/// anew.
+/// Notes on a reply from the store how it was found. Returns true if its body must be fetched anew.
 #[inline(always)]
 fn note(
     start: &mut Start,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     key: &KeyBuf,
     cause: Option<Rc<Trace>>,
 ) -> bool {
     let Some(reply) = start.reply() else { return false };
     reply.about.key = key.hash();
     reply.about.trace = cause;
-    reply.is_to_be_fetched(ask.request)
+    reply.is_to_be_fetched(ctx.request)
 }
 
-/// A core that does what is on a request's course.
+/// A core that acts on a request's course.
 pub(crate) struct ServingCore<'a>(pub(crate) &'a Rc<CoreState>);
 
 impl<'a> CourseHandler for ServingCore<'a> {
@@ -301,127 +306,127 @@ impl<'a> CourseHandler for ServingCore<'a> {
 
     #[inline(always)]
     fn key(&self) -> Self::Key {
-        self.0.room.key.borrow_mut()
+        self.0.scratch.key.borrow_mut()
     }
 
-    fn file(&mut self, ask: &RequestContext<'_>, root: u32) -> Start {
-        let Some(root) = ask.site.files.get(root as usize) else {
-            return Start::Reply(pages::problem(ask.request, Problem::NoFile));
+    fn file(&mut self, ctx: &RequestContext<'_>, root: u32) -> Start {
+        let Some(root) = ctx.site.files.get(root as usize) else {
+            return Start::Reply(pages::problem(ctx.request, Problem::NoFile));
         };
-        match from_files::look(self.0, ask, root) {
-            Ok(look) => Start::Reply(from_files::answer(Some(self.0), ask, &look)),
-            Err(WouldBlock) => self.0.slow(ask, RequestDisposition::File(Arc::clone(root))),
+        match from_files::look(self.0, ctx, root) {
+            Ok(look) => Start::Reply(from_files::answer(Some(self.0), ctx, &look)),
+            Err(WouldBlock) => self.0.slow(ctx, RequestDisposition::File(Arc::clone(root))),
         }
     }
 
     #[inline(always)]
-    fn file_beside(&mut self, ask: &RequestContext<'_>, verdict: &ReceiveVerdict) -> Option<Start> {
-        match from_files::likely(self.0, ask) {
+    fn file_beside(&mut self, ctx: &RequestContext<'_>, verdict: &ReceiveVerdict) -> Option<Start> {
+        match from_files::likely(self.0, ctx) {
             Ok(reply) => reply.map(Start::Reply),
-            Err(WouldBlock) => Some(self.0.slow(ask, RequestDisposition::Beside(verdict.clone()))),
+            Err(WouldBlock) => Some(self.0.slow(ctx, RequestDisposition::Beside(verdict.clone()))),
         }
     }
 
     #[inline(always)]
-    fn other_file_beside(&mut self, ask: &RequestContext<'_>) -> Option<Start> {
-        // One that is not open yet is found by the origin's rules, behind a fetch.
-        from_files::known(self.0, ask).map(Start::Reply)
+    fn other_file_beside(&mut self, ctx: &RequestContext<'_>) -> Option<Start> {
+        // A file that is not open yet is found by the origin's rules, during a fetch.
+        from_files::known(self.0, ctx).map(Start::Reply)
     }
 
     #[inline(always)]
-    fn find(&mut self, ask: &RequestContext<'_>, key: &KeyBuf) -> CacheLookup {
-        self.0.find(key, ask.request, ask.now)
+    fn find(&mut self, ctx: &RequestContext<'_>, key: &KeyBuf) -> CacheLookup {
+        self.0.find(key, ctx.request, ctx.now)
     }
 
     #[inline(always)]
-    fn times(&self, ask: &RequestContext<'_>, object: &Object) -> Freshness {
-        freshness(ask.live, object, ask.now.mono_ms)
+    fn times(&self, ctx: &RequestContext<'_>, object: &Object) -> Freshness {
+        freshness(ctx.live, object, ctx.now.mono_ms)
     }
 
     #[inline(always)]
     fn deliver(
         &mut self,
-        ask: &RequestContext<'_>,
+        ctx: &RequestContext<'_>,
         key: &KeyBuf,
         object: Arc<Object>,
         served: CacheOutcome,
     ) -> Start {
         let mut cause = None;
         if served == CacheOutcome::Stale {
-            cause = self.0.refresh(ask, key, &object);
+            cause = self.0.refresh(ctx, key, &object);
         }
-        let mut start = declared::stored(Some(self.0), ask, &object, served);
-        if note(&mut start, ask, key, cause) {
+        let mut start = declared::stored(Some(self.0), ctx, &object, served);
+        if note(&mut start, ctx, key, cause) {
             let next = match object.is_live() {
                 true => LookupDecision::Alone(ForwardReason::UriMiss),
-                // The disk has it no more, and no lookup finds it.
+                // The record has left the disk, and no lookup finds it.
                 false => LookupDecision::Fetch(None),
             };
-            start = course::miss(self, ask, key, next);
+            start = course::miss(self, ctx, key, next);
         }
         start
     }
 
-    /// The object is fetched again behind the answer, once a second.
+    /// Once a second the object is also fetched in the background.
     fn stand_in(
         &mut self,
-        ask: &RequestContext<'_>,
+        ctx: &RequestContext<'_>,
         key: &KeyBuf,
         object: &Arc<Object>,
     ) -> Option<Start> {
-        let (core, now_ms) = (self.0, ask.now.mono_ms);
-        let times = freshness(ask.live, object, now_ms);
+        let (core, now_ms) = (self.0, ctx.now.mono_ms);
+        let times = freshness(ctx.live, object, now_ms);
         let due = core.shared.failing.stands_in(key.hash(), &times, now_ms)?;
-        let cause = if due { core.refresh(ask, key, object) } else { None };
-        let mut start = declared::stored(Some(core), ask, object, CacheOutcome::StaleOnError);
-        note(&mut start, ask, key, cause);
+        let cause = if due { core.refresh(ctx, key, object) } else { None };
+        let mut start = declared::stored(Some(core), ctx, object, CacheOutcome::StaleOnError);
+        note(&mut start, ctx, key, cause);
         Some(start)
     }
 
     #[inline(always)]
     fn page(
         &mut self,
-        ask: &RequestContext<'_>,
+        ctx: &RequestContext<'_>,
         key: &KeyBuf,
         next: &LookupDecision,
     ) -> Option<Start> {
-        match from_files::page(self.0, ask) {
+        match from_files::page(self.0, ctx) {
             Ok(reply) => reply.map(Start::Reply),
             Err(WouldBlock) => {
-                let way = Box::new(RequestDisposition::after(next.clone(), key));
-                Some(self.0.slow(ask, RequestDisposition::Page(way)))
+                let disposition = Box::new(RequestDisposition::after(next.clone(), key));
+                Some(self.0.slow(ctx, RequestDisposition::Page(disposition)))
             }
         }
     }
 
-    fn fetch(&mut self, ask: &RequestContext<'_>, key: &KeyBuf, next: LookupDecision) -> Start {
-        self.0.slow(ask, RequestDisposition::after(next, key))
+    fn fetch(&mut self, ctx: &RequestContext<'_>, key: &KeyBuf, next: LookupDecision) -> Start {
+        self.0.slow(ctx, RequestDisposition::after(next, key))
     }
 
-    fn pass(&mut self, ask: &RequestContext<'_>, reason: ForwardReason) -> Start {
-        self.0.slow(ask, RequestDisposition::Pass(reason))
+    fn pass(&mut self, ctx: &RequestContext<'_>, reason: ForwardReason) -> Start {
+        self.0.slow(ctx, RequestDisposition::Pass(reason))
     }
 
-    fn upgrade(&mut self, ask: &RequestContext<'_>) -> Start {
-        self.0.slow(ask, RequestDisposition::Upgrade)
+    fn upgrade(&mut self, ctx: &RequestContext<'_>) -> Start {
+        self.0.slow(ctx, RequestDisposition::Upgrade)
     }
 
-    fn answer(&mut self, ask: &RequestContext<'_>, synthetic: &Synthetic) -> Start {
-        Start::Reply(pages::synthetic(ask.request, synthetic))
+    fn answer(&mut self, ctx: &RequestContext<'_>, synthetic: &Synthetic) -> Start {
+        Start::Reply(pages::synthetic(ctx.request, synthetic))
     }
 
-    fn last_hop(&mut self, ask: &RequestContext<'_>) -> Start {
-        Start::Reply(pages::options(ask.request))
+    fn last_hop(&mut self, ctx: &RequestContext<'_>) -> Start {
+        Start::Reply(pages::options(ctx.request))
     }
 
-    fn purge(&mut self, ask: &RequestContext<'_>) -> Start {
-        let (core, request) = (self.0, ask.request);
-        let stored = core.removal(ask.site, request, &ask.notes, ask.now);
-        match core.invalidate(ask, [stored]) {
+    fn purge(&mut self, ctx: &RequestContext<'_>) -> Start {
+        let (core, request) = (self.0, ctx.request);
+        let stored = core.removal(ctx.site, request, &ctx.notes, ctx.now);
+        match core.invalidate(ctx, [stored]) {
             Ok(outcome) => {
                 let reply = purge::done(&core.counters, request, outcome, Answers::Always);
                 match outcome.recorded {
-                    true => core.slow(ask, RequestDisposition::Recorded(Box::new(reply))),
+                    true => core.slow(ctx, RequestDisposition::Recorded(Box::new(reply))),
                     false => Start::Reply(reply),
                 }
             }
@@ -431,19 +436,19 @@ impl<'a> CourseHandler for ServingCore<'a> {
 }
 
 impl RequestDisposition {
-    /// The way to what follows a lookup by `key`.
+    /// The disposition after a lookup by `key`.
     fn after(next: LookupDecision, key: &KeyBuf) -> Self {
         match next {
             LookupDecision::Fetch(old) => Self::Fetch { key: key.clone(), old },
             LookupDecision::Alone(reason) => Self::Alone { key: key.clone(), reason },
-            // What is delivered needs none.
+            // `Deliver` has no fetch.
             LookupDecision::Pass | LookupDecision::Deliver(..) => Self::Pass(ForwardReason::Bypass),
         }
     }
 }
 
-/// Has the site's policy receive a request by `receive`, or tell how it would, and adds what the
-/// stages before have found out.
+/// Has the site's policy receive a request through `receive`, which may be a dry run, and adds the
+/// fields of the stages before.
 #[inline(always)]
 pub(crate) fn received<R>(
     entrant: &Entrant<'_>,
@@ -454,12 +459,12 @@ pub(crate) fn received<R>(
 ) -> R {
     let Entrant { place: SiteContext { site, .. }, client, now, downstream } = *entrant;
     let page = downstream.page();
-    notes.client = page.map(|within| within.top.peer);
-    let mut ctx = ReceiveCtx { request, client: client.peer, now, notes };
-    let received = receive(&*site.policy, &mut ctx);
-    // Only now is nothing left in its place that the client has sent itself.
+    notes.client = page.map(|context| context.top.peer);
+    let mut policy_ctx = ReceiveCtx { request, client: client.peer, now, notes };
+    let received = receive(&*site.policy, &mut policy_ctx);
+    // The client's own fields of these names are removed by now.
     match page {
-        Some(within) => notes.personal |= within.top.personal,
+        Some(context) => notes.personal |= context.top.personal,
         None => {
             if let Some(check) = &site.client_check {
                 notes.personal |= client.tell(&mut request.headers, check.fields);
@@ -472,7 +477,7 @@ pub(crate) fn received<R>(
     received
 }
 
-/// Makes a request by which a page is to be made anew that of a reader who asks for the page.
+/// Gives a request that fetches a page anew the method and the fields of a reader's request.
 fn make_reader(request: &mut Request) {
     request.method = Method::Get;
     for id in [HeaderId::CacheControl, HeaderId::Pragma, HeaderId::Authorization] {

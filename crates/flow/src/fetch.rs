@@ -1,8 +1,26 @@
-//! Fetches: the one way to an origin, for sites with a declared policy or with a program.
+//! Fetch: the one way to an origin, under both policies.
 //!
-//! A fetch is a task of its own. The client that caused it may leave without harm to its waiters.
-//! A [`Judge`] decides; everything that sends, waits, moves bytes or changes the store is here,
-//! once for both policies.
+//! A fetch is a task of the core whose request caused it. The client may leave without harm to the
+//! waiters: their result is the object in the store, and only the causing request gets the
+//! [`FetchResult`] itself. A [`Judge`] decides and never acts; this module and `fetching` send,
+//! wait, move bytes and change the store, once for both policies.
+//!
+//! A [`Job`] owns its [`Fetch`] and its judge, and is boxed from the beginning:
+//!
+//! 1. The policy builds it with [`Job::new`]. A fetch for the store owns the key's `Lead`.
+//! 2. [`start`] spawns the task and returns the receiver; [`start_behind`] does so for a background
+//! fetch and drops the receiver.
+//! 3. Each try follows the row of `sources`: the owner of the key, then the policy, whose
+//! [`Judge::ask`] prepares the request, then files, siblings and the origin.
+//! 4. [`Judge::answered`] or [`Judge::unanswered`] turns the result into a [`ResponseFate`];
+//! [`Judge::collected`] does so after a body was collected.
+//! 5. The fate is carried out: stored, confirmed, passed, or replaced by an answer.
+//! [`Judge::report`] runs once, before the result is sent.
+//! 6. The body moves to its end, and [`Judge::carried`] gets the outcome.
+//!
+//! What must never happen: a lead is dropped without waking its waiters; a response is stored
+//! without a `Permit`; an interim response or a part of a body is taken for the whole response; a
+//! panic of one fetch ends more than that fetch.
 
 pub(crate) mod collected_body;
 mod object;
@@ -42,51 +60,52 @@ use crate::state::trace::Trace;
 use crate::trailers::TrailerFilter;
 use vcl::trace;
 
-/// One fetch and all it needs, independent of the client's connection.
+/// A fetch and all it needs, independent of the client's connection.
 pub(crate) struct Fetch {
     pub(crate) core: Rc<CoreState>,
     pub(crate) live: LiveRef,
-    /// The request that the origin gets (`bereq`).
+    /// The request for the origin (`bereq`).
     pub(crate) request: Request,
     pub(crate) upload: Upload,
-    /// Hash of the cache key. Chooses the server where an origin balances by hash.
+    /// Hash of the cache key. It selects the server of an origin that balances by hash.
     pub(crate) key_hash: u64,
-    /// The duty to store the response; absent for a fetch past the store.
+    /// The duty to store the response; `None` for a fetch past the store.
     pub(crate) lead: Option<Lead>,
-    /// The stored object that a 304 confirms, and that any other response replaces.
+    /// The stored object that a 304 confirms and any other response replaces.
     pub(crate) old: Option<Arc<Object>>,
-    /// The queue of interim responses for the client; absent if it takes none.
+    /// The client's queue of interim responses; `None` if it accepts none.
     pub(crate) interims: Option<Rc<Interims>>,
     /// The origin that was asked last.
     pub(crate) asked: Option<Arc<Origin>>,
-    /// The version that it has sent all or a part of, if it may be stored in slices.
+    /// The version that the origin has sent all or a part of, if it may be stored in slices.
     pub(crate) edition: Option<Edition>,
-    /// The part of it that its body is, where a part was asked for in place of the whole.
+    /// The part of the whole that the body is, if a part was requested for the store.
     pub(crate) part: Option<Extent>,
-    /// The client that the origin is asked for.
+    /// The client for whom the origin is asked.
     pub(crate) caller: OriginRequestContext,
-    /// Bytes of a passing body that may be ahead of its client.
+    /// The window of a passing body.
     pub(crate) passage: WindowLimit,
-    /// Notes for the record of the request that caused the fetch.
+    /// Notes for the record of the causing request.
     pub(crate) trace: Option<Rc<Trace>>,
-    /// The question to the node that owns its key; absent where no other node may have it.
-    pub(crate) asking: Option<Box<OwnerRequest>>,
-    /// The question to siblings; absent where none may have it.
+    /// The request to the node that owns the key; `None` if no other node may serve it.
+    pub(crate) owner_request: Option<Box<OwnerRequest>>,
+    /// The request to siblings; `None` if they may not serve it.
     pub(crate) siblings: Option<Box<SiblingMiss>>,
-    /// The record of the fetch itself, if no client waits for it.
+    /// The record of a background fetch.
     pub(crate) background: Option<Box<BackgroundFetch>>,
 }
 
 impl Fetch {
-    /// A fetch past the store of what hashes to `key_hash`, for the client behind `front`.
+    /// A fetch past the store for the client of `connection`; `key_hash` is that of what it
+    /// requests.
     pub(crate) fn new(
         core: &Rc<CoreState>,
         live: &LiveRef,
-        front: &RequestConnection<'_>,
+        connection: &RequestConnection<'_>,
         key_hash: u64,
     ) -> Self {
-        let account = Some(Arc::clone(front.account));
-        let (ends, read_at_most) = (front.ends, front.window);
+        let account = Some(Arc::clone(connection.account));
+        let (ends, read_at_most) = (connection.ends, connection.window);
         Self {
             core: Rc::clone(core),
             live: Rc::clone(live),
@@ -95,7 +114,7 @@ impl Fetch {
             key_hash,
             lead: None,
             old: None,
-            interims: front.interims.cloned(),
+            interims: connection.interims.cloned(),
             asked: None,
             edition: None,
             part: None,
@@ -105,17 +124,17 @@ impl Fetch {
                 account,
                 ..OriginRequestContext::default()
             },
-            passage: front.passage(&live.limits),
+            passage: connection.passage(&live.limits),
             trace: None,
-            asking: None,
+            owner_request: None,
             siblings: None,
             background: None,
         }
     }
 
-    /// Has others asked before the origin that may have what is missed.
+    /// Lets the owner of the key and the siblings be asked before the origin.
     pub(crate) fn ask_others(&mut self, miss: Miss<'_>) {
-        self.asking = OwnerRequest::of(&self.core.shared.peers, miss);
+        self.owner_request = OwnerRequest::of(&self.core.shared.peers, miss);
         self.siblings = SiblingMiss::of(&self.core.shared.siblings, miss);
     }
 
@@ -130,9 +149,9 @@ impl Fetch {
     }
 }
 
-/// The policy's side of a fetch. Its answers are values; it never waits, sends or stores.
+/// The policy's side of a fetch. It returns values, and never waits, sends or stores.
 pub(crate) trait Judge: Sized + 'static {
-    /// Answers that take the place of the origin's response.
+    /// An answer that replaces the origin's response.
     type Instead;
     /// Facts about a passing response that its delivery needs.
     type Facts;
@@ -141,16 +160,16 @@ pub(crate) trait Judge: Sized + 'static {
     /// The policy's report to the request that caused the fetch.
     type Report;
 
-    /// Hits of a response that is confirmed are counted on; else they begin anew.
+    /// A confirmed response keeps its count of hits; otherwise the count starts again.
     const COUNTS_ON: bool;
 
-    /// Tells whether the fetch ends when its client leaves: nobody else gains by its response.
+    /// Returns true if the fetch ends when its client leaves: the response is useless to others.
     fn ends_with_client(&self, fetch: &Fetch) -> bool;
 
-    /// Where a response is kept that another node has told of.
+    /// The demotion policy of a response that another node has stored.
     fn sinks(&self) -> DemotionPolicy;
 
-    /// Prepares one try: `fetch.request` becomes the request to send.
+    /// Prepares a try: `fetch.request` becomes the request to send.
     fn ask(&mut self, fetch: &mut Fetch) -> Attempt<Self>;
 
     /// Judges the head of a response.
@@ -159,7 +178,7 @@ pub(crate) trait Judge: Sized + 'static {
     /// Judges a try without a response.
     fn unanswered(&mut self, fetch: &mut Fetch, error: &origin::Error) -> ResponseFate<Self>;
 
-    /// Judges a response whose body was collected, or could not be, for a reason in words.
+    /// Judges a response whose body was collected, or could not be, with the reason.
     fn collected(
         &mut self,
         fetch: &mut Fetch,
@@ -167,76 +186,76 @@ pub(crate) trait Judge: Sized + 'static {
         body: Result<CollectedBody, String>,
     ) -> ResponseFate<Self>;
 
-    /// Judges a response that another node has stored: its rules may be others.
+    /// Judges a response that another node has stored, perhaps by other rules.
     ///
     /// # Errors
-    /// It would not be stored here.
+    /// The response would not be stored here.
     fn judge_again(&self, fetch: &Fetch, record: &Record) -> Result<Permit, NotStored>;
 
-    /// Takes note of a file that answers in place of a script: `name` is its path below the root
-    /// beside the scripts.
+    /// Takes a file that answers instead of a script: `name` is its path below the root beside the
+    /// scripts.
     fn found_file(&mut self, fetch: &mut Fetch, name: Vec<u8>) -> ResponseFate<Self>;
 
-    /// Takes note of the end of a body.
+    /// Takes the outcome of a body's transfer.
     fn carried(&mut self, carried: &TransferOutcome);
 
     /// Makes the report. Called once, when the fate is known.
     fn report(&mut self) -> Self::Report;
 
-    /// Makes the part of a background fetch's record that only a program has.
-    fn told(&mut self, report: Self::Report) -> Option<Box<trace::ProgramTrace>>;
+    /// Makes the program's part of a background fetch's record.
+    fn program_trace(&mut self, report: Self::Report) -> Option<Box<trace::ProgramTrace>>;
 }
 
-/// The next step of a fetch before anything is sent.
+/// The next step of a try, before anything is sent.
 pub(crate) enum Attempt<J: Judge> {
-    /// Send `fetch.request` there.
+    /// Send `fetch.request` to this target.
     Send(FetchTarget),
-    /// Send nothing.
+    /// Send nothing; the fate is known.
     Fate(ResponseFate<J>),
 }
 
-/// The destination of a request.
+/// The target of a request.
 pub(crate) struct FetchTarget {
     pub(crate) origin: Arc<Origin>,
-    /// Timeouts that replace the origin's own.
+    /// Timeouts that replace the origin's.
     pub(crate) timeouts: Option<Timeouts>,
-    /// The request's body goes along, if it has one.
+    /// The request's body is sent, if there is one.
     pub(crate) with_body: bool,
     /// A file beside the origin's scripts answers first, if there is one.
     pub(crate) beside_scripts: bool,
-    /// A request over a kept connection that has ended is not sent again over a new one.
+    /// The request is not repeated on a new connection after a kept one has closed.
     pub(crate) once: bool,
 }
 
 /// The fate of a response.
 pub(crate) enum ResponseFate<J: Judge> {
-    /// Ask the origin, or ask it once more.
+    /// Ask the sources, once more after a try.
     Try,
-    /// Collect the whole body first, changed so.
+    /// Collect the whole body first, recoded.
     Collect { exchange: Box<Exchange>, recode: BodyRecoding, pending: Box<J::Pending> },
-    /// Change a body that was collected once more.
+    /// Recode a collected body once more.
     Recode { whole: Box<CollectedBody>, recode: BodyRecoding, pending: Box<J::Pending> },
-    /// Store it; it is delivered while it arrives.
+    /// Store the response; it is delivered while its body arrives.
     Store(ResponseBodySource, Box<InsertionPlan>),
-    /// The stored object is confirmed by a 304.
+    /// A 304 confirms the stored object.
     Confirm(Option<Box<Exchange>>, Box<Confirmation>),
-    /// Deliver it to this request alone.
+    /// Deliver the response to this request only.
     Pass(ResponseBodySource, UnstoredEffects, Box<UnstoredResponse<J::Facts>>),
-    /// Give this answer in its place. The body of the response is read off and dropped.
+    /// Answer this instead. The rest of the response is read and dropped.
     Instead(J::Instead, Option<Box<Exchange>>),
 }
 
 /// The source of a response's body.
 pub(crate) enum ResponseBodySource {
     Exchange(Box<Exchange>),
-    /// All of it.
+    /// The collected body.
     Whole(Box<CollectedBody>),
-    /// The body of the stored object that a 304 has confirmed.
+    /// The body of the stored object that a 304 confirmed.
     Stored(Reader),
 }
 
 impl ResponseBodySource {
-    /// Its length, if that is known before its end.
+    /// The length of the body, if it is known before its end.
     pub(crate) fn length(&self) -> Option<u64> {
         match self {
             Self::Exchange(exchange) => exchange.framing.length(),
@@ -246,92 +265,91 @@ impl ResponseBodySource {
     }
 }
 
-/// A body that is there before it is delivered.
+/// A body that was collected before delivery.
 pub(crate) struct CollectedBody {
     pub(crate) bytes: Bytes,
-    /// The length that it has without its coding, if that was counted.
+    /// The length of the body without its coding, if it was counted.
     pub(crate) plain: Option<u64>,
 }
 
-/// The plan for a response that is stored.
+/// The plan for storing a response.
 pub(crate) struct InsertionPlan {
-    /// The rules' permission to store it.
+    /// The permit of the rules to store the response.
     pub(crate) permit: Permit,
-    /// The stored object that it renews, whatever that varies by.
+    /// The stored object that the response replaces, whatever that varies by.
     pub(crate) over: Option<Arc<Object>>,
-    /// The object; its length comes from the body.
+    /// The object; its length is that of the body.
     pub(crate) new: NewObject,
-    /// The variant that it is, if the response varies.
+    /// The variant that the response is, if it varies.
     pub(crate) selected: Option<VariantSelector>,
-    /// The change that the body undergoes on its way.
+    /// The recoding of the body.
     pub(crate) recode: BodyRecoding,
-    /// The gate that trailers pass on their way into the store; without one they are dropped.
+    /// The filter of trailers; without one they are dropped.
     pub(crate) gate: Option<TrailerFilter>,
-    /// Something to be kept beside a body that is there.
+    /// Data derived from a complete body, kept beside it.
     pub(crate) attached: Option<Arc<dyn DerivedData>>,
-    /// Its fate when it leaves memory.
+    /// The demotion policy of the response.
     pub(crate) sinks: DemotionPolicy,
 }
 
-/// A stored object that a 304 has confirmed.
+/// A stored object that a 304 confirmed.
 pub(crate) struct Confirmation {
-    /// Its new head and times.
+    /// The object's new head and times.
     pub(crate) new: NewObject,
     pub(crate) verdict: RevalidationVerdict,
 }
 
-/// The verdict on storing what a 304 makes of a stored object.
+/// The verdict on storing a confirmed object.
 pub(crate) enum RevalidationVerdict {
-    /// It takes the object's place, as the variant that it is.
+    /// It replaces the stored object, as this variant.
     Stored { permit: Permit, selected: Option<VariantSelector>, sinks: DemotionPolicy },
-    /// It is for this request alone: the rules forbid that others get what the 304 has brought.
+    /// It answers this request only: the rules forbid sharing the fields of the 304.
     Once {
-        /// The end of the time in which requests do not wait for each other, in monotonic
-        /// milliseconds.
+        /// The end of the hit-for-miss time, in monotonic milliseconds.
         hit_for_miss_until_ms: Option<u64>,
-        /// The stored object answers nobody any more.
+        /// The stored object ends.
         ends: bool,
     },
 }
 
-/// All that an unstored response leaves behind.
+/// The effects of a response that is not stored.
 pub(crate) struct UnstoredEffects {
     pub(crate) mark: Mark,
-    /// The stored object in whose place it came, where that ends.
+    /// The stored object that the response ends.
     pub(crate) over: Option<Arc<Object>>,
 }
 
-/// The mark that an unstored response leaves for later requests of its key.
+/// The mark that an unstored response leaves under its key.
 pub(crate) enum Mark {
-    /// No mark; waiters look again.
+    /// No mark; waiters look up again.
     None,
-    /// Requests do not wait for each other until this time, in monotonic milliseconds.
+    /// Hit-for-miss until this time, in monotonic milliseconds.
     HitForMiss(u64),
-    /// The mark that there is ends: the next response may be stored.
+    /// The present mark ends: the next response may be stored.
     Ends,
-    /// This object without a body.
+    /// This object without a body, as a mark.
     Object(Box<NewObject>, Option<VariantSelector>),
 }
 
-/// A response that passes through, before its body has a window.
+/// A passing response, before its body has a window.
 pub(crate) struct UnstoredResponse<F> {
     pub(crate) response: Response,
-    /// The Content-Length of the response to HEAD.
+    /// The Content-Length of a response to HEAD.
     pub(crate) head_length: Option<u64>,
-    /// The change that the body undergoes on its way.
+    /// The recoding of the body.
     pub(crate) recode: BodyRecoding,
     /// The coding of the body after that.
     pub(crate) coding: Coding,
-    /// The gate that trailers pass; without one they are dropped.
+    /// The filter of trailers; without one they are dropped.
     pub(crate) gate: Option<TrailerFilter>,
     pub(crate) facts: F,
 }
 
-/// A response on its way through, not stored.
+/// A passing response.
 pub(crate) struct PassingResponse<F> {
     pub(crate) response: Response,
     pub(crate) body: ReplyBody,
-    /// The Content-Length of the response to HEAD.
+    /// The Content-Length of a response to HEAD.
     pub(crate) head_length: Option<u64>,
     /// The coding of the body.
     pub(crate) coding: Coding,
@@ -340,39 +358,38 @@ pub(crate) struct PassingResponse<F> {
     pub(crate) facts: F,
 }
 
-/// The result of a fetch, known as soon as the head is.
+/// The result of a fetch, sent once the head is known.
 pub(crate) enum FetchResult<J: Judge> {
     /// An object, complete or filling.
     Object {
         object: Arc<Object>,
-        /// Other requests will find it.
+        /// Lookups find the object.
         stored: bool,
-        /// A reader at its beginning.
+        /// A reader at the beginning of the body.
         reader: Reader,
     },
-    /// The stored object in its new form, confirmed by a 304; if it is not `stored`, for this
-    /// request only.
+    /// The confirmed object in its new form; if not `stored`, it is for this request only.
     Confirmed { object: Arc<Object>, stored: bool },
     /// A response for this request only.
     Passing(Box<PassingResponse<J::Facts>>),
-    /// An answer in place of a response.
+    /// An answer that replaces the response.
     Instead(J::Instead),
 }
 
-/// The news that the causing request waits for.
+/// The result and the policy's report, for the causing request.
 pub(crate) type FetchNews<J> = (FetchResult<J>, <J as Judge>::Report);
 
 /// A fetch with its judge.
 pub(crate) struct Job<J: Judge> {
     pub(crate) fetch: Fetch,
     pub(crate) judge: J,
-    /// The destination of the try under way, once policy has named it.
+    /// The target of the current try, once the policy has named it.
     pub(crate) target: Option<FetchTarget>,
     pub(crate) tell: Option<oneshot::Sender<FetchNews<J>>>,
 }
 
 impl<J: Judge> Job<J> {
-    /// A fetch that has not begun. Boxed at once, it moves from step to step as a pointer.
+    /// A fetch that has not started. It is boxed at once, so that later moves copy a pointer.
     pub(crate) fn new(fetch: Fetch, judge: J) -> Box<Self> {
         Box::new(Self { fetch, judge, target: None, tell: None })
     }
@@ -380,18 +397,18 @@ impl<J: Judge> Job<J> {
 
 /// Starts `job`; its result arrives on the channel.
 pub(crate) fn start<J: Judge>(mut job: Box<Job<J>>) -> oneshot::Receiver<FetchNews<J>> {
-    let (tell, told) = oneshot::channel();
+    let (tell, receiver) = oneshot::channel();
     job.tell = Some(tell);
     let count = PanicCounter(Rc::clone(&job.fetch.core));
-    // Boxed, it is written once; the runtime copies what it is given at every turn of its life.
+    // The boxed future is written once; the runtime copies what it is given at every turn.
     rt::spawn_local(Box::pin(async move {
         let _count = count;
         job.run().await;
     }));
-    told
+    receiver
 }
 
-/// Starts `job` behind an answer to `request`: no client waits for it.
+/// Starts `job` as a background fetch for `request`, whose answer does not wait for it.
 pub(crate) fn start_behind<J: Judge>(
     mut job: Box<Job<J>>,
     site: &Arc<Site>,
@@ -404,7 +421,7 @@ pub(crate) fn start_behind<J: Judge>(
     drop(start(job));
 }
 
-/// Counts the panic that ends a fetch, and only the fetch, whoever waits for it.
+/// Counts a panic that ends a fetch, and only that fetch.
 struct PanicCounter(Rc<CoreState>);
 
 impl Drop for PanicCounter {

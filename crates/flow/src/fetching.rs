@@ -1,5 +1,5 @@
-//! The course of a fetch: a node, siblings or the origin are asked, and what comes is stored,
-//! confirms what is stored, or passes.
+//! Course of a fetch: asks the sources in order, then stores the response, confirms the stored one,
+//! or passes the response through.
 
 mod machine;
 mod store;

@@ -1,9 +1,9 @@
-//! Replies from files: of a site or route that serves a directory, and of what lies beside the
-//! scripts of a FastCGI origin.
+//! Files: replies from the directories of a site or route, and from files beside the scripts of a
+//! FastCGI origin.
 //!
-//! Files are not stored in the cache: the kernel holds them in memory already, and the core's table
-//! holds them open. Their coded forms are ([`coded`]). What is not known yet is looked for on the
-//! core as long as no disk need be asked, and on a thread of its own otherwise.
+//! Files are not stored in the cache: the kernel caches them, and each core keeps them open. Only
+//! their coded forms are stored ([`codings`]). A path is looked up on the core while no disk access
+//! is needed, and on a blocking thread otherwise.
 
 mod codings;
 
@@ -34,12 +34,13 @@ const CONDITIONS: [HeaderId; 5] = [
     HeaderId::Range,
 ];
 
-/// Returns true if a request may be answered with a file: others are for scripts, or for nobody.
+/// Returns true if a file may answer the request's method and path; other requests are for scripts
+/// or refused.
 pub(crate) fn is_readable(request: &Request) -> bool {
     matches!(request.method, Method::Get | Method::Head) && request.framing == Framing::None
 }
 
-/// The normal form of the request's path; none for a path that has none.
+/// The normal form of the request's path; `None` if the path has no normal form.
 pub(crate) fn normal<'p>(request: &'p Request, room: &'p mut Vec<u8>) -> Option<&'p [u8]> {
     match path::normal_form(request.path(), room) {
         Ok(true) => Some(room),
@@ -51,23 +52,23 @@ pub(crate) fn normal<'p>(request: &'p Request, room: &'p mut Vec<u8>) -> Option<
 /// Looks up the request's path below `root`.
 pub(crate) fn look(
     core: &CoreState,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     root: &Arc<Root>,
 ) -> Result<PathLookup, WouldBlock> {
     let mut room = Vec::new();
-    match normal(ask.request, &mut room) {
-        Some(path) => look_at(core, ask, root, path),
+    match normal(ctx.request, &mut room) {
+        Some(path) => look_at(core, ctx, root, path),
         None => Ok(PathLookup::Missing),
     }
 }
 
 fn look_at(
     core: &CoreState,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     root: &Arc<Root>,
     path: &[u8],
 ) -> Result<PathLookup, WouldBlock> {
-    let (limits, now_ms) = (&ask.live.limits, ask.now.mono_ms);
+    let (limits, now_ms) = (&ctx.live.limits, ctx.now.mono_ms);
     let mut table = core.files.borrow_mut();
     if let Some(look) = table.find(root, path, now_ms, limits.files_recheck) {
         return Ok(look.clone());
@@ -76,7 +77,7 @@ fn look_at(
     Ok(put(core, &mut table, root, path, look, now_ms, limits.open_files))
 }
 
-/// Keeps what was found out of a path.
+/// Caches the result of a path's lookup.
 fn put(
     core: &CoreState,
     table: &mut OpenFileCache,
@@ -94,130 +95,131 @@ fn put(
     look
 }
 
-/// As [`look`], waiting for the disk if need be.
+/// Looks up the request's path like [`look`], reading the disk if necessary.
 pub(crate) async fn look_up_with_disk(
     core: &Rc<CoreState>,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     root: &Arc<Root>,
 ) -> PathLookup {
     let mut room = Vec::new();
-    match normal(ask.request, &mut room) {
-        Some(path) => look_up_path_with_disk(core, ask, root, path).await,
+    match normal(ctx.request, &mut room) {
+        Some(path) => look_up_path_with_disk(core, ctx, root, path).await,
         None => PathLookup::Missing,
     }
 }
 
-/// Looks up `path`, which is in its normal form, and waits for the disk if need be.
+/// Looks up `path`, in its normal form, reading the disk if necessary.
 pub(crate) async fn look_up_path_with_disk(
     core: &Rc<CoreState>,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     root: &Arc<Root>,
     path: &[u8],
 ) -> PathLookup {
-    if let Ok(look) = look_at(core, ask, root, path) {
+    if let Ok(look) = look_at(core, ctx, root, path) {
         return look;
     }
     let (place, wanted) = (Arc::clone(root), path.to_vec());
-    // At full depth it does not say that it would have to wait.
+    // At full depth the lookup never asks for the disk.
     let wait = move || place.look(&wanted, Depth::Full).unwrap_or(PathLookup::Missing);
     let look = rt::run_blocking(wait).await;
-    let (now_ms, most) = (core.now().mono_ms, ask.live.limits.open_files);
+    let (now_ms, most) = (core.now().mono_ms, ctx.live.limits.open_files);
     put(core, &mut core.files.borrow_mut(), root, path, look, now_ms, most)
 }
 
-/// The root beside the scripts of the origin that the request would go to.
-pub(crate) fn beside_scripts<'s>(ask: &RequestContext<'s>) -> Option<&'s Arc<Root>> {
-    ask.site.origin(&ask.notes)?.beside_scripts.as_ref()
+/// The root beside the scripts of the origin that the request would be sent to.
+pub(crate) fn beside_scripts<'s>(ctx: &RequestContext<'s>) -> Option<&'s Arc<Root>> {
+    ctx.site.origin(&ctx.notes)?.beside_scripts.as_ref()
 }
 
-/// The reply from a file beside the scripts, where the request's path is likely to be one's.
+/// The reply from a file beside the scripts, if the request's path likely means one.
 ///
 /// # Errors
-/// When the disk must be asked.
+/// The disk must be read.
 pub(crate) fn likely(
     core: &Rc<CoreState>,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
 ) -> Result<Option<Reply>, WouldBlock> {
-    match likely_root(ask) {
-        Some(root) => look(core, ask, root).map(|look| found(Some(core), ask, &look)),
+    match likely_root(ctx) {
+        Some(root) => look(core, ctx, root).map(|look| found(Some(core), ctx, &look)),
         None => Ok(None),
     }
 }
 
-/// The root beside the scripts, where the request's path is likely to be one of its files.
+/// The root beside the scripts, if the request's path likely means one of its files.
 #[inline]
-pub(crate) fn likely_root<'s>(ask: &RequestContext<'s>) -> Option<&'s Arc<Root>> {
-    let own = ask.site.origin(&ask.notes)?;
+pub(crate) fn likely_root<'s>(ctx: &RequestContext<'s>) -> Option<&'s Arc<Root>> {
+    let own = ctx.site.origin(&ctx.notes)?;
     let root = own.beside_scripts.as_ref()?;
     let scripts = &own.origin.config().scripts;
     let suffixes = scripts.as_ref().map_or(&[][..], |scripts| &scripts.rules.suffixes);
-    let likely = is_readable(ask.request) && root.may_be_file(ask.request.path(), suffixes);
+    let likely = is_readable(ctx.request) && root.may_be_file(ctx.request.path(), suffixes);
     likely.then_some(root)
 }
 
-/// The reply from a file beside the scripts, if it is open already.
-pub(crate) fn known(core: &Rc<CoreState>, ask: &RequestContext<'_>) -> Option<Reply> {
-    let root = beside_scripts(ask)?;
+/// The reply from a file beside the scripts, if the file is open already.
+pub(crate) fn known(core: &Rc<CoreState>, ctx: &RequestContext<'_>) -> Option<Reply> {
+    let root = beside_scripts(ctx)?;
     let mut room = Vec::new();
-    let path = normal(ask.request, &mut room)?;
-    let (now_ms, recheck_ms) = (ask.now.mono_ms, ask.live.limits.files_recheck);
+    let path = normal(ctx.request, &mut room)?;
+    let (now_ms, recheck_ms) = (ctx.now.mono_ms, ctx.live.limits.files_recheck);
     let mut table = core.files.borrow_mut();
-    found(Some(core), ask, table.find(root, path, now_ms, recheck_ms)?)
+    found(Some(core), ctx, table.find(root, path, now_ms, recheck_ms)?)
 }
 
-/// The page on the disk that a plugin of the application may have written for this request.
-pub(crate) fn page_of<'s>(ask: &RequestContext<'s>) -> Option<(&'s Arc<Root>, Vec<u8>)> {
-    let plugin = ask.notes.pages.filter(|_| !ask.notes.personal)?;
-    let root = ask.site.origin(&ask.notes)?.pages.as_ref()?;
-    Some((root, policy::page_cache::place(plugin, ask.request)?))
+/// The page on disk that a plugin of the application may have written for this request: its root
+/// and path.
+pub(crate) fn page_of<'s>(ctx: &RequestContext<'s>) -> Option<(&'s Arc<Root>, Vec<u8>)> {
+    let plugin = ctx.notes.pages.filter(|_| !ctx.notes.personal)?;
+    let root = ctx.site.origin(&ctx.notes)?.pages.as_ref()?;
+    Some((root, policy::page_cache::place(plugin, ctx.request)?))
 }
 
-/// The reply from it.
+/// The reply from a plugin's page.
 ///
 /// # Errors
-/// When the disk must be asked.
+/// The disk must be read.
 pub(crate) fn page(
     core: &Rc<CoreState>,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
 ) -> Result<Option<Reply>, WouldBlock> {
-    match page_of(ask) {
+    match page_of(ctx) {
         Some((root, path)) => {
-            look_at(core, ask, root, &path).map(|look| found(Some(core), ask, &look))
+            look_at(core, ctx, root, &path).map(|look| found(Some(core), ctx, &look))
         }
         None => Ok(None),
     }
 }
 
-/// As [`page`], waiting for the disk if need be.
+/// The reply from a plugin's page like [`page`], reading the disk if necessary.
 pub(crate) async fn page_with_disk(
     core: &Rc<CoreState>,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
 ) -> Option<Reply> {
-    let (root, path) = page_of(ask)?;
-    let look = look_up_path_with_disk(core, ask, root, &path).await;
-    found(Some(core), ask, &look)
+    let (root, path) = page_of(ctx)?;
+    let look = look_up_path_with_disk(core, ctx, root, &path).await;
+    found(Some(core), ctx, &look)
 }
 
-/// The reply when there is a file; `None` if it is for others to answer. Without a core, as for a
-/// forecast, the file itself is sent, and no form of it is made.
+/// The reply if a file is found; `None` if something else must answer. Without a core, in a
+/// forecast, the file itself is sent and no form is made.
 pub(crate) fn found(
     core: Option<&Rc<CoreState>>,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     look: &PathLookup,
 ) -> Option<Reply> {
     match look {
-        PathLookup::Page(_) => Some(answer(core, ask, look)),
+        PathLookup::Page(_) => Some(answer(core, ctx, look)),
         _ => None,
     }
 }
 
-/// The answer to a request that only files can answer; the core is as for [`found`].
+/// The reply to a request that only a file can answer. `core` is as for [`found`].
 pub(crate) fn answer(
     core: Option<&Rc<CoreState>>,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     look: &PathLookup,
 ) -> Reply {
-    let request = ask.request;
+    let request = ctx.request;
     if !matches!(request.method, Method::Get | Method::Head) {
         return match look {
             PathLookup::Missing => pages::problem(request, Problem::NoFile),
@@ -225,7 +227,7 @@ pub(crate) fn answer(
         };
     }
     match look {
-        PathLookup::Page(page) => whole(core, ask, page, None),
+        PathLookup::Page(page) => whole(core, ctx, page, None),
         PathLookup::Slash => pages::with_slash(request),
         PathLookup::Forbidden => pages::problem(request, Problem::FileRefused),
         PathLookup::Missing => pages::problem(request, Problem::NoFile),
@@ -233,7 +235,8 @@ pub(crate) fn answer(
     }
 }
 
-/// Fields that an origin's head keeps when a file takes its body's place (nginx: X-Accel-Redirect).
+/// Fields of an origin's head that are kept when a file replaces its body (nginx:
+/// X-Accel-Redirect).
 const KEPT: [HeaderId; 5] = [
     HeaderId::CacheControl,
     HeaderId::ContentDisposition,
@@ -242,36 +245,36 @@ const KEPT: [HeaderId; 5] = [
     HeaderId::SetCookie,
 ];
 
-/// The answer with a file that the origin named, whatever the request's method: the origin has
-/// carried it out.
+/// The reply with the file that the origin named, whatever the request's method: the origin has
+/// carried out the request.
 pub(crate) async fn named(
     core: &Rc<CoreState>,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     named: &NamedFile,
 ) -> Reply {
     let Some((root, path)) = &named.place else {
-        return pages::problem(ask.request, Problem::FileNotAllowed);
+        return pages::problem(ctx.request, Problem::FileNotAllowed);
     };
-    match look_up_path_with_disk(core, ask, root, path).await {
-        PathLookup::Page(page) => whole(None, ask, &page, Some(&named.headers)),
-        PathLookup::Exhausted => pages::problem(ask.request, Problem::TooManyFiles),
-        _ => pages::problem(ask.request, Problem::NoFile),
+    match look_up_path_with_disk(core, ctx, root, path).await {
+        PathLookup::Page(page) => whole(None, ctx, &page, Some(&named.headers)),
+        PathLookup::Exhausted => pages::problem(ctx.request, Problem::TooManyFiles),
+        _ => pages::problem(ctx.request, Problem::NoFile),
     }
 }
 
 fn whole(
     core: Option<&Rc<CoreState>>,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     page: &Arc<FileVariants>,
     origin: Option<&HeaderBlock>,
 ) -> Reply {
-    let request = ask.request;
+    let request = ctx.request;
     let file = page.form(coding(&request.headers, page));
-    let date_s = ask.now.unix_secs();
-    // What an origin has named is sent as it is: another may name the same with another head.
-    let varies = origin.is_none() && codings::may_be(ask, file);
+    let date_s = ctx.now.unix_secs();
+    // A named file is sent without coding: another response may name it with another head.
+    let varies = origin.is_none() && codings::may_be(ctx, file);
     let head = HeadSource::File { file: Arc::clone(file), date_s, varies };
-    let form = core.filter(|_| varies).and_then(|core| codings::form(core, ask, file));
+    let form = core.filter(|_| varies).and_then(|core| codings::form(core, ctx, file));
     let body = match form {
         Some(_) => ReplyBody::None,
         None => BodyPart::File(Arc::clone(file), 0..file.length()).into(),
@@ -282,16 +285,17 @@ fn whole(
     }
     reply.answer_to(request);
     let reads = matches!(request.method, Method::Get | Method::Head);
-    if reads && request.headers.contains_any(&CONDITIONS) && !judge(ask, file, date_s, &mut reply) {
+    if reads && request.headers.contains_any(&CONDITIONS) && !judge(ctx, file, date_s, &mut reply) {
         return pages::problem(request, Problem::Precondition);
     }
-    if origin.is_some() || ask.site.policy.shapes_delivery(&ask.notes) {
-        shape(ask, file, origin, &mut reply);
+    if origin.is_some() || ctx.site.policy.shapes_delivery(&ctx.notes) {
+        shape(ctx, file, origin, &mut reply);
     }
     reply
 }
 
-/// The coding of a neighbour that the client takes, and likes no less than the plain file.
+/// The coding of a precompressed file that the client accepts and prefers at least as much as the
+/// plain file.
 fn coding(headers: &HeaderBlock, page: &FileVariants) -> Option<Coding> {
     let offered = || page.codings().map(|own| (own, content_coding(own)));
     offered().next()?;
@@ -309,7 +313,7 @@ fn content_coding(own: Coding) -> codec::Coding {
     }
 }
 
-/// Fields of requests that ask for something else than the whole of a file.
+/// Request fields that may select something else than the whole file.
 const JUDGED: [HeaderId; 5] = [
     HeaderId::IfMatch,
     HeaderId::IfNoneMatch,
@@ -318,42 +322,43 @@ const JUDGED: [HeaderId; 5] = [
     HeaderId::Range,
 ];
 
-/// Applies conditions and ranges (RFC 9110 13.2.2 and 14.2); false when a condition for the request
-/// to be carried out at all does not hold.
-fn judge(ask: &RequestContext<'_>, file: &Arc<OpenFile>, date_s: u64, reply: &mut Reply) -> bool {
-    if !ask.request.headers.contains_any(&JUDGED) {
+/// Applies conditions and ranges (RFC 9110 13.2.2 and 14.2). Returns false if a condition for
+/// carrying out the request fails.
+fn judge(ctx: &RequestContext<'_>, file: &Arc<OpenFile>, date_s: u64, reply: &mut Reply) -> bool {
+    if !ctx.request.headers.contains_any(&JUDGED) {
         return true;
     }
     let modified = file.last_modified();
     let sent = reply.form.map(|coding| codings::tag(file, coding));
     let etag = Some(sent.as_deref().unwrap_or_else(|| file.etag()));
-    let headers = &ask.request.headers;
-    // A client that has one form of the file knows this state of it.
+    let headers = &ctx.request.headers;
+    // A client with any form of the file has this state of the file.
     let proceeds = |etag| conditional::may_proceed(headers, etag, modified, date_s);
     let may_proceed = proceeds(etag) || sent.is_some() && proceeds(Some(file.etag()));
     if !may_proceed {
         return false;
     }
-    // Without a date of its own a file is not compared by the date of its response.
+    // A file without a modification date is not compared with the response's date.
     let date = modified.map(|_| date_s);
     let validators = Validators { etag, modified, shown: modified, date };
     let varies = matches!(reply.head, HeadSource::File { varies: true, .. });
     let mut had = None;
     let is_had = || {
-        had = if varies { codings::form_of_client(ask, file) } else { None };
+        had = if varies { codings::form_of_client(ctx, file) } else { None };
         had.is_some()
     };
     let kind = || file.head().value(HeaderId::ContentType).map(<[u8]>::to_vec);
-    Selection::of(ask).select(&validators, is_had, |_| {}, kind, reply);
+    Selection::of(ctx).select(&validators, is_had, |_| {}, kind, reply);
     if let Some(coding) = had {
         reply.form = Some(coding).filter(|coding| *coding != codec::Coding::Identity);
     }
     true
 }
 
-/// Takes over what the origin says of the file, and lets policy change the head for this client.
+/// Takes over the origin's fields for the file, and lets the policy change the head for this
+/// client.
 fn shape(
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     file: &OpenFile,
     origin: Option<&HeaderBlock>,
     reply: &mut Reply,
@@ -373,9 +378,9 @@ fn shape(
     if let Some(kind) = reply.changed.as_mut().and_then(|changed| changed.content_type.take()) {
         response.headers.set(HeaderId::ContentType, kind.as_bytes());
     }
-    let date = message::date::HttpDate::new(ask.now.unix_secs());
+    let date = message::date::HttpDate::new(ctx.now.unix_secs());
     response.headers.push(HeaderId::Date, date.as_bytes());
-    shape::shape(ask, &mut response, false);
+    shape::shape(ctx, &mut response, false);
     reply.status = response.status;
     reply.head = HeadSource::Owned(Box::new(response));
 }
@@ -393,15 +398,15 @@ fn take_over(origin: &HeaderBlock, status: Status, headers: &mut HeaderBlock) {
 }
 
 impl Reply {
-    /// A reply from a file.
+    /// A reply with a file.
     fn file(head: HeadSource, body: ReplyBody) -> Self {
         Self::new(Status::OK, head, body, CacheOutcome::File)
     }
 }
 
-/// A file that an origin answers with, and the head it gave.
+/// A file that an origin named, and the head of the origin's response.
 pub(crate) struct NamedFile {
-    /// The root above the file, and the file's path there; absent if no setting allows it.
+    /// The root of the file, and the file's path below it; `None` if no setting permits the file.
     pub(crate) place: Option<(Arc<Root>, Vec<u8>)>,
     pub(crate) headers: HeaderBlock,
 }

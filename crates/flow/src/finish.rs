@@ -1,5 +1,5 @@
-//! The last step of transactions that no client waits for, and the header fields that readers of
-//! the log ask for.
+//! Finish of transactions without a client: the records of background fetches, and the header
+//! fields that log readers request.
 
 mod background;
 

@@ -1,4 +1,5 @@
-//! Parts of forecasts that both policies have: outcomes, variants, what the disk may have, words.
+//! Forecast parts that both policies share: outcomes, steps, variants, candidates on disk, and
+//! wording.
 
 pub(crate) mod disk_candidates;
 pub(crate) mod outcome;

@@ -1,7 +1,7 @@
-//! The form in which a client gets a stored body: as it is stored, in a further form that lies
-//! beside it, or decoded. One object answers all of them.
+//! Form in which a client gets a stored body: as stored, in a further form that is stored beside
+//! it, or decoded on the fly. One object serves all clients.
 //!
-//! A client that takes the stored coding costs a look at its Accept-Encoding and no more.
+//! A client that accepts the stored coding costs one look at its Accept-Encoding.
 
 use std::sync::Arc;
 
@@ -20,58 +20,58 @@ use crate::state::dictionary;
 use crate::stored_heads::{form_tags, head_to_store, stored_head};
 use codec::{Compression, CompressionScope};
 
-/// The form that a client gets, and the one that it would rather have.
+/// The form that a client gets, and the form that it prefers.
 #[derive(Debug)]
 pub(crate) struct Choice {
     pub(crate) coding: Coding,
     pub(crate) from: FormSource,
-    /// A further form that would be sent if there were one.
+    /// The further form that would be sent if it existed.
     pub(crate) wanted: Option<Coding>,
-    /// No form is there that the client likes as much as one in gzip, which can soon be there.
+    /// No existing form is as welcome to the client as gzip, which can be made soon.
     pub(crate) lacks_gzip: bool,
 }
 
-/// Where the form comes from.
+/// The source of a form.
 #[derive(Debug, Default)]
 pub(crate) enum FormSource {
-    /// The body is sent as it is stored.
+    /// The stored body.
     #[default]
     Stored,
-    /// Another form lies beside it.
+    /// A further form beside it.
     Beside(Bytes),
-    /// The body is decoded on its way.
+    /// The stored body, decoded while it is sent.
     Decoded,
 }
 
-/// Returns the number by which the store knows the form in `coding`.
+/// Returns the number of the form in `coding` within the store.
 pub(crate) const fn number(coding: Coding) -> usize {
     coding as usize
 }
 
-/// The codings that the client of `request` takes.
+/// The codings that the client of `request` accepts.
 #[inline]
 pub(crate) fn accept(request: &Request) -> Accept {
     Accept::of(request.headers.values(HeaderId::AcceptEncoding))
 }
 
-/// Chooses the form of `object` for a client. Of forms that the client likes alike, the first of
-/// the settings' is sent, then the stored one; an object that is not negotiated has but one.
+/// Chooses the form of `object` for a client. Among equally preferred forms the first of the
+/// settings wins, then the stored one. An object that is not negotiated has a single form.
 ///
-/// One that takes none gets the body without a coding, as nginx and Apache have it, even where it
-/// says `identity;q=0`: that is of more use than 406, and RFC 9110 12.5.3 leaves it to the server.
+/// A client that accepts no form gets the body without a coding, even with `identity;q=0`, as in
+/// nginx and Apache: RFC 9110 12.5.3 permits it, and it helps more than a 406.
 #[inline]
 pub(crate) fn choose(object: &Object, request: &Request, settings: &Compression) -> Choice {
     let flags = object.flags();
     let is_plain = flags.coding == Coding::Identity;
     let is_one = !flags.negotiated && !flags.gzip_page;
-    // Those who say nothing get what came as it is.
+    // Without Accept-Encoding the body is sent as stored.
     if is_one || is_plain && !request.headers.contains(HeaderId::AcceptEncoding) {
         let (coding, from) = (flags.coding, FormSource::Stored);
         return Choice { coding, from, wanted: None, lacks_gzip: false };
     }
     let accept = accept(request);
     let own = [if is_plain { Coding::Gzip } else { flags.coding }, Coding::Identity];
-    // The one that is liked best, and of those that are there.
+    // The most preferred form, and the most preferred one that exists.
     let (mut wanted, mut most) = (Coding::Identity, 0);
     let (mut there, mut most_there) = (Coding::Identity, 0);
     for coding in settings.forms.iter().chain(&own).copied() {
@@ -91,7 +91,7 @@ pub(crate) fn choose(object: &Object, request: &Request, settings: &Compression)
     let (coding, from) = match beside {
         None => (there, FormSource::Stored),
         Some(Some(bytes)) => (there, FormSource::Beside(bytes)),
-        // None was there, or it has left between two looks.
+        // No form existed, or it was evicted between two looks.
         Some(None) if is_plain => (Coding::Identity, FormSource::Stored),
         Some(None) => (Coding::Identity, FormSource::Decoded),
     };
@@ -105,14 +105,14 @@ pub(crate) fn tag(object: &Record, coding: Coding) -> Option<Vec<u8>> {
     Some(tag)
 }
 
-/// The entity tag by which the origin knows `object`.
+/// The origin's entity tag of `object`.
 pub(crate) fn origin_tag(object: &Record) -> Option<Vec<u8>> {
     let mut tag = Vec::new();
     form_tags(object)?.write_origin(&mut tag);
     Some(tag)
 }
 
-/// The length of the body of `object` without its coding, where it is known.
+/// The length of the body of `object` without its coding, if it is known.
 pub(crate) fn plain_length(object: &Object) -> Option<u64> {
     match object.flags().coding {
         Coding::Identity => object.length(),
@@ -120,7 +120,7 @@ pub(crate) fn plain_length(object: &Object) -> Option<u64> {
     }
 }
 
-/// Makes a head that of the form in `coding`, with this tag.
+/// Makes `headers` those of the form in `coding`, with this entity tag.
 pub(crate) fn give(headers: &mut HeaderBlock, coding: SentCoding, tag: Option<&[u8]>) {
     match coding.token() {
         None => headers.remove(HeaderId::ContentEncoding),
@@ -130,30 +130,29 @@ pub(crate) fn give(headers: &mut HeaderBlock, coding: SentCoding, tag: Option<&[
         Some(tag) => headers.set(HeaderId::Etag, tag),
         None => headers.remove(HeaderId::Etag),
     }
-    // They are of the other form (RFC 9530 2 and 3).
+    // Digests are of the other form (RFC 9530 2 and 3).
     headers.retain(|field| digest_of(field.name).is_none());
 }
 
-/// Returns true if a response says that it varies by Accept-Encoding.
+/// Returns true if the response's Vary lists Accept-Encoding.
 pub(crate) fn varies_by_coding(headers: &HeaderBlock) -> bool {
     let mut names = message::list::members(headers.values(HeaderId::Vary));
     names.any(|name| HeaderId::of(name) == HeaderId::AcceptEncoding)
 }
 
-/// Adds Accept-Encoding to what a response varies by.
+/// Adds Accept-Encoding to Vary.
 pub(crate) fn vary_by_coding(headers: &mut HeaderBlock) {
     if !varies_by_coding(headers) {
         headers.push(HeaderId::Vary, b"Accept-Encoding");
     }
 }
 
-/// The form of `object` in `coding`, as a reply has it.
+/// The form of `object` in `coding`, for a reply.
 pub(crate) fn sent(object: &Record, coding: Coding) -> SentForm {
     SentForm { coding: SentCoding::Plain(coding), tag: tag(object, coding) }
 }
 
-/// A form that the client of `request` has, as its If-None-Match says, and takes. Where it has
-/// several, the first.
+/// The form that the client of `request` names in If-None-Match and accepts; the first of several.
 pub(crate) fn form_of_client(object: &Record, request: &Request) -> Option<SentForm> {
     if !request.headers.contains(HeaderId::IfNoneMatch) {
         return None;
@@ -170,7 +169,7 @@ pub(crate) fn form_of_client(object: &Record, request: &Request) -> Option<SentF
     })
 }
 
-/// Makes the body of a reply that of a form that lies beside the stored one.
+/// Replaces the body of a reply by the bytes of a further form.
 pub(crate) fn put_beside(bytes: Bytes, body: &mut ReplyBody) {
     match body {
         ReplyBody::None => {}
@@ -179,18 +178,18 @@ pub(crate) fn put_beside(bytes: Bytes, body: &mut ReplyBody) {
     }
 }
 
-/// The change that a response undergoes that is to be stored, and its form after that.
+/// The recoding of a response that is to be stored, and its form after that.
 pub(crate) struct StoredForm {
     pub(crate) recode: BodyRecoding,
     pub(crate) coding: Coding,
     pub(crate) negotiated: bool,
-    /// Its coding is known here: it is one variant, whatever clients' Accept-Encoding is.
+    /// The coding is known here: the response is one variant for all Accept-Encodings.
     pub(crate) is_one: bool,
 }
 
-/// Decides the form in which a response is stored, and brings its head into line with that: the one
-/// in which it came. Its body has `length` bytes, if that is known, and none at all if `has_body`
-/// says so. Nothing is coded before a client has asked for that: see [`crate::refine`].
+/// Decides the form in which a response is stored, which is the form it arrived in, and adapts its
+/// head. `length` is that of the body, if known; `has_body` is false for a response without one.
+/// Further forms are made only once clients ask: see [`crate::refinement`].
 pub(crate) fn keep(
     response: &mut Response,
     length: Option<u64>,
@@ -221,9 +220,9 @@ pub(crate) fn keep(
     kept
 }
 
-/// The same for a page that is put together of others, in a coding that is known: it is read, so it
-/// is stored without one. If it turns out to have no instruction it is sent as others are, in a
-/// coding if `settings` have it coded, which its head says from the beginning.
+/// Decides the form in which a page with instructions is stored, when its coding is known: without
+/// a coding, since it is parsed. A page that turns out to have no instruction is sent like others,
+/// coded if `settings` say so; its head says that from the start.
 pub(crate) fn keep_page(
     response: &mut Response,
     length: Option<u64>,
@@ -250,7 +249,7 @@ pub(crate) fn keep_page(
     StoredForm { recode, coding, negotiated: false, is_one: true }
 }
 
-/// `settings` for a body of `length` bytes, if that is known.
+/// Adapts `settings` to a body of `length` bytes, if known.
 pub(crate) fn sized(settings: EncodeSettings, length: Option<u64>) -> EncodeSettings {
     length.map_or(settings, |length| settings.for_length(length))
 }
@@ -264,8 +263,8 @@ pub(crate) fn code_head(headers: &mut HeaderBlock, coding: Coding) {
     headers.remove(HeaderId::ContentLength);
 }
 
-/// The response of `object`, whose body has no coding, with a head for that body in gzip. `None`
-/// for a damaged one.
+/// The response of `object`, whose body has no coding, with a head for that body in gzip. `None` if
+/// the head is damaged.
 pub(crate) fn folded(object: &Record) -> Option<NewObject> {
     let mut response = stored_head(object)?;
     code_head(&mut response.headers, Coding::Gzip);
@@ -275,8 +274,8 @@ pub(crate) fn folded(object: &Record) -> Option<NewObject> {
     Some(new)
 }
 
-/// Brings the head of a 304 into line with the stored form of `old`, which it confirms: the origin
-/// knows nothing of a form that was coded here.
+/// Adapts the head of a 304 to the stored form of `old`, which it confirms: the origin does not
+/// know of forms coded here.
 pub(crate) fn confirm(confirmation: &mut HeaderBlock, old: &Record) {
     let flags = old.flags();
     if !flags.negotiated {
@@ -293,9 +292,8 @@ pub(crate) fn confirm(confirmation: &mut HeaderBlock, old: &Record) {
     }
 }
 
-/// Has a 304 that is passed on name the form that the client of `request` has: the origin knows the
-/// plain tag, and a client uses no 304 that names a strong tag which it has not listed (RFC 9111
-/// 4.3.4).
+/// Makes a passed 304 name the form that the client of `request` has. The origin knows only the
+/// plain tag, and a client ignores a 304 with a strong tag that it did not list (RFC 9111 4.3.4).
 pub(crate) fn name_had(request: &Request, confirmation: &mut HeaderBlock) {
     let Some(plain) = confirmation.value(HeaderId::Etag) else { return };
     if conditional::lists_none_match(&request.headers, Some(plain)) {
@@ -312,16 +310,16 @@ pub(crate) fn name_had(request: &Request, confirmation: &mut HeaderBlock) {
     }
 }
 
-/// The side that has chosen the codings that the origin was asked for.
+/// The side that chose the codings for the request to the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Chooser {
     /// The client itself.
     Client,
-    /// The settings, on behalf of all clients.
+    /// The settings, for all clients.
     Larder,
 }
 
-/// A response on its way to one client alone.
+/// A response on its way to one client only.
 pub(crate) struct PassingForm<'a> {
     pub(crate) request: &'a Request,
     pub(crate) asked: Chooser,
@@ -331,8 +329,8 @@ pub(crate) struct PassingForm<'a> {
 }
 
 impl PassingForm<'_> {
-    /// Decides what is done to the body, of this length if that is known, and brings the head into
-    /// line with that. Returns the coding in which it is sent, too.
+    /// Decides the recoding of the body, of `length` bytes if known, and adapts the head. Also
+    /// returns the coding that is sent.
     pub(crate) fn recode(
         &self,
         response: &mut Response,
@@ -349,7 +347,7 @@ impl PassingForm<'_> {
             if self.asked == Chooser::Client || accept.takes(given) || is_part {
                 return (BodyRecoding::None, given);
             }
-            // The client cannot read what it has not asked for.
+            // The client cannot read a coding that it did not ask for.
             let mut tag = Vec::new();
             let own = headers.value(HeaderId::Etag);
             own.inspect(|own| FormTags::new(own, given, false).write(Coding::Identity, &mut tag));

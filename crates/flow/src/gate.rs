@@ -1,11 +1,10 @@
-//! The gates of a site: who may enter, by a password or by another server's word. Requests pass
-//! them behind the site's limits and before its policy or its program, under both alike.
+//! Gate: authentication before a site, by password or by an external server (`basic_auth`,
+//! `forward_auth`). Requests pass it after the site's limits and before its policy or program.
 //!
-//! Each core remembers for itself what a gate has found out, so that a hit stays one: it costs a
-//! digest and a look into a table. Otherwise the request waits, and enters the site from there. A
-//! gate that cannot find out lets nobody in. A fragment of a page comes in with its page, if that
-//! has passed the same gates. What a gate tells the origin of a client takes the place of what the
-//! client says itself.
+//! Each core caches grants, so that a hit costs a digest and a table lookup; otherwise the request
+//! waits for a check. A check that cannot be completed refuses the request. A fragment inherits its
+//! page's grant if the page passed the same checks. Fields about the user that the client sent
+//! itself are replaced.
 
 mod admission;
 mod admitted_requests;

@@ -1,4 +1,4 @@
-//! A body that is taken whole, held on an account of its own.
+//! Gathered body: a body that is buffered whole, its memory reserved on an account.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use base::memory::HoldError;
 use base::{Account, HeldBytes};
 use bytes::Bytes;
 
-/// Bytes that are held first for a body of unknown length.
+/// Bytes reserved first for a body of unknown length.
 const FIRST_BYTES: usize = 16 * 1024;
 
 /// The part of a body that has arrived.
@@ -22,10 +22,10 @@ impl AsRef<[u8]> for GatheredBody {
 }
 
 impl GatheredBody {
-    /// Nothing yet, with room for a body of the `length` that was declared, held on `account`.
+    /// An empty buffer for a body of the declared `length`, reserved on `account`.
     ///
     /// # Errors
-    /// When there is no memory for that.
+    /// There is no memory for it.
     pub(crate) fn new(account: &Arc<Account>, length: Option<u64>) -> Result<Self, HoldError> {
         let room =
             length.map_or(FIRST_BYTES, |length| usize::try_from(length).unwrap_or(usize::MAX));
@@ -33,20 +33,20 @@ impl GatheredBody {
         Ok(Self { data: Vec::with_capacity(room), held })
     }
 
-    /// Bytes that have come.
+    /// Bytes that have arrived.
     pub(crate) fn len(&self) -> u64 {
         self.data.len() as u64
     }
 
-    /// Takes more of it.
+    /// Appends `data`.
     ///
     /// # Errors
-    /// When there is no memory for that.
+    /// There is no memory for it.
     pub(crate) fn push(&mut self, data: &[u8]) -> Result<(), HoldError> {
         let wanted = self.data.len() + data.len();
         if wanted > self.data.capacity() {
             let room = wanted.max(2 * self.data.capacity());
-            // While it moves there are both.
+            // During the move both buffers exist.
             self.held.grow(room as u64)?;
             self.data.reserve_exact(room - self.data.len());
             self.held.shrink_to(room as u64);
@@ -55,7 +55,7 @@ impl GatheredBody {
         Ok(())
     }
 
-    /// The body, held as long as anybody has a part of it.
+    /// The body; its memory stays reserved while a part of it is in use.
     pub(crate) fn into_bytes(self) -> Bytes {
         Bytes::from_owner(self)
     }

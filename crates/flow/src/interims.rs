@@ -1,10 +1,8 @@
 //! Interim responses (1xx) on their way from a fetch to the client that caused it.
 //!
-//! A fetch is a task of its own, and what it comes to arrives when the final head is known; Early
-//! Hints (RFC 8297) are worth something only before that. So they go through here, one by one. Who
-//! merely waits for another's fetch gets none: they were sent to the request that leads it.
-//!
-//! Holds no more than the origin client lets through: the limit `interim_responses` for each try.
+//! A fetch is a task, and its result arrives only with the final head; Early Hints (RFC 8297) are
+//! useless by then. So interim responses pass through this queue one by one. Waiters of another
+//! request's fetch get none. The queue holds at most the limit `interim_responses` for each try.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -13,8 +11,7 @@ use std::task::{Context, Poll, Waker};
 use message::Response;
 use origin::Events;
 
-/// A queue of interim responses: one fetch puts them in, and one connection of the same core takes
-/// them out.
+/// A queue of interim responses. A fetch fills it, and a connection of the same core empties it.
 #[derive(Debug, Default)]
 pub struct Interims {
     inner: RefCell<InterimQueue>,
@@ -38,7 +35,7 @@ impl Interims {
         }
     }
 
-    /// The next one; otherwise the calling task is woken when one comes.
+    /// The next interim response; without one the task is woken when one arrives.
     pub fn poll_take(&self, cx: &Context<'_>) -> Poll<Response> {
         let mut inner = self.inner.borrow_mut();
         if let Some(response) = inner.waiting.pop_front() {
@@ -51,7 +48,7 @@ impl Interims {
     }
 }
 
-/// Receiver of a fetch's events. It passes interim responses on where somebody wants them.
+/// Receiver of a fetch's events, which forwards interim responses to the queue if there is one.
 pub(crate) struct Announcer<'a>(pub(crate) Option<&'a Interims>);
 
 impl Events for Announcer<'_> {

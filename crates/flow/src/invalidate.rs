@@ -1,12 +1,12 @@
-//! Invalidation: one kind of value, and one door by which it reaches the store.
+//! Invalidation: one kind of value, and one entry point to the store.
 //!
-//! Whoever invalidates (a purge request, an unsafe method, a program, an operator, HTCP) says so
-//! with an [`Invalidation`], which is data: it can be written to a journal, sent to another node
-//! and numbered. The door ([`Door::invalidate`]) has the journal, if
-//! there is one, record it; only then does it take effect. A batch takes effect as a whole or not
-//! at all, and an invalidation that was applied already does nothing.
+//! Purge requests, unsafe methods, programs, operators and HTCP all build an [`Invalidation`]. It
+//! is data: it can be numbered, written to a journal and sent to other nodes.
+//! [`Invalidator::invalidate`] records it in the journal, if there is one, before it takes effect.
+//! A batch takes effect as a whole or not at all, and an invalidation that was applied before does
+//! nothing.
 //!
-//! Nothing else calls the cache's invalidating functions.
+//! Nothing else may call the cache's invalidating functions.
 
 mod commit;
 mod plan;

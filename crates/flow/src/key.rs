@@ -1,4 +1,4 @@
-//! Keys of stored responses, and the request's side of a variant.
+//! Key of a stored response, and the request's side of variant selection.
 
 use base::{HashSeed, KeyBuf, key_fields};
 use cache::Record;
@@ -6,7 +6,8 @@ use message::vary::vary_signature;
 use message::{HeaderBlock, Request, Scheme};
 use policy::{Notes, Policy};
 
-/// The key of a request: scheme, host, port and target of its canonical form, and what policy adds.
+/// Makes the key of a request: scheme, host, port and target in canonical form, then the policy's
+/// additions.
 #[inline]
 pub(crate) fn make_key(
     seed: &HashSeed,
@@ -20,8 +21,8 @@ pub(crate) fn make_key(
     key.finish(seed);
 }
 
-/// Begins a key anew with what is in every one: scheme, host, port and target of a request's
-/// canonical form. What policy adds and the hash come after.
+/// Starts a key with the fields that each key has: scheme, host, port and target of the request's
+/// canonical form. The policy's additions and the hash come later.
 pub fn begin_key(request: &Request, key: &mut KeyBuf) {
     key.clear();
     key.field(match request.scheme {
@@ -51,12 +52,12 @@ pub(crate) fn slice_key(seed: &HashSeed, set: u64, number: u64, key: &mut KeyBuf
     key.finish(seed);
 }
 
-/// Returns true if no request asks for what is stored: it is a slice, or a coded file.
+/// Returns true if no request can ask for the record: it is a slice or a coded file.
 pub(crate) fn is_internal(record: &Record) -> bool {
     matches!(key_fields(record.key()).next(), Some(SLICE | FILE))
 }
 
-/// The request's side of a Vary: its signature over the names a variant goes by.
+/// The signature function of a request: its values of the fields that a variant is selected by.
 pub(crate) fn select_by(headers: &HeaderBlock) -> impl FnMut(&[u8], &mut Vec<u8>) {
     |names, out| vary_signature(names, headers, out)
 }

@@ -1,8 +1,15 @@
-//! The request state machine: the only crate that joins policy, cache and origin.
+//! Flow: the course of a request from its parsed head to its reply, and the only crate that joins
+//! policy, cache and origin.
 //!
-//! A connection hands a request to [`Core::start`]. What needs no waiting comes back as a [`Reply`]
-//! at once, without allocation on a hit; what must wait comes back as a [`Slow`] to be awaited.
-//! Fetches are tasks of their own: they meet the delivery only in `cache`'s bodies.
+//! A connection passes each request to [`CoreState::start`]. If nothing must be waited for, the
+//! result is a [`Reply`], on a hit without an allocation; otherwise it is a [`WaitingRequest`],
+//! whose `run` the connection awaits. Fetches are tasks; they meet deliveries only in the cache's
+//! bodies.
+//!
+//! Must never read a socket or frame a message (`h1`, `h2` and `net` do), and never let a policy
+//! act: a policy returns values. Begin with `fast_path` (requests that do not wait), then
+//! `slow_path`, `course` (the order of their steps) and `fetch`; [`explain`] takes the same course
+//! without acting.
 
 mod allowance;
 mod assemble;

@@ -1,4 +1,5 @@
-//! The verdict of a site's limits on a request that goes on.
+//! Permit of a site's limits for one request: it counts the request as in progress until its reply
+//! ends.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -15,19 +16,19 @@ use crate::state::reply::Reply;
 use crate::state::site::Site;
 use crate::throttle::{LimitDecision, LimitedClient, LimitedRequest, Throttles};
 
-/// The verdict of the limits on a request that goes on.
+/// The permit of a request that the limits let through.
 pub(crate) struct LimitPermit {
-    pub(crate) visitor: LimitedClient,
-    pub(crate) stay: Option<ConcurrencyPermit>,
-    /// The refusal that a dry run has spared it.
+    pub(crate) limited_client: LimitedClient,
+    pub(crate) permit: Option<ConcurrencyPermit>,
+    /// The refusal that `dry_run` has turned into a log entry.
     pub(crate) spared: Option<Problem>,
 }
 
 impl LimitPermit {
-    /// Waits for the request's `turn`, and then asks how much is under way.
+    /// Waits for `turn`, then asks the limits on concurrency.
     ///
     /// # Errors
-    /// Too many are under way then.
+    /// Too many requests are in progress by then.
     pub(crate) async fn wait(
         &mut self,
         turn: Duration,
@@ -37,33 +38,34 @@ impl LimitPermit {
     ) -> Result<(), Reply> {
         rt::time::sleep(turn).await;
         let Some(throttles) = &site.throttles else { return Ok(()) };
-        let (seed, visitor, now_ms) = (&core.shared.seed, self.visitor, core.now().mono_ms);
-        let visit = LimitedRequest { seed, request, visitor, now_ms };
-        self.enter(throttles, &visit, &core.counters)
-            .map_err(|problem| limited(site, request, problem))
+        let (seed, limited_client, now_ms) =
+            (&core.shared.seed, self.limited_client, core.now().mono_ms);
+        let limited = LimitedRequest { seed, request, limited_client, now_ms };
+        self.enter(throttles, &limited, &core.counters)
+            .map_err(|problem| limit_page(site, request, problem))
     }
 
-    /// Has the request be under way.
+    /// Counts the request as in progress, if the limits permit it.
     pub(crate) fn enter(
         &mut self,
         throttles: &Throttles,
-        visit: &LimitedRequest<'_>,
+        limited: &LimitedRequest<'_>,
         counters: &Counters,
     ) -> Result<(), Problem> {
-        match throttles.admit_by_concurrency(visit, counters) {
-            LimitDecision::On(stay) => self.stay = stay,
-            LimitDecision::Spared(stay, problem) => {
-                (self.stay, self.spared) = (stay, Some(problem));
+        match throttles.admit_by_concurrency(limited, counters) {
+            LimitDecision::On(permit) => self.permit = permit,
+            LimitDecision::Spared(permit, problem) => {
+                (self.permit, self.spared) = (permit, Some(problem));
             }
             LimitDecision::Refused(problem) => return Err(problem),
         }
         Ok(())
     }
 
-    /// Has the request be under way until its reply ends, and the log tell what it was spared.
+    /// Keeps the request counted until its reply ends, and logs a refusal that `dry_run` spared.
     pub(crate) fn mark(self, reply: &mut Reply) {
-        if let Some(stay) = self.stay {
-            reply.about.guarded.note_stay(stay);
+        if let Some(permit) = self.permit {
+            reply.about.guarded.note_permit(permit);
         }
         if let Some(problem) = self.spared
             && reply.about.trouble.is_none()
@@ -75,8 +77,8 @@ impl LimitPermit {
     }
 }
 
-/// The page that refuses a request of `site` that meets a limit.
-pub(crate) fn limited(site: &Site, request: &Request, problem: Problem) -> Reply {
+/// The page that refuses a request of `site` because of a limit.
+pub(crate) fn limit_page(site: &Site, request: &Request, problem: Problem) -> Reply {
     let rule = match problem {
         Problem::TooManyAtOnce { .. } => Declared::CONCURRENT,
         _ => Declared::RATE,

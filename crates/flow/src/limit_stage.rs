@@ -1,9 +1,8 @@
-//! The stage of the limits that a request must pass before it is answered: those of its site.
+//! Limit stage: the stage at which the limits of a site are applied (`rate`, `concurrent`).
 //!
-//! They are asked before the policy or the program is, so that a refusal costs little. A request
-//! that is to wait for its turn goes on when that has come: what it held before others might wait
-//! for, or have purged meanwhile. Nothing here is asked for purges, fragments of pages, health
-//! checks, challenges, and requests of other nodes.
+//! It comes before the policy or program, so that a refusal is cheap. A delayed request is looked
+//! up only after its delay, so it sees later invalidations. Purges, fragments, health checks,
+//! challenges and requests of other nodes are not limited.
 
 use std::rc::Rc;
 
@@ -12,7 +11,7 @@ use message::Request;
 use crate::disposition::Start;
 use crate::forecast::outcome::Ending;
 use crate::forecast::steps::{ForecastSteps, answered};
-use crate::limit_permit::{LimitPermit, limited};
+use crate::limit_permit::{LimitPermit, limit_page};
 use crate::pages;
 use crate::stage::{Clearance, Entrant, RowStage, StageResult};
 use crate::state::core::CoreState;
@@ -20,7 +19,7 @@ use crate::state::downstream::Downstream;
 use crate::state::gate::parked_request::StageWait;
 use crate::throttle::{LimitDecision, LimitedClient, LimitedRequest};
 
-/// The limits of a site, on how often and how much at once its clients may ask.
+/// The stage that applies a site's limits on the rate and concurrency of its clients.
 pub(crate) struct SiteLimits;
 
 impl RowStage for SiteLimits {
@@ -38,46 +37,49 @@ impl RowStage for SiteLimits {
     ) -> StageResult {
         let site = entrant.place.site;
         let Some(throttles) = &site.throttles else { return StageResult::On };
-        let visitor = LimitedClient::of(&*site.policy, request, entrant.client.peer);
+        let limited_client = LimitedClient::of(&*site.policy, request, entrant.client.peer);
         let refused = |problem| {
-            StageResult::End(Start::Reply(limited(site, request, problem)), visitor.client)
+            StageResult::End(
+                Start::Reply(limit_page(site, request, problem)),
+                limited_client.client,
+            )
         };
         let (seed, now_ms) = (&core.shared.seed, entrant.now.mono_ms);
-        let visit = LimitedRequest { seed, request, visitor, now_ms };
-        let (turn, spared) = match throttles.admit_by_rate(&visit, &core.counters) {
+        let limited = LimitedRequest { seed, request, limited_client, now_ms };
+        let (turn, spared) = match throttles.admit_by_rate(&limited, &core.counters) {
             LimitDecision::On(turn) => (turn, None),
             LimitDecision::Spared(turn, problem) => (turn, Some(problem)),
             LimitDecision::Refused(problem) => return refused(problem),
         };
-        let mut pass = LimitPermit { visitor, stay: None, spared };
+        let mut pass = LimitPermit { limited_client, permit: None, spared };
         if let Some(turn) = turn {
             clearance.marks.pass = Some(Box::new(pass));
             return StageResult::End(
                 entrant.wait(request, StageWait::Turn(turn), clearance),
-                visitor.client,
+                limited_client.client,
             );
         }
-        if let Err(problem) = pass.enter(throttles, &visit, &core.counters) {
+        if let Err(problem) = pass.enter(throttles, &limited, &core.counters) {
             return refused(problem);
         }
-        if pass.stay.is_some() || pass.spared.is_some() {
+        if pass.permit.is_some() || pass.spared.is_some() {
             clearance.marks.pass = Some(Box::new(pass));
         }
         StageResult::On
     }
 
     fn look(
-        telling: &mut ForecastSteps<'_>,
+        forecast: &mut ForecastSteps<'_>,
         entrant: &Entrant<'_>,
         request: &mut Request,
         _: &mut Clearance,
     ) -> Option<Ending> {
         let site = entrant.place.site;
-        let visitor = LimitedClient::of(&*site.policy, request, entrant.client.peer);
-        let (seed, now_ms) = (&telling.shared.seed, entrant.now.mono_ms);
-        let visit = LimitedRequest { seed, request, visitor, now_ms };
-        let (steps, refusal) = site.throttles.as_ref()?.foretell(&visit);
-        telling.steps.extend(steps);
+        let limited_client = LimitedClient::of(&*site.policy, request, entrant.client.peer);
+        let (seed, now_ms) = (&forecast.shared.seed, entrant.now.mono_ms);
+        let limited = LimitedRequest { seed, request, limited_client, now_ms };
+        let (steps, refusal) = site.throttles.as_ref()?.foretell(&limited);
+        forecast.steps.extend(steps);
         Some(answered(&pages::problem(request, refusal?), "with a refusal"))
     }
 }

@@ -1,4 +1,5 @@
-//! The request as the origin sees it, and the origin's head as it is kept and passed on.
+//! Origin messages: the request as it is sent to the origin, and the origin's head as it is stored
+//! or passed on.
 
 use cache::Object;
 use codec::Coding;
@@ -16,19 +17,19 @@ use crate::state::site::Site;
 use crate::{form, surrogate, tags};
 use codec::CompressionScope;
 
-/// For what the origin is asked.
+/// The purpose of a request to the origin.
 pub(crate) enum FetchPurpose<'a> {
-    /// This client's request as it is: nothing of it is shared.
+    /// The client's request as it is; the response is not shared.
     Own,
-    /// This client's request, with its wish to speak another protocol.
+    /// The client's request with its Upgrade.
     Upgrade,
-    /// This client's request, whose answer may be kept for others all the same.
+    /// The client's request; the response may be stored.
     Alone,
-    /// A whole representation for the store, or the confirmation that a stored one is still good.
+    /// A whole representation for the store, or the confirmation of this stored one.
     Store(Option<&'a Object>),
 }
 
-/// Fields that ask for something other than the whole current representation.
+/// Fields that select something else than the whole current representation.
 pub(crate) const CONDITIONS: [HeaderId; 6] = [
     HeaderId::IfMatch,
     HeaderId::IfModifiedSince,
@@ -41,50 +42,50 @@ pub(crate) const CONDITIONS: [HeaderId; 6] = [
 /// Capabilities of this surrogate (W3C Edge Architecture); Surrogate-Control may name it as a
 /// target.
 const CAPABILITY: &str = "larder=\"Surrogate/1.0\"";
-/// The same where pages may be put together of others.
+/// Capabilities where pages may be assembled.
 const CAPABILITY_ESI: &str = "larder=\"Surrogate/1.0 ESI/1.0\"";
 
-/// Room for the fields that are added on the way: Via, Surrogate-Capability, Forwarded and its kin.
+/// Fields that are added for the origin, at most: Via, Surrogate-Capability, Forwarded and others.
 const ADDED_FIELDS: usize = 8;
-/// Bytes of them.
+/// Bytes of the added fields.
 const ADDED_BYTES: usize = 256;
 
-/// Passes through this proxy after which a request is held to go round in a circle.
+/// Passes through this proxy after which a request counts as looping.
 pub(crate) const HOPS_MAX: usize = 8;
 
 /// Builds the origin request from the client's canonical one.
-pub(crate) fn origin_request(ask: &RequestContext<'_>, errand: &FetchPurpose<'_>) -> Request {
+pub(crate) fn origin_request(ctx: &RequestContext<'_>, purpose: &FetchPurpose<'_>) -> Request {
     let mut request = Request::new();
-    let own = &ask.request.headers;
+    let own = &ctx.request.headers;
     request.headers.reserve(own.len() + ADDED_FIELDS, own.memory() + ADDED_BYTES);
-    request.clone_from(ask.request);
+    request.clone_from(ctx.request);
     strip_hop_by_hop(&mut request.headers);
     request.headers.remove(HeaderId::Expect);
     request.headers.remove(HeaderId::Host);
-    // For a proxy, which is this one (RFC 9110 11.7.2).
+    // These credentials are for this proxy (RFC 9110 11.7.2).
     request.headers.remove(HeaderId::ProxyAuthorization);
-    // It is sent in HTTP/1.1 whatever this says, which is what scripts are told (SERVER_PROTOCOL):
-    // they must not answer in HTTP/1.0 what is kept for others.
+    // Requests are sent as HTTP/1.1 in any case. Scripts see this value as SERVER_PROTOCOL, and
+    // must not respond in HTTP/1.0 with what is stored for others.
     request.version = request.version.max(Version::Http11);
     request.upgrade = Upgrade::None;
-    if matches!(errand, FetchPurpose::Upgrade)
-        && let Some(protocols) = ask.request.headers.value(HeaderId::Upgrade)
+    if matches!(purpose, FetchPurpose::Upgrade)
+        && let Some(protocols) = ctx.request.headers.value(HeaderId::Upgrade)
     {
         request.headers.push(HeaderId::Upgrade, protocols);
-        request.upgrade = ask.request.upgrade;
+        request.upgrade = ctx.request.upgrade;
     }
-    if !matches!(errand, FetchPurpose::Own | FetchPurpose::Upgrade) {
-        // What the store tells apart is what the origin must be asked with, else one client's
-        // spelling of Accept-Encoding would choose a coding for another that cannot read it.
-        if ask.site.compress != CompressionScope::Off {
+    if !matches!(purpose, FetchPurpose::Own | FetchPurpose::Upgrade) {
+        // The origin gets the Accept-Encoding that variants are selected by. Otherwise one client's
+        // spelling would choose a coding that another client cannot read.
+        if ctx.site.compress != CompressionScope::Off {
             request.headers.remove(HeaderId::AcceptEncoding);
             if request.headers.contains(HeaderId::AvailableDictionary) {
-                // Whatever a client has, all get what the origin sends.
+                // A stored response is for all clients, whatever dictionaries they have.
                 request.headers.remove(HeaderId::AvailableDictionary);
                 request.headers.remove_named(b"Dictionary-ID");
             }
-            if !ask.live.compression.ask.is_empty() {
-                let codings = ask.live.compression.ask.as_bytes();
+            if !ctx.live.compression.ask.is_empty() {
+                let codings = ctx.live.compression.ask.as_bytes();
                 request.headers.push(HeaderId::AcceptEncoding, codings);
             }
         } else if let Some(normal) = vary::normal_accept_encoding(&request.headers) {
@@ -94,37 +95,37 @@ pub(crate) fn origin_request(ask: &RequestContext<'_>, errand: &FetchPurpose<'_>
             }
         }
     }
-    if ask.site.compress != CompressionScope::Off {
+    if ctx.site.compress != CompressionScope::Off {
         list_plain_tags(&mut request.headers, HeaderId::IfMatch, |_, _, _| true);
-        // Of another form a 304 would be of no use to the client: one that it does not take any
-        // more, or one with a dictionary, which no 304 that is passed on is made to name.
-        let accept = form::accept(ask.request);
+        // A 304 for another form is useless to the client: for one that it no longer accepts, or
+        // one with a dictionary, which a passed 304 never names.
+        let accept = form::accept(ctx.request);
         let is_told = |tag: &[u8], plain: &[u8], coding| {
             accept.takes(coding) && form_of(tag, plain) == Some(coding)
         };
         list_plain_tags(&mut request.headers, HeaderId::IfNoneMatch, is_told);
     }
-    if let FetchPurpose::Store(validate) = errand {
+    if let FetchPurpose::Store(validate) = purpose {
         request.method = Method::Get;
         request.framing = Framing::None;
         request.headers.retain(|f| !CONDITIONS.contains(&f.id));
-        let reads_esi = ask.site.includes.esi != EsiPages::Never;
+        let reads_esi = ctx.site.includes.esi != EsiPages::Never;
         let capability = if reads_esi { CAPABILITY_ESI } else { CAPABILITY };
         request.headers.set(HeaderId::SurrogateCapability, capability.as_bytes());
         if let Some(object) = validate {
             add_validators(&mut request.headers, object);
         }
     }
-    if let Some(left) = hops_left(ask.request) {
+    if let Some(left) = hops_left(ctx.request) {
         request.headers.set(HeaderId::MaxForwards, left.saturating_sub(1).to_string().as_bytes());
     }
-    add_via(&mut request.headers, ask.request.version, ask.live.announce.pseudonym.as_str());
+    add_via(&mut request.headers, ctx.request.version, ctx.live.announce.pseudonym.as_str());
     request
 }
 
-/// Adds to the condition `id` the tags that the origin knows the listed ones by: a client that got
-/// a form coded here has that form's tag (RFC 9110 13.1.1, 13.1.2). `is_meant` sees a listed tag,
-/// the origin's, and the coding.
+/// Extends the condition `id` by the origin's tags of the listed forms: a client of a form coded
+/// here has that form's tag (RFC 9110 13.1.1, 13.1.2). `is_meant` gets a listed tag, the origin's
+/// tag and the coding.
 fn list_plain_tags(
     headers: &mut HeaderBlock,
     id: HeaderId,
@@ -155,7 +156,7 @@ fn add_validators(headers: &mut HeaderBlock, object: &Object) {
     }
 }
 
-/// Returns true if the request has passed this proxy too often already.
+/// Returns true if the request has passed this proxy too often.
 pub(crate) fn loops(request: &Request, live: &LiveConfiguration) -> bool {
     passes(&request.headers, live.announce.pseudonym.as_str()) >= HOPS_MAX
 }
@@ -165,8 +166,8 @@ pub(crate) fn was_here(request: &Request, live: &LiveConfiguration) -> bool {
     passes(&request.headers, live.announce.pseudonym.as_str()) > 0
 }
 
-/// Makes the origin's head fit to be kept for others. This cache's Via is not kept: it is the same
-/// on all, and written when a head is sent.
+/// Prepares the origin's head for storing. Via of this cache is not stored but written when the
+/// head is sent.
 pub(crate) fn keepable(response: &mut Response, site: &Site, unix_secs: u64) {
     strip_for_storage(&mut response.headers);
     hide_tags(response, site);
@@ -174,7 +175,7 @@ pub(crate) fn keepable(response: &mut Response, site: &Site, unix_secs: u64) {
     add_date(response, unix_secs);
 }
 
-/// Makes the origin's head fit to be passed on.
+/// Prepares the origin's head for passing on.
 pub(crate) fn passable(
     response: &mut Response,
     site: &Site,
@@ -182,7 +183,7 @@ pub(crate) fn passable(
     unix_secs: u64,
 ) {
     strip_hop_by_hop(&mut response.headers);
-    // No client of this proxy has to prove to it who it is (RFC 9110 11.7).
+    // Clients do not authenticate to this proxy by these fields (RFC 9110 11.7).
     response.headers.remove(HeaderId::ProxyAuthenticate);
     response.headers.remove(HeaderId::ProxyAuthenticationInfo);
     hide_tags(response, site);
@@ -191,7 +192,7 @@ pub(crate) fn passable(
     add_via(&mut response.headers, response.version, live.announce.pseudonym.as_str());
 }
 
-/// Surrogate keys are between origins and caches.
+/// Removes surrogate keys, unless the site shows them: they are between origins and caches.
 fn hide_tags(response: &mut Response, site: &Site) {
     if !site.shown.tags {
         tags::hide(&mut response.headers);

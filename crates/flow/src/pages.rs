@@ -1,4 +1,5 @@
-//! Replies of our own: error pages that name what fired, and what policy synthesises.
+//! Pages that are made here: error pages that name their cause, synthetic responses of the policy,
+//! and answers to purges, challenges and health checks.
 
 use bytes::Bytes;
 use message::{Framing, HeaderId, Method, Request, Response, Status};
@@ -19,19 +20,20 @@ impl Problem {
         about.trouble = Some(Box::new(self.trouble()));
     }
 
-    /// It, as the log tells of it.
+    /// The note of the problem for the log.
     pub(crate) fn trouble(&self) -> FailureNote {
         FailureNote { error: self.reason().into(), limit: self.limit() }
     }
 }
 
-/// The page for `problem`.
+/// The error page for `problem`.
 pub fn problem(request: &Request, problem: Problem) -> Reply {
     numbered(request, problem, None)
 }
 
-/// The same, with the number that the request has in the log, so that a visitor who complains can
-/// say which it was: on the page and in a field, since a site's own page cannot show it.
+/// The error page for `problem` with the request's transaction number, on the page and in a field,
+/// so that a visitor's complaint leads to the log. A site's own page cannot show the number, hence
+/// the field.
 pub(crate) fn numbered(request: &Request, problem: Problem, number: Option<u64>) -> Reply {
     let status = problem.status();
     let mut response = Response::new(status);
@@ -50,9 +52,8 @@ pub(crate) fn numbered(request: &Request, problem: Problem, number: Option<u64>)
     reply
 }
 
-/// The redirect of a directory's path to the same with a slash behind it, the query kept. It is a
-/// path alone, and slashes before it become one: `//name` would lead to another host, and browsers
-/// read `/\` like it.
+/// The redirect of a directory's path to the path with a slash, keeping the query. Leading slashes
+/// become one: `//name` would lead to another host, and browsers read `/\` likewise.
 pub(crate) fn with_slash(request: &Request) -> Reply {
     let path = request.path();
     let begin = path.iter().position(|b| !matches!(b, b'/' | b'\\')).unwrap_or(path.len());
@@ -67,13 +68,13 @@ pub(crate) fn with_slash(request: &Request) -> Reply {
     response.headers.push(HeaderId::Location, &location);
     let mut reply = error_page(request, response, "Here is a directory.");
     if let HeadSource::Owned(head) = &mut reply.head {
-        // Directories come and go.
+        // Directories come and go, so the redirect is not stored.
         head.headers.set(HeaderId::CacheControl, b"no-store");
     }
     reply
 }
 
-/// The page for a request that could not be read; the connection ends after it.
+/// The page for a request that could not be parsed. The connection ends after it.
 pub fn refused(status: Status, reason: &str) -> Reply {
     let mut reply = error_page(&Request::new(), Response::new(status), reason);
     reply.close = true;
@@ -85,12 +86,12 @@ fn error_page(request: &Request, response: Response, reason: &str) -> Reply {
     page(request, response, reason, None)
 }
 
-/// Returns true for a redirect that clients may remember (RFC 9110 15.4.2 and 15.4.9).
+/// Returns true for a redirect that clients may store (RFC 9110 15.4.2 and 15.4.9).
 fn is_for_good(response: &Response) -> bool {
     matches!(response.status.code(), 301 | 308) && response.headers.contains(HeaderId::Location)
 }
 
-/// A page of one sentence, and a line below it.
+/// A page of one sentence, and perhaps a line below it.
 fn page(request: &Request, mut response: Response, reason: &str, below: Option<&str>) -> Reply {
     let status = response.status;
     let below = below.map(|text| format!("<p>{}</p>\n", base::html::escape(text)));
@@ -111,7 +112,7 @@ fn page(request: &Request, mut response: Response, reason: &str, below: Option<&
     reply
 }
 
-/// Builds a reply from a response that policy made up.
+/// The reply from a policy's synthetic response.
 pub(crate) fn synthetic(request: &Request, synthetic: &Synthetic) -> Reply {
     let mut response = Response::new(synthetic.status);
     for (name, value) in &synthetic.fields {
@@ -122,13 +123,13 @@ pub(crate) fn synthetic(request: &Request, synthetic: &Synthetic) -> Reply {
     } else {
         own(request, response, Bytes::copy_from_slice(&synthetic.body))
     };
-    // A TRACE has no content (RFC 9110 9.3.8): what one brings may be meant as another request.
+    // A TRACE has no content (RFC 9110 9.3.8); content that comes anyway may be a smuggled request.
     let is_odd = request.method == Method::Trace && request.framing != Framing::None;
     reply.close = synthetic.close || is_odd;
     reply
 }
 
-/// The answer to a purge, with how many responses it hit in a field and in its body.
+/// The answer to a purge, with the number of selected responses in a field and in the body.
 pub(crate) fn purged(request: &Request, status: Status, outcome: Outcome) -> Reply {
     let mut response = Response::new(status);
     response.headers.push_named(b"X-Purged", outcome.objects.to_string().as_bytes());
@@ -137,7 +138,7 @@ pub(crate) fn purged(request: &Request, status: Status, outcome: Outcome) -> Rep
     json(request, response, body)
 }
 
-/// The answer to a question for what is stored.
+/// The answer to a listing of stored responses.
 pub(crate) fn listed(request: &Request, names: &[String]) -> Reply {
     let names: Vec<_> = names.iter().map(|name| format!("\"{}\"", json_text(name))).collect();
     json(request, Response::new(Status::OK), format!("[{}]\n", names.join(",\n")))
@@ -165,7 +166,7 @@ fn json_text(text: &str) -> String {
     out
 }
 
-/// The answer to a purge that is not done.
+/// The answer to a purge that is refused.
 pub(crate) fn purge_refused(request: &Request, status: Status, reason: &str) -> Reply {
     let mut response = Response::new(status);
     if status.code() == 405 {
@@ -177,7 +178,7 @@ pub(crate) fn purge_refused(request: &Request, status: Status, reason: &str) -> 
     reply
 }
 
-/// The answer to a certificate authority (RFC 8555 8.3).
+/// The answer to a challenge of a certificate authority (RFC 8555 8.3).
 pub(crate) fn challenge(request: &Request, answer: Bytes) -> Reply {
     let mut response = Response::new(Status::OK);
     response.headers.push(HeaderId::ContentType, b"application/octet-stream");
@@ -185,7 +186,7 @@ pub(crate) fn challenge(request: &Request, answer: Bytes) -> Reply {
     own(request, response, answer)
 }
 
-/// The answer to a balancer that asks whether this server answers.
+/// The answer to a health check.
 pub(crate) fn health(request: &Request, readiness: Readiness) -> Reply {
     let is_ready = readiness.is_ready();
     let status = if is_ready { Status::OK } else { Status::new(503).unwrap_or(Status::OK) };
@@ -196,7 +197,7 @@ pub(crate) fn health(request: &Request, readiness: Readiness) -> Reply {
     own(request, response, Bytes::from_static(text.as_bytes()))
 }
 
-/// The answer to OPTIONS where the request may go no further (RFC 9110 7.6.2 and 9.3.7).
+/// The answer to an OPTIONS that may not be forwarded (RFC 9110 7.6.2 and 9.3.7).
 pub(crate) fn options(request: &Request) -> Reply {
     let mut response = Response::new(Status::NO_CONTENT);
     response.headers.push(HeaderId::Allow, policy::ALLOW);
@@ -210,10 +211,10 @@ fn own(request: &Request, response: Response, body: Bytes) -> Reply {
     reply
 }
 
-/// The page that refuses a request of `site` by a rule.
+/// The page that refuses a request of `site` by the rule of this number.
 pub(crate) fn refusal(site: &Site, request: &Request, problem: Problem, rule: u32) -> Reply {
     let mut reply = self::problem(request, problem);
-    // Its route is not known yet.
+    // The route is not known yet.
     complete(&mut reply, site, request, &Notes::default());
     sign(&mut reply, site, rule, request.scheme);
     reply

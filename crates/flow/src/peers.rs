@@ -1,17 +1,14 @@
-//! The other nodes of a cluster, where nodes share what they store: each key has an owner, and who
-//! misses asks the owner before the origin. So there is one fetch for all nodes.
+//! Peers: the other nodes of a cluster that share their stores. Each key has an owner, and a miss
+//! is sent to the owner before the origin. So there is one fetch for all nodes.
 //!
-//! An owner is asked by the client's own request. It deals with it by its own configuration, as if
-//! the client had come to it, but for the end: it answers with the stored response itself, not with
-//! what a client gets of it, or not at all. It never asks another node.
+//! The owner gets the client's request and serves it by its own configuration. It responds with the
+//! stored response itself, not with the form for the client, or not at all, and never asks another
+//! node. Of a sliced response a node gets one part, bound to one version, from which it builds a
+//! set of its own.
 //!
-//! Of what is stored in slices a node gets the part that it asks for, which is bound to one version
-//! as an origin's is: it makes a set of its own of that, and asks for further slices one by one.
-//!
-//! No purge is lost on the way. Who asks says up to where it has applied the cluster's stream, and
-//! asks only if all that it has invalidated itself is in there; an owner that has not applied as
-//! much does not answer. What comes later finds the fetch of who asked under way, as it does with
-//! an origin's.
+//! No purge is lost on the way. The asking node sends its position in the cluster's stream, and
+//! asks only if all its own invalidations are in the stream; an owner that has applied less does
+//! not respond. A later invalidation meets the fetch in progress, as with an origin.
 
 mod answer;
 mod field;

@@ -1,5 +1,8 @@
-//! Failures of requests: what each is for the client, which limit it is of, and the pages that
-//! sites have for them.
+//! Problems: failures of requests, each with its status, limit and sentence for the client, and the
+//! pages that sites have for them.
+//!
+//! The sentence for clients must never name servers or their errors; operators find those in the
+//! log.
 
 use std::borrow::Cow;
 
@@ -7,63 +10,63 @@ use base::Limit;
 use bytes::Bytes;
 use message::Status;
 
-/// A failure, as the client is told about it.
+/// A failure of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
-    /// No site of this configuration has the request's host.
+    /// No site of the configuration has the request's host.
     NoSite,
-    /// The connection was agreed on for another host, and must not serve this one (RFC 9110
+    /// The TLS connection was negotiated for another host and must not serve this one (RFC 9110
     /// 15.5.20).
     Misdirected,
-    /// The site lets in only clients with a certificate, and the connection is plain.
+    /// The site requires a client certificate, and the connection is plain.
     CertificateNeeded,
-    /// `only-if-cached`, and nothing usable is stored (RFC 9111 5.2.1.7).
+    /// `only-if-cached`, and no usable response is stored (RFC 9111 5.2.1.7).
     NotCached,
-    /// Too many requests wait for one fetch already.
+    /// Too many requests wait for one fetch.
     TooManyWaiters,
-    /// The fetch this request waited for failed.
+    /// The fetch that this request waited for failed.
     SharedFetchFailed,
     /// The request passed this proxy too often.
     Loop,
     /// A bug ended the fetch.
     Internal,
-    /// No file is there, or none that is shown.
+    /// No file exists at the path, or it is hidden.
     NoFile,
-    /// Something is there that is for nobody.
+    /// The path exists, but may not be served.
     FileRefused,
-    /// A file is there, and files can only be read.
+    /// A file exists, and the method is not GET or HEAD.
     OnlyReadable,
-    /// A condition for the request to be carried out does not hold (RFC 9110 13.1).
+    /// A condition for carrying out the request fails (RFC 9110 13.1).
     Precondition,
-    /// An origin named a file that no setting lets it name.
+    /// An origin named a file that no setting permits.
     FileNotAllowed,
     /// No descriptor was left to open a file with.
     TooManyFiles,
-    /// The client comes more often than the site's `rate` allows.
+    /// The client exceeds the site's `rate`.
     TooOften {
-        /// 429, or what the site says instead.
+        /// 429, or the configured status.
         status: Status,
-        /// Seconds after which the next request would be let in.
+        /// Seconds after which the next request is permitted.
         after_s: u64,
     },
-    /// As many requests of the client are under way as the site's `concurrent` allows.
+    /// The client has as many requests in progress as the site's `concurrent` permits.
     TooManyAtOnce {
-        /// 429, or what the site says instead.
+        /// 429, or the configured status.
         status: Status,
     },
-    /// The site is only for users with a password.
+    /// The site requires a password.
     PasswordNeeded,
-    /// As many passwords of the client are being checked as may be.
+    /// The client has as many passwords being checked as permitted.
     TooManyPasswords,
-    /// Too many passwords wait to be checked, or they take too long.
+    /// Too many passwords wait to be checked, or the checks take too long.
     PasswordsBusy(Limit),
-    /// An origin could not be asked or did not answer properly.
+    /// An origin could not be reached, or its response was unusable.
     Origin {
         /// 502, 503 or 504.
         status: Status,
-        /// The cause, with the server and the timeout.
+        /// The cause, with the server and the timeout, for operators.
         reason: String,
-        /// The limit that was reached, if it was one.
+        /// The limit that was reached, if one was.
         limit: Option<Limit>,
     },
 }
@@ -105,7 +108,7 @@ impl Problem {
             Self::FileRefused => "This is not for reading.",
             Self::OnlyReadable => "This is a file: it can only be read.",
             Self::Precondition => "The file is not the one the request was meant for.",
-            Self::FileNotAllowed => "The origin named a file that no setting lets it name.",
+            Self::FileNotAllowed => "The origin named a file that no setting permits.",
             Self::TooManyFiles => "Too many files are open.",
             Self::TooOften { .. } => "Too many requests came from this client (rate).",
             Self::TooManyAtOnce { .. } => {
@@ -125,7 +128,7 @@ impl Problem {
         }
     }
 
-    /// Seconds after which it is worth while to ask again.
+    /// Seconds after which the client should retry, for Retry-After.
     pub(crate) fn retry_after_s(&self) -> Option<u64> {
         match self {
             Self::TooOften { after_s, .. } => Some(*after_s),
@@ -134,7 +137,7 @@ impl Problem {
         }
     }
 
-    /// The sentence that clients get. What servers there are and why they fail is for operators.
+    /// The sentence for clients. Servers and their errors are for operators only.
     pub(crate) fn shown(&self) -> Cow<'_, str> {
         let (status, limit) = match self {
             Self::Origin { status, limit, .. } => (status.code(), *limit),
@@ -145,7 +148,7 @@ impl Problem {
             502 => "The server behind this site cannot be reached, or did not answer properly.",
             503 => "The server behind this site takes no more requests at the moment.",
             504 => "The server behind this site took too long to answer.",
-            // It is the request's own fault.
+            // The client's request is the cause.
             _ => return self.reason().into(),
         };
         match limit {
@@ -164,13 +167,13 @@ impl Problem {
     }
 }
 
-/// The content of a file that is the page of an error.
+/// A site's own page for an error status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorPage {
-    /// The error's status.
+    /// The status that the page is for.
     pub status: Status,
     /// Content-Type.
     pub kind: String,
-    /// The page.
+    /// The bytes of the page.
     pub content: Bytes,
 }

@@ -1,7 +1,8 @@
-//! Purges: invalidations that are said by a request of a client that may (crate `purge` reads it,
-//! `reach` finds its sites) or by an operator, and go through the door (`carry_out`).
+//! Purges by request and by operator. Crate `purge` parses the request, `purge_sites` finds its
+//! sites, and `execution` passes the invalidation to the
+//! [`Invalidator`](crate::state::invalidate::Invalidator).
 //!
-//! What is refused reaches neither the store nor an origin.
+//! A refused purge reaches neither the store nor an origin.
 
 mod execution;
 mod listing;
@@ -32,13 +33,13 @@ pub(crate) fn refused(counters: &Counters, request: &Request, refusal: Refusal) 
     pages::purge_refused(request, status, &text)
 }
 
-/// The answer to a purge that did not take effect.
+/// The answer to a purge that did not take effect, with the reason.
 pub(crate) fn not_done(request: &Request, why: &InvalidationError) -> Reply {
     let status = Status::new(503).unwrap_or(Status::OK);
     pages::purge_refused(request, status, &why.to_string())
 }
 
-/// The answer to a purge that hit so many responses.
+/// The answer to a purge, with the number of selected responses.
 pub(crate) fn done(
     counters: &Counters,
     request: &Request,

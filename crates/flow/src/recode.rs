@@ -1,5 +1,5 @@
-//! Bodies on their way: tested, coded, or decoded. Each does so step by step, so that the other
-//! connections of a core get their turns, and what a few bytes decode to is never held in memory.
+//! Recoding of bodies in transit: testing, encoding, decoding. It proceeds in steps that yield to
+//! the core's other connections, and never buffers the decoded form of more than a step.
 
 mod decoding;
 
@@ -13,39 +13,39 @@ use codec::{
 
 pub(crate) use decoding::BodyDecoding;
 
-/// Bytes that steps may take and make until others get their turn: a third of a millisecond when
-/// gzip codes at its default level.
+/// Bytes that steps may read and write before they yield: a third of a millisecond of gzip at its
+/// default level.
 const TURN_BYTES: usize = 16 << 10;
 
-/// The change that a body undergoes between the exchange and where it goes.
+/// The recoding of a body between the exchange and its sink.
 #[derive(Debug, Default)]
 pub(crate) enum BodyRecoding {
-    /// None.
+    /// The body stays as it is.
     #[default]
     None,
-    /// It is tested whether it is in this coding.
+    /// The body is tested to be in this coding.
     Test(Coding),
-    /// It is coded, with this memory.
+    /// The body is encoded, with this memory.
     Encode(Box<(EncodeSettings, HeldBytes)>),
-    /// It is decoded from this coding.
+    /// The body is decoded from this coding.
     Decode(Coding),
 }
 
 impl BodyRecoding {
-    /// Coding with `settings`. `None` if there is no memory for that.
+    /// Encoding with `settings`. `None` if there is no memory for it.
     pub(crate) fn encode(settings: EncodeSettings, memory: &Arc<MemoryBudget>) -> Option<Self> {
         let held = Account::open_large(memory).hold(settings.most_memory() as u64).ok()?;
         Some(Self::Encode(Box::new((settings, held))))
     }
 
-    /// Returns true if other bytes come out than go in.
+    /// Returns true if the output differs from the input.
     pub(crate) fn changes(&self) -> bool {
         matches!(self, Self::Encode(..) | Self::Decode(_))
     }
 }
 
-/// A decoder, with the memory that it takes: held before it is taken, as far as a stream tells at
-/// its beginning.
+/// A decoder with its memory, reserved in advance as far as the beginning of the stream tells the
+/// size.
 pub(crate) struct HeldDecoder {
     decoder: Decoder,
     account: Arc<Account>,
@@ -56,7 +56,7 @@ impl HeldDecoder {
     /// A decoder at the beginning of a stream.
     ///
     /// # Errors
-    /// If there is no memory for it.
+    /// There is no memory for it.
     pub(crate) fn new(
         coding: Coding,
         limits: DecodeLimits,
@@ -68,10 +68,10 @@ impl HeldDecoder {
         Ok(Self { decoder, account: Arc::clone(account), held })
     }
 
-    /// As [`Decoder::step`].
+    /// Decodes one step; see [`Decoder::step`].
     ///
     /// # Errors
-    /// As that, and if there is no memory for it.
+    /// The decoder's, or there is no memory for the step.
     pub(crate) fn step(
         &mut self,
         input: &[u8],
@@ -83,10 +83,10 @@ impl HeldDecoder {
         Ok(step)
     }
 
-    /// As [`Decoder::finish`].
+    /// Checks the end of the stream; see [`Decoder::finish`].
     ///
     /// # Errors
-    /// As that.
+    /// The decoder's.
     pub(crate) fn finish(&self) -> Result<(), Error> {
         self.decoder.finish()
     }
@@ -103,40 +103,40 @@ impl HeldDecoder {
     }
 }
 
-/// A body that is being recoded: [`Coder::take`] for what has come, then [`Coder::step`] until
-/// that returns nothing.
+/// A body that is being recoded: call [`Coder::take`] for input, then [`Coder::step`] until it
+/// returns `None`.
 pub(crate) struct Coder {
     work: Work,
-    /// Bytes that came, and how many of them were worked on.
+    /// Input, and the number of its bytes that were processed.
     came: Vec<u8>,
     at: usize,
-    /// Bytes that are still to come, where that is known.
+    /// Bytes of input still to come, if that is known.
     missing: Option<u64>,
     output: Box<[u8]>,
-    /// All that came was worked on.
+    /// All input was processed.
     is_idle: bool,
     is_ended: bool,
     is_flushed: bool,
     /// Bytes of the body without its coding.
     plain: u64,
-    /// The memory of what came and what comes out.
+    /// Memory of input and output.
     buffers: HeldBytes,
 }
 
 enum Work {
     Test(HeldDecoder),
-    /// It would be tested if there were memory for that.
+    /// The body would be tested if there were memory for it.
     Untested,
     Encode(Encoder, #[expect(dead_code, reason = "it gives back when dropped")] HeldBytes),
     Decode(HeldDecoder),
 }
 
 impl Coder {
-    /// The coder of a body of `length` bytes, if that is known, with memory of `account`; `None` if
-    /// the body is left as it is.
+    /// The coder of a body of `length` bytes, if known, with memory of `account`. `None` if the
+    /// body stays as it is.
     ///
     /// # Errors
-    /// If there is no memory for it.
+    /// There is no memory for it.
     pub(crate) fn new(
         recode: BodyRecoding,
         length: Option<u64>,
@@ -146,7 +146,7 @@ impl Coder {
         let buffers = account.hold(STEP_BYTES as u64);
         let (work, buffers) = match recode {
             BodyRecoding::None => return Ok(None),
-            // However much it decodes to, nothing of that is kept.
+            // The test keeps none of the decoded bytes.
             BodyRecoding::Test(coding) => {
                 let limits = DecodeLimits { size_bytes: u64::MAX, ratio: u64::MAX, ..limits };
                 match (HeldDecoder::new(coding, limits, account), buffers) {
@@ -159,7 +159,7 @@ impl Coder {
             }
             BodyRecoding::Encode(with) => {
                 let (settings, held) = *with;
-                // Far less than the encoder's, for which there was room.
+                // Far less than the encoder's memory, which was granted.
                 let buffers = buffers.unwrap_or_else(|_| account.hold_anyway(STEP_BYTES as u64));
                 (Work::Encode(Encoder::new(&settings)?, held), buffers)
             }
@@ -183,7 +183,7 @@ impl Coder {
         }))
     }
 
-    /// Takes bytes for [`Coder::step`].
+    /// Appends input for [`Coder::step`].
     pub(crate) fn take(&mut self, bytes: &[u8]) {
         if self.is_idle {
             self.came.clear();
@@ -197,14 +197,14 @@ impl Coder {
         self.missing = self.missing.map(|missing| missing.saturating_sub(bytes.len() as u64));
     }
 
-    /// Works on what was taken, and returns what is to be handed on, which may be nothing yet;
-    /// `None` when all of it is done. `last` tells that no more comes.
+    /// Processes input and returns output, which may be empty; `None` once all input is processed.
+    /// `last` says that no more input comes.
     ///
-    /// What is tested is handed on as it came, when all of it is well. The last bytes of a body, or
-    /// those that complete its length, are handed on only if the whole is well.
+    /// A tested body is output unchanged once a step is valid. Its last bytes, or those that
+    /// complete its length, are output only if the whole is valid.
     ///
     /// # Errors
-    /// If the body is not in its coding, or beyond a limit.
+    /// The body is not in its coding, or exceeds a limit.
     pub(crate) fn step(&mut self, last: bool) -> Result<Option<&[u8]>, Error> {
         let last = last || self.missing == Some(0);
         if self.is_idle && (!last || self.is_ended) {
@@ -267,20 +267,20 @@ impl Coder {
         }
     }
 
-    /// Returns true if other bytes come out than go in.
+    /// Returns true if the output differs from the input.
     pub(crate) fn changes(&self) -> bool {
         !matches!(self.work, Work::Test(_) | Work::Untested)
     }
 
-    /// Returns true if bytes that came have not come out, and may when the body pauses.
+    /// Returns true if input has not been output yet, and can be flushed when the body pauses.
     pub(crate) fn holds_back(&self) -> bool {
         matches!(self.work, Work::Encode(..)) && !self.is_flushed && !self.is_ended
     }
 
-    /// Has come out what has come, where the body pauses; `None` when it is out.
+    /// Flushes the output when the body pauses; `None` once it is empty.
     ///
     /// # Errors
-    /// If the coder fails.
+    /// The coder fails.
     pub(crate) fn flush(&mut self) -> Result<Option<&[u8]>, Error> {
         let Work::Encode(encoder, _) = &mut self.work else { return Ok(None) };
         if self.is_flushed || self.is_ended {
@@ -291,24 +291,24 @@ impl Coder {
         Ok(Some(&self.output[..step.made]))
     }
 
-    /// Returns true if nobody has looked whether the body is in its coding: it is not to be kept.
+    /// Returns true if the body was not tested: it may not be stored.
     pub(crate) fn is_untested(&self) -> bool {
         matches!(self.work, Work::Untested)
     }
 
-    /// Bytes of the body without its coding, so far; `None` if they are not counted.
+    /// Bytes of the body without its coding so far; `None` if they are not counted.
     pub(crate) fn plain_length(&self) -> Option<u64> {
         (!self.is_untested()).then_some(self.plain)
     }
 }
 
-/// Counts bytes of work, and says when it is the others' turn.
+/// A counter of work that yields to other tasks after a share.
 #[derive(Default)]
 pub(crate) struct YieldCounter(usize);
 
 impl YieldCounter {
-    /// Notes a step that has made so much. A step takes no more than [`STEP_BYTES`], so that each
-    /// counts as half of them at least.
+    /// Counts a step that wrote `made` bytes, and yields if the share is used. A step reads at most
+    /// [`STEP_BYTES`], and counts as half of that at least.
     pub(crate) async fn pass(&mut self, made: usize) {
         self.0 += made.max(STEP_BYTES / 2);
         if self.0 >= TURN_BYTES {
@@ -318,7 +318,7 @@ impl YieldCounter {
     }
 }
 
-/// The bounds of decoding, as `limits` has them.
+/// The bounds of decoding in `limits`.
 pub(crate) fn decode_limits(limits: &Limits) -> DecodeLimits {
     DecodeLimits {
         size_bytes: limits.decoded_bytes,
@@ -328,7 +328,7 @@ pub(crate) fn decode_limits(limits: &Limits) -> DecodeLimits {
     }
 }
 
-/// The limit that an error tells of, if one was reached.
+/// The limit behind an error, if one was reached.
 pub(crate) fn limit_of(error: Error) -> Option<Limit> {
     match error {
         Error::Limit(DecodeLimit::Size) => Some(Limit::DecodedBytes),

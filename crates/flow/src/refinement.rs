@@ -1,7 +1,8 @@
-//! Further forms of stored bodies, made behind the requests that would rather have them: in gzip
-//! once a response has been hit again, then harder the hotter it is; within a share of one core's
-//! time; requests take what they need of it first. Nothing is coded for clients that ask for no
-//! coding.
+//! Refinement: makes further forms of stored bodies in the background, for clients that prefer
+//! them: gzip once a response is hit again, then stronger codings for hotter responses.
+//!
+//! It stays within a share of one core's time and yields to requests. It never codes for clients
+//! that ask for no coding.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -21,17 +22,17 @@ use crate::state::tier::Lead;
 use crate::stored_heads::stored_head;
 use codec::Compression;
 
-/// The work that is put into a form.
+/// The effort that is spent on a form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Effort {
-    /// The levels that take about as long as gzip does.
+    /// Levels that take about as long as gzip.
     Warm = 1,
-    /// The smallest result that there is.
+    /// The smallest result.
     Hot = 2,
 }
 
 impl Effort {
-    /// The effort that an object of so many hits is worth.
+    /// The effort for an object with this number of hits; `None` if it is not worth a form.
     fn of(hits: u32, settings: &Compression) -> Option<Self> {
         match hits {
             hits if hits >= settings.hot_hits => Some(Self::Hot),
@@ -40,8 +41,8 @@ impl Effort {
         }
     }
 
-    /// The effort for `coding`, where there is no more of it: gzip has but one level, as its tag is
-    /// strong, and there is but one identity.
+    /// Caps the effort for `coding`: gzip has one level, as its tag is strong, and identity has
+    /// none.
     fn at_most(self, coding: Coding) -> Self {
         match coding {
             Coding::Identity | Coding::Gzip => Self::Warm,
@@ -49,7 +50,7 @@ impl Effort {
         }
     }
 
-    /// The settings by which `coding` is made; `None` if it is not made.
+    /// The encoder settings of `coding`; `None` if that is not made.
     fn settings(self, coding: Coding, gzip: EncodeSettings) -> Option<EncodeSettings> {
         let level = match (coding, self) {
             (Coding::Identity, _) => return None,
@@ -63,14 +64,14 @@ impl Effort {
     }
 }
 
-/// The right to make a form. It ends with this value, whatever comes of the form.
+/// The permit to make a form. It ends on drop, whatever the outcome.
 pub(crate) struct RefinementPermit {
     pub(crate) core: Rc<CoreState>,
     used_us: u64,
 }
 
 impl RefinementPermit {
-    /// Takes the right, if nobody has it and there is time left.
+    /// Takes the permit, if it is free and time is left.
     pub(crate) fn take(core: &Rc<CoreState>, limits: &Limits, now_ms: u64) -> Option<Self> {
         match core.shared.forms.allowance.begin(now_ms, limits.coding_time) {
             Ok(()) => return Some(Self { core: Rc::clone(core), used_us: 0 }),
@@ -80,7 +81,7 @@ impl RefinementPermit {
         None
     }
 
-    /// Does the work behind the requests, and counts its time. `None` if it was given up.
+    /// Runs `work` on a blocking thread and charges its time. `None` if it was given up.
     pub(crate) async fn work<T: Send + 'static>(
         &mut self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -98,7 +99,7 @@ impl Drop for RefinementPermit {
     }
 }
 
-/// A form, and the work that is put into it.
+/// A form and its effort.
 #[derive(Clone, Copy, Debug)]
 struct Refinement {
     coding: Coding,
@@ -106,18 +107,18 @@ struct Refinement {
 }
 
 impl Refinement {
-    /// The number of its form.
+    /// The number of the form within the store.
     fn number(self) -> usize {
         form::number(self.coding)
     }
 
-    /// Returns true if `object` lacks the form, made with as much effort.
+    /// Returns true if `object` lacks the form at this effort.
     fn is_wanted(self, object: &Object) -> bool {
         object.wants_form(self.number(), self.effort as u8)
     }
 }
 
-/// Puts a form that was made beside the others.
+/// Stores a new form beside the body.
 fn put(
     core: &CoreState,
     object: &Arc<Object>,
@@ -139,31 +140,31 @@ fn put(
     }
 }
 
-/// The right to put gzip in the place of a stored body.
+/// The permit to replace a stored body by its gzip form.
 struct GzipReplacement {
     lead: Lead,
     new: NewObject,
     plain: u64,
 }
 
-/// The right to put the form of `object` with this number in the place of its body, where it had
-/// better be: it is gzip, memory is full, and no client has asked for the body without a coding.
+/// The permit to replace the body of `object` by the form of this number. It is given if the form
+/// is gzip, memory is full, and no client has asked for the body without a coding.
 fn folding(core: &CoreState, object: &Arc<Object>, number: usize) -> Option<GzipReplacement> {
     let (cache, flags) = (&core.shared.cache, object.flags());
     let is_gzip = number == form::number(Coding::Gzip) && flags.coding == Coding::Identity;
-    // What is read again for instructions or beside a dictionary, or has a tail, stays as it is.
+    // A body that is parsed again for instructions, is a dictionary, or has trailers, stays.
     let is_alone = flags.negotiated && !flags.dictionary && object.trailers().is_none();
     if !is_gzip || !is_alone || object.is_plain_asked() || cache.has_room() {
         return None;
     }
     let (new, plain) = form::folded(object).zip(object.length())?;
-    // It is fetched, as it were, from memory: what invalidates it meanwhile holds for both.
+    // The replacement counts as a fetch from memory: an invalidation meanwhile applies to both.
     let lead = cache.begin_refresh(&KeyBuf::of_bytes(object.key(), &core.shared.seed), object)?;
     Some(GzipReplacement { lead, new, plain })
 }
 
 impl GzipReplacement {
-    /// Puts `data` there; false if that can no longer be.
+    /// Replaces the body by `data`; false if that is no longer possible.
     fn put(self, core: &CoreState, object: &Arc<Object>, data: Vec<u8>) -> bool {
         let saved = self.plain.saturating_sub(data.len() as u64);
         let is_put = self.lead.replace_form(object, &self.new, data, self.plain);
@@ -175,50 +176,50 @@ impl GzipReplacement {
     }
 }
 
-/// Has a form of `object` made where its hits are worth that, and nobody has begun with as much
-/// effort: first that in gzip, for a client that lacks it (`lacks_gzip`), then that in `coding`,
-/// which the client has got, or would rather have.
+/// Has a form of `object` made if its hits are worth it and the same effort is not being spent:
+/// first gzip, if the client lacks it (`lacks_gzip`), then `coding`, which the client prefers or
+/// has got.
 #[inline]
 pub(crate) fn demand(
     core: &Rc<CoreState>,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     object: &Arc<Object>,
     coding: Coding,
     lacks_gzip: bool,
 ) {
-    let (hits, settings) = (object.hits(), &ask.live.compression);
+    let (hits, settings) = (object.hits(), &ctx.live.compression);
     let gzip = Refinement { coding: Coding::Gzip, effort: Effort::Warm };
     if lacks_gzip && hits >= settings.gzip_hits && gzip.is_wanted(object) {
-        return begin(core, ask, object, gzip);
+        return begin(core, ctx, object, gzip);
     }
     if lacks_gzip && coding == Coding::Gzip {
         return;
     }
-    // Its place was taken by gzip, and now a client asks for it.
+    // The plain body was replaced by gzip, and now a client asks for it.
     let is_back = coding == Coding::Identity && object.flags().coded_here;
     let back = (is_back && hits >= settings.gzip_hits).then_some(Effort::Warm);
     let Some(effort) = Effort::of(hits, settings).or(back) else { return };
     let form = Refinement { coding, effort: effort.at_most(coding) };
     if form.is_wanted(object) {
-        begin(core, ask, object, form);
+        begin(core, ctx, object, form);
     }
 }
 
 #[cold]
 fn begin(
     core: &Rc<CoreState>,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     object: &Arc<Object>,
     refinement: Refinement,
 ) {
-    let (live, Refinement { coding, effort }) = (ask.live, refinement);
-    // gzip is as fast as what comes in: whatever is one piece of memory is not too long for it.
+    let (live, Refinement { coding, effort }) = (ctx.live, refinement);
+    // gzip is as fast as the network: no body in one piece of memory is too long for it.
     let is_any_length = coding == Coding::Gzip && object.flags().coding == Coding::Identity;
     let is_too_long = |length| length > live.limits.form_bytes && !is_any_length;
     if object.length().is_none_or(is_too_long) {
         return;
     }
-    let Some(mut right) = RefinementPermit::take(core, &live.limits, ask.now.mono_ms) else {
+    let Some(mut permit) = RefinementPermit::take(core, &live.limits, ctx.now.mono_ms) else {
         return;
     };
     if !core.shared.cache.begin_form(object, refinement.number(), effort as u8) {
@@ -230,14 +231,14 @@ fn begin(
     let account = Account::open_large(core.shared.cache.memory());
     rt::spawn_local(async move {
         let source = Arc::clone(&object);
-        let made = right.work(move || make(&source, settings, bounds, &account));
+        let made = permit.work(move || make(&source, settings, bounds, &account));
         if let Some(made) = made.await {
-            put(&right.core, &object, refinement, made);
+            put(&permit.core, &object, refinement, made);
         }
     });
 }
 
-/// Bounds of what is taken for a form.
+/// Bounds of the bodies that get a form.
 #[derive(Clone, Copy)]
 pub(crate) struct Bounds {
     decode: DecodeLimits,
@@ -245,17 +246,17 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
-    /// Those that `limits` has.
+    /// The bounds in `limits`.
     pub(crate) fn of(limits: &Limits) -> Self {
         Self { decode: decode_limits(limits), plain_bytes: limits.form_bytes }
     }
 }
 
-/// Makes a form of the complete body of `object`: coded as `settings` say, or else the identity.
-/// `None` if it may not be made, or if it is coded and no shorter than the stored body.
+/// Makes a form of the complete body of `object`: encoded by `settings`, or the identity. `None` if
+/// it may not be made, or if it is encoded and no shorter than the stored body.
 ///
 /// # Errors
-/// With the limit that was reached, if one was.
+/// The limit that was reached, if one was.
 fn make(
     object: &Object,
     settings: Option<EncodeSettings>,
@@ -276,7 +277,7 @@ fn make(
         plain = decode(whole, object.flags().coding, bounds, &mut held)?;
     }
     let Some(settings) = settings else {
-        // Longer than what is stored, but nobody has to decode it again.
+        // The form is longer than the stored one, but saves all further decoding.
         return Ok(is_coded.then_some(plain));
     };
     let length = if is_coded { plain.len() as u64 } else { stored };
@@ -288,10 +289,10 @@ fn make(
     }
 }
 
-/// The content of a body without its coding.
+/// Decodes the stored body.
 ///
 /// # Errors
-/// With the limit that was reached, if one was.
+/// The limit that was reached, if one was.
 pub(crate) fn decode(
     whole: BorrowedBody<'_>,
     coding: Coding,
@@ -322,10 +323,10 @@ pub(crate) fn decode(
     Ok(plain)
 }
 
-/// Codes what `plain` has, piece by piece; `None` if what comes out is not shorter than `most`.
+/// Encodes the pieces of `plain`. `None` if the result is not shorter than `most`.
 ///
 /// # Errors
-/// With the limit that was reached, if one was.
+/// The limit that was reached, if one was.
 pub(crate) fn encode<T: AsRef<[u8]>>(
     plain: impl Iterator<Item = T>,
     settings: &EncodeSettings,

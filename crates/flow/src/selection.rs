@@ -1,5 +1,5 @@
-//! The part of a response that a request's conditions and ranges select (RFC 9110 13.2.2 and 14.2),
-//! whatever the response is from.
+//! Selection: the part of a response that a request's conditions and ranges select (RFC 9110 13.2.2
+//! and 14.2), whatever the source of the response.
 
 use bytes::Bytes;
 use cache::Record;
@@ -13,7 +13,7 @@ use crate::state::body::ReplyBody;
 use crate::state::reply::Reply;
 use crate::state::request_context::RequestContext;
 
-/// Fields that may make a reply another than the whole response.
+/// Fields that may select something else than the whole response.
 pub(crate) const SELECTORS: [HeaderId; 3] =
     [HeaderId::IfNoneMatch, HeaderId::IfModifiedSince, HeaderId::Range];
 
@@ -23,32 +23,32 @@ pub(crate) struct Validators<'a> {
     pub(crate) etag: Option<&'a [u8]>,
     /// Last-Modified, in unix seconds.
     pub(crate) modified: Option<u64>,
-    /// The Last-Modified that the client sees, for If-Range.
+    /// The Last-Modified that the client gets, for If-Range.
     pub(crate) shown: Option<u64>,
     /// Date, in unix seconds.
     pub(crate) date: Option<u64>,
 }
 
 impl<'a> Validators<'a> {
-    /// Those that a stored response is kept with.
+    /// The validators of a stored response.
     pub(crate) fn of(object: &'a Record) -> Self {
         let modified = object.last_modified();
         Self { etag: object.etag(), modified, shown: modified, date: object.date() }
     }
 }
 
-/// Rules of reading conditions and ranges.
+/// Rules for reading conditions and ranges.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ConditionRules {
-    /// RFC 9110 13.2.2 and 14.2: so many ranges at most, of a GET; a malformed field is ignored.
+    /// RFC 9110 13.2.2 and 14.2: at most this many ranges, of a GET; a malformed field is ignored.
     Rfc(u64),
-    /// As Varnish: conditions and ranges count for a 200. A date after `now_s` is no condition. One
-    /// range, of a GET or HEAD, if `ranges` are on; anything else is not satisfiable.
+    /// Varnish: conditions and ranges apply to a 200. A date after `now_s` is no condition. One
+    /// range, of a GET or HEAD, if `ranges` are on; others are not satisfiable.
     Varnish { now_s: u64, ranges: bool },
 }
 
 impl ConditionRules {
-    /// Returns true if the conditions of `request` count for a response of `status`.
+    /// Returns true if the conditions of `request` apply to a response of `status`.
     fn judge(self, request: &Request, status: Status) -> bool {
         match self {
             Self::Rfc(_) => true,
@@ -76,7 +76,7 @@ impl ConditionRules {
     }
 }
 
-/// Returns true if the only condition is a time that has not come yet.
+/// Returns true if the only condition is a time in the future.
 fn asks_for_the_future(headers: &HeaderBlock, now_s: u64) -> bool {
     let since = headers.value(HeaderId::IfModifiedSince);
     !headers.contains(HeaderId::IfNoneMatch)
@@ -87,21 +87,22 @@ fn asks_for_the_future(headers: &HeaderBlock, now_s: u64) -> bool {
 #[derive(Clone, Copy)]
 pub(crate) struct Selection<'a> {
     pub(crate) request: &'a Request,
-    /// The client's own method.
+    /// The client's method, whatever was sent to the origin.
     pub(crate) method: &'a Method,
     pub(crate) rules: ConditionRules,
 }
 
 impl<'a> Selection<'a> {
-    /// That of `ask`, under a declared policy.
-    pub(crate) fn of(ask: &RequestContext<'a>) -> Self {
-        let rules = ConditionRules::Rfc(ask.live.limits.ranges);
-        Self { request: ask.request, method: &ask.request.method, rules }
+    /// The selection of `ctx`, under a declared policy.
+    pub(crate) fn of(ctx: &RequestContext<'a>) -> Self {
+        let rules = ConditionRules::Rfc(ctx.live.limits.ranges);
+        Self { request: ctx.request, method: &ctx.request.method, rules }
     }
 
-    /// Makes of a reply with a whole body what the request asks for: its conditions count first,
-    /// then `give` gives the body its form, and that is cut. The form has `validators`; `is_had`
-    /// says that the client has another form, and `kind` the Content-Type of the whole.
+    /// Turns a reply with a whole body into the answer to the request. Conditions come first; then
+    /// `give` sets the form of the body, and ranges cut it. `validators` are of that form, `is_had`
+    /// returns true if the client has another form, and `kind` returns the Content-Type of the
+    /// whole.
     pub(crate) fn select(
         self,
         validators: &Validators<'_>,
@@ -129,7 +130,7 @@ impl<'a> Selection<'a> {
         }
     }
 
-    /// Narrows the reply to the ranges that the request asks for, whatever its conditions.
+    /// Narrows the reply to the requested ranges, ignoring conditions.
     pub(crate) fn cut(self, kind: impl FnOnce() -> Option<Vec<u8>>, reply: &mut Reply) {
         if let Some(wanted) = self.request.headers.value(HeaderId::Range)
             && let Some(length) = reply.body.told_length()
@@ -139,7 +140,7 @@ impl<'a> Selection<'a> {
     }
 }
 
-/// Narrows the reply with a body of `length` bytes.
+/// Narrows the reply, whose body has `length` bytes.
 fn narrow(plan: RangePlan, length: u64, kind: impl FnOnce() -> Option<Vec<u8>>, reply: &mut Reply) {
     match plan {
         RangePlan::Whole => {}

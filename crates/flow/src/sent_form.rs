@@ -1,4 +1,5 @@
-//! The form in which a body is sent.
+//! Sent form: the coding and entity tag of a body that is sent in another form than it is stored
+//! in.
 
 use codec::Coding;
 use codec::dictionary::DeltaCoding;
@@ -15,14 +16,14 @@ pub struct SentForm {
 /// The coding of a form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SentCoding {
-    /// One that needs nothing else.
+    /// A coding that needs no dictionary.
     Plain(Coding),
-    /// One with a dictionary that the client has (RFC 9842).
+    /// A coding with a dictionary that the client has (RFC 9842).
     Delta(DeltaCoding),
 }
 
 impl SentCoding {
-    /// Its name in Content-Encoding; `None` for the identity.
+    /// The name in Content-Encoding; `None` for the identity.
     pub fn token(self) -> Option<&'static str> {
         match self {
             Self::Plain(Coding::Identity) => None,

@@ -1,4 +1,4 @@
-//! The head of a response as the policy changes it on its way to the client.
+//! Shape of a response's head after the policy's changes for one client.
 
 mod campaign;
 
@@ -7,17 +7,17 @@ use policy::DeliverCtx;
 
 use crate::state::request_context::RequestContext;
 
-/// Returns true if a head of `status` is changed on its way to the client.
+/// Returns true if the policy may change a head of `status`.
 #[inline]
-pub(crate) fn is_shaped(ask: &RequestContext<'_>, status: Status) -> bool {
-    ask.site.policy.shapes_delivery(&ask.notes) || campaign::is_due(ask.request, status)
+pub(crate) fn is_shaped(ctx: &RequestContext<'_>, status: Status) -> bool {
+    ctx.site.policy.shapes_delivery(&ctx.notes) || campaign::is_due(ctx.request, status)
 }
 
 /// Lets policy change a head.
-pub(crate) fn shape(ask: &RequestContext<'_>, response: &mut Response, hit: bool) {
-    if campaign::is_due(ask.request, response.status) {
-        campaign::give_back(ask.request, &mut response.headers);
+pub(crate) fn shape(ctx: &RequestContext<'_>, response: &mut Response, hit: bool) {
+    if campaign::is_due(ctx.request, response.status) {
+        campaign::give_back(ctx.request, &mut response.headers);
     }
-    let mut ctx = DeliverCtx { request: ask.request, response, hit, notes: &ask.notes };
-    ask.site.policy.deliver(&mut ctx);
+    let mut policy_ctx = DeliverCtx { request: ctx.request, response, hit, notes: &ctx.notes };
+    ctx.site.policy.deliver(&mut policy_ctx);
 }

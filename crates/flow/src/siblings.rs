@@ -1,12 +1,11 @@
-//! Siblings: caches beside this one, a Squid perhaps. Who misses asks them by HTCP whether they
-//! have it, and fetches from the first that says so, before the origin is asked.
+//! Siblings: caches beside this one, such as a Squid. A miss asks them by HTCP, and fetches from
+//! the first that has a response, before the origin.
 //!
-//! What a sibling gives is judged and stored as an origin's response is, its age included. It is
-//! asked for nothing but what it has stored for everybody, under the URL alone.
+//! A sibling's response is judged and stored like an origin's, its age included. Siblings are asked
+//! only for shared responses, by URL alone.
 //!
-//! No purge is undone by one that is told of purges: it is not asked while it has not confirmed
-//! one. Behind an invalidation that it was not told of, its age shows that a response is younger,
-//! or it is not used.
+//! A sibling must never undo a purge. One that gets purges is not asked until it has confirmed
+//! them. For other invalidations the response's age must show that it is younger.
 
 mod usable_answers;
 
@@ -31,7 +30,7 @@ use crate::body_transfer::discard_response;
 use crate::fetch::Fetch;
 use crate::state::miss::Miss;
 
-/// Fields of a request that no cache selects a stored response by that is for everybody.
+/// Request fields by which no cache selects a shared response.
 const UNSELECTING: [HeaderId; 21] = [
     HeaderId::Authorization,
     HeaderId::CacheControl,
@@ -56,7 +55,7 @@ const UNSELECTING: [HeaderId; 21] = [
     HeaderId::XVarnish,
 ];
 
-/// The siblings that would be asked for what `miss` wants, in words, if there are any.
+/// Forecasts the siblings that would be asked about `miss`, if any.
 pub(crate) fn foretell(siblings: &Siblings, miss: Miss<'_>) -> Option<DecisionStep> {
     if !miss.may_be_with_siblings() || !is_for_all(miss.changed.unwrap_or(miss.asked)) {
         return None;
@@ -64,20 +63,20 @@ pub(crate) fn foretell(siblings: &Siblings, miss: Miss<'_>) -> Option<DecisionSt
     let (mut open, mut left) = (Vec::new(), Vec::new());
     for sibling in siblings.of(&miss.site.name, miss.asked.scheme) {
         let list = if sibling.trusted_since().is_some() { &mut open } else { &mut left };
-        list.push(sibling.way.name().to_string());
+        list.push(sibling.origin.name().to_string());
     }
     let why = match (open.is_empty(), left.is_empty()) {
         (true, true) => return None,
-        (true, false) => "no sibling would be asked now whether it has it",
-        (false, _) => "siblings would be asked before the origin whether they have it",
+        (true, false) => "no sibling would be asked now",
+        (false, _) => "siblings would be asked before the origin",
     };
     let step = DecisionStep::new("siblings", why).fact("asked", open.join(", "));
     Some(step.fact("left alone", left.join(", ")))
 }
 
 impl SiblingMiss {
-    /// Asks the siblings for `fetch.request`, as it would go to its origin, and returns the
-    /// response of one; `None` if the origin is to be asked.
+    /// Asks the siblings for `fetch.request` and returns the response of one; `None` if the origin
+    /// must be asked.
     pub(crate) async fn ask(self: Box<Self>, fetch: &mut Fetch) -> Option<Box<Exchange>> {
         let request = &fetch.request;
         if !is_for_all(request) || !fetch.live.trust.holds(fetch.now().mono_ms) {
@@ -97,7 +96,7 @@ impl SiblingMiss {
         let (sibling, since_ms) = first(fetch, waiting).await?;
         let (asked, started_us) = (to_sibling(request, url), fetch.core.micros());
         let asked_ms = fetch.now().mono_ms;
-        let answered = send(fetch, &sibling.way, &asked).await;
+        let answered = send(fetch, &sibling.origin, &asked).await;
         let exchange = match answered {
             Some(exchange) if is_usable(&exchange.response, asked_ms, since_ms) => exchange,
             answered => {
@@ -107,13 +106,12 @@ impl SiblingMiss {
             }
         };
         counters.inc(Counter::SiblingsFound);
-        note(fetch, &sibling.way, &asked, &exchange, started_us);
+        note(fetch, &sibling.origin, &asked, &exchange, started_us);
         Some(exchange)
     }
 }
 
-/// Returns true if `request`, as it would go to an origin, is nobody's own, and takes what is
-/// stored for an answer.
+/// Returns true if `request`, as sent to the origin, is not personal and permits a stored response.
 fn is_for_all(request: &Request) -> bool {
     let headers = &request.headers;
     let wishes = CacheControl::parse(headers.values(HeaderId::CacheControl));
@@ -140,8 +138,8 @@ fn url_of(request: &Request) -> Vec<u8> {
     [scheme, &authority, &request.target].concat()
 }
 
-/// `request` as a sibling gets it: in absolute form, which a Squid takes as an accelerator and as a
-/// proxy, and for nothing that it would have to ask for.
+/// `request` for a sibling: in absolute form, which a Squid accepts as accelerator and as proxy,
+/// and only for what it has stored.
 fn to_sibling(request: &Request, url: Vec<u8>) -> Request {
     let mut asked = request.clone();
     asked.target = url;
@@ -149,7 +147,7 @@ fn to_sibling(request: &Request, url: Vec<u8>) -> Request {
     asked
 }
 
-/// A question under way.
+/// A query in progress.
 struct SiblingWait<'a> {
     sibling: &'a Sibling,
     since_ms: u64,
@@ -172,7 +170,8 @@ impl<'a> SiblingWait<'a> {
     }
 }
 
-/// The first sibling that has it, and since when it is trusted; `None` if none says so in time.
+/// The first sibling that has the response, and the time since which it is trusted; `None` if none
+/// has it in time.
 async fn first<'a>(fetch: &Fetch, mut waiting: Vec<SiblingWait<'a>>) -> Option<(&'a Sibling, u64)> {
     let patience = Duration::from_millis(fetch.live.limits.sibling_timeout);
     let said = poll_fn(|cx| {
@@ -181,7 +180,7 @@ async fn first<'a>(fetch: &Fetch, mut waiting: Vec<SiblingWait<'a>>) -> Option<(
             match Pin::new(&mut one.answer).poll(cx) {
                 Poll::Pending => at += 1,
                 Poll::Ready(Ok(true)) => return Poll::Ready(Some((one.sibling, one.since_ms))),
-                // It has not, or cannot be reached.
+                // The sibling lacks it or is unreachable.
                 Poll::Ready(_) => drop(waiting.swap_remove(at)),
             }
         }
@@ -197,37 +196,42 @@ async fn first<'a>(fetch: &Fetch, mut waiting: Vec<SiblingWait<'a>>) -> Option<(
     }
 }
 
-/// Sends `request` to a sibling, and returns with its answer's head; `None` if it does not come in
-/// time.
-async fn send(fetch: &Fetch, way: &Arc<Origin>, request: &Request) -> Option<Box<Exchange>> {
+/// Sends `request` to a sibling and returns the response's head; `None` if it is late.
+async fn send(fetch: &Fetch, origin: &Arc<Origin>, request: &Request) -> Option<Box<Exchange>> {
     let core = &fetch.core;
     let caller = OriginRequestContext { timeouts: None, owner: None, ..fetch.caller.clone() };
     let (pool, mut nobody) = (core.pool(), ());
     let nothing = RequestBody::None;
-    let sent = pool.send(way, request, nothing, fetch.key_hash, &caller, &mut nobody);
+    let sent = pool.send(origin, request, nothing, fetch.key_hash, &caller, &mut nobody);
     let patience = Duration::from_millis(fetch.live.limits.sibling_timeout);
     let Ok(sent) = rt::time::timeout(patience, sent).await else {
         core.counters.limit(Limit::SiblingTimeout);
-        way.was_late();
+        origin.was_late();
         return None;
     };
     sent.ok().map(Box::new)
 }
 
-/// Notes for the record that a sibling has answered, and no origin.
-fn note(fetch: &mut Fetch, way: &Origin, request: &Request, exchange: &Exchange, started_us: u64) {
+/// Notes for the record that a sibling answered instead of an origin.
+fn note(
+    fetch: &mut Fetch,
+    origin: &Origin,
+    request: &Request,
+    exchange: &Exchange,
+    started_us: u64,
+) {
     let core = &fetch.core;
     let answered_us = core.micros();
-    core.log.note_bereq(fetch.trace.as_deref(), request, way);
+    core.log.note_bereq(fetch.trace.as_deref(), request, origin);
     core.log.note_beresp(fetch.trace.as_deref(), &exchange.response);
     fetch.note(|trace| {
         trace.note_begun(started_us);
         trace.note_answered(exchange, answered_us);
         trace.origin.set(None);
         *trace.backend.borrow_mut() = None;
-        *trace.server.borrow_mut() = Some(Arc::clone(way.name()));
+        *trace.server.borrow_mut() = Some(Arc::clone(origin.name()));
     });
-    // It is not asked for ranges: what it has stored is all that it may be asked for.
+    // A sibling serves what it has stored, so it is not asked for ranges.
     fetch.asked = None;
 }
 

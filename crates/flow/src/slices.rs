@@ -1,10 +1,8 @@
-//! Large bodies in slices: a stored response whose body is a set of objects, each with an aligned
-//! part of it.
+//! Slices: large bodies stored as a set of objects, each an aligned part.
 //!
-//! The set is the body of an ordinary stored response; its slices are ordinary objects under keys
-//! that nobody else can make. So a slice is fetched once for all who want it, weighed, and evicted
-//! by itself. One validator binds them: what comes under another one ends the set, and no byte of
-//! it is ever sent.
+//! The set is the body of an ordinary stored response. Its slices are ordinary objects under keys
+//! that no request can make, so each is fetched once, weighed, and evicted alone. One validator
+//! binds them: a part of another version ends the set, and no byte of it may ever be sent.
 
 mod slice_fetch;
 mod slicing;

@@ -1,4 +1,5 @@
-//! The way of a request that must wait: for another request's fetch, or for its own.
+//! Slow path: the course of a request that waits, for the disk, a body, an invalidation, another
+//! request's fetch, or its own.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -32,11 +33,11 @@ use crate::verdict::RevalidationJudge;
 use crate::wait::{FetchPart, PauseContext, PauseEnd, Role, Verdict};
 use crate::{files as from_files, pages, stage_row};
 
-/// The number of fetches of others that a request waits for before it fetches for itself, if none
-/// of them gave a response that it can use.
+/// The number of other requests' fetches that a request waits for, if it can use none of their
+/// responses, before it fetches alone.
 const WAITS_MAX: u32 = 3;
 
-/// 102 (Processing, RFC 2518 10.1): the request is being dealt with.
+/// 102 (Processing, RFC 2518 10.1): a fetch is in progress.
 const PROCESSING: u16 = 102;
 
 impl WaitingRequest {
@@ -46,46 +47,47 @@ impl WaitingRequest {
         core: &Rc<CoreState>,
         request: &Request,
         body: Option<Reader>,
-        front: RequestConnection<'_>,
+        connection: RequestConnection<'_>,
     ) -> Reply {
         let marks = std::mem::take(&mut self.marks);
-        if let RequestDisposition::Row(parked) = self.way {
+        if let RequestDisposition::Row(parked) = self.disposition {
             let place = SiteContext { live: &self.live, site: &self.site };
-            return stage_row::resume(parked, marks, core, place, request, body, front).await;
+            return stage_row::resume(parked, marks, core, place, request, body, connection).await;
         }
-        let mut reply = self.run_on(core, request, body, front).await;
+        let mut reply = self.run_on(core, request, body, connection).await;
         marks.put_on(&mut reply);
         reply
     }
 
-    /// Waits for the reply of a request that its site's policy has received.
+    /// Waits for the reply to a request that the policy has received.
     async fn run_on(
         self,
         core: &Rc<CoreState>,
         request: &Request,
         body: Option<Reader>,
-        front: RequestConnection<'_>,
+        connection: RequestConnection<'_>,
     ) -> Reply {
         if self.downstream.is_node() {
-            return self.run_for_node(core, request, front).await;
+            return self.run_for_node(core, request, connection).await;
         }
-        match self.way {
-            RequestDisposition::Draft(draft) => draft.run(core, front),
-            _ => self.reply(core, request, body, front).await,
+        match self.disposition {
+            RequestDisposition::Draft(draft) => draft.run(core, connection),
+            _ => self.reply(core, request, body, connection).await,
         }
     }
 
-    /// Waits for the reply to another node, which hears at once that it is worth while to wait.
+    /// Waits for the reply to another node, which first gets an interim response that a fetch is in
+    /// progress.
     async fn run_for_node(
         self,
         core: &Rc<CoreState>,
         request: &Request,
-        front: RequestConnection<'_>,
+        connection: RequestConnection<'_>,
     ) -> Reply {
-        if let (Some(interims), Some(status)) = (front.interims, Status::new(PROCESSING)) {
+        if let (Some(interims), Some(status)) = (connection.interims, Status::new(PROCESSING)) {
             interims.put(Response::new(status));
         }
-        let reply = Box::pin(self.reply(core, request, None, front)).await;
+        let reply = Box::pin(self.reply(core, request, None, connection)).await;
         peers::told_only(reply)
     }
 
@@ -94,34 +96,33 @@ impl WaitingRequest {
         core: &Rc<CoreState>,
         request: &Request,
         body: Option<Reader>,
-        front: RequestConnection<'_>,
+        connection: RequestConnection<'_>,
     ) -> Reply {
         let (live, site, notes) = (Rc::clone(&self.live), Arc::clone(&self.site), self.notes);
         let cookies = self.cookies.take();
         let now = core.now();
         let trace = Rc::new(Trace::default());
-        let way = Some(&trace);
-        let ask = RequestContext {
+        let ctx = RequestContext {
             live: &live,
             site: &site,
             request,
             notes,
             now,
-            front,
-            trace: way,
+            connection,
+            trace: Some(&trace),
             downstream: &self.downstream.clone(),
             cookies: cookies.as_deref(),
         };
-        if let RequestDisposition::Vcl(waiting) = self.way {
+        if let RequestDisposition::Vcl(waiting) = self.disposition {
             let place = SiteContext { live: &live, site: &site };
-            // Boxed: other requests that wait need not be as large.
-            let run = program::run(*waiting, core, place, request, front, body, &trace);
+            // Boxed, so that other waiting requests stay small.
+            let run = program::run(*waiting, core, place, request, connection, body, &trace);
             let mut reply = Box::pin(run).await;
             reply.about.trace = Some(trace);
             return reply;
         }
-        let mut reply = self.answer(core, &ask, body).await;
-        ask.sign(&mut reply);
+        let mut reply = self.answer(core, &ctx, body).await;
+        ctx.sign(&mut reply);
         reply.about.key = trace.key.get();
         reply.about.trace = Some(trace);
         reply
@@ -130,138 +131,143 @@ impl WaitingRequest {
     async fn answer(
         self,
         core: &Rc<CoreState>,
-        ask: &RequestContext<'_>,
+        ctx: &RequestContext<'_>,
         body: Option<Reader>,
     ) -> Reply {
-        let request = ask.request;
-        match self.way {
+        let request = ctx.request;
+        match self.disposition {
             RequestDisposition::File(root) => {
-                let look = from_files::look_up_with_disk(core, ask, &root).await;
-                from_files::answer(Some(core), ask, &look)
+                let look = from_files::look_up_with_disk(core, ctx, &root).await;
+                from_files::answer(Some(core), ctx, &look)
             }
-            RequestDisposition::Beside(verdict) => match look_beside(core, ask, verdict).await {
+            RequestDisposition::Beside(verdict) => match look_beside(core, ctx, verdict).await {
                 Start::Reply(reply) => reply,
-                Start::Slow(slow) => Box::pin(slow.answer(core, ask, body)).await,
+                Start::Slow(slow) => Box::pin(slow.answer(core, ctx, body)).await,
             },
-            RequestDisposition::Draft(draft) => put_together(core, ask, draft),
-            RequestDisposition::Page(way) => match from_files::page_with_disk(core, ask).await {
-                Some(reply) => reply,
-                None => Box::pin(Self { way: *way, ..self }.answer(core, ask, body)).await,
-            },
+            RequestDisposition::Draft(draft) => put_together(core, ctx, draft),
+            RequestDisposition::Page(disposition) => {
+                match from_files::page_with_disk(core, ctx).await {
+                    Some(reply) => reply,
+                    None => {
+                        Box::pin(Self { disposition: *disposition, ..self }.answer(core, ctx, body))
+                            .await
+                    }
+                }
+            }
             RequestDisposition::Recorded(reply) => {
-                core.shared.door.wait_for_records().await;
+                core.shared.invalidator.wait_for_records().await;
                 *reply
             }
-            // Boxed: it is rare, and larger than a fetch.
+            // Boxed: a purge is rare, and larger than a fetch.
             RequestDisposition::Purge(order, answers) => {
-                Box::pin(purge(core, ask, *order, answers)).await
+                Box::pin(purge(core, ctx, *order, answers)).await
             }
-            // Taken out before.
+            // `run` has handled these.
             RequestDisposition::Vcl(_) | RequestDisposition::Row(_) => {
                 pages::problem(request, Problem::Internal)
             }
-            _ if let Some(problem) = refusal(request, ask.live) => pages::problem(request, problem),
+            _ if let Some(problem) = refusal(request, ctx.live) => pages::problem(request, problem),
             RequestDisposition::Pass(reason) => {
-                fetch_own(core, ask, PolicyJudge::pass(core, ask), reason, body).await
+                fetch_own(core, ctx, PolicyJudge::pass(core, ctx), reason, body).await
             }
             RequestDisposition::Upgrade => {
-                fetch_own(core, ask, PolicyJudge::upgrade(core, ask), ForwardReason::Bypass, body)
+                fetch_own(core, ctx, PolicyJudge::upgrade(core, ctx), ForwardReason::Bypass, body)
                     .await
             }
             RequestDisposition::Alone { .. } | RequestDisposition::Fetch { .. }
-                if ask.is_of_a_connection() =>
+                if ctx.is_of_a_connection() =>
             {
-                fetch_own(core, ask, PolicyJudge::pass(core, ask), ForwardReason::Bypass, body)
+                fetch_own(core, ctx, PolicyJudge::pass(core, ctx), ForwardReason::Bypass, body)
                     .await
             }
             RequestDisposition::Alone { key, reason } => {
-                take_part(core, *ask, &key, None, reason, false).await
+                take_part(core, *ctx, &key, None, reason, false).await
             }
             RequestDisposition::Fetch { key, old } => {
                 let reason =
                     if old.is_some() { ForwardReason::Stale } else { ForwardReason::UriMiss };
-                let coalesce = !goes_alone(request, ask.live);
-                take_part(core, *ask, &key, old, reason, coalesce).await
+                let coalesce = !goes_alone(request, ctx.live);
+                take_part(core, *ctx, &key, old, reason, coalesce).await
             }
         }
     }
 }
 
-/// Carries a purge out, and says what it hit.
+/// Carries a purge out and answers with its counts.
 async fn purge(
     core: &Rc<CoreState>,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     order: PurgeOrder,
     answers: Answers,
 ) -> Reply {
-    let level = match Level::of_request(ask.request) {
+    let level = match Level::of_request(ctx.request) {
         Ok(level) => level,
         Err(why) => {
             let status = Status::new(400).unwrap_or(Status::OK);
-            return pages::purge_refused(ask.request, status, why);
+            return pages::purge_refused(ctx.request, status, why);
         }
     };
-    let door = &core.shared.door;
+    let invalidator = &core.shared.invalidator;
     let done = match order {
         PurgeOrder::Url { target, soft } => {
-            door.purge_url(&PurgeContext::of(ask), &target, soft, level).await
+            invalidator.purge_url(&PurgeContext::of(ctx), &target, soft, level).await
         }
         PurgeOrder::Many { what, soft } => {
-            let sites = vec![ask.site.number];
-            purge::purge_shares(door, ask, vec![Share { what, soft, sites }], level).await
+            let sites = vec![ctx.site.number];
+            purge::purge_shares(invalidator, ctx, vec![Share { what, soft, sites }], level).await
         }
-        PurgeOrder::Shared(shares) => purge::purge_shares(door, ask, shares, level).await,
+        PurgeOrder::Shared(shares) => purge::purge_shares(invalidator, ctx, shares, level).await,
         PurgeOrder::List => {
-            let names = door.names(ask.live, ask.site).await;
+            let names = invalidator.names(ctx.live, ctx.site).await;
             core.counters.inc(Counter::Purges);
-            return pages::listed(ask.request, &names);
+            return pages::listed(ctx.request, &names);
         }
     };
     match done {
-        Ok(outcome) => purge::done(&core.counters, ask.request, outcome, answers),
-        Err(why) => purge::not_done(ask.request, &why),
+        Ok(outcome) => purge::done(&core.counters, ctx.request, outcome, answers),
+        Err(why) => purge::not_done(ctx.request, &why),
     }
 }
 
-/// Looks for a file beside the scripts, and goes on as policy said if it is absent.
+/// Looks for a file beside the scripts; without one, goes on by the policy's verdict.
 async fn look_beside(
     core: &Rc<CoreState>,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     verdict: ReceiveVerdict,
 ) -> Start {
-    if let Some(root) = from_files::beside_scripts(ask) {
-        let look = from_files::look_up_with_disk(core, ask, root).await;
-        if let Some(reply) = from_files::found(Some(core), ask, &look) {
+    if let Some(root) = from_files::beside_scripts(ctx) {
+        let look = from_files::look_up_with_disk(core, ctx, root).await;
+        if let Some(reply) = from_files::found(Some(core), ctx, &look) {
             return Start::Reply(reply);
         }
     }
-    course::go_on(&mut ServingCore(core), ask, verdict)
+    course::go_on(&mut ServingCore(core), ctx, verdict)
 }
 
-/// Takes part in the one fetch of this key, or fetches alone if it does not `coalesce`; `old` may
-/// be confirmed, or stand in for the answer.
+/// Takes part in the one fetch of this key, or fetches alone if it does not `coalesce`. `old` may
+/// be confirmed, or answer in place of a failing origin.
 async fn take_part(
     core: &Rc<CoreState>,
-    mut ask: RequestContext<'_>,
+    mut ctx: RequestContext<'_>,
     key: &KeyBuf,
     mut old: Option<Arc<Object>>,
     reason: ForwardReason,
     coalesce: bool,
 ) -> Reply {
-    ask.note(|trace| trace.key.set(key.hash()));
-    // Alone it looks at everything that is stored.
+    ctx.note(|trace| trace.key.set(key.hash()));
+    // A request that fetches alone considers every stored object.
     let mut part = FetchPart::new(coalesce, old.clone().filter(|_| coalesce), WAITS_MAX);
     loop {
-        let begin = |options: BeginOptions<'_>| core.begin(&ask, key, options).into();
-        let judge = |object: &_, coalesces| met(core, &ask, object, coalesces, &mut old);
+        let begin = |options: BeginOptions<'_>| core.begin(&ctx, key, options).into();
+        let judge = |object: &_, coalesces| judge_found(core, &ctx, object, coalesces, &mut old);
         let mut role = part.take(begin, judge);
         if let Role::Pause(pause) = role {
-            let limit = Duration::from_millis(ask.live.limits.wait_timeout);
-            let patience = stand_in(core, &ask, old.as_ref()).map(|_| limit);
+            let limit = Duration::from_millis(ctx.live.limits.wait_timeout);
+            let patience = stand_in(core, &ctx, old.as_ref()).map(|_| limit);
             let (request, again, trace) =
-                (ask.request, RevalidationJudge::of(&ask), ask.trace.map(|t| &**t));
+                (ctx.request, RevalidationJudge::of(&ctx), ctx.trace.map(|t| &**t));
             let end = PauseContext { core, request, again, trace, patience }.wait(pause).await;
-            ask.now = core.now();
+            ctx.now = core.now();
             role = match end {
                 PauseEnd::Fetch(duty) => Role::Fetch(duty),
                 PauseEnd::Read(lent) => {
@@ -269,7 +275,7 @@ async fn take_part(
                     continue;
                 }
                 PauseEnd::Waited(ended) => {
-                    match waited(core, &ask, key, ended, old.as_ref(), reason) {
+                    match waited(core, &ctx, key, ended, old.as_ref(), reason) {
                         Verdict::End(reply) => return reply,
                         Verdict::Alone => part.go_alone(),
                         Verdict::Replace => {}
@@ -282,55 +288,54 @@ async fn take_part(
             Role::End(HitOutcome::Reply(reply)) => return reply,
             Role::Full => {
                 core.counters.limit(Limit::Waiters);
-                return pages::problem(ask.request, Problem::TooManyWaiters);
+                return pages::problem(ctx.request, Problem::TooManyWaiters);
             }
-            // It is over.
+            // The pause is over.
             Role::Pause(_) => continue,
-            // It would not be for another node.
-            Role::End(_) if ask.downstream.is_node() => return peers::silent(PeerRefusal::Nothing),
-            Role::Fetch(Duty { lead, is_alone: true }) if ask.downstream.is_node() => {
+            // The response is not for another node.
+            Role::End(_) if ctx.downstream.is_node() => return peers::silent(PeerRefusal::Nothing),
+            Role::Fetch(Duty { lead, is_alone: true }) if ctx.downstream.is_node() => {
                 lead.refuse(None);
                 return peers::silent(PeerRefusal::Nothing);
             }
             Role::Fetch(Duty { lead, is_alone: false }) => {
-                (PolicyJudge::store(core, &ask, key, lead, old), reason)
+                (PolicyJudge::store(core, &ctx, key, lead, old), reason)
             }
             Role::Fetch(Duty { lead, .. }) => {
                 let marked = part.coalesces() && !lead.is_detached();
                 let reason = if marked { ForwardReason::HitForMiss } else { reason };
-                (PolicyJudge::alone(core, &ask, key, lead, old), reason)
+                (PolicyJudge::alone(core, &ctx, key, lead, old), reason)
             }
-            Role::End(HitOutcome::Pass) => (PolicyJudge::pass(core, &ask), ForwardReason::Bypass),
-            Role::End(HitOutcome::Beside) => (PolicyJudge::beside(core, &ask, old), reason),
+            Role::End(HitOutcome::Pass) => (PolicyJudge::pass(core, &ctx), ForwardReason::Bypass),
+            Role::End(HitOutcome::Beside) => (PolicyJudge::beside(core, &ctx, old), reason),
         };
-        return fetch_own(core, &ask, job, reason, None).await;
+        return fetch_own(core, &ctx, job, reason, None).await;
     }
 }
 
-/// The end of a request that has met a stored object instead of a fetch.
+/// The use of a stored object that a request finds instead of fetching.
 #[expect(clippy::large_enum_variant, reason = "it lives for a moment")]
 enum HitOutcome {
     Reply(Reply),
     /// Past the store.
     Pass,
-    /// The same, since the object is for others, and stays.
+    /// Past the store: the object is for others, and stays.
     Beside,
 }
 
-/// The verdict on a stored response that a request meets; one that is too `old` may still be
-/// confirmed.
-fn met(
+/// The verdict on a stored response. A stale one becomes `old`, and may be confirmed.
+fn judge_found(
     core: &Rc<CoreState>,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     object: &Arc<Object>,
     coalesces: bool,
     old: &mut Option<Arc<Object>>,
 ) -> Verdict<HitOutcome> {
-    match judge(ask, object) {
-        Judgement::Deliver(served) if coalesces => match take(core, ask, object, served) {
+    match judge(ctx, object) {
+        Judgement::Deliver(served) if coalesces => match take(core, ctx, object, served) {
             Some(reply) => Verdict::End(HitOutcome::Reply(reply)),
             None if object.is_live() => Verdict::Alone,
-            // The disk has it no more, and nobody finds it.
+            // The disk has lost the body, so no lookup finds the object again.
             None => Verdict::Replace,
         },
         Judgement::Pass if coalesces => Verdict::End(HitOutcome::Pass),
@@ -340,28 +345,28 @@ fn met(
             Verdict::Replace
         }
         Judgement::Deliver(_) => Verdict::End(
-            take(core, ask, object, CacheOutcome::Hit)
+            take(core, ctx, object, CacheOutcome::Hit)
                 .map_or(HitOutcome::Beside, HitOutcome::Reply),
         ),
         _ => Verdict::End(HitOutcome::Beside),
     }
 }
 
-/// The stored response, if it may answer while its origin cannot be reached.
+/// The stored response, if it may answer while its origin is unreachable.
 fn stand_in<'o>(
     core: &CoreState,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     old: Option<&'o Arc<Object>>,
 ) -> Option<&'o Arc<Object>> {
     let now_ms = core.now().mono_ms;
-    old.filter(|old| freshness(ask.live, old, now_ms).may_serve_unreachable(now_ms))
+    old.filter(|old| freshness(ctx.live, old, now_ms).may_serve_unreachable(now_ms))
 }
 
-/// The verdict on the end of another request's fetch; `None` if `old` may answer instead, and the
-/// fetch has not ended in time.
+/// The verdict after waiting for another request's fetch; `None` if `old` may answer because the
+/// fetch is late.
 fn waited(
     core: &Rc<CoreState>,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     key: &KeyBuf,
     ended: Option<WaiterOutcome>,
     old: Option<&Arc<Object>>,
@@ -369,80 +374,79 @@ fn waited(
 ) -> Verdict<Reply> {
     match ended {
         Some(WaiterOutcome::Ready(object)) => {
-            // A ban may have come since that fetch began, and before this request.
+            // A ban may have been made after that fetch began and before this request.
             let is_for_it = core.shared.cache.may_use(&object)
-                && object.matches(&mut select_by(&ask.request.headers))
-                && matches!(judge(ask, &object), Judgement::Deliver(_));
+                && object.matches(&mut select_by(&ctx.request.headers))
+                && matches!(judge(ctx, &object), Judgement::Deliver(_));
             if !is_for_it {
                 return Verdict::Replace;
             }
             let served =
                 CacheOutcome::Fetched { reason, stored: object.is_live(), collapsed: true };
-            take(core, ask, &object, served).map_or(Verdict::Alone, Verdict::End)
+            take(core, ctx, &object, served).map_or(Verdict::Alone, Verdict::End)
         }
         Some(WaiterOutcome::Refused) => Verdict::Alone,
         ended => {
             if ended.is_none() {
-                // Until that fetch ends, others need not find out by waiting.
+                // Other requests need not wait for that fetch to find out.
                 core.note_fetch(key.hash(), Some(true));
             }
-            Verdict::End(match stand_in(core, ask, old) {
-                Some(object) => stored(core, ask, object, CacheOutcome::StaleOnError),
-                None => unanswered(core, ask, Problem::SharedFetchFailed),
+            Verdict::End(match stand_in(core, ctx, old) {
+                Some(object) => stored(core, ctx, object, CacheOutcome::StaleOnError),
+                None => unanswered(core, ctx, Problem::SharedFetchFailed),
             })
         }
     }
 }
 
-/// The reply from a stored response; `None` when its body is one that passes through to others, and
-/// began before this request came.
+/// The reply from a stored response; `None` if its body passes to earlier requests only.
 fn take(
     core: &Rc<CoreState>,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     object: &Arc<Object>,
     served: CacheOutcome,
 ) -> Option<Reply> {
-    let mut start = declared::stored(Some(core), ask, object, served);
-    let is_to_be_fetched = start.reply().is_some_and(|it| it.is_to_be_fetched(ask.request));
-    (!is_to_be_fetched).then(|| whole(core, ask, start))
+    let mut start = declared::stored(Some(core), ctx, object, served);
+    let is_to_be_fetched = start.reply().is_some_and(|it| it.is_to_be_fetched(ctx.request));
+    (!is_to_be_fetched).then(|| whole(core, ctx, start))
 }
 
 /// The reply from a stored response.
 fn stored(
     core: &Rc<CoreState>,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     object: &Arc<Object>,
     served: CacheOutcome,
 ) -> Reply {
-    whole(core, ask, declared::stored(Some(core), ask, object, served))
+    whole(core, ctx, declared::stored(Some(core), ctx, object, served))
 }
 
-/// The reply that delivery has made, or what the page comes to.
-fn whole(core: &Rc<CoreState>, ask: &RequestContext<'_>, start: Start) -> Reply {
+/// The reply of a delivery; a page is assembled first.
+fn whole(core: &Rc<CoreState>, ctx: &RequestContext<'_>, start: Start) -> Reply {
     match start {
         Start::Reply(reply) => reply,
-        Start::Slow(slow) => match slow.way {
-            RequestDisposition::Draft(draft) => put_together(core, ask, draft),
-            _ => pages::problem(ask.request, Problem::Internal),
+        Start::Slow(slow) => match slow.disposition {
+            RequestDisposition::Draft(draft) => put_together(core, ctx, draft),
+            _ => pages::problem(ctx.request, Problem::Internal),
         },
     }
 }
 
-/// Puts a page together that answers a request which waits.
+/// Assembles a page that answers a waiting request.
 fn put_together(
     core: &Rc<CoreState>,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     mut draft: Box<dyn Draft>,
 ) -> Reply {
-    ask.sign(draft.reply());
-    draft.reply().about.trace = ask.trace.cloned();
-    draft.run(core, ask.front)
+    ctx.sign(draft.reply());
+    draft.reply().about.trace = ctx.trace.cloned();
+    draft.run(core, ctx.connection)
 }
 
-/// Starts a fetch and makes the reply of what comes.
+/// Starts a fetch and makes the reply from its result.
 async fn fetch_own(
     core: &Rc<CoreState>,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     mut job: Box<Job<PolicyJudge>>,
     reason: ForwardReason,
     body: Option<Reader>,
@@ -450,63 +454,63 @@ async fn fetch_own(
     job.fetch.upload = Upload::of(body);
     let fetched = fetch::start(job).await;
     let served = |stored| CacheOutcome::Fetched { reason, stored, collapsed: false };
-    let ask = &RequestContext { now: core.now(), ..*ask };
+    let ctx = &RequestContext { now: core.now(), ..*ctx };
     let Ok((fetched, ())) = fetched else {
-        // The fetch ended by a bug, which ends only the fetch and is counted there.
-        return pages::problem(ask.request, Problem::Internal);
+        // A panic ended the fetch, and is counted there.
+        return pages::problem(ctx.request, Problem::Internal);
     };
     let instead = match fetched {
         FetchResult::Object { object, stored, reader } => {
-            return whole(core, ask, declared::fetched(core, ask, &object, served(stored), reader));
+            return whole(core, ctx, declared::fetched(core, ctx, &object, served(stored), reader));
         }
-        // What is for this client only is for no other node.
+        // A response for this client only is not for other nodes.
         FetchResult::Confirmed { stored: false, .. } | FetchResult::Passing(_)
-            if ask.downstream.is_node() =>
+            if ctx.downstream.is_node() =>
         {
             return peers::silent(PeerRefusal::Nothing);
         }
         FetchResult::Confirmed { object, .. } => {
-            return stored(core, ask, &object, CacheOutcome::Revalidated);
+            return stored(core, ctx, &object, CacheOutcome::Revalidated);
         }
         FetchResult::Passing(passing) => {
-            return whole(core, ask, declared::passing(ask, *passing, served(false)));
+            return whole(core, ctx, declared::passing(ctx, *passing, served(false)));
         }
         FetchResult::Instead(instead) => instead,
     };
     match instead {
-        SubstituteAnswer::Switched(switched) => declared::switched(ask, *switched, served(false)),
-        SubstituteAnswer::File(name) => beside_scripts(core, ask, &name).await,
-        SubstituteAnswer::Named(named) => from_files::named(core, ask, &named).await,
-        SubstituteAnswer::Synthetic(synthetic) => pages::synthetic(ask.request, &synthetic),
+        SubstituteAnswer::Switched(switched) => declared::switched(ctx, *switched, served(false)),
+        SubstituteAnswer::File(name) => beside_scripts(core, ctx, &name).await,
+        SubstituteAnswer::Named(named) => from_files::named(core, ctx, &named).await,
+        SubstituteAnswer::Synthetic(synthetic) => pages::synthetic(ctx.request, &synthetic),
         SubstituteAnswer::Failed(failure) => match failure.stale {
             Some(object) => {
-                let mut reply = stored(core, ask, &object, CacheOutcome::StaleOnError);
+                let mut reply = stored(core, ctx, &object, CacheOutcome::StaleOnError);
                 failure.problem.note(&mut reply.about);
                 reply
             }
-            None => unanswered(core, ask, failure.problem),
+            None => unanswered(core, ctx, failure.problem),
         },
     }
 }
 
 /// The page for a request that no origin has answered.
-fn unanswered(core: &CoreState, ask: &RequestContext<'_>, problem: Problem) -> Reply {
-    let known = ask.trace.map_or(0, |trace| trace.number.get());
+fn unanswered(core: &CoreState, ctx: &RequestContext<'_>, problem: Problem) -> Reply {
+    let known = ctx.trace.map_or(0, |trace| trace.number.get());
     let number = if known == 0 { core.log.number() } else { known };
-    if let Some(trace) = ask.trace {
+    if let Some(trace) = ctx.trace {
         trace.number.set(number);
     }
-    // Nobody counts the requests of a daemon that keeps no log.
-    pages::numbered(ask.request, problem, Some(number).filter(|number| *number != 0))
+    // Without a log, transactions have no numbers.
+    pages::numbered(ctx.request, problem, Some(number).filter(|number| *number != 0))
 }
 
-/// The answer from a file that the origin's rules found instead of a script.
-async fn beside_scripts(core: &Rc<CoreState>, ask: &RequestContext<'_>, name: &[u8]) -> Reply {
-    match from_files::beside_scripts(ask) {
+/// The reply from a file that the origin's rules found instead of a script.
+async fn beside_scripts(core: &Rc<CoreState>, ctx: &RequestContext<'_>, name: &[u8]) -> Reply {
+    match from_files::beside_scripts(ctx) {
         Some(root) => {
-            let look = from_files::look_up_path_with_disk(core, ask, root, name).await;
-            from_files::answer(Some(core), ask, &look)
+            let look = from_files::look_up_path_with_disk(core, ctx, root, name).await;
+            from_files::answer(Some(core), ctx, &look)
         }
-        None => pages::problem(ask.request, Problem::NoFile),
+        None => pages::problem(ctx.request, Problem::NoFile),
     }
 }

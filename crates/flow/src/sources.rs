@@ -1,7 +1,7 @@
-//! The sources of a response that memory has not, in the order in which they are asked.
+//! Sources of a response that is not in memory, in the order in which they are asked.
 //!
-//! The order stands here once. A fetch goes along it, and so does the fetch of a slice; forecasts
-//! tell of those that would be asked.
+//! The order stands here only. Fetches and slices follow it, and forecasts report the sources that
+//! would be asked.
 
 use policy::DecisionStep;
 
@@ -9,18 +9,18 @@ use crate::siblings;
 use crate::state::miss::Miss;
 use crate::state::shared::SharedState;
 
-/// Declares the sources in the order in which they are asked, what each is, and the answers that it
-/// may give.
+/// Declares the sources in the order in which they are asked, with their descriptions and possible
+/// answers.
 macro_rules! sources {
     ($($(#[doc = $is:literal])+ $source:ident => $($answer:ident),+;)+) => {
-        /// A source of a response that memory has not.
+        /// A source of a response that is not in memory.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub(crate) enum Source {
             $($source,)+
         }
 
         impl Source {
-            /// All of them, the first first.
+            /// All sources in order.
             const ROW: &[Self] = &[$(Self::$source),+];
 
             /// Returns true if the source may give this answer.
@@ -54,19 +54,20 @@ sources! {
 pub(crate) enum SourceAnswer<T> {
     Has(T),
     HasNot,
-    /// It comes, and not to the asker: another fetch has begun.
+    /// Another fetch has begun; its result will not come to this search.
     Waits,
 }
 
-/// The search for something that memory has not.
+/// A search for a response that is not in memory.
 pub(crate) trait Search {
     type Found;
 
-    /// Asks `source`; one that cannot have it has it not.
+    /// Asks `source`. A source that does not apply answers `HasNot`.
     async fn ask(&mut self, source: Source) -> SourceAnswer<Self::Found>;
 }
 
-/// Asks one source after the other, from `first` on. `None` if the search ends without a find.
+/// Asks the sources one after the other, from `first` on. `None` if the search ends without a
+/// result.
 pub(crate) async fn find<S: Search>(search: &mut S, first: Source) -> Option<S::Found> {
     for source in Source::ROW.iter().copied().filter(|source| *source >= first) {
         let answer = search.ask(source).await;
@@ -80,8 +81,8 @@ pub(crate) async fn find<S: Search>(search: &mut S, first: Source) -> Option<S::
     None
 }
 
-/// Tells of the sources that would be asked for `miss` before its origin. The disk is told of by
-/// the verdict on a lookup, the policy and its origin by themselves.
+/// Forecasts the sources that would be asked for `miss` before its origin. The disk is part of the
+/// lookup's verdict; the policy and its origin report themselves.
 pub(crate) fn foretell(shared: &SharedState, miss: Miss<'_>) -> Vec<DecisionStep> {
     let step = |source: &Source| match source {
         Source::Owner => shared.peers.load().as_ref()?.foretell(miss.key),
@@ -110,7 +111,7 @@ mod tests {
         }
     }
 
-    /// The end of a search that waits for nothing.
+    /// The result of a search that never waits.
     fn found(search: &mut One) -> Option<()> {
         match pin!(find(search, Source::Disk)).poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(found) => found,

@@ -1,5 +1,5 @@
-//! A stage of the row that each request goes along before its site's policy receives it (`row`),
-//! and the clearance that it carries from one stage to the next.
+//! Stage of the row that each request passes before its site's policy receives it (`stage_row`),
+//! and the clearance that the request carries from stage to stage.
 
 use std::rc::Rc;
 
@@ -17,7 +17,7 @@ use crate::state::gate::SiteAdmission;
 use crate::state::gate::parked_request::{ParkedRequest, StageWait};
 use crate::state::site_context::SiteContext;
 
-/// A request that has come to its site, without the [`Request`] itself, which stages change.
+/// A request at its site, without the [`Request`] itself, which stages change.
 #[derive(Clone, Copy)]
 pub(crate) struct Entrant<'a> {
     pub(crate) place: SiteContext<'a>,
@@ -28,10 +28,10 @@ pub(crate) struct Entrant<'a> {
 
 /// A stage of the row.
 pub(crate) trait RowStage {
-    /// Returns true if the request comes to this stage at all.
+    /// Returns true if the stage applies to the request.
     fn is_for(entrant: &Entrant<'_>) -> bool;
 
-    /// Has the request pass the stage, end there, or wait.
+    /// Lets the request pass, ends it, or makes it wait.
     fn act(
         core: &Rc<CoreState>,
         entrant: &Entrant<'_>,
@@ -39,26 +39,26 @@ pub(crate) trait RowStage {
         clearance: &mut Clearance,
     ) -> StageResult;
 
-    /// Foretells what [`RowStage::act`] would do, and changes nothing but the request and what it
-    /// carries; the outcome if the request would end here.
+    /// Forecasts the result of [`RowStage::act`]. Changes only the request and its clearance;
+    /// returns the outcome if the request would end here.
     fn look(
-        telling: &mut ForecastSteps<'_>,
+        forecast: &mut ForecastSteps<'_>,
         entrant: &Entrant<'_>,
         request: &mut Request,
         clearance: &mut Clearance,
     ) -> Option<Ending>;
 }
 
-/// The outcome of a stage.
+/// The result of a stage.
 #[expect(clippy::large_enum_variant, reason = "a reply is moved, never allocated")]
 pub(crate) enum StageResult {
     /// The request goes on to the next stage.
     On,
-    /// It ends here, or waits; and on whose behalf it is made.
+    /// The request ends here or waits. Also the client for whom it is made.
     End(Start, ConnectionPeer),
 }
 
-/// The kind of an outcome.
+/// The kind of a stage's result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StageOutcome {
     GoesOn,
@@ -76,16 +76,16 @@ impl StageResult {
     }
 }
 
-/// The results of the stages that a request has passed, which it carries.
+/// The results of the stages that a request has passed.
 #[derive(Default)]
 pub(crate) struct Clearance {
     pub(crate) marks: Marks,
-    /// The way in which it has entered by the gates; `None` where none has a say.
+    /// The admission by the site's gates; `None` if none applies.
     pub(crate) entering: Option<SiteAdmission>,
 }
 
 impl Clearance {
-    /// Has the gates let `request` in.
+    /// Notes the admission, and removes from `request` the fields that only gates may set.
     pub(crate) fn let_in(&mut self, mut entering: Option<SiteAdmission>, request: &mut Request) {
         if let Some(entering) = &mut entering {
             entering.take_off(request);
@@ -96,7 +96,7 @@ impl Clearance {
 }
 
 impl Entrant<'_> {
-    /// The request waits at a stage, and goes on along the row from there.
+    /// Parks the request, which resumes the row at this stage.
     pub(crate) fn wait(
         &self,
         request: &Request,

@@ -1,8 +1,8 @@
-//! The row of stages that a request for a site meets, whatever decides there: its site's policy, or
-//! its program.
+//! Stage row: the stages that each request for a site passes, before its policy or program receives
+//! it.
 //!
-//! The row stands here once. A request goes along it, waits at a stage and goes on from there; a
-//! forecast goes along it and only looks. What has passed the row is received.
+//! The order stands here only. A request follows it, waits at a stage and resumes there; a forecast
+//! follows it without acting.
 
 use std::rc::Rc;
 
@@ -25,20 +25,19 @@ use crate::state::reply::Reply;
 use crate::state::request_context::RequestConnection;
 use crate::state::site_context::SiteContext;
 
-/// Declares the row: its stages in the order in which requests meet them, what each asks, and the
-/// outcomes that it may have.
+/// Declares the row: the stages in order, the question of each, and its possible results.
 macro_rules! row {
     ($($(#[doc = $asks:literal])+ $stage:ident => $($outcome:ident),+;)+) => {
-        /// The place on the row where a request goes on.
+        /// The position on the row where a request resumes.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
         pub(crate) enum Station {
             First,
             $($stage,)+
-            /// Behind the last stage.
+            /// After the last stage.
             Policy,
         }
 
-        /// Returns true if any stage is for the request.
+        /// Returns true if any stage applies to the request.
         #[inline(always)]
         fn is_any_for(entrant: &Entrant<'_>) -> bool {
             $($stage::is_for(entrant))||+
@@ -54,26 +53,26 @@ macro_rules! row {
         ) -> StageResult {
             $(
                 if from <= Station::$stage && $stage::is_for(entrant) {
-                    let met = $stage::act(core, entrant, request, clearance);
-                    debug_assert!([$(StageOutcome::$outcome),+].contains(&met.outcome()));
-                    if !matches!(met, StageResult::On) {
-                        return met;
+                    let result = $stage::act(core, entrant, request, clearance);
+                    debug_assert!([$(StageOutcome::$outcome),+].contains(&result.outcome()));
+                    if !matches!(result, StageResult::On) {
+                        return result;
                     }
                 }
             )+
             StageResult::On
         }
 
-        /// Foretells what becomes of a request on the row; the outcome if it would end there.
+        /// Forecasts a request's course along the row; the outcome if it would end there.
         pub(crate) fn look(
-            telling: &mut ForecastSteps<'_>,
+            forecast: &mut ForecastSteps<'_>,
             entrant: &Entrant<'_>,
             request: &mut Request,
             clearance: &mut Clearance,
         ) -> Option<Ending> {
             $(
                 if $stage::is_for(entrant)
-                    && let Some(ending) = $stage::look(telling, entrant, request, clearance)
+                    && let Some(ending) = $stage::look(forecast, entrant, request, clearance)
                 {
                     return Some(ending);
                 }
@@ -93,8 +92,8 @@ row! {
     AuthStage => GoesOn, Answered, Waits;
 }
 
-/// Takes a request that has come to its site along the row, and has it received; and says on whose
-/// behalf it is made.
+/// Takes a request at its site along the row and has it received. Also returns the client for whom
+/// it is made.
 #[inline(always)]
 pub(crate) fn enter(
     core: &Rc<CoreState>,
@@ -123,7 +122,7 @@ fn go(
     (start, who)
 }
 
-/// Waits at the stage where a request is parked, and takes it on from there, to its reply.
+/// Waits at the stage where a request is parked, then resumes the row and returns the reply.
 pub(crate) async fn resume(
     parked: Box<ParkedRequest>,
     mut marks: Marks,
@@ -131,22 +130,24 @@ pub(crate) async fn resume(
     place: SiteContext<'_>,
     asked: &Request,
     body: Option<Reader>,
-    front: RequestConnection<'_>,
+    connection: RequestConnection<'_>,
 ) -> Reply {
     let ParkedRequest { wait, kept } = *parked;
-    let client = kept.client(front.account);
+    let client = kept.client(connection.account);
     let waited = match wait {
         StageWait::Turn(turn) => match &mut marks.pass {
             Some(pass) => match Box::pin(pass.wait(turn, core, place.site, asked)).await {
                 Ok(()) => Ok((Station::HttpsRedirect, None)),
                 Err(refusal) => Err(Box::new(refusal)),
             },
-            // It would go past the limits.
+            // Without a permit the request would bypass the limits.
             None => Err(Box::new(pages::problem(asked, Problem::Internal))),
         },
-        StageWait::Check(check, guest) => admit(check, guest, core, place, asked, front.account)
-            .await
-            .map(|entering| (Station::Policy, Some(entering))),
+        StageWait::Check(check, identity) => {
+            admit(check, identity, core, place, asked, connection.account)
+                .await
+                .map(|entering| (Station::Policy, Some(entering)))
+        }
     };
     let (from, entering) = match waited {
         Ok(waited) => waited,
@@ -163,6 +164,6 @@ pub(crate) async fn resume(
         Entrant { place, client: &client, now: core.now(), downstream: &Downstream::Client };
     match go(core, &entrant, &mut request, clearance, from).0 {
         Start::Reply(reply) => reply,
-        Start::Slow(slow) => Box::pin(slow.run(core, &request, body, front)).await,
+        Start::Slow(slow) => Box::pin(slow.run(core, &request, body, connection)).await,
     }
 }

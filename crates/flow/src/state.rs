@@ -1,7 +1,7 @@
-//! The state that requests share: the configuration in force, a core's and all cores' memory, what
-//! each feature keeps there, and requests and replies as all of them know them.
+//! State that requests share: the configuration in force, the state of a core and of all cores,
+//! what each feature keeps there, and requests and replies themselves.
 //!
-//! Nothing here knows the steps of a request, which stand above it.
+//! Must never use the steps of a request, which are layered above it.
 
 pub(crate) mod assemble;
 pub(crate) mod body;

@@ -1,5 +1,5 @@
-//! Surrogate-Control of origins' responses: it is for this cache, and ends here (W3C Edge
-//! Architecture). Stored responses keep it in their note, beside the head that clients get.
+//! Surrogate-Control of origins' responses: addressed to this cache, and removed here (W3C Edge
+//! Architecture). A stored response keeps the field in its note, beside the head for clients.
 
 use cache::Record;
 use message::{HeaderBlock, HeaderId, Response};
@@ -7,9 +7,9 @@ use message::{HeaderBlock, HeaderId, Response};
 use crate::state::site::Site;
 use crate::stored_heads::stored_head;
 
-/// The first byte of such a note; that of [`vcl::note`](crate::state::vcl::note) is another.
+/// The first byte of such a note; notes of [`vcl::note`](crate::state::vcl::note) have another.
 const MARK: u8 = b's';
-/// Between two values: no value has it.
+/// Separates values, and occurs in none.
 const BETWEEN: u8 = b'\n';
 
 /// Removes the field, unless the site shows it.
@@ -19,8 +19,8 @@ pub(crate) fn hide(headers: &mut HeaderBlock, site: &Site) {
     }
 }
 
-/// Removes the field from a head that is to be stored, unless the site shows it; the note that
-/// keeps it.
+/// Removes the field from a head that is to be stored, unless the site shows it. Returns the note
+/// that keeps it.
 pub(crate) fn set_aside(headers: &mut HeaderBlock, site: &Site) -> Box<[u8]> {
     if site.shown.surrogate_control { Box::default() } else { take(headers) }
 }
@@ -40,15 +40,15 @@ fn take(headers: &mut HeaderBlock) -> Box<[u8]> {
     note.into()
 }
 
-/// The head of a stored response as its origin gave it: with what is set aside. One that is damaged
-/// has no fields; it was written by the same engine.
+/// The head of a stored response as its origin sent it. A damaged one has no fields; the engine
+/// that wrote it leaves none.
 pub(crate) fn whole_head(object: &Record) -> Response {
     let mut head = stored_head(object).unwrap_or_else(|| Response::new(object.status()));
     put_back(&mut head.headers, object.note());
     head
 }
 
-/// Adds what is set aside in `note` to the head of its object.
+/// Adds the fields in `note` to the head of its object.
 pub(crate) fn put_back(headers: &mut HeaderBlock, note: &[u8]) {
     let Some((&MARK, values)) = note.split_first() else { return };
     for value in values.split(|b| *b == BETWEEN) {

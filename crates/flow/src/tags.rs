@@ -1,27 +1,27 @@
-//! The surrogate keys of origins' responses, as the store keeps them.
+//! Tags: the surrogate keys of origins' responses, as the store keeps them.
 
 use base::{HashSeed, Limit, Limits};
 use cache::Tags;
 use message::{HeaderBlock, tags};
 
-/// The seed of tags' hashes. All processes have the same, so that what one stores means the same to
-/// others; who chooses tags is an origin, which gains nothing by two of one hash.
+/// The seed of the tags' hashes. It is equal in all processes, so that they understand each other's
+/// tags. An origin that forges a collision gains nothing.
 const SEED: u64 = 0x7a69_5f74_6167_7300;
 
 thread_local! {
     static HASHES: HashSeed = HashSeed::from_u64(SEED);
 }
 
-/// The hash that a surrogate key is kept as.
+/// The hash that the store keeps of a surrogate key.
 pub(crate) fn hash(tag: &[u8]) -> u64 {
     HASHES.with(|seed| seed.hash(tag))
 }
 
-/// The tags in `headers`; `None` if there is no field for them. Each stands there once, and once
-/// more for each time that `xkey` repeats it.
+/// The tags in `headers`; `None` without such a field. Each tag is listed once, and again for each
+/// time that `xkey` repeats it.
 ///
 /// # Errors
-/// The limit that they are beyond: by those left out a response could not be invalidated.
+/// The limit that the tags exceed: without all of them the response could not be invalidated.
 pub(crate) fn read(headers: &HeaderBlock, limits: &Limits) -> Result<Option<Tags>, Limit> {
     let (fields, bytes) = tags::fields(headers)
         .fold((0, 0), |(fields, bytes), field| (fields + 1, bytes + field.value.len() as u64));
@@ -43,7 +43,7 @@ pub(crate) fn read(headers: &HeaderBlock, limits: &Limits) -> Result<Option<Tags
     if tags.len() as u64 > limits.tags { Err(Limit::Tags) } else { Ok(Some(tags)) }
 }
 
-/// Removes the fields.
+/// Removes the fields with surrogate keys.
 pub(crate) fn hide(headers: &mut HeaderBlock) {
     if tags::fields(headers).next().is_some() {
         headers.retain(|field| !tags::is_tag_field(field.name));

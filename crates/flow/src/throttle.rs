@@ -1,7 +1,7 @@
-//! Limits on how often, and how much at once, a site's clients may ask: `rate` and `concurrent`.
+//! Throttles: the limits on rate and concurrency of a site's clients (`rate`, `concurrent`).
 //!
-//! They decide at once and wait for nothing: a client that may come later is somebody else's to
-//! hold back. What clients have used lasts over reloads, as long as the limit stays the same.
+//! They decide at once and must never wait: the stage delays a client that has to wait. Counts
+//! survive a reload if the limit is unchanged.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -23,25 +23,25 @@ use crate::problem::Problem;
 /// The limits of a site and of its routes.
 #[derive(Debug)]
 pub struct Throttles {
-    /// Those of the site, then those of its routes in their order.
+    /// The site's limits, then those of each route in order.
     routes: Vec<Throttle>,
 }
 
-/// The limits of one route. Routes that have theirs from the site share them.
+/// The limits of one route. Routes that inherit the site's limits share them.
 #[derive(Clone, Debug)]
 struct Throttle {
     rates: Arc<[RateLimit]>,
-    crowds: Arc<[ConcurrencyLimit]>,
+    concurrency: Arc<[ConcurrencyLimit]>,
 }
 
 /// A limit of either kind.
 #[derive(Debug)]
 struct ClientLimit<R, T> {
     rule: R,
-    /// The name of the route that it is written in, or `site`.
+    /// The route that the limit is written in, or `site`.
     of: Box<str>,
     exempt: CidrSet,
-    /// The clients that it counts apart.
+    /// The clients that the table counts separately.
     clients: usize,
     table: OnceLock<Arc<LimitTable<T>>>,
 }
@@ -49,48 +49,48 @@ struct ClientLimit<R, T> {
 type RateLimit = ClientLimit<(RateRule, Rate), RateTable>;
 type ConcurrencyLimit = ClientLimit<ConcurrencyRule, Arc<ConcurrencyLimiter>>;
 
-/// A table, and the memory that it takes.
+/// A table, and its reserved memory.
 #[derive(Debug)]
 struct LimitTable<T> {
     of: T,
     _held: Option<HeldBytes>,
 }
 
-/// A request that limits are asked about.
+/// A request that limits are checked for.
 #[derive(Clone, Copy)]
 pub(crate) struct LimitedRequest<'a> {
     pub(crate) seed: &'a HashSeed,
     pub(crate) request: &'a Request,
-    pub(crate) visitor: LimitedClient,
+    pub(crate) limited_client: LimitedClient,
     pub(crate) now_ms: u64,
 }
 
-/// A client as limits count it, and its routes.
+/// A client that limits are checked for, and its routes.
 #[derive(Clone, Copy)]
 pub(crate) struct LimitedClient {
-    /// On whose behalf the request is made.
+    /// The client for whom the request is made.
     pub(crate) client: ConnectionPeer,
     routes: Routes,
 }
 
 impl LimitedClient {
-    /// The client that `peer` makes a request for, by its site's policy.
+    /// The client for whom `peer` makes the request, by the site's policy.
     pub(crate) fn of(policy: &dyn Policy, request: &Request, peer: ConnectionPeer) -> Self {
         Self { client: policy.client(request, peer), routes: policy.routes(request) }
     }
 }
 
-/// The word of limits on rates, or on what is under way.
+/// The decision of the limits.
 pub(crate) enum LimitDecision<T> {
-    /// Go on.
+    /// The request is permitted.
     On(T),
-    /// Go on, although this would be refused if it were no dry run.
+    /// The request is permitted, because the limit that refuses it is a dry run.
     Spared(T, Problem),
     Refused(Problem),
 }
 
 impl Throttles {
-    /// The limits of a site with these rules; `None` if it has none.
+    /// The limits in a site's rules; `None` without any.
     pub fn new(rules: &SiteRules, limits: &Limits) -> Option<Arc<Self>> {
         let own = std::iter::once(("site", &rules.settings));
         let routes = rules.routes.iter().map(|route| (route.name.as_str(), &route.settings));
@@ -100,12 +100,13 @@ impl Throttles {
             made.push((settings, throttle));
         }
         let routes: Vec<_> = made.into_iter().map(|(_, throttle)| throttle).collect();
-        let limits_any = |route: &Throttle| !route.rates.is_empty() || !route.crowds.is_empty();
+        let limits_any =
+            |route: &Throttle| !route.rates.is_empty() || !route.concurrency.is_empty();
         routes.iter().any(limits_any).then(|| Arc::new(Self { routes }))
     }
 
-    /// Takes over what clients have used of limits that have not changed, from sites of the same
-    /// name, and reserves memory for the rest.
+    /// Takes over the counts of unchanged limits from sites of this name, and reserves memory for
+    /// the others.
     pub(crate) fn take_over<'s>(
         &self,
         before: impl Iterator<Item = &'s Self> + Clone,
@@ -123,8 +124,8 @@ impl Throttles {
                     }
                 });
             }
-            for (nth, limit) in route.crowds.iter().enumerate() {
-                let same = earlier().filter_map(|route| route.crowds.get(nth));
+            for (nth, limit) in route.concurrency.iter().enumerate() {
+                let same = earlier().filter_map(|route| route.concurrency.get(nth));
                 limit.take_over(same, || {
                     let bytes = ConcurrencyLimiter::bytes(limit.clients);
                     LimitTable {
@@ -143,31 +144,32 @@ impl Throttles {
         own.rates.iter().chain(also.into_iter().flat_map(|also| also.rates.iter()))
     }
 
-    fn crowds(&self, routes: Routes) -> impl Iterator<Item = &ConcurrencyLimit> + Clone {
+    fn concurrency(&self, routes: Routes) -> impl Iterator<Item = &ConcurrencyLimit> + Clone {
         let own = self.of(routes.own);
         let also = routes.also.map(|also| self.of(also));
-        let also = also.filter(|also| !Arc::ptr_eq(&also.crowds, &own.crowds));
-        own.crowds.iter().chain(also.into_iter().flat_map(|also| also.crowds.iter()))
+        let also = also.filter(|also| !Arc::ptr_eq(&also.concurrency, &own.concurrency));
+        own.concurrency.iter().chain(also.into_iter().flat_map(|also| also.concurrency.iter()))
     }
 
     fn of(&self, route: u32) -> &Throttle {
-        // A route of another configuration would be a bug, and is limited as the site.
+        // A route of another configuration would be a bug; it gets the site's limits.
         self.routes.get(route as usize).unwrap_or(&self.routes[0])
     }
 
-    /// Counts a visit by all rates that are for it, or by none of them if one refuses it; the wait
-    /// until its turn.
+    /// Counts a request by all its rates, or by none if one refuses it. Returns the delay of the
+    /// request.
     pub(crate) fn admit_by_rate(
         &self,
-        visit: &LimitedRequest<'_>,
+        limited: &LimitedRequest<'_>,
         counters: &Counters,
     ) -> LimitDecision<Option<Duration>> {
-        let rates = || self.rates(visit.visitor.routes).filter(|limit| limit.is_for(visit));
-        // Of several one may refuse what others would have counted.
+        let rates =
+            || self.rates(limited.limited_client.routes).filter(|limit| limit.is_for(limited));
+        // With several rates, one may refuse what others have counted.
         if rates().nth(1).is_some() {
             let real = rates().filter(|limit| !limit.rule.0.terms.dry_run);
             for limit in real {
-                if let (Admission::Refused(after), _) = limit.foresee(visit) {
+                if let (Admission::Refused(after), _) = limit.foresee(limited) {
                     return LimitDecision::Refused(limit.refuse(counters, after));
                 }
             }
@@ -175,7 +177,7 @@ impl Throttles {
         let (mut wait, mut spared) = (None, None);
         for limit in rates() {
             let is_dry = limit.rule.0.terms.dry_run;
-            match limit.admit(visit, counters) {
+            match limit.admit(limited, counters) {
                 Admission::Now => {}
                 Admission::Later(_) if is_dry => {}
                 Admission::Later(turn) => wait = wait.max(Some(turn)),
@@ -197,16 +199,18 @@ impl Throttles {
         }
     }
 
-    /// Lets a visit be under way, as long as it keeps what it is given.
+    /// Counts a request as in progress while the returned permit lives.
     pub(crate) fn admit_by_concurrency(
         &self,
-        visit: &LimitedRequest<'_>,
+        limited: &LimitedRequest<'_>,
         counters: &Counters,
     ) -> LimitDecision<Option<ConcurrencyPermit>> {
-        let (mut stay, mut spared) = (None, None);
-        for limit in self.crowds(visit.visitor.routes).filter(|limit| limit.is_for(visit)) {
-            match limit.table().acquire(limit.mark(visit), limit.rule.requests) {
-                Some(own) => stay = Some(own.with(stay)),
+        let (mut permit, mut spared) = (None, None);
+        for limit in
+            self.concurrency(limited.limited_client.routes).filter(|limit| limit.is_for(limited))
+        {
+            match limit.table().acquire(limit.mark(limited), limit.rule.requests) {
+                Some(own) => permit = Some(own.with(permit)),
                 None => {
                     let problem = limit.problem();
                     if !limit.rule.terms.dry_run {
@@ -219,20 +223,20 @@ impl Throttles {
             }
         }
         match spared {
-            Some(problem) => LimitDecision::Spared(stay, problem),
-            None => LimitDecision::On(stay),
+            Some(problem) => LimitDecision::Spared(permit, problem),
+            None => LimitDecision::On(permit),
         }
     }
 
-    /// Tells what each limit would say to a visit, without counting it; and the refusal that it
-    /// would meet.
+    /// Forecasts the decision of each limit without counting, and the refusal, if any.
     pub(crate) fn foretell(
         &self,
-        visit: &LimitedRequest<'_>,
+        limited: &LimitedRequest<'_>,
     ) -> (Vec<DecisionStep>, Option<Problem>) {
-        let rates = self.rates(visit.visitor.routes).map(|limit| limit.foretell(visit));
-        let crowds = self.crowds(visit.visitor.routes).map(|limit| limit.foretell(visit));
-        let (steps, refusals): (Vec<_>, Vec<_>) = rates.chain(crowds).unzip();
+        let rates = self.rates(limited.limited_client.routes).map(|limit| limit.foretell(limited));
+        let concurrency =
+            self.concurrency(limited.limited_client.routes).map(|limit| limit.foretell(limited));
+        let (steps, refusals): (Vec<_>, Vec<_>) = rates.chain(concurrency).unzip();
         (steps, refusals.into_iter().flatten().next())
     }
 }
@@ -243,7 +247,7 @@ fn held(memory: &Arc<MemoryBudget>, bytes: u64) -> HeldBytes {
 }
 
 impl Throttle {
-    /// The limits of what is called `name`; those that it has inherited are among `made`.
+    /// The limits of the route `name`; inherited limits are looked up in `made`.
     fn new(name: &str, settings: &Settings, made: &[(&Settings, Self)], limits: &Limits) -> Self {
         let clients = |terms: &Terms| match terms.per {
             LimitKey::Site => 1,
@@ -269,12 +273,12 @@ impl Throttle {
                     .collect(),
             }
         });
-        let crowds = settings.concurrent.as_ref().map(|rules| {
+        let concurrency = settings.concurrent.as_ref().map(|rules| {
             let is_same = |(other, _): &&(&Settings, Self)| {
                 other.concurrent.as_ref().is_some_and(|other| Arc::ptr_eq(other, rules))
             };
             match made.iter().find(is_same) {
-                Some((_, throttle)) => Arc::clone(&throttle.crowds),
+                Some((_, throttle)) => Arc::clone(&throttle.concurrency),
                 None => rules
                     .iter()
                     .map(|rule| {
@@ -283,7 +287,7 @@ impl Throttle {
                     .collect(),
             }
         });
-        Self { rates: rates.unwrap_or_default(), crowds: crowds.unwrap_or_default() }
+        Self { rates: rates.unwrap_or_default(), concurrency: concurrency.unwrap_or_default() }
     }
 }
 
@@ -310,23 +314,23 @@ impl<R: LimitRule + PartialEq, T> ClientLimit<R, T> {
         Self { rule, of: of.into(), exempt, clients, table: OnceLock::new() }
     }
 
-    fn is_for(&self, visit: &LimitedRequest<'_>) -> bool {
-        self.exception(visit).is_none()
+    fn is_for(&self, limited: &LimitedRequest<'_>) -> bool {
+        self.exception(limited).is_none()
     }
 
-    /// Why the limit is not for a visit.
-    fn exception(&self, visit: &LimitedRequest<'_>) -> Option<&'static str> {
-        if !self.rule.terms().are_for(visit.request.path()) {
+    /// The reason for which the limit does not apply to the request.
+    fn exception(&self, limited: &LimitedRequest<'_>) -> Option<&'static str> {
+        if !self.rule.terms().are_for(limited.request.path()) {
             return Some("not for this path");
         }
-        self.exempt.has(visit.visitor.client).then_some("this client is exempt")
+        self.exempt.has(limited.limited_client.client).then_some("this client is exempt")
     }
 
-    fn mark(&self, visit: &LimitedRequest<'_>) -> u64 {
-        self.rule.terms().per.mark(visit.seed, visit.request, visit.visitor.client)
+    fn mark(&self, limited: &LimitedRequest<'_>) -> u64 {
+        self.rule.terms().per.mark(limited.seed, limited.request, limited.limited_client.client)
     }
 
-    /// Takes the table of the `same` limit, or a new one, unless it has one already.
+    /// Takes the table of the `same` limit or makes one, unless there is a table.
     fn take_over<'s>(
         &'s self,
         mut same: impl Iterator<Item = &'s Self>,
@@ -348,26 +352,26 @@ impl RateLimit {
         &self.table.get_or_init(new).of
     }
 
-    fn admit(&self, visit: &LimitedRequest<'_>, counters: &Counters) -> Admission {
-        let admitted = self.table().admit(&self.rule.1, self.mark(visit), visit.now_ms);
+    fn admit(&self, limited: &LimitedRequest<'_>, counters: &Counters) -> Admission {
+        let admitted = self.table().admit(&self.rule.1, self.mark(limited), limited.now_ms);
         if admitted.displaced {
             counters.limit(Limit::LimitedClients);
         }
         admitted.admission
     }
 
-    fn foresee(&self, visit: &LimitedRequest<'_>) -> (Admission, RemainingQuota) {
-        self.table().foresee(&self.rule.1, self.mark(visit), visit.now_ms)
+    fn foresee(&self, limited: &LimitedRequest<'_>) -> (Admission, RemainingQuota) {
+        self.table().foresee(&self.rule.1, self.mark(limited), limited.now_ms)
     }
 
-    fn foretell(&self, visit: &LimitedRequest<'_>) -> (DecisionStep, Option<Problem>) {
+    fn foretell(&self, limited: &LimitedRequest<'_>) -> (DecisionStep, Option<Problem>) {
         let (rule, _) = &self.rule;
         let why = format!("{} per {}", rule.told(), rule.terms.per.told());
         let step = DecisionStep::new("rate", why).fact("of", self.of.to_string());
-        if let Some(why) = self.exception(visit) {
+        if let Some(why) = self.exception(limited) {
             return (step.fact("does not count", why), None);
         }
-        let (said, RemainingQuota { at_once, waiting }) = self.foresee(visit);
+        let (said, RemainingQuota { at_once, waiting }) = self.foresee(limited);
         let step = step.fact(
             "left",
             match waiting {
@@ -396,7 +400,7 @@ impl RateLimit {
         counters.inc(Counter::RateLimited);
         let (rule, rate) = &self.rule;
         if *rate != rule.rate() {
-            // Without that limit more would wait.
+            // Without the limit more requests would wait.
             counters.limit(Limit::RateWait);
         }
         self.problem(after)
@@ -415,14 +419,14 @@ impl ConcurrencyLimit {
         &self.table.get_or_init(new).of
     }
 
-    fn foretell(&self, visit: &LimitedRequest<'_>) -> (DecisionStep, Option<Problem>) {
+    fn foretell(&self, limited: &LimitedRequest<'_>) -> (DecisionStep, Option<Problem>) {
         let ConcurrencyRule { requests, terms } = &self.rule;
         let why = format!("{requests} at once per {}", terms.per.told());
         let step = DecisionStep::new("concurrent", why).fact("of", self.of.to_string());
-        if let Some(why) = self.exception(visit) {
+        if let Some(why) = self.exception(limited) {
             return (step.fact("does not count", why), None);
         }
-        let under_way = self.table().under_way(self.mark(visit));
+        let under_way = self.table().under_way(self.mark(limited));
         let step = step.fact("under way", under_way.to_string());
         match under_way >= u64::from(*requests) && !terms.dry_run {
             true => {
@@ -439,7 +443,7 @@ impl ConcurrencyLimit {
     }
 }
 
-/// 429 (RFC 6585 4), unless another is set.
+/// 429 (RFC 6585 4), or the configured status.
 fn status(terms: &Terms) -> Status {
     terms.status.or_else(|| Status::new(429)).unwrap_or(Status::OK)
 }

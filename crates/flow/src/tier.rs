@@ -1,5 +1,5 @@
-//! The ways between memory and the disk: what leaves memory sinks, and what is asked for is read
-//! before an origin is. The disk in use is [`Tier`]'s.
+//! Tier: the paths between memory and disk. Evicted responses are demoted to the disk, and the disk
+//! is read before an origin is asked. The disk in use belongs to [`Tier`].
 
 mod journal;
 mod promotion;

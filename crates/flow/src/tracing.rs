@@ -1,8 +1,8 @@
-//! Trace context towards origins: a trace that a client brings goes on, and one is begun for some
-//! of the requests that bring none.
+//! Tracing: trace context for origins. A client's trace continues, and new traces begin for a
+//! sample of the other requests.
 //!
-//! Only what is fetched comes here. Nothing is recorded: what was sent stands in the request's
-//! [`Trace`](crate::state::trace::Trace), and whoever exports spans finds it in the log ring.
+//! Only requests to origins are traced. Nothing is recorded here: the context that was sent is in
+//! the request's [`Trace`](crate::state::trace::Trace), and an exporter reads it from the log ring.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,30 +10,30 @@ use base::HashSeed;
 use message::HeaderBlock;
 use message::trace_context::{FIELD, STATE_FIELD, TraceContext};
 
-/// The rule by which traces are continued and begun.
+/// The settings by which traces continue and begin.
 #[derive(Debug)]
 pub struct Tracing {
-    /// Of numbers of 64 bits, those below begin a trace.
+    /// A random number of 64 bits below this begins a trace.
     below: u64,
     seed: HashSeed,
     next: AtomicU64,
 }
 
 impl Tracing {
-    /// Begins traces for `sample` of the requests that bring none, from 0 to 1.
+    /// Begins traces for the share `sample` of requests without one, from 0 to 1.
     pub fn new(sample: f64) -> Self {
-        // A float beyond the largest number becomes that.
+        // The cast saturates at the largest number.
         let below = (sample * u64::MAX as f64) as u64;
         Self { below, seed: HashSeed::random(), next: AtomicU64::new(0) }
     }
 
-    /// A number that nobody can foretell; not zero.
+    /// An unpredictable number other than 0.
     pub fn number(&self) -> u64 {
         let count = self.next.fetch_add(1, Ordering::Relaxed);
         self.seed.hash(&count.to_le_bytes()).max(1)
     }
 
-    /// A new trace, if its turn has come.
+    /// A new trace, if the sample selects this request.
     pub fn begin(&self) -> Option<TraceContext> {
         let (high, span) = (self.number(), self.number());
         let is_chosen = self.below == u64::MAX || self.number() < self.below;
@@ -41,14 +41,14 @@ impl Tracing {
         is_chosen.then_some(TraceContext { trace, span, sampled: true })
     }
 
-    /// The trace that a request brings. Two of them are none.
+    /// The trace context of a request; two such fields count as none.
     pub fn brought(headers: &HeaderBlock) -> Option<TraceContext> {
         let mut values = headers.values_named(FIELD);
         let (value, None) = (values.next()?, values.next()) else { return None };
         TraceContext::parse(value)
     }
 
-    /// Writes into a request to an origin to which trace and span it belongs.
+    /// Writes the trace and span into a request to an origin.
     pub(crate) fn pass_on(&self, headers: &mut HeaderBlock) -> Option<TraceContext> {
         let sent = match Self::brought(headers) {
             Some(context) => Some(TraceContext { span: self.number(), ..context }),

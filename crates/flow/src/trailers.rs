@@ -1,8 +1,8 @@
-//! Trailers on their way through: which of their fields the site lets pass, and what is announced.
+//! Trailers in transit: the fields that a site lets pass, and their announcement.
 //!
-//! They pass beside requests and responses under a declared policy, and are kept with responses
-//! that are stored; they are never merged into a head. Programs see no trailers, and could
-//! therefore not keep any back: theirs are dropped.
+//! Under a declared policy they pass with requests and responses, and are stored with responses.
+//! They must never be merged into a head. Programs do not see trailers and so could not remove any:
+//! theirs are dropped.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -21,35 +21,34 @@ use crate::state::body::{BodyPart, BodyParts, ReplyBody};
 use crate::state::reply::Reply;
 use crate::state::site::Site;
 
-/// The gate that the trailers of one message have to pass.
+/// The filter of one message's trailers.
 pub(crate) struct TrailerFilter {
     site: Arc<Site>,
     notes: Notes,
     of_request: bool,
-    /// Names that Connection lists in the head: fields of these names are for the connection that
-    /// the head came over (RFC 9110 7.6.1).
+    /// Names that Connection lists in the head: such fields belong to that connection (RFC 9110
+    /// 7.6.1).
     nominated: Vec<u8>,
 }
 
 impl TrailerFilter {
-    /// For a request whose client sent `headers`.
+    /// The filter for a request whose client sent `headers`.
     pub(crate) fn of_request(site: &Arc<Site>, notes: Notes, headers: &HeaderBlock) -> Self {
         Self { site: Arc::clone(site), notes, of_request: true, nominated: nominated(headers) }
     }
 
-    /// For a response that came with `headers`.
+    /// The filter for a response that came with `headers`.
     pub(crate) fn of_response(site: &Arc<Site>, notes: Notes, headers: &HeaderBlock) -> Self {
         Self { site: Arc::clone(site), notes, of_request: false, nominated: nominated(headers) }
     }
 
-    /// Leaves what passes of `trailers`.
+    /// Returns the trailers that may pass.
     pub(crate) fn pass(&self, mut trailers: Trailers) -> Option<Trailers> {
         trailers.retain(|field| self.passes(*field));
         trailers.non_empty()
     }
 
-    /// The names of trailers that `headers` announce and that pass: those of a chunked body, for no
-    /// other has trailers.
+    /// The announced names in `headers` that may pass; only a chunked body has trailers.
     pub(crate) fn announced(&self, headers: &HeaderBlock, framing: Framing) -> Option<Vec<u8>> {
         if framing != Framing::Chunked {
             return None;
@@ -77,8 +76,8 @@ fn nominated(headers: &HeaderBlock) -> Vec<u8> {
     names
 }
 
-/// Has the origin told that trailers are taken, where `client` takes some, and which ones follow
-/// the request's body.
+/// Announces to the origin that trailers are accepted, if `client` accepts some, and which trailers
+/// follow the request's body.
 pub(crate) fn tell_origin(request: &mut Request, client: &Request, gate: &TrailerFilter) {
     request.passes_trailers = true;
     if are_taken(&client.headers) {
@@ -89,21 +88,21 @@ pub(crate) fn tell_origin(request: &mut Request, client: &Request, gate: &Traile
     }
 }
 
-/// Has the origin told that trailers are taken of a response that is for all clients.
+/// Announces to the origin that trailers are accepted, for a response that is for all clients.
 pub(crate) fn ask_origin(request: &mut Request) {
     request.passes_trailers = true;
     request.headers.push(HeaderId::Te, b"trailers");
 }
 
-/// Leaves what is true of the content in any coding: a digest and an entity tag are of one.
+/// Keeps the trailers that hold for any coding: a digest or an entity tag is of one coding.
 pub(crate) fn of_any_form(mut trailers: Trailers) -> Option<Trailers> {
     trailers.retain(|field| field.id != HeaderId::Etag && digest_of(field.name).is_none());
     trailers.non_empty()
 }
 
-/// Has `reply` to `request`, whose whole body is that of `object`, end with the trailers that are
-/// kept with it, if the client takes some: its body is sent without a length then, for only a
-/// chunked one has trailers in HTTP/1 (RFC 9112 7.1.2).
+/// Makes the trailers stored with `object` follow `reply`, whose whole body is the object's, if the
+/// client accepts trailers. The body is then sent without a length: in HTTP/1 only a chunked body
+/// has trailers (RFC 9112 7.1.2).
 #[inline]
 pub(crate) fn follow(request: &Request, object: &Object, reply: &mut Reply) {
     if let Some(kept) = object.trailers() {
@@ -138,7 +137,7 @@ fn follow_some(request: &Request, kept: &Trailers, reply: &mut Reply) {
     reply.change().trailer = Some(names.into());
 }
 
-/// Bytes that trailers follow.
+/// Bytes with trailers behind them.
 #[derive(Debug)]
 struct TrailedBytes {
     bytes: Bytes,
@@ -159,7 +158,7 @@ impl ExternalBody for TrailedBytes {
     }
 }
 
-/// A read of such bytes.
+/// A read of bytes with trailers.
 #[derive(Debug)]
 struct TrailedReading {
     bytes: Bytes,
@@ -182,7 +181,7 @@ impl ExternalBodyReader for TrailedReading {
     }
 }
 
-/// Has the client told which trailers follow the response's body.
+/// Announces the trailers that follow the response's body.
 pub(crate) fn tell_client(response: &mut Response, announced: Option<Vec<u8>>) {
     response.passes_trailers = true;
     if let Some(names) = announced {

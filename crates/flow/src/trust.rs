@@ -1,38 +1,38 @@
-//! Trust in what is stored, where other nodes may have invalidated it.
+//! Trust in stored responses, which other nodes may have invalidated.
 //!
-//! A node that is out of touch with its cluster uses nothing of what it stores unless the origin
-//! has confirmed it; one that has missed something does so for what it stored before. Both are
-//! times that a hit compares, so that a process that was stopped knows it when it goes on.
+//! A node that is disconnected from its cluster revalidates each response before use; one that has
+//! missed an invalidation revalidates what it stored before. A hit compares times, so a process
+//! that was suspended notices when it resumes.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 
-/// Readiness for clients, as health checks answer it.
+/// Readiness for clients, as health checks report it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Readiness {
     /// Ready.
     #[default]
     Ready,
-    /// Nothing stored is trusted, and the operator wants no clients then.
+    /// Stored responses are not trusted, and the operator wants no clients then.
     OutOfTouch,
-    /// The operator wants no more clients here.
+    /// The operator drains the node.
     Draining,
-    /// The operator has had the node leave its cluster.
+    /// The operator has removed the node from its cluster.
     Left,
-    /// It does not know yet what it is to serve.
+    /// The node does not have its shared configuration yet.
     Unprepared,
-    /// The daemon ends.
+    /// The daemon shuts down.
     Stopping,
-    /// The operator wants no clients while there is a site that nothing can be served for.
+    /// A site cannot be served, and the operator wants no clients then.
     Unserved,
 }
 
 impl Readiness {
-    /// Returns true if it is ready.
+    /// Returns true if the node is ready.
     pub fn is_ready(self) -> bool {
         self == Self::Ready
     }
 
-    /// The reason for which it is not ready; empty if it is.
+    /// The reason for not being ready; empty if ready.
     pub fn why(self) -> &'static str {
         match self {
             Self::Ready => "",
@@ -46,23 +46,22 @@ impl Readiness {
     }
 }
 
-/// Trust in what is stored. Without a cluster it has no end.
+/// Trust in stored responses. Without a cluster it never ends.
 #[derive(Debug)]
 pub struct Trust {
-    /// Since this moment of the monotonic clock everything is validated before it is used.
+    /// Monotonic milliseconds from which each response is revalidated before use.
     until_ms: AtomicU64,
-    /// The moment of the last doubt: a response that was fresh no longer than that is validated
-    /// before it is used.
+    /// The last doubt: responses that were fresh no longer than this are revalidated before use.
     doubted_ms: AtomicI64,
-    /// Without trust the node is not ready.
+    /// Health checks fail while trust is missing.
     is_told: AtomicBool,
-    /// Readiness while what is stored is trusted.
+    /// The operator's wish for readiness.
     wanted: AtomicU8,
-    /// It is not known yet what is to be served.
+    /// The shared configuration is not known yet.
     is_unprepared: AtomicBool,
-    /// The daemon ends.
+    /// The daemon shuts down.
     is_stopping: AtomicBool,
-    /// There is a site that nothing can be served for, and health checks are to tell.
+    /// A site cannot be served, and health checks report it.
     is_unserved: AtomicBool,
 }
 
@@ -81,70 +80,71 @@ impl Default for Trust {
 }
 
 impl Trust {
-    /// Lets what is stored be used until `mono_ms` of the monotonic clock.
+    /// Permits the use of stored responses until `mono_ms` of the monotonic clock.
     pub fn set_until(&self, mono_ms: u64) {
         self.until_ms.store(mono_ms, Ordering::Release);
     }
 
-    /// Has what was stored before `mono_ms` validated before it is used. Soft invalidation has
-    /// ended its freshness at that moment.
+    /// Revalidates what was stored before `mono_ms` before use. A soft invalidation has ended its
+    /// freshness at that moment.
     pub fn doubt(&self, mono_ms: u64) {
         self.doubted_ms.fetch_max(i64::try_from(mono_ms).unwrap_or(i64::MAX), Ordering::AcqRel);
     }
 
-    /// The moment before which nothing is trusted, of the monotonic clock; `None` for none.
+    /// The moment before which stored responses are doubted, in monotonic milliseconds; `None`
+    /// without doubt.
     pub fn doubted_ms(&self) -> Option<i64> {
         Some(self.doubted_ms.load(Ordering::Acquire)).filter(|ms| *ms > i64::MIN)
     }
 
-    /// Takes up what a former process doubted: before the clock's zero, perhaps.
+    /// Takes over the doubt of a former process, which may lie before the clock's zero.
     pub fn set_doubted(&self, mono_ms: i64) {
         self.doubted_ms.fetch_max(mono_ms, Ordering::AcqRel);
     }
 
-    /// Has health checks fail while nothing is trusted.
+    /// Makes health checks fail while trust is missing.
     pub fn tell_health_checks(&self, is_told: bool) {
         self.is_told.store(is_told, Ordering::Relaxed);
     }
 
-    /// Returns true if what is stored may be used by itself, unless it is doubted.
+    /// Returns true if stored responses may be used without the origin, apart from doubts.
     #[inline]
     pub fn holds(&self, now_ms: u64) -> bool {
         now_ms < self.until_ms.load(Ordering::Acquire)
     }
 
-    /// Returns true if a response that was fresh until `fresh_until_ms` is to be validated first.
+    /// Returns true if a response that was fresh until `fresh_until_ms` must be revalidated.
     #[inline]
     pub(crate) fn wants_validation(&self, fresh_until_ms: i64, now_ms: u64) -> bool {
         !self.holds(now_ms) || fresh_until_ms <= self.doubted_ms.load(Ordering::Acquire)
     }
 
-    /// Has health checks answer as the operator wants it, trust or no trust.
+    /// Sets the operator's wish for readiness, independent of trust.
     pub fn want(&self, readiness: Readiness) {
         self.wanted.store(readiness as u8, Ordering::Relaxed);
     }
 
-    /// Has health checks fail until it is known what is to be served.
+    /// Makes health checks fail until the shared configuration is known.
     pub fn set_unprepared(&self, is_unprepared: bool) {
         self.is_unprepared.store(is_unprepared, Ordering::Relaxed);
     }
 
-    /// Has health checks fail from now on: the daemon ends.
+    /// Makes health checks fail from now on: the daemon shuts down.
     pub fn set_stopping(&self) {
         self.is_stopping.store(true, Ordering::Relaxed);
     }
 
-    /// Has health checks fail while there is a site that nothing can be served for.
+    /// Makes health checks fail while a site cannot be served.
     pub fn set_unserved(&self, is_unserved: bool) {
         self.is_unserved.store(is_unserved, Ordering::Relaxed);
     }
 
-    /// Readiness for clients: the first of the reasons against it.
+    /// The first reason against readiness, or readiness.
     pub fn readiness(&self, now_ms: u64) -> Readiness {
         self.reasons(now_ms).next().unwrap_or(Readiness::Ready)
     }
 
-    /// Everything for which it is not ready, what the operator wants before what is so by itself.
+    /// All reasons against readiness: the operator's orders first.
     pub fn reasons(&self, now_ms: u64) -> impl Iterator<Item = Readiness> {
         let wanted = self.wanted.load(Ordering::Relaxed);
         let is = |flag: &AtomicBool| flag.load(Ordering::Relaxed);

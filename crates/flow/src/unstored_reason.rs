@@ -1,5 +1,5 @@
-//! Why an answer is not stored, under both policies: a word for the record, and what people are
-//! told.
+//! Unstored reason: why a response is not stored, under both policies, with its token in records
+//! and its sentence for operators.
 
 use cache::StoreRefusal;
 use message::store::NotStored;
@@ -7,31 +7,31 @@ use message::store::NotStored;
 /// Why an answer is not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UnstoredReason {
-    /// RFC 9111 or the declared policy says so.
+    /// RFC 9111 or the declared policy forbids it.
     Rule(NotStored),
-    /// The request went past the cache.
+    /// The request bypassed the cache.
     Pass,
-    /// The response that is stored for others stays.
+    /// A stored response for other requests stays.
     Beside,
-    /// The body's end cannot be told from a cut.
+    /// The end of the body cannot be distinguished from a cut.
     Framing,
-    /// The store does not keep it.
+    /// The store refused it.
     Store(StoreRefusal),
-    /// The body broke off.
+    /// The body was cut off.
     Cut,
-    /// The body was not in the coding that it claimed.
+    /// The body was not in the coding that its head named.
     NoGzip,
     /// The origin named a file.
     File,
-    /// There was no usable answer.
+    /// There was no usable response.
     Failed,
-    /// The program said so.
+    /// The program marked it uncacheable.
     Uncacheable,
-    /// A fetch's program gave it no time.
+    /// The program of a background fetch gave it no lifetime.
     NoLifetime,
 }
 
-/// Those that are no [`Why::Rule`].
+/// The reasons that are not [`UnstoredReason::Rule`].
 pub(crate) const OWN: [UnstoredReason; 13] = [
     UnstoredReason::Pass,
     UnstoredReason::Beside,
@@ -49,19 +49,19 @@ pub(crate) const OWN: [UnstoredReason; 13] = [
 ];
 
 impl UnstoredReason {
-    /// The word for it.
+    /// The token of the reason in records.
     pub(crate) fn as_str(self) -> &'static str {
-        self.told().0
+        self.description().0
     }
 
-    /// Returns the reason that a word stands for.
+    /// Returns the reason of a token.
     pub(crate) fn of(word: &str) -> Option<Self> {
         let own = || OWN.into_iter().find(|why| why.as_str() == word);
         NotStored::of(word).map(Self::Rule).or_else(own)
     }
 
-    /// The word, a sentence, and the rule or the setting behind it.
-    pub(crate) fn told(self) -> (&'static str, &'static str, &'static str) {
+    /// The token, a sentence, and the rule or setting behind it.
+    pub(crate) fn description(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Self::Rule(rule) => (rule.as_str(), rule.about(), rule.rule()),
             Self::Pass => ("pass", "The request went past the cache.", "its rule"),
@@ -72,7 +72,7 @@ impl UnstoredReason {
             ),
             Self::Framing => (
                 "framing",
-                "Its body ended with its connection, so nobody knows whether it is whole.",
+                "Its body ended with its connection, so a cut cannot be detected.",
                 "RFC 9112 8; the origin's `store_close_delimited`",
             ),
             Self::Store(StoreRefusal::TooLarge) => {

@@ -1,8 +1,8 @@
-//! Requests of sites that have a VCL: Varnish's request and fetch state machines over our store and
-//! our origins.
+//! VCL: requests of sites with a program. These are Varnish's request and fetch state machines over
+//! Larder's store and origins.
 //!
-//! Each step runs a subroutine and returns what comes next. Nothing here waits but where a fetch, a
-//! waiting list or a request's body does; a hit does not.
+//! Each step runs a subroutine and returns the next step. Must never wait in a step: only a fetch,
+//! another request's fetch or a request's body makes a request wait, a hit does not.
 
 mod acting_core;
 mod backend_request;

@@ -1,6 +1,5 @@
-//! The verdict on a response that was stored before: by another node, or by the process that has
-//! written the disk, and so by rules that may have been others. It is judged by what it says, and
-//! by the settings that are in force now.
+//! Verdict on a response that was stored before, by another node or a former process, and so
+//! perhaps by other rules. It judges by the response's fields and the settings in force.
 
 use base::Now;
 use cache::Record;
@@ -14,25 +13,25 @@ use crate::state::request_context::RequestContext;
 use crate::state::site::Site;
 use crate::surrogate;
 
-/// The side that judges what was stored before.
+/// The side that judges.
 #[derive(Clone, Copy)]
 pub(crate) enum RevalidationJudge<'a> {
     /// A site's settings, for this request.
     Declared(&'a Site, &'a Request, &'a Notes),
-    /// A program. It has judged when the response came, and is not run for what is stored.
+    /// A program. It judged the response on arrival, and is not run again.
     Program,
 }
 
 impl<'a> RevalidationJudge<'a> {
-    /// The side that judges for `ask`.
-    pub(crate) fn of(ask: &'a RequestContext<'_>) -> Self {
-        Self::Declared(ask.site, ask.request, &ask.notes)
+    /// The side that judges for `ctx`.
+    pub(crate) fn of(ctx: &'a RequestContext<'_>) -> Self {
+        Self::Declared(ctx.site, ctx.request, &ctx.notes)
     }
 
     /// Judges `record`.
     ///
     /// # Errors
-    /// The reason for which it would not be stored today, and so does not answer.
+    /// The reason for which the record would not be stored now, and so must not answer.
     pub(crate) fn judge(self, record: &Record, now: Now) -> Result<Permit, NotStored> {
         let is_response = !record.flags().is_mark() && !is_internal(record);
         let head = is_response.then(|| surrogate::whole_head(record));
@@ -58,27 +57,27 @@ fn judge_by(
 ) -> Result<Permit, NotStored> {
     let rules = site.policy.store_rules(notes);
     let times = store::ExchangeTimes { request_ms: now.unix_ms, response_ms: now.unix_ms };
-    // X-Accel-Expires is not kept. Where it counts, it may have spoken against Cache-Control.
+    // X-Accel-Expires is not stored. Where it applies it may have overruled Cache-Control.
     let mut accels = site.origins.iter().filter_map(|own| own.accel.as_ref());
     let expires = accels.any(|accel| accel.expires);
     let said = AccelDirectives { lifetime_s: expires.then_some(1), file: None };
     let neutral = Request::new();
     let mut plan =
         plan_by(&said, &mut head, |head| store::plan(&neutral, false, head, times, rules));
-    let mut ctx = ResponseCtx { request, response: &mut head, plan: &mut plan, notes };
-    _ = site.policy.response(&mut ctx);
+    let mut policy_ctx = ResponseCtx { request, response: &mut head, plan: &mut plan, notes };
+    _ = site.policy.response(&mut policy_ctx);
     plan.renewed_permit()
 }
 
-/// The permission to store what nothing forbids to be stored.
+/// The permit to store what no rule forbids.
 #[cfg(test)]
 pub(crate) fn permit() -> Permit {
     let ruling = Ruling { passed: false, uncacheable: false, findable: true };
     Permit::by_program(ruling, &message::HeaderBlock::new()).expect("nothing forbids it")
 }
 
-/// Makes a plan, in which X-Accel-Expires counts before every other field, as nginx has it: as
-/// CDN-Cache-Control does (RFC 9213). It is neither stored nor sent on.
+/// Makes a plan in which X-Accel-Expires precedes all other fields, as in nginx; it counts like
+/// CDN-Cache-Control (RFC 9213), and is neither stored nor sent.
 pub(crate) fn plan_by(
     said: &AccelDirectives,
     response: &mut Response,

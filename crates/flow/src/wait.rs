@@ -1,8 +1,8 @@
-//! A request's part in the fetch of its key, under both policies: it leads the fetch, waits for the
+//! Wait for the fetch of a key, under both policies: a request leads the fetch, waits for the
 //! request that leads it, or fetches alone.
 //!
-//! A fetch ends by the time limits of its origin, and tells its waiters however it ends. So they
-//! wait as long as it may take: whoever gave up earlier could only ask the same origin once more.
+//! A fetch ends by the timeouts of its origin and wakes its waiters in any case, so they need no
+//! timeout: a request that gave up earlier could only ask the slow origin again.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -20,17 +20,17 @@ use crate::state::trace::Trace;
 use crate::tier::raise;
 use crate::verdict::RevalidationJudge;
 
-/// The store's answer to who fetches a key.
+/// The store's answer to which request fetches a key.
 pub(crate) enum FetchAssignment<L = Lead, T = Ticket> {
-    /// This request does.
+    /// This request.
     Fetch(Duty<L>),
-    /// The same, and the disk is to be read first.
+    /// This request, after it has read the disk.
     Below(Duty<L>),
-    /// Nobody needs to: it is there.
+    /// None: the object is stored.
     Object(Arc<Object>),
-    /// Another request does.
+    /// Another request, which this one waits for.
     Wait(T),
-    /// Too many wait already.
+    /// Another request, and too many wait already.
     Full,
 }
 
@@ -49,53 +49,53 @@ impl From<MissStep> for FetchAssignment {
     }
 }
 
-/// A policy's verdict on an object that the store has all the same.
+/// A policy's verdict on an object that the store has after all.
 pub(crate) enum Verdict<E> {
-    /// The request needs no part in a fetch.
+    /// The request needs no fetch.
     End(E),
-    /// The fetch replaces it.
+    /// The fetch replaces the object.
     Replace,
-    /// It is not for this request, which fetches alone.
+    /// The object is not for this request, which fetches alone.
     Alone,
 }
 
 /// A request's role in a fetch.
 pub(crate) enum Role<E, L = Lead, T = Ticket> {
     Fetch(Duty<L>),
-    /// It waits, and takes part again.
+    /// The request waits, then takes part again.
     Pause(FetchPause<L, T>),
-    /// Too many wait already.
+    /// Too many requests wait.
     Full,
-    /// None, as the policy has said.
+    /// None: the policy has ended the request.
     End(E),
 }
 
-/// A request that takes part in the fetches of its key until one gives what it can use.
+/// A request's part in the fetches of its key, until one yields a response that it can use.
 pub(crate) struct FetchPart {
     coalesces: bool,
-    /// An object that the request cannot use.
+    /// The object that the request cannot use.
     rejected: Option<Arc<Object>>,
     /// Times that the request may still wait or find another object.
     rounds: u32,
-    /// The disk has been read.
+    /// The request has read the disk.
     has_read: bool,
-    /// The disk has lent this.
+    /// The response that the disk has lent.
     lent: Option<Arc<Object>>,
 }
 
 impl FetchPart {
-    /// A request that waits for fetches of others up to `rounds` times if it `coalesces`, and
-    /// cannot use `rejected`.
+    /// A request that waits for up to `rounds` fetches if it `coalesces`, and cannot use
+    /// `rejected`.
     pub(crate) fn new(coalesces: bool, rejected: Option<Arc<Object>>, rounds: u32) -> Self {
         Self { coalesces: coalesces && rounds > 0, rejected, rounds, has_read: false, lent: None }
     }
 
-    /// As one that has read the disk, if `has_read`.
+    /// Sets if the disk has been read.
     pub(crate) fn having_read(self, has_read: bool) -> Self {
         Self { has_read, ..self }
     }
 
-    /// Takes what the disk has lent for what the store has.
+    /// Takes a response that the disk has lent as a find of the store.
     pub(crate) fn take_lent(&mut self, lent: Option<Arc<Object>>) {
         self.lent = lent;
     }
@@ -105,13 +105,13 @@ impl FetchPart {
         self.coalesces
     }
 
-    /// Fetches without waiting from here on.
+    /// Stops waiting for others.
     pub(crate) fn go_alone(&mut self) {
         (self.coalesces, self.rejected) = (false, None);
     }
 
-    /// Asks the store by `begin` until the request has its role. `judge` gives the verdict on an
-    /// object, knowing from the flag whether the request still waits for others.
+    /// Asks the store through `begin` until the request has its role. `judge` gives the verdict on
+    /// an object; its flag says if the request still waits for others.
     pub(crate) fn take<E, L, T>(
         &mut self,
         begin: impl Fn(BeginOptions<'_>) -> FetchAssignment<L, T>,
@@ -158,11 +158,11 @@ impl FetchPart {
 
 /// The end of a pause.
 pub(crate) enum PauseEnd {
-    /// The disk has lent this, or a lookup finds it.
+    /// The disk has lent this response, or a lookup finds it.
     Read(Option<Arc<Object>>),
-    /// The disk has nothing for the request, which fetches.
+    /// The disk has no usable response, and the request fetches.
     Fetch(Duty),
-    /// The other request's fetch has ended so; `None` if it has not ended in time.
+    /// The outcome of the other request's fetch; `None` if it is late.
     Waited(Option<WaiterOutcome>),
 }
 
@@ -170,10 +170,10 @@ pub(crate) enum PauseEnd {
 pub(crate) struct PauseContext<'a> {
     pub(crate) core: &'a Rc<CoreState>,
     pub(crate) request: &'a Request,
-    /// The side that judges what the disk has.
+    /// The side that judges records of the disk.
     pub(crate) again: RevalidationJudge<'a>,
     pub(crate) trace: Option<&'a Trace>,
-    /// The longest wait for another request's fetch, where there is one.
+    /// The longest wait for another request's fetch, if bounded.
     pub(crate) patience: Option<Duration>,
 }
 
@@ -212,7 +212,7 @@ impl PauseContext<'_> {
 mod tests {
     use super::*;
 
-    /// The role of a request, in words, where the store says this.
+    /// The role of a request in words, after this answer of the store.
     fn role(
         part: &mut FetchPart,
         began: fn(coalesces: bool) -> FetchAssignment<(), ()>,

@@ -83,10 +83,14 @@ impl Caller {
         let Self { secured, ends, guard, account, view, .. } = self;
         let secured = secured.as_ref();
         let link = ConnectionAccess { ends, stream: &mut *stream, guard, secured };
-        let line = view.line(core.flow.version(), live, link);
+        let vcl_connection = view.line(core.flow.version(), live, link);
         let (peer, near) = (ends.peer, ends.is_near(stream));
-        let asked =
-            core.flow.start(live, request, &Client { peer, near, secured, line, account }, now);
+        let asked = core.flow.start(
+            live,
+            request,
+            &Client { peer, near, secured, vcl_connection, account },
+            now,
+        );
         started.policy_us = core.flow.log.micros(now);
         asked
     }

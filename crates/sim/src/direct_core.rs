@@ -22,7 +22,7 @@ pub(crate) fn read_request(text: &str) -> Request {
 /// The client of all requests; `account` holds its bytes.
 pub(crate) fn client(account: &Arc<Account>) -> Client<'_> {
     let peer = ConnectionPeer::Host("192.0.2.7".parse().expect("an address"));
-    Client { peer, near: false, secured: None, line: None, account }
+    Client { peer, near: false, secured: None, vcl_connection: None, account }
 }
 
 /// Sends a request to the core and returns the reply, as a connection does.

@@ -359,7 +359,7 @@ async fn ask(scene: &Scene, text: &str, account: &Arc<Account>) {
     let is_checked = text.contains("d.example")
         && (scene.gated && (waits || reply.status.code() == 401) || scene.queued && waits);
     if let Some(told) = told.filter(|_| !is_checked) {
-        scene.compare(&told, holds(told.foreseen, waits, &reply), &outcome);
+        scene.compare(&told, holds(told.outcome, waits, &reply), &outcome);
     }
     let mut head = Vec::new();
     reply.write_head(&live, &mut head);
@@ -455,9 +455,9 @@ impl Scene {
     fn compare(&self, told: &Explanation, holds: Result<(), &'static str>, outcome: &str) {
         let mut seen = self.seen.borrow_mut();
         seen.compared.forecasts += 1;
-        seen.compared.kinds[kind_of(told.foreseen)] += 1;
+        seen.compared.kinds[kind_of(told.outcome)] += 1;
         if let Err(why) = holds {
-            let (foreseen, summary) = (told.foreseen, &told.summary);
+            let (foreseen, summary) = (told.outcome, &told.summary);
             seen.broken.push(format!("{why}: foretold {foreseen:?} ({summary}); became {outcome}"));
         }
     }

@@ -216,7 +216,7 @@ impl Daemon {
         let now = rt::now();
         let outcome = match wanted.meant()? {
             ObjectSelection::Many(what) => {
-                self.shared.door.purge(what, soft, now, patience).await.map_err(refused)?
+                self.shared.invalidator.purge(what, soft, now, patience).await.map_err(refused)?
             }
             ObjectSelection::Urls(urls) => {
                 let live = self.shared.live();
@@ -229,9 +229,9 @@ impl Daemon {
                 let batch = pages.iter().map(|(site, request)| {
                     let client = ConnectionPeer::Local;
                     let page = PurgeContext { live: &live, site, request, client, now };
-                    self.shared.door.invalidation_of(&page, &request.target, soft)
+                    self.shared.invalidator.invalidation_of(&page, &request.target, soft)
                 });
-                let done = self.shared.door.invalidate(Some(&live), batch, now, patience);
+                let done = self.shared.invalidator.invalidate(Some(&live), batch, now, patience);
                 done.await.map_err(refused)?
             }
         };
@@ -274,7 +274,7 @@ impl Daemon {
             None => None,
         };
         let most = get("limit").and_then(|limit| limit.parse().ok()).unwrap_or(OBJECTS);
-        let listing = self.shared.door.listing(what, scope, rt::now().mono_ms, most).await;
+        let listing = self.shared.invalidator.listing(what, scope, rt::now().mono_ms, most).await;
         let objects: Vec<Value> = listing
             .seen
             .iter()

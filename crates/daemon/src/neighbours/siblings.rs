@@ -74,7 +74,7 @@ impl SiblingNeighbour {
     /// The sibling, as requests ask it.
     pub(super) fn sibling(&self) -> Sibling {
         Sibling {
-            way: Arc::clone(&self.way.origin),
+            origin: Arc::clone(&self.way.origin),
             sites: self.port.line.manner.sites.clone(),
             port: Arc::clone(&self.port) as Arc<dyn SiblingPort>,
         }

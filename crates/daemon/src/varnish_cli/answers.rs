@@ -192,7 +192,7 @@ async fn ban(daemon: &Daemon, counters: &Counters, peer: SocketAddr, words: &[&s
     };
     let (mut objects, mut pending) = (0, false);
     for what in whats {
-        match daemon.shared.door.purge(what, false, rt::now(), COUNT_MS).await {
+        match daemon.shared.invalidator.purge(what, false, rt::now(), COUNT_MS).await {
             Ok(outcome) => {
                 objects += outcome.objects;
                 pending |= outcome.pending;

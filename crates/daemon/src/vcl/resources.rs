@@ -122,7 +122,7 @@ impl HostServices for ProgramResources {
         match link::connect(leaf, &settings) {
             Ok(()) => {
                 let leaf = [Backend::Leaf(Arc::clone(leaf))];
-                link::warm(&leaf, &self.runtime, shared.depot.journal());
+                link::warm(&leaf, &self.runtime, shared.shared_pool.journal());
             }
             Err(why) => base::tell!(Error, "larder: {why}"),
         }

@@ -1,4 +1,5 @@
-//! A page's text, read once for its instructions and kept beside the stored page.
+//! Document: the text of a page, parsed once for its instructions, which are kept beside the stored
+//! page.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +16,7 @@ use crate::state::live_configuration::LiveConfiguration;
 use crate::stored_heads::stored_head;
 
 impl Instructions {
-    /// Reads a page that has just come for a program. Its faults are counted now, and never again.
+    /// Parses a page that has just arrived for a program, and counts its faults, once.
     pub(crate) fn of_new(
         core: &CoreState,
         live: &LiveConfiguration,
@@ -34,8 +35,8 @@ impl Instructions {
 }
 
 impl ReadPage {
-    /// Reads a page that is there. Of one that `is_folded`, texts are compressed as far as they are
-    /// the shorter for it.
+    /// Parses a complete page. With `is_folded`, texts are compressed where that makes them
+    /// shorter.
     fn of(
         whole: Option<BorrowedBody<'_>>,
         dialect: Dialect,
@@ -44,7 +45,7 @@ impl ReadPage {
     ) -> Self {
         let (rules, limits) = reading(dialect, live);
         let document = Document::read(whole.iter().flat_map(BorrowedBody::pieces), rules, limits);
-        let cuts = match whole {
+        let clips = match whole {
             Some(whole) if is_folded && !document.is_plain() && whole.len() <= PAGE_BYTES => {
                 let cut = |node: &Node| match node {
                     Node::Text(range) => Clip::of(whole, range),
@@ -54,11 +55,11 @@ impl ReadPage {
             }
             _ => Vec::new(),
         };
-        Self { document, cuts }
+        Self { document, clips }
     }
 }
 
-/// The limits and the rules under which pages are read.
+/// The dialect and the limits by which pages are parsed.
 pub(super) fn reading(dialect: Dialect, live: &LiveConfiguration) -> (esi::Dialect, esi::Limits) {
     let has = |name| live.vcl.params.has_feature(name);
     let dialect = match dialect {
@@ -76,7 +77,7 @@ pub(super) fn reading(dialect: Dialect, live: &LiveConfiguration) -> (esi::Diale
     (dialect, esi::Limits { nodes, ..esi::Limits::default() })
 }
 
-/// The instructions of the stored page `object`, whose body is whole.
+/// The instructions of the stored page `object`, whose body is complete.
 pub(super) fn of_object(core: &CoreState, page: &ComposedPage, object: &Object) -> Arc<ReadPage> {
     let read = read(object, page.dialect, &page.live);
     if !read.is_told.swap(true, Ordering::Relaxed) {
@@ -85,33 +86,33 @@ pub(super) fn of_object(core: &CoreState, page: &ComposedPage, object: &Object) 
     Arc::clone(&read.read)
 }
 
-/// The same for a forecast: nothing is counted.
+/// The instructions of a stored page for a forecast, which counts nothing.
 pub(super) fn foreseen(page: &ComposedPage, object: &Object) -> Arc<ReadPage> {
     Arc::clone(&read(object, page.dialect, &page.live).read)
 }
 
-/// The instructions of a page that is stored nowhere.
+/// The instructions of a page that is not stored.
 pub(super) fn of_bytes(core: &CoreState, page: &ComposedPage, bytes: &[u8]) -> Arc<ReadPage> {
     let read = ReadPage::of(Some(BorrowedBody::One(bytes)), page.dialect, &page.live, false);
     note(core, page, read.document.remarks());
     Arc::new(read)
 }
 
-/// Takes note of faults in a page, unless that was done when it came.
+/// Logs and counts the faults of a page, unless that was done on its arrival.
 pub(super) fn note(core: &CoreState, page: &ComposedPage, remarks: &Remarks) {
     if page.dialect != Dialect::Varnish {
         core.counters.add(Counter::EsiErrors, remarks.errors());
     }
 }
 
-/// A stored page without an instruction, which is sent as what it is: a response like others.
+/// A stored page without instructions, which is sent like other responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PlainPage {
-    /// It is sent in further forms, to clients that take those.
+    /// The page is sent in further forms to clients that accept them.
     pub(crate) negotiated: bool,
 }
 
-/// Returns the stored page if it has no instruction, as far as that is known: all of it is there.
+/// Returns the stored page if it is complete and has no instructions.
 pub(crate) fn plain(
     object: &Object,
     dialect: Dialect,
@@ -123,15 +124,15 @@ pub(crate) fn plain(
     read.is_plain().then_some(PlainPage { negotiated })
 }
 
-/// Returns true if the settings have a page coded that is `object`, and its head says that there
-/// may be several forms.
+/// Returns true if the settings permit codings for the page `object`, and its head announces
+/// several forms.
 fn is_negotiated(object: &Object, live: &LiveConfiguration) -> bool {
     let Some(head) = stored_head(object) else { return false };
     let is_worth = || live.compression.worth.judge(head.status, &head.headers, object.length());
     object.flags().gzip_page && form::varies_by_coding(&head.headers) && is_worth().is_ok()
 }
 
-/// The instructions that are attached to `object`, or else made and attached now.
+/// The instructions attached to `object`; parses and attaches them if there are none.
 fn read(object: &Object, dialect: Dialect, live: &LiveConfiguration) -> Arc<Instructions> {
     if let Some(kept) = object.attached::<Instructions>()
         && kept.dialect == dialect

@@ -1,4 +1,4 @@
-//! A page's request as its instructions may ask about it.
+//! Environment of a page: its request as the conditions and variables of its instructions see it.
 
 use std::borrow::Cow;
 
@@ -8,11 +8,11 @@ use message::HeaderId;
 
 use crate::state::assemble::ComposedPage;
 
-/// The request of a page, at one moment.
+/// The request of a page at one moment.
 pub(super) struct PageEnvironment<'a> {
     page: &'a ComposedPage,
     now: Now,
-    /// The text of a page that still comes.
+    /// The text of a page that still arrives.
     text: Option<&'a dyn PageText>,
 }
 
@@ -21,8 +21,8 @@ impl<'a> PageEnvironment<'a> {
         Self { page, now, text }
     }
 
-    /// The cookies that variables may tell: those that the site names, of what its policy has left.
-    /// Scripts of the page may read none that is HttpOnly, and nor may its instructions.
+    /// The cookies that variables may reveal: those that the site permits, after the policy's
+    /// changes. As a page's scripts cannot read HttpOnly cookies, its instructions must not either.
     fn cookies(&self) -> Option<Vec<u8>> {
         let names = &self.page.site.includes.cookies;
         if names.is_empty() {
@@ -32,11 +32,11 @@ impl<'a> PageEnvironment<'a> {
         let left = self.page.cookies_left.as_deref().or_else(own)?;
         let is_told = |pair: &&[u8]| {
             let name = pair.split(|byte| *byte == b'=').next().unwrap_or_default();
-            names.iter().any(|told| **told == *name)
+            names.iter().any(|shown| **shown == *name)
         };
-        let told: Vec<_> =
+        let shown: Vec<_> =
             left.split(|byte| *byte == b';').map(<[u8]>::trim_ascii).filter(is_told).collect();
-        (!told.is_empty()).then(|| told.join(&b"; "[..]))
+        (!shown.is_empty()).then(|| shown.join(&b"; "[..]))
     }
 }
 

@@ -1,5 +1,5 @@
-//! The task of a page that must wait for some of its pieces: one half has fragments begin as early
-//! as may be, the other hands on what has come, in the page's order.
+//! Feed: the half of an assembly task that starts fragments as early as permitted. The other half
+//! ([`forwarder`](super::forwarder)) sends the pieces in order.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -28,34 +28,34 @@ use crate::state::core::CoreState;
 use crate::state::reply::Reply;
 use crate::state::request_context::RequestConnection;
 
-/// Pieces that wait for those before them.
+/// Pieces that may wait for earlier ones.
 const PIECES: usize = 256;
 
-/// The pieces of a page that must wait for some of them, and what is still to follow.
+/// The pieces of a page that waits for some of them, and the rest of the page.
 pub(super) struct UnfinishedPage {
-    pub(super) slots: PagePieces,
+    pub(super) pieces: PagePieces,
     pub(super) text: PageTextSource,
     pub(super) ops: Operations,
 }
 
-/// A piece on its way to its place.
+/// A piece for the other half.
 pub(super) enum Arrival {
     Text(OwnText),
     Part(BodyPart),
     Body(ComingBody),
     Fragment(Box<Fragment>, FragmentReply),
-    /// All of the first, or else the others.
+    /// All pieces of the first branch, or else the other branch.
     Try(Vec<Self>, Vec<ResolvedNode>),
-    /// Something that has not begun.
+    /// An operation that has not started.
     Op(Box<ResolvedNode>),
-    /// The page cannot go on.
+    /// The page cannot continue.
     Broken,
 }
 
-/// A fragment's reply, which comes. Nobody waits for it any more when this is dropped.
+/// The future reply of a fragment in progress. Dropping it abandons the fragment.
 pub(super) struct FragmentReply {
     reply: oneshot::Receiver<(FragmentRequest, Reply, FragmentPermit)>,
-    /// Its turn has come: what it is answered with is read at once.
+    /// The fragment's turn has come, so its reply is read at once.
     is_turn: Rc<Cell<bool>>,
     task: JoinHandle<()>,
 }
@@ -67,7 +67,7 @@ impl Drop for FragmentReply {
 }
 
 impl FragmentReply {
-    /// The fragment's request, what it was answered with, and the place of the answer's body.
+    /// Waits for the reply. Returns the fragment's request, its reply, and the permit of the body.
     pub(super) async fn wait(
         mut self,
         most: Option<Duration>,
@@ -83,20 +83,20 @@ impl FragmentReply {
     }
 }
 
-/// The half that has pieces begin.
+/// The half that starts pieces.
 pub(super) struct Feed {
     pub(super) core: Rc<CoreState>,
     pub(super) page: Rc<ComposedPage>,
     pub(super) passage: WindowLimit,
     pub(super) ahead: Rc<AssemblyReadahead>,
-    /// The client's address and ours.
+    /// The addresses of the client and of this side.
     ends: Option<ClientEnds>,
     text: PageTextSource,
-    /// A fragment has begun that must wait: those after it are behind it.
+    /// A waiting fragment has started, so later ones are behind it.
     has_first: Cell<bool>,
 }
 
-/// Has the pieces of `page` come and hands them to `out`.
+/// Starts the pieces of `page` and passes them to `out`.
 pub(super) async fn run(
     core: Rc<CoreState>,
     page: Rc<ComposedPage>,
@@ -108,12 +108,12 @@ pub(super) async fn run(
     let (sender, receiver) = mpsc::channel(PIECES);
     let mut watch = out.writer.watch();
     let ahead = Rc::new(AssemblyReadahead::new(&passage.account));
-    let UnfinishedPage { slots, text, ops } = pieces;
+    let UnfinishedPage { pieces, text, ops } = pieces;
     let has_first = Cell::new(false);
     let feed = &Feed { core, page, passage, ahead, ends, text, has_first };
     let most = Duration::from_millis(feed.page.live.limits.esi_still_time);
     let begins = async {
-        _ = feed.feed(slots, ops, &sender).await;
+        _ = feed.feed(pieces, ops, &sender).await;
         drop(sender);
         // The other half ends the page.
         std::future::pending::<()>().await;
@@ -131,14 +131,14 @@ pub(super) async fn run(
 }
 
 impl Feed {
-    /// Hands on what has begun, and what follows as soon as it is known.
+    /// Passes on the started pieces, then the rest as soon as it is known.
     async fn feed(
         &self,
-        slots: PagePieces,
+        pieces: PagePieces,
         mut ops: Operations,
         to: &Sender<Arrival>,
     ) -> Result<(), PageAbandonment> {
-        self.send(slots, &mut ops, to).await?;
+        self.send(pieces, &mut ops, to).await?;
         loop {
             let known = match ops.next(&self.core, &self.ahead).await {
                 Ok(Some(known)) => known,
@@ -150,14 +150,14 @@ impl Feed {
         }
     }
 
-    /// Hands pieces on; what has not begun begins when there is a place for it.
+    /// Passes pieces on. An operation that has not started starts once there is a permit.
     async fn send(
         &self,
-        slots: PagePieces,
+        pieces: PagePieces,
         ops: &mut Operations,
         to: &Sender<Arrival>,
     ) -> Result<(), PageAbandonment> {
-        for piece in self.pieces(slots) {
+        for piece in self.pieces(pieces) {
             match piece {
                 Arrival::Op(op) => match *op {
                     ResolvedNode::Include(fragment) if decides(&fragment) => {
@@ -175,7 +175,8 @@ impl Feed {
         Ok(())
     }
 
-    /// Waits for a fragment that decides what follows it, and hands it on or sets its variable.
+    /// Waits for a fragment on which the following pieces depend, then passes it on or sets its
+    /// variable.
     async fn in_turn(
         &self,
         mut fragment: Box<Fragment>,
@@ -204,7 +205,7 @@ impl Feed {
         Ok(())
     }
 
-    /// Adds the bytes of a piece to `value`, as many as a variable may have.
+    /// Appends the bytes of a piece to `value`, up to the size of a variable.
     async fn collect(&self, piece: Arrival, value: &mut Vec<u8>) {
         let (_, limits) = document::reading(self.page.dialect, &self.page.live);
         let mut add = |bytes: &[u8]| {
@@ -230,10 +231,10 @@ impl Feed {
         }
     }
 
-    /// The pieces of a fragment, or of what takes its place.
+    /// The pieces of a fragment, or of its substitute.
     ///
     /// # Errors
-    /// When it has failed, and nothing takes its place.
+    /// The fragment failed and has no substitute.
     pub(super) async fn come(
         &self,
         fragment: Box<Fragment>,
@@ -244,15 +245,15 @@ impl Feed {
         let came = coming.wait(most).await.and_then(|(asked, reply, place)| {
             Ok((fragment::judge(&self.core, &self.page, &fragment, &asked, reply)?, place))
         });
-        let (mut slots, beginning) = (PagePieces::new(), self.beginning());
+        let (mut pieces, beginning) = (PagePieces::new(), self.beginning());
         match came {
-            Ok((came, place)) => beginning.add_body(came, place, &fragment, &mut slots),
-            Err(failed) => beginning.instead(fragment, failed, &mut slots)?,
+            Ok((came, place)) => beginning.add_body(came, place, &fragment, &mut pieces),
+            Err(failed) => beginning.instead(fragment, failed, &mut pieces)?,
         }
-        Ok(self.pieces(slots))
+        Ok(self.pieces(pieces))
     }
 
-    /// A body in gzip without its coding.
+    /// Decodes a gzip segment.
     fn unfolded(&self, cut: GzipSegment) -> Arrival {
         let mut body = match cut.into_plain() {
             Ok(plain) => return Arrival::Part(plain),
@@ -265,8 +266,8 @@ impl Feed {
         }
     }
 
-    /// Begins `ops` one after the other, each when there is a place for it, or when its turn has
-    /// come; `is_turn` says that it has.
+    /// Starts `ops` one after the other, each once there is a permit or its turn has come.
+    /// `is_turn` says that it has.
     pub(super) async fn begin_late(&self, ops: Vec<ResolvedNode>, is_turn: bool) -> Vec<Arrival> {
         let mut pieces = Vec::with_capacity(ops.len());
         let mut rest: Vec<ResolvedNode> = ops.into_iter().rev().collect();
@@ -286,20 +287,19 @@ impl Feed {
         pieces
     }
 
-    /// Hands a piece to the other half.
+    /// Passes a piece to the other half.
     async fn hand(&self, piece: Arrival, to: &Sender<Arrival>) -> Result<(), PageAbandonment> {
         self.ahead.set_idle(false);
         to.send(piece).await.map_err(|_| PageAbandonment)
     }
 
-    /// Waits for a place, or for the turn of what is to begin; returns true if it is that.
+    /// Waits for a permit, or for the turn of the next operation; returns true if it is the turn.
     ///
-    /// The places may all be taken by fragments of a page that this one is a fragment of, and whose
-    /// turn comes after it.
+    /// All permits may be held by fragments of an enclosing page whose turn comes later.
     async fn place_or_turn(&self) -> bool {
         tokio::select! {
             biased;
-            () = self.page.within.top.places.wait_until_free() => false,
+            () = self.page.context.top.places.wait_until_free() => false,
             () = self.ahead.wait_until_idle() => true,
         }
     }
@@ -308,13 +308,13 @@ impl Feed {
         FragmentStarter::new(&self.core, &self.page)
     }
 
-    fn pieces(&self, slots: PagePieces) -> Vec<Arrival> {
-        slots.into_iter().map(|slot| self.piece(slot)).collect()
+    fn pieces(&self, pieces: PagePieces) -> Vec<Arrival> {
+        pieces.into_iter().map(|piece| self.piece(piece)).collect()
     }
 
-    /// The piece of a slot: fragments that wait do so in tasks of their own from here on.
-    fn piece(&self, slot: PagePiece) -> Arrival {
-        match slot {
+    /// Turns a piece into an arrival. A waiting fragment gets a task of its own.
+    fn piece(&self, piece: PagePiece) -> Arrival {
+        match piece {
             PagePiece::Text(range) => {
                 Arrival::Part(self.text.part(range).unwrap_or_else(BodyPart::empty))
             }
@@ -324,7 +324,7 @@ impl Feed {
             PagePiece::Body(coming) => Arrival::Body(coming),
             PagePiece::Waits(begun) => self.wait_for(*begun),
             PagePiece::Op(op) => Arrival::Op(Box::new(op)),
-            PagePiece::Try(slots, except) => Arrival::Try(self.pieces(slots), except),
+            PagePiece::Try(pieces, except) => Arrival::Try(self.pieces(pieces), except),
             PagePiece::Broken => Arrival::Broken,
         }
     }
@@ -334,20 +334,20 @@ impl Feed {
         let (tell, reply) = oneshot::channel();
         let core = Rc::clone(&self.core);
         let (ends, passage) = (self.ends, self.passage.clone());
-        // The page waits for the first one: what its window needs is not shared.
+        // The page waits for this fragment first, so its window is not shared.
         let behind = if self.has_first.replace(true) { place.window() } else { None };
         let is_turn = Rc::new(Cell::new(false));
         let has_turn = Rc::clone(&is_turn);
         let task = rt::spawn_local(async move {
             let most = passage.bytes.min(places::part_of(&passage.account));
             let window = behind.map_or(most, |bytes| bytes.min(most));
-            let front =
+            let connection =
                 RequestConnection { ends, window, ..RequestConnection::of(&passage.account) };
-            let mut answer = Box::pin(slow.run(&core, &asked.request, None, front)).await;
+            let mut answer = Box::pin(slow.run(&core, &asked.request, None, connection)).await;
             if let (ReplyBody::Stream { reader, .. }, false) = (&mut answer.body, has_turn.get()) {
                 reader.park();
             }
-            // What is there already is held as what it is, not by who reads it.
+            // Memory of a complete body is accounted for by its owner, not by its reader.
             let comes = matches!(answer.body, ReplyBody::Stream { .. });
             place.answered(if comes { answer.body.length().unwrap_or(u64::MAX) } else { 0 });
             _ = tell.send((asked, answer, place));
@@ -356,7 +356,7 @@ impl Feed {
     }
 }
 
-/// Nobody takes pieces any more.
+/// The other half takes no more pieces.
 struct PageAbandonment;
 
 /// Ends the page.

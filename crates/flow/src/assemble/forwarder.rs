@@ -1,4 +1,4 @@
-//! The half of a page's task that hands on what has come, in the page's order.
+//! Forwarder: the half of an assembly task that sends the pieces in the page's order.
 
 use base::{HeldBytes, Limit};
 use cache::{BodyWriter, PushOutcome, WindowLimit};
@@ -13,23 +13,23 @@ use super::pieces::ComingBody;
 use super::readahead::AssemblyReadahead;
 use crate::state::body::BodyPart;
 
-/// Bytes of a file that are read at once.
+/// Bytes of a file that one read fetches.
 const FILE_BYTES: u64 = 64 * 1024;
 
-/// The level at which pages are compressed that cannot be put together of what is compressed.
+/// The gzip level of pages that cannot be assembled from compressed segments.
 const LEVEL: u8 = 3;
 
-/// The compression of a page that is sent in gzip while it comes.
+/// The encoder of a page that is compressed while it is sent.
 pub(super) struct PageCoder {
     encoder: Encoder,
     output: Box<[u8]>,
-    /// Something has been taken since the last flush.
+    /// Input was taken since the last flush.
     is_behind: bool,
     _held: HeldBytes,
 }
 
 impl PageCoder {
-    /// A coder for a page that passes through `passage`; `None` if there is no memory for it.
+    /// An encoder for a page with the window `passage`; `None` if there is no memory for it.
     pub(super) fn begin(passage: &WindowLimit) -> Option<Self> {
         let settings = EncodeSettings::new(Coding::Gzip, LEVEL)?;
         let held = passage.account.hold(settings.most_memory() as u64).ok()?;
@@ -38,7 +38,7 @@ impl PageCoder {
     }
 }
 
-/// The writer of a page's bytes, and their compression, if there is one.
+/// The writer of a page's bytes, with an encoder if the page is compressed.
 pub(super) struct PageWriter {
     pub(super) writer: BodyWriter,
     pub(super) coder: Option<PageCoder>,
@@ -50,10 +50,10 @@ pub(super) struct PageForwarder<'a> {
 }
 
 impl PageForwarder<'_> {
-    /// Hands on pieces until there are no more, and ends the page.
+    /// Sends the pieces until there are no more, then ends the page.
     pub(super) async fn run(mut self, mut pieces: Receiver<Arrival>) {
         while let Some(piece) = self.next(&mut pieces).await {
-            // What follows may be long in coming.
+            // The next piece may take long.
             let waits = pieces.is_empty();
             if self.piece(piece).await.is_err() || waits && self.flush().await.is_err() {
                 return self.out.writer.abort();
@@ -66,7 +66,7 @@ impl PageForwarder<'_> {
         }
     }
 
-    /// The next piece. Until one comes, what begins has its turn at once.
+    /// The next piece. Until it comes, operations start without a permit.
     async fn next(&self, pieces: &mut Receiver<Arrival>) -> Option<Arrival> {
         if let Ok(piece) = pieces.try_recv() {
             return Some(piece);
@@ -77,7 +77,7 @@ impl PageForwarder<'_> {
         piece
     }
 
-    /// Hands on all that was taken, where it is compressed.
+    /// Flushes the encoder.
     async fn flush(&mut self) -> Result<(), PageTruncation> {
         match self.out.coder.as_ref().is_some_and(|coder| coder.is_behind) {
             true => self.code(&[], FlushMode::Flush).await,
@@ -85,7 +85,7 @@ impl PageForwarder<'_> {
         }
     }
 
-    /// Compresses bytes as far as `goal`, and hands on what comes of it.
+    /// Encodes bytes and sends the output.
     async fn code(&mut self, mut bytes: &[u8], goal: FlushMode) -> Result<(), PageTruncation> {
         let Self { feed, out: PageWriter { writer, coder: Some(coder) } } = self else {
             return Ok(());
@@ -147,7 +147,8 @@ impl PageForwarder<'_> {
     async fn body(&mut self, coming: ComingBody) -> Result<(), PageTruncation> {
         let ComingBody { mut reader, goes_on, place, fragment } = coming;
         if !reader.unpark() {
-            // Others have taken its beginning: the fragment is asked for alone.
+            // Other readers have consumed the beginning: the fragment is requested for this page
+            // alone.
             let Some(fragment) = fragment else { return Err(PageTruncation) };
             drop((reader, place));
             return Box::pin(self.late(vec![ResolvedNode::Include(fragment)])).await;
@@ -155,7 +156,7 @@ impl PageForwarder<'_> {
         let length = reader.length();
         loop {
             if !reader.is_spent() {
-                // Nobody knows when more comes.
+                // The next bytes may take long.
                 self.flush().await?;
             }
             let bytes = match reader.next().await {
@@ -172,7 +173,7 @@ impl PageForwarder<'_> {
         }
     }
 
-    /// Hands on a fragment when it has come, or what takes its place.
+    /// Sends a fragment once it has arrived, or its substitute.
     async fn fragment(
         &mut self,
         fragment: Box<Fragment>,
@@ -186,7 +187,7 @@ impl PageForwarder<'_> {
         }
     }
 
-    /// Hands on all of an attempt if all its fragments come, or what is to be there instead.
+    /// Sends all of an attempt if each of its fragments arrives, otherwise the other branch.
     async fn attempt(
         &mut self,
         attempt: Vec<Arrival>,
@@ -213,7 +214,7 @@ impl PageForwarder<'_> {
         self.pieces(came).await
     }
 
-    /// Begins `ops` and hands on what comes of them.
+    /// Starts `ops` and sends their pieces.
     async fn late(&mut self, ops: Vec<ResolvedNode>) -> Result<(), PageTruncation> {
         let pieces = self.feed.begin_late(ops, true).await;
         self.pieces(pieces).await
@@ -226,7 +227,7 @@ impl PageForwarder<'_> {
         Ok(())
     }
 
-    /// Hands bytes on, at the pace of who reads them.
+    /// Sends bytes at the reader's pace.
     async fn push(&mut self, bytes: &[u8]) -> Result<(), PageTruncation> {
         if self.out.coder.is_some() {
             return self.code(bytes, FlushMode::Gather).await;
@@ -235,7 +236,7 @@ impl PageForwarder<'_> {
     }
 }
 
-/// Hands bytes on, and waits until there is room for more.
+/// Sends bytes and waits until there is room for more.
 async fn hand_on(
     writer: &mut BodyWriter,
     ahead: &AssemblyReadahead,

@@ -1,4 +1,7 @@
-//! A fragment's request, and the judgement of what came of it.
+//! Fragment: the request for a fragment of a page, and the judgement of its reply.
+//!
+//! Must never send the page's credentials to another host, nor request a server that the page's
+//! site does not permit.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -23,11 +26,11 @@ use crate::state::reply::{HeadSource, Reply};
 use crate::state::site::Site;
 use crate::state::trace::FailureNote;
 
-/// The longest address of a fragment.
+/// The longest URL of a fragment.
 const SRC_BYTES_MAX: usize = 8 * 1024;
 
-/// Fields of the page's request that fragments do not have beside its conditions: they are about
-/// the body that it brought, or about its connection.
+/// Fields of the page's request that fragments do not inherit, beside its conditions: they concern
+/// its body or its connection.
 const LEFT: [HeaderId; 10] = [
     HeaderId::AcceptEncoding,
     HeaderId::AvailableDictionary,
@@ -41,9 +44,9 @@ const LEFT: [HeaderId; 10] = [
     HeaderId::Te,
 ];
 
-/// Fields that a fragment of another host gets of the page's request: they say how the client wants
-/// its answer, and none of them who it is. Any other one may be a secret of the page's host, such
-/// as an API key.
+/// Fields of the page's request that fragments on another host inherit: the client's preferences,
+/// and nothing that identifies it. Other fields may be secrets of the page's host, such as an API
+/// key.
 const FOR_ALL: [HeaderId; 8] = [
     HeaderId::Accept,
     HeaderId::AcceptLanguage,
@@ -55,31 +58,31 @@ const FOR_ALL: [HeaderId; 8] = [
     HeaderId::Via,
 ];
 
-/// A fragment's request, and when it was made and answered.
+/// A fragment's request, and its start and end.
 pub(super) struct FragmentRequest {
     pub(super) request: Box<Request>,
     pub(super) at: Now,
     pub(super) began_us: u64,
-    /// 0 before it is answered, and with nobody to tell.
+    /// 0 before the reply, and without a log.
     pub(super) ended_us: Cell<u64>,
 }
 
-/// The reason why a fragment did not come.
+/// The reason for which a fragment failed.
 #[derive(Debug)]
 pub(super) enum FragmentFailure {
-    /// This limit forbids it.
+    /// A limit forbids it.
     Limit(Limit),
-    /// A page may not name its address.
+    /// The page may not name this URL.
     Target(&'static str),
-    /// It was answered so.
+    /// The reply has this status.
     Status(Status),
-    /// It is in a coding that is not known here.
+    /// The body is in a coding that is not supported.
     Coding,
-    /// It is empty, and the page has something for that.
+    /// The body is empty, and the page has a substitute for that.
     Empty,
-    /// It did not come in the time that the page gives it.
+    /// The fragment exceeded the page's time limit.
     Late,
-    /// Its task ended by a bug.
+    /// Its task panicked.
     Lost,
 }
 
@@ -89,25 +92,25 @@ impl FragmentFailure {
             Self::Limit(limit) => format!("not asked for (limit: {})", limit.name()),
             Self::Target(why) => (*why).to_owned(),
             Self::Status(status) => format!("answered with status {status}"),
-            Self::Coding => "in a coding that is not known here".to_owned(),
+            Self::Coding => "in a coding that is not supported".to_owned(),
             Self::Empty => "empty".to_owned(),
-            Self::Late => "not there in the time that `maxwait` gives it".to_owned(),
+            Self::Late => "later than `maxwait` permits".to_owned(),
             Self::Lost => "its request ended without an answer".to_owned(),
         }
     }
 }
 
-/// The request for `fragment` in `page`, and the site that it goes to.
+/// The request for `fragment` in `page`, and the site that serves it.
 ///
 /// # Errors
-/// Why the page may not ask for it.
+/// The reason for which the page may not request it.
 pub(super) fn request(
     page: &ComposedPage,
     fragment: &Fragment,
 ) -> Result<(Box<Request>, Arc<Site>), FragmentFailure> {
     const NO_URL: FragmentFailure = FragmentFailure::Target("its address is no URL");
     let FragmentTarget { scheme, host, url } = fragment.target(&page.request.target);
-    // What follows `#` is no part of a request (RFC 9110 7.1).
+    // The part behind `#` is not sent (RFC 9110 7.1).
     let end = memchr::memchr(b'#', &url).unwrap_or(url.len());
     let url = &url[..end];
     if scheme.is_some_and(|scheme| scheme != b"http" && scheme != b"https") {
@@ -140,14 +143,14 @@ pub(super) fn request(
     Ok((request, site))
 }
 
-/// The part that the requests for the fragments of `page` have in common.
+/// The common part of the requests for the fragments of `page`.
 fn pattern(page: &ComposedPage) -> Request {
     let mut request = page.request.clone();
     (request.method, request.version) = (Method::Get, Version::Http11);
     (request.framing, request.upgrade) = (Framing::None, Upgrade::None);
     (request.expect_continue, request.keep_alive) = (false, true);
     request.headers.retain(|f| !CONDITIONS.contains(&f.id) && !LEFT.contains(&f.id));
-    // Under a program a fragment comes as Varnish has it come, and is unfolded here.
+    // Under a program, fragments are requested as in Varnish, in gzip, and decoded here if needed.
     let is_folded = page.folded && page.live.vcl.params.is_on(Param::HttpGzipSupport);
     if page.gzip || is_folded {
         request.headers.set(HeaderId::AcceptEncoding, b"gzip");
@@ -155,14 +158,14 @@ fn pattern(page: &ComposedPage) -> Request {
     request
 }
 
-/// Addresses `request` to `authority`, and returns the site that has this host. A page asks no
-/// other server than those that the sites here have for origins.
+/// Addresses `request` to `authority` and returns the site of that host. A page may name only hosts
+/// that its site permits.
 fn site_of(
     page: &ComposedPage,
     authority: &[u8],
     request: &mut Request,
 ) -> Result<Arc<Site>, FragmentFailure> {
-    let refused = Err(FragmentFailure::Target("its host is none that the site's pages may name"));
+    let refused = Err(FragmentFailure::Target("the site's pages may not include its host"));
     let mut name = Vec::new();
     let Ok(port) = parse_authority(authority, request.scheme, &mut name) else { return refused };
     if name == request.host && port == request.port {
@@ -176,7 +179,7 @@ fn site_of(
     let site = match page.live.sites.by_host.find(&name) {
         Some(site) if site.client_check.is_none() => Arc::clone(site),
         Some(_) => return refused,
-        // A program decides for every host.
+        // A program serves every host.
         None if is_program => Arc::clone(&page.site),
         None => return refused,
     };
@@ -192,14 +195,14 @@ fn site_of(
 pub(super) enum FragmentBody {
     /// Without a coding.
     Body(ReplyBody),
-    /// In gzip that can be put into a page in gzip.
+    /// A gzip segment that can be put into a gzip page.
     Gzip(GzipSegment),
 }
 
-/// The body of a fragment's `reply` if the page takes it.
+/// The body of a fragment's `reply`, if the page accepts it.
 ///
 /// # Errors
-/// Why it does not.
+/// The reason for which it does not.
 pub(super) fn judge(
     core: &Rc<CoreState>,
     page: &ComposedPage,
@@ -208,7 +211,7 @@ pub(super) fn judge(
     mut reply: Reply,
 ) -> Result<FragmentBody, FragmentFailure> {
     core.counters.inc(Counter::EsiFragments);
-    // Varnish 7.1 looks at no status, whatever `onerror` says.
+    // Varnish 7.1 ignores the status, whatever `onerror` says.
     let takes_any = page.dialect == Dialect::Varnish;
     let body = std::mem::replace(&mut reply.body, ReplyBody::None);
     note(core, page, asked, &reply, body.length().unwrap_or(0));
@@ -224,7 +227,7 @@ pub(super) fn judge(
     }
 }
 
-/// The `body` of `reply` without its coding, unless it can be put into the page as it is.
+/// The `body` of `reply` without its coding, unless the page can use it as it is.
 fn decoded(
     core: &CoreState,
     page: &ComposedPage,
@@ -244,7 +247,7 @@ fn decoded(
         }
     };
     if let ReplyBody::Stream { reader, .. } = &mut body {
-        reader.hold_for(&page.within.top.account);
+        reader.hold_for(&page.context.top.account);
     }
     if coding == Coding::Identity {
         return Ok(FragmentBody::Body(body));
@@ -259,18 +262,18 @@ fn decoded(
     Ok(FragmentBody::Body(body))
 }
 
-/// Decodes a body on its way into the page.
+/// Decodes a body while it is put into the page.
 pub(super) fn unfold(core: &CoreState, page: &ComposedPage, coding: Coding, body: &mut ReplyBody) {
     let unfolding = BodyDecoding {
         coding,
         limits: decode_limits(&page.live.limits),
-        account: &page.within.top.account,
+        account: &page.context.top.account,
         counters: &core.counters,
     };
     unfolding.unfold_body(body, None);
 }
 
-/// Puts a fragment into the log that is answered by a body of `bytes`.
+/// Writes the record of a fragment whose reply has `bytes` bytes of body.
 fn note(core: &CoreState, page: &ComposedPage, asked: &FragmentRequest, reply: &Reply, bytes: u64) {
     let (at, began_us) = (asked.at, asked.began_us);
     let started = RequestStart {
@@ -279,7 +282,7 @@ fn note(core: &CoreState, page: &ComposedPage, asked: &FragmentRequest, reply: &
         read_us: began_us,
         policy_us: began_us,
         head_bytes: 0,
-        // Nobody sent it over a connection.
+        // The reply was sent over no connection.
         suite: CipherSuite::default(),
     };
     let ended_us = core.log.fragment(
@@ -288,24 +291,24 @@ fn note(core: &CoreState, page: &ComposedPage, asked: &FragmentRequest, reply: &
             request: Some(&asked.request),
             body_out: bytes,
             parent: Some(page.number(|| core.log.number())),
-            ..TransactionFacts::new(page.within.top.peer, &page.live, &started)
+            ..TransactionFacts::new(page.context.top.peer, &page.live, &started)
         },
     );
     asked.ended_us.set(ended_us);
 }
 
-/// A fragment that failed, and has nothing in its place.
+/// A failed fragment without a substitute.
 pub(super) enum Gap {
-    /// Its page goes on without it.
+    /// The page continues without it.
     LeftOut,
-    /// Its page does not.
+    /// The page breaks off.
     Breaks,
 }
 
-/// Takes note of a fragment that is missing in its page.
+/// Notes a missing fragment.
 ///
 /// # Errors
-/// Unless the page says that it may be missing.
+/// The page may not continue without it.
 pub(super) fn note_failed(
     core: &CoreState,
     page: &ComposedPage,

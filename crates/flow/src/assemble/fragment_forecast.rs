@@ -1,4 +1,4 @@
-//! The fragments of a stored page, for a forecast.
+//! Fragment forecast: the fragments of a stored page, for `explain`.
 
 use base::Now;
 use cache::Object;
@@ -9,12 +9,11 @@ use super::environment::PageEnvironment;
 use super::{document, fragment};
 use crate::state::assemble::ComposedPage;
 
-/// The address of a fragment as its page has it, and its request, or why it has none.
+/// A fragment's URL as written in the page, and its request or the reason for its failure.
 pub(crate) type FragmentForecast = (Vec<u8>, Result<Request, String>);
 
 impl ComposedPage {
-    /// The fragments of the stored page `object`, each with its request or why it has none; and the
-    /// page's faults in words.
+    /// The fragments of the stored page `object`, and the page's faults in words.
     pub(crate) fn fragments(
         &self,
         object: &Object,

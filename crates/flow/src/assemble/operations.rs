@@ -1,5 +1,5 @@
-//! The operations that a page comes to, in its order: of a stored page at once, and of one that
-//! still comes as they are known.
+//! Operations of a page in its order: texts and fragments that its instructions resolve to. Those
+//! of a stored page are known at once, those of an arriving page as its bytes come.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -19,32 +19,32 @@ use super::readahead::AssemblyReadahead;
 use crate::state::assemble::{ComposedPage, ReadPage};
 use crate::state::core::CoreState;
 
-/// The page ends here, and is not whole.
+/// The page ends here, incomplete.
 pub(super) struct PageTruncation;
 
-/// The operations that a page comes to for its request.
+/// The operations of a page for one request.
 pub(super) struct Operations {
     page: Rc<ComposedPage>,
     run: PageResolver,
     nodes: Nodes,
-    /// Nodes that are resolved, of those that are known.
+    /// Nodes that were resolved, of those that are known.
     resolved: usize,
 }
 
 /// The nodes of a page.
 enum Nodes {
-    /// The page is sent as it is.
+    /// The page is sent unchanged.
     None,
-    /// The page is there.
+    /// The page is complete.
     Read(Arc<ReadPage>),
-    /// It still comes: those that the last bytes of it have brought.
+    /// The page still arrives: the nodes that its last bytes brought.
     Arriving(Box<StreamedPage>),
 }
 
-/// A page that still comes.
+/// A page that still arrives.
 struct StreamedPage {
     reader: Reader,
-    /// Bytes that have come and are not parsed yet.
+    /// Bytes that have arrived and are not parsed yet.
     unread: Bytes,
     /// `None` at the end of the page.
     parser: Option<Parser>,
@@ -53,21 +53,21 @@ struct StreamedPage {
 }
 
 impl Operations {
-    /// None: the page is sent as it is.
+    /// No operations: the page is sent unchanged.
     pub(super) fn none(page: &Rc<ComposedPage>) -> Self {
         Self::new(page, Nodes::None)
     }
 
-    /// Those of a page that is there.
+    /// The operations of a complete page.
     pub(super) fn of_read(page: &Rc<ComposedPage>, read: &Arc<ReadPage>) -> Self {
         Self::new(page, Nodes::Read(Arc::clone(read)))
     }
 
-    /// Those of a page that still comes.
+    /// The operations of an arriving page.
     pub(super) fn of_arriving(page: &Rc<ComposedPage>, reader: Reader) -> Self {
         let (rules, limits) = document::reading(page.dialect, &page.live);
         let (parser, text) =
-            (Parser::new(rules, limits), UnsentText::new(&page.within.top.account));
+            (Parser::new(rules, limits), UnsentText::new(&page.context.top.account));
         let (unread, parser, nodes) = (Bytes::new(), Some(parser), Vec::new());
         let arriving = StreamedPage { reader, unread, parser, nodes, text };
         Self::new(page, Nodes::Arriving(Box::new(arriving)))
@@ -78,10 +78,10 @@ impl Operations {
         Self { page: Rc::clone(page), run: PageResolver::new(limits), nodes, resolved: 0 }
     }
 
-    /// The next that are known already, up to a fragment that decides what follows it.
+    /// The next operations that are known, up to a fragment on which the following ones depend.
     ///
     /// # Errors
-    /// The page comes to more than it may.
+    /// The page exceeds a limit.
     pub(super) fn known(&mut self, core: &CoreState) -> Result<Vec<ResolvedNode>, PageTruncation> {
         let (nodes, text) = match &self.nodes {
             Nodes::Read(read) => (read.document.nodes(), None),
@@ -106,11 +106,11 @@ impl Operations {
         Ok(ops)
     }
 
-    /// The next, as soon as they are known; of a page that is there they are at once. Those before
-    /// are on their way, so far `ahead`.
+    /// The next operations, once they are known. The bytes of the earlier ones count as `ahead`
+    /// until they are sent.
     ///
     /// # Errors
-    /// The page ends before it is whole.
+    /// The page ends incomplete.
     pub(super) async fn next(
         &mut self,
         core: &CoreState,
@@ -129,14 +129,14 @@ impl Operations {
         }
     }
 
-    /// Sets the variable that a fragment is for.
+    /// Sets the variable that a fragment was requested for.
     pub(super) fn assign(&mut self, name: &[u8], value: Vec<u8>) {
         self.run.assign(name, value);
     }
 }
 
 impl StreamedPage {
-    /// Reads a little more of the page, or its end. False if all has been read.
+    /// Reads more of the page. False at its end.
     async fn read(
         &mut self,
         core: &CoreState,
@@ -160,7 +160,7 @@ impl StreamedPage {
         }
         let step = self.unread.split_to(STEP_BYTES.min(self.unread.len()));
         if self.text.add(&step).is_err() {
-            // The pieces before it give their memory back when they are handed on.
+            // The earlier pieces release their memory once they are sent.
             ahead.wait_until_idle().await;
             if self.text.add(&step).is_err() {
                 core.counters.limit(Limit::ClientMemory);
@@ -177,38 +177,38 @@ impl StreamedPage {
     }
 }
 
-/// Returns true if `op` is a fragment that decides what follows it.
+/// Returns true if `op` is a fragment on which the following operations depend.
 pub(super) fn is_awaited(op: &ResolvedNode) -> bool {
     matches!(op, ResolvedNode::Include(fragment) if decides(fragment))
 }
 
-/// Returns true if what follows `fragment` is known only when that has come.
+/// Returns true if the operations after `fragment` depend on its reply.
 pub(super) fn decides(fragment: &Fragment) -> bool {
     fragment.wait || fragment.set.is_some()
 }
 
-/// The bytes of a page that still comes which belong to no operation yet, held for the client.
+/// Bytes of an arriving page that belong to no operation yet, reserved for the client.
 #[derive(Debug)]
 struct UnsentText {
     bytes: Vec<u8>,
-    /// Where in the page they begin.
+    /// The offset of the bytes in the page.
     from: u64,
-    /// Where in the page those end that operations have taken.
+    /// The end, in the page, of the operations taken.
     taken: Cell<u64>,
     held: HeldBytes,
 }
 
 impl UnsentText {
-    /// None yet, held on `account`.
+    /// An empty buffer, reserved on `account`.
     fn new(account: &Arc<Account>) -> Self {
         let held = account.hold_anyway(0);
         Self { bytes: Vec::new(), from: 0, taken: Cell::default(), held }
     }
 
-    /// Takes more of them.
+    /// Appends bytes.
     ///
     /// # Errors
-    /// When there is no memory for that.
+    /// There is no memory for them.
     fn add(&mut self, bytes: &[u8]) -> Result<(), HoldError> {
         let wanted = self.bytes.len() + bytes.len();
         if wanted > self.bytes.capacity() {
@@ -220,7 +220,7 @@ impl UnsentText {
         Ok(())
     }
 
-    /// Forgets those that operations have taken.
+    /// Drops the bytes of operations that were taken.
     fn drop_taken(&mut self) {
         let taken = self.taken.get().max(self.from);
         self.bytes.drain(..(taken - self.from) as usize);

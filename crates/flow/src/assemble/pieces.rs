@@ -1,4 +1,4 @@
-//! From instructions to pieces: texts are taken, and fragments begin.
+//! Pieces of a page, made from its operations: texts are taken, and fragments start.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -19,39 +19,39 @@ use crate::state::body::{BodyPart, BodyParts, ReplyBody};
 use crate::state::core::CoreState;
 use crate::state::site_context::SiteContext;
 
-/// The pieces of a page, in its order.
+/// The pieces of a page in order.
 pub(super) type PagePieces = Vec<PagePiece>;
 
 /// A piece of a page.
 pub(super) enum PagePiece {
     /// A text of the page.
     Text(Range<u64>),
-    /// A text of the page in bytes of its own.
+    /// A text of the page, as bytes.
     Own(Bytes),
-    /// A part that is at hand.
+    /// A part of a body that is at hand.
     Part(BodyPart),
-    /// A body that is at hand in gzip, and can be put into a page in gzip.
+    /// A complete gzip body that can be put into a gzip page.
     Gzip(GzipSegment),
-    /// A body that comes.
+    /// A body that still arrives.
     Body(ComingBody),
     /// A fragment that must wait.
     Waits(Box<PendingFragment>),
-    /// All of the first, or else the others.
+    /// All pieces of the first branch, or else the operations of the other.
     Try(PagePieces, Vec<ResolvedNode>),
-    /// Something that has not begun: as many as may be are under way.
+    /// An operation that has not started, for lack of a permit.
     Op(ResolvedNode),
-    /// The page cannot go on without a fragment that failed.
+    /// A failed fragment without which the page cannot continue.
     Broken,
 }
 
-/// A body that comes, and what belongs to it.
+/// An arriving body and its context.
 pub(super) struct ComingBody {
     pub(super) reader: Reader,
-    /// The page goes on when it breaks off.
+    /// The page continues if the body breaks off.
     pub(super) goes_on: bool,
-    /// Its place, as long as it comes.
+    /// The permit, held while the body arrives.
     pub(super) place: FragmentPermit,
-    /// The fragment that it is of, to be asked for anew if the body has passed by.
+    /// The body's fragment, to be requested again if the window has moved past its beginning.
     pub(super) fragment: Option<Box<Fragment>>,
 }
 
@@ -62,7 +62,7 @@ impl ComingBody {
     }
 }
 
-/// A fragment that has begun and must wait.
+/// A fragment that has started and must wait.
 pub(super) struct PendingFragment {
     pub(super) fragment: Box<Fragment>,
     pub(super) asked: fragment::FragmentRequest,
@@ -70,17 +70,17 @@ pub(super) struct PendingFragment {
     pub(super) place: FragmentPermit,
 }
 
-/// The text of a page.
+/// The source of a page's text.
 #[derive(Clone)]
 pub(super) enum PageTextSource {
     Stored(Arc<Object>),
     Bytes(Bytes),
-    /// Of a page that still comes: its texts are bytes.
+    /// An arriving page, whose texts are bytes.
     None,
 }
 
 impl PageTextSource {
-    /// The length of the page, if it is there.
+    /// The length of the page, if it is complete.
     pub(super) fn length(&self) -> u64 {
         match self {
             Self::Stored(object) => object.length().unwrap_or(0),
@@ -100,7 +100,7 @@ impl PageTextSource {
     }
 }
 
-/// Reads a page that is there.
+/// Reads a complete page.
 pub(super) fn read(
     core: &CoreState,
     page: &ComposedPage,
@@ -121,7 +121,7 @@ pub(super) fn read(
     }
 }
 
-/// The piece that is all of a page which is sent as it is.
+/// The piece of a page that is sent unchanged.
 pub(super) fn verbatim(body: ReplyBody) -> PagePieces {
     match body {
         ReplyBody::Parts(parts) => parts.map(PagePiece::Part).collect(),
@@ -130,101 +130,100 @@ pub(super) fn verbatim(body: ReplyBody) -> PagePieces {
     }
 }
 
-/// A page whose fragments begin.
+/// The starter of a page's fragments.
 pub(super) struct FragmentStarter<'a> {
     core: &'a Rc<CoreState>,
     page: &'a Rc<ComposedPage>,
     at: Now,
-    /// The time at which the last fragment that was at hand ended, and so the next begins, in
-    /// microseconds: looking at the clock twice for each would be a part of what it costs.
+    /// The end of the last fragment that was at hand, and so the start of the next, in
+    /// microseconds: reading the clock twice for each fragment would cost too much.
     looked_us: Cell<u64>,
-    /// The turn is that of the next fragment that must wait: it needs no place.
+    /// The next waiting fragment has its turn and needs no permit.
     is_turn: Cell<bool>,
 }
 
 impl<'a> FragmentStarter<'a> {
-    /// Those of `page` that begin now.
+    /// The starter for the fragments of `page` that may start now.
     pub(super) fn new(core: &'a Rc<CoreState>, page: &'a Rc<ComposedPage>) -> Self {
         let at = core.now();
         let looked_us = Cell::new(core.log.micros(at));
         Self { core, page, at, looked_us, is_turn: Cell::new(false) }
     }
 
-    /// Those of `page` whose turn has come: the first of them begins in any case.
+    /// The starter for the fragments of `page` whose turn has come: the first starts without a
+    /// permit.
     pub(super) fn in_turn(core: &'a Rc<CoreState>, page: &'a Rc<ComposedPage>) -> Self {
         Self { is_turn: Cell::new(true), ..Self::new(core, page) }
     }
 
-    /// The pieces that `ops` come to. The last may be a fragment that decides what follows it: that
-    /// one does not begin yet.
+    /// The pieces of `ops`. A last fragment on which further operations depend is not started.
     pub(super) fn of_known(&self, mut ops: Vec<ResolvedNode>) -> PagePieces {
         let awaited = ops.pop_if(|op| is_awaited(op));
-        let mut slots = self.of_ops(ops);
-        slots.extend(awaited.map(PagePiece::Op));
-        slots
+        let mut pieces = self.of_ops(ops);
+        pieces.extend(awaited.map(PagePiece::Op));
+        pieces
     }
 
-    /// The pieces that `ops` come to.
+    /// The pieces of `ops`.
     pub(super) fn of_ops(&self, ops: Vec<ResolvedNode>) -> PagePieces {
-        let mut slots = Vec::with_capacity(ops.len());
+        let mut pieces = Vec::with_capacity(ops.len());
         for op in ops {
-            if let Err(Gap::Breaks) = self.add(op, &mut slots) {
-                slots.push(PagePiece::Broken);
+            if let Err(Gap::Breaks) = self.add(op, &mut pieces) {
+                pieces.push(PagePiece::Broken);
             }
         }
-        slots
+        pieces
     }
 
-    /// Adds what `op` comes to.
+    /// Appends the pieces of `op`.
     ///
     /// # Errors
-    /// When it is a fragment that has failed.
-    fn add(&self, op: ResolvedNode, slots: &mut PagePieces) -> Result<(), Gap> {
+    /// A fragment failed.
+    fn add(&self, op: ResolvedNode, pieces: &mut PagePieces) -> Result<(), Gap> {
         match op {
-            ResolvedNode::Text(range) => slots.push(PagePiece::Text(range)),
-            ResolvedNode::Bytes(bytes) => slots.push(PagePiece::Own(bytes.into())),
-            ResolvedNode::Include(fragment) => return self.begin(fragment, slots),
-            ResolvedNode::Try { attempt, except } => self.attempt(attempt, except, slots),
+            ResolvedNode::Text(range) => pieces.push(PagePiece::Text(range)),
+            ResolvedNode::Bytes(bytes) => pieces.push(PagePiece::Own(bytes.into())),
+            ResolvedNode::Include(fragment) => return self.begin(fragment, pieces),
+            ResolvedNode::Try { attempt, except } => self.attempt(attempt, except, pieces),
         }
         Ok(())
     }
 
-    /// Begins an attempt, which is decided at once if all of it is at hand.
+    /// Starts an attempt, which is decided at once if all its pieces are at hand.
     fn attempt(
         &self,
         attempt: Vec<ResolvedNode>,
         except: Vec<ResolvedNode>,
-        slots: &mut PagePieces,
+        pieces: &mut PagePieces,
     ) {
         let mut tried = Vec::with_capacity(attempt.len());
         let whole = attempt.into_iter().try_for_each(|op| self.add(op, &mut tried));
         if whole.is_err() {
-            return slots.extend(self.of_ops(except));
+            return pieces.extend(self.of_ops(except));
         }
-        match tried
-            .iter()
-            .any(|slot| matches!(slot, PagePiece::Waits(_) | PagePiece::Op(_) | PagePiece::Try(..)))
-        {
-            true => slots.push(PagePiece::Try(tried, except)),
-            false => slots.append(&mut tried),
+        match tried.iter().any(|piece| {
+            matches!(piece, PagePiece::Waits(_) | PagePiece::Op(_) | PagePiece::Try(..))
+        }) {
+            true => pieces.push(PagePiece::Try(tried, except)),
+            false => pieces.append(&mut tried),
         }
     }
 
-    /// Begins a fragment.
+    /// Starts a fragment.
     ///
     /// # Errors
-    /// When it has failed, and so has what may take its place.
-    fn begin(&self, fragment: Box<Fragment>, slots: &mut PagePieces) -> Result<(), Gap> {
-        let top = &self.page.within.top;
+    /// The fragment and its substitute failed.
+    fn begin(&self, fragment: Box<Fragment>, pieces: &mut PagePieces) -> Result<(), Gap> {
+        let top = &self.page.context.top;
         let place = top.places.take(&top.account);
         let Some(place) = place.or_else(|| self.is_turn.get().then(FragmentPermit::of_turn)) else {
-            slots.push(PagePiece::Op(ResolvedNode::Include(fragment)));
+            pieces.push(PagePiece::Op(ResolvedNode::Include(fragment)));
             return Ok(());
         };
         match self.start(&fragment) {
             Ok((asked, Start::Slow(slow))) => {
                 self.is_turn.set(false);
-                slots.push(PagePiece::Waits(Box::new(PendingFragment {
+                pieces.push(PagePiece::Waits(Box::new(PendingFragment {
                     fragment,
                     asked,
                     slow,
@@ -239,73 +238,74 @@ impl<'a> FragmentStarter<'a> {
                 self.page.spare.set(Some(asked.request));
                 match judged {
                     Ok(came) => {
-                        let from = slots.len();
-                        self.add_body(came, FragmentPermit::of_turn(), &fragment, slots);
-                        for slot in &mut slots[from..] {
-                            if let PagePiece::Body(coming) = slot {
+                        let from = pieces.len();
+                        self.add_body(came, FragmentPermit::of_turn(), &fragment, pieces);
+                        for piece in &mut pieces[from..] {
+                            if let PagePiece::Body(coming) = piece {
                                 coming.reader.park();
                             }
                         }
                         Ok(())
                     }
-                    Err(failed) => self.instead(fragment, failed, slots),
+                    Err(failed) => self.instead(fragment, failed, pieces),
                 }
             }
             Err(failed) => {
                 drop(place);
-                self.instead(fragment, failed, slots)
+                self.instead(fragment, failed, pieces)
             }
         }
     }
 
-    /// Begins what is to take the place of a fragment that failed.
+    /// Starts the substitute of a failed fragment.
     ///
     /// # Errors
-    /// When there is nothing.
+    /// There is no substitute.
     pub(super) fn instead(
         &self,
         mut fragment: Box<Fragment>,
         failed: FragmentFailure,
-        slots: &mut PagePieces,
+        pieces: &mut PagePieces,
     ) -> Result<(), Gap> {
         if let Some(alt) = fragment.alt.take() {
             fragment.src = alt;
-            return self.begin(fragment, slots);
+            return self.begin(fragment, pieces);
         }
         let missing = fragment::note_failed(self.core, self.page, &fragment, &failed);
         if let Some(stub) = fragment.stub.take() {
-            slots.extend(self.of_ops(stub));
+            pieces.extend(self.of_ops(stub));
             return Ok(());
         }
         missing
     }
 
-    /// Adds the pieces of the body that has come of `fragment`, which has its place as long as it
-    /// comes.
+    /// Appends the body of `fragment`, which keeps its permit while it arrives.
     pub(super) fn add_body(
         &self,
         came: FragmentBody,
         place: FragmentPermit,
         fragment: &Fragment,
-        slots: &mut PagePieces,
+        pieces: &mut PagePieces,
     ) {
         match came {
-            FragmentBody::Gzip(cut) => slots.push(PagePiece::Gzip(cut)),
+            FragmentBody::Gzip(cut) => pieces.push(PagePiece::Gzip(cut)),
             FragmentBody::Body(ReplyBody::Parts(BodyParts::One(part))) if part.is_empty() => {}
-            FragmentBody::Body(ReplyBody::Parts(parts)) => slots.extend(parts.map(PagePiece::Part)),
+            FragmentBody::Body(ReplyBody::Parts(parts)) => {
+                pieces.extend(parts.map(PagePiece::Part))
+            }
             FragmentBody::Body(ReplyBody::Stream { reader, .. }) => {
                 let goes_on = self.page.goes_on(fragment.onerror);
                 let fragment = Some(Box::new(fragment.clone()));
-                slots.push(PagePiece::Body(ComingBody { reader, goes_on, place, fragment }));
+                pieces.push(PagePiece::Body(ComingBody { reader, goes_on, place, fragment }));
             }
             FragmentBody::Body(_) => {}
         }
     }
 
-    /// Takes the request for `fragment` as far as it goes without waiting.
+    /// Starts the request for `fragment` without waiting.
     ///
     /// # Errors
-    /// Why there can be none.
+    /// The reason for which there is no request.
     fn start(
         &self,
         fragment: &Fragment,
@@ -314,7 +314,7 @@ impl<'a> FragmentStarter<'a> {
         page.count(&core.counters).map_err(FragmentFailure::Limit)?;
         let (mut request, site) = fragment::request(page, fragment)?;
         let place = SiteContext { live: &page.live, site: &site };
-        let start = core.start_fragment(place, &mut request, &page.within, *at);
+        let start = core.start_fragment(place, &mut request, &page.context, *at);
         let began_us = self.looked_us.get();
         Ok((
             fragment::FragmentRequest { request, at: *at, began_us, ended_us: Cell::default() },

@@ -1,4 +1,5 @@
-//! The distance between the two halves of a page's task, and what they tell each other.
+//! Readahead: the bytes and pieces that the feeding half of an assembly task is ahead of the
+//! sending half, and their signals to each other.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -9,22 +10,22 @@ use base::{Account, HeldBytes};
 use bytes::Bytes;
 use tokio::sync::Notify;
 
-/// The distance between the two halves of a page's task, and what they tell each other.
+/// The readahead between the two halves of an assembly task.
 #[derive(Debug)]
 pub(super) struct AssemblyReadahead {
-    /// Bytes of text that wait for the pieces before them, held for the client.
+    /// Bytes of text that wait for earlier pieces, reserved for the client.
     held: RefCell<HeldBytes>,
     less: Notify,
-    /// Nothing is left to be handed on: what begins next has its turn at once.
+    /// No piece is left to be sent: the next operation starts without a permit.
     is_idle: Cell<bool>,
     idle: Notify,
-    /// Pieces handed on, and if the page's reader is what the next one waits for.
+    /// Pieces that were sent; beside it, if the next one waits for the page's reader.
     moved: Cell<u64>,
     waits_for_reader: Cell<bool>,
 }
 
 impl AssemblyReadahead {
-    /// None yet, held on `account`.
+    /// An empty readahead, reserved on `account`.
     pub(super) fn new(account: &Arc<Account>) -> Self {
         Self {
             held: RefCell::new(account.hold_anyway(0)),
@@ -36,20 +37,20 @@ impl AssemblyReadahead {
         }
     }
 
-    /// There are more of them.
+    /// Adds waiting bytes.
     fn more(&self, bytes: u64) {
-        // They are copies of what has been held.
+        // The bytes are copies of others that are reserved.
         self.held.borrow_mut().grow_anyway(bytes);
     }
 
-    /// Ready when they are no more than `most`.
+    /// Completes once at most `most` bytes wait.
     pub(super) async fn room(&self, most: u64) {
         while self.held.borrow().bytes() > most {
             self.less.notified().await;
         }
     }
 
-    /// Some of them wait no more.
+    /// Removes waiting bytes.
     fn less(&self, bytes: u64) {
         let mut held = self.held.borrow_mut();
         let left = held.bytes().saturating_sub(bytes);
@@ -57,7 +58,7 @@ impl AssemblyReadahead {
         self.less.notify_one();
     }
 
-    /// Says if nothing is left to be handed on.
+    /// Sets if no piece is left to be sent.
     pub(super) fn set_idle(&self, is_idle: bool) {
         self.is_idle.set(is_idle);
         if is_idle {
@@ -65,21 +66,21 @@ impl AssemblyReadahead {
         }
     }
 
-    /// Ready when nothing is left to be handed on.
+    /// Completes once no piece is left to be sent.
     pub(super) async fn wait_until_idle(&self) {
         while !self.is_idle.get() {
             self.idle.notified().await;
         }
     }
 
-    /// Something has been handed on, and perhaps the reader must take it first.
+    /// Notes that a piece was sent; `waits_for_reader` if the reader must take it before the next.
     pub(super) fn moved(&self, waits_for_reader: bool) {
         self.moved.set(self.moved.get() + 1);
         self.waits_for_reader.set(waits_for_reader);
     }
 
-    /// Ready when for `most`, and not twice as long, nothing was handed on that the reader would
-    /// have taken.
+    /// Completes once no piece was sent for `most`, or for up to twice as long, although the reader
+    /// was ready.
     pub(super) async fn wait_until_stalled(&self, most: Duration) {
         loop {
             let before = self.moved.get();
@@ -91,7 +92,7 @@ impl AssemblyReadahead {
     }
 }
 
-/// A text of the page itself, in bytes that are counted as long as it waits.
+/// A text of the page, whose bytes count while it waits.
 pub(super) struct OwnText {
     pub(super) bytes: Bytes,
     ahead: Rc<AssemblyReadahead>,

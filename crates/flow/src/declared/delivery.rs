@@ -1,5 +1,5 @@
-//! From a stored or passing response to the reply this client gets: preconditions, ranges, HEAD,
-//! and what policy changes on the way out.
+//! Delivery under the declared policy: from a stored or passing response to the client's reply,
+//! with preconditions, ranges, HEAD and the policy's changes.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ use crate::state::request_context::RequestContext;
 use crate::stored_heads::stored_head;
 use crate::{peers, refinement, trailers};
 
-/// Fields of requests that ask for something else than the whole of a response with one form, or
+/// Request fields that may select something else than a whole response in its single form, or that
 /// name a dictionary.
 const ASKING: [HeaderId; SELECTORS.len() + 1] = {
     let mut ids = [HeaderId::AvailableDictionary; SELECTORS.len() + 1];
@@ -45,105 +45,105 @@ const ASKING: [HeaderId; SELECTORS.len() + 1] = {
     ids
 };
 
-/// The reply from a stored response, complete or filling. Without a core, as for a forecast, no
-/// body is decoded and no form made.
+/// The reply from a stored response, complete or filling. Without a core, in a forecast, no body is
+/// decoded and no form is made.
 pub(crate) fn stored(
     core: Option<&Rc<CoreState>>,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     object: &Arc<Object>,
     served: CacheOutcome,
 ) -> Start {
-    deliver(core, ask, object, served, None)
+    deliver(core, ctx, object, served, None)
 }
 
-/// The reply from a response just fetched; `reader` follows its body.
+/// The reply from a response that was just fetched; `reader` reads its body.
 pub(crate) fn fetched(
     core: &Rc<CoreState>,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     object: &Arc<Object>,
     served: CacheOutcome,
     reader: Reader,
 ) -> Start {
-    deliver(Some(core), ask, object, served, Some(reader))
+    deliver(Some(core), ctx, object, served, Some(reader))
 }
 
 fn deliver(
     core: Option<&Rc<CoreState>>,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     object: &Arc<Object>,
     served: CacheOutcome,
     reader: Option<Reader>,
 ) -> Start {
-    if ask.downstream.is_node() {
-        return Start::Reply(peers::stored(ask.request, object, reader, served, ask.now));
+    if ctx.downstream.is_node() {
+        return Start::Reply(peers::stored(ctx.request, object, reader, served, ctx.now));
     }
-    let freshness = freshness(ask.live, object, ask.now.mono_ms);
-    let body = ReplyBody::whole(object, reader).answering(&ask.request.method, object.status());
+    let freshness = freshness(ctx.live, object, ctx.now.mono_ms);
+    let body = ReplyBody::whole(object, reader).answering(&ctx.request.method, object.status());
     let mut reply = Reply::stored(object, body, served);
-    reply.age_s = Some(freshness.age_ms(ask.now.mono_ms) / 1000);
-    reply.ttl_s = Some(freshness.ttl_ms(ask.now.mono_ms) / 1000);
+    reply.age_s = Some(freshness.age_ms(ctx.now.mono_ms) / 1000);
+    reply.ttl_s = Some(freshness.ttl_ms(ctx.now.mono_ms) / 1000);
     let mut negotiated = object.flags().negotiated;
     if let Some(dialect) = includes::of_stored(object.flags()) {
-        let Some(page) = plain(object, dialect, ask.live) else {
-            return includes::stored(ask, object, dialect, reply);
+        let Some(page) = plain(object, dialect, ctx.live) else {
+            return includes::stored(ctx, object, dialect, reply);
         };
         negotiated |= page.negotiated;
     }
     if let Some(core) = core {
-        dictionary::note(core, occasion(ask), object);
+        dictionary::note(core, dictionary_context(ctx), object);
     }
     if negotiated {
-        negotiate(core, ask, object, &mut reply);
-    } else if ask.request.headers.contains_any(&ASKING) {
-        reply.dictionary = dictionary::of_one_form(ask.request);
+        negotiate(core, ctx, object, &mut reply);
+    } else if ctx.request.headers.contains_any(&ASKING) {
+        reply.dictionary = dictionary::of_one_form(ctx.request);
         let (validators, kind) = (Validators::of(object), || kind(object));
-        Selection::of(ask).select(&validators, || false, |_| {}, kind, &mut reply);
+        Selection::of(ctx).select(&validators, || false, |_| {}, kind, &mut reply);
     }
-    if reply.status == object.status() && ask.downstream.page().is_none() {
-        trailers::follow(ask.request, object, &mut reply);
+    if reply.status == object.status() && ctx.downstream.page().is_none() {
+        trailers::follow(ctx.request, object, &mut reply);
     }
-    if is_shaped(ask, reply.status) {
-        shape_stored(ask, object, &mut reply);
+    if is_shaped(ctx, reply.status) {
+        shape_stored(ctx, object, &mut reply);
     }
     Start::Reply(reply)
 }
 
-/// Returns true if clients get a stored body in the form that they like best.
-pub(crate) fn is_negotiated(ask: &RequestContext<'_>, object: &Object) -> bool {
+/// Returns true if clients get the stored body in their preferred form.
+pub(crate) fn is_negotiated(ctx: &RequestContext<'_>, object: &Object) -> bool {
     let page = includes::of_stored(object.flags());
-    let page = page.and_then(|dialect| plain(object, dialect, ask.live));
+    let page = page.and_then(|dialect| plain(object, dialect, ctx.live));
     object.flags().negotiated || page.is_some_and(|page| page.negotiated)
 }
 
-/// The request as far as dictionaries go by it.
-pub(crate) fn occasion<'a>(ask: &'a RequestContext<'_>) -> DictionaryContext<'a> {
-    let request = ask.request;
+/// The request's context for dictionaries.
+pub(crate) fn dictionary_context<'a>(ctx: &'a RequestContext<'_>) -> DictionaryContext<'a> {
+    let request = ctx.request;
     DictionaryContext {
-        live: ask.live,
+        live: ctx.live,
         request,
         target: &request.target,
-        ask: Some(ask),
-        now: ask.now,
+        ctx: Some(ctx),
+        now: ctx.now,
     }
 }
 
-/// Gives the client the form that it likes best, and of that what its conditions and ranges ask
-/// for.
+/// Selects the client's preferred form, and of that what its conditions and ranges select.
 fn negotiate(
     core: Option<&Rc<CoreState>>,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     object: &Arc<Object>,
     reply: &mut Reply,
 ) {
     let mut delta = None;
     if let Some(core) = core {
-        let sought = dictionary::seek(FormRequester::Request(core), occasion(ask), object);
+        let sought =
+            dictionary::seek(FormRequester::Request(core), dictionary_context(ctx), object);
         (reply.dictionary, delta) = (sought.used, sought.form);
     }
     let is_delta = delta.is_some();
-    let (Choice { coding, from, wanted, lacks_gzip }, delta) = chosen(ask, object, delta);
+    let (Choice { coding, from, wanted, lacks_gzip }, delta) = chosen(ctx, object, delta);
     let is_other = !is_delta && coding != object.flags().coding;
-    let selects = ask.request.headers.contains_any(&SELECTORS);
+    let selects = ctx.request.headers.contains_any(&SELECTORS);
     let sent = delta.or_else(|| (selects && is_other).then(|| form::sent(object, coding)));
     if coding == Coding::Identity && !lacks_gzip && !is_delta && core.is_some() {
         object.note_plain_asked();
@@ -161,8 +161,8 @@ fn negotiate(
         (FormSource::Decoded, Some(core)) => {
             let unfolding = BodyDecoding {
                 coding: object.flags().coding,
-                limits: decode_limits(&ask.live.limits),
-                account: ask.front.account,
+                limits: decode_limits(&ctx.live.limits),
+                account: ctx.connection.account,
                 counters: &core.counters,
             };
             unfolding.unfold_body(body, form::plain_length(object));
@@ -176,27 +176,27 @@ fn negotiate(
             Some(form) => Validators { etag: form.tag.as_deref(), ..validators },
             None => validators,
         };
-        // The client may have another form that it takes: then that one is what it is told of.
+        // A client that has another acceptable form gets a 304 for that one.
         let is_had = || {
-            had = form::form_of_client(object, ask.request);
+            had = form::form_of_client(object, ctx.request);
             had.is_some()
         };
-        Selection::of(ask).select(&validators, is_had, give_form, || kind(object), reply);
+        Selection::of(ctx).select(&validators, is_had, give_form, || kind(object), reply);
     } else {
         give_form(&mut reply.body);
     }
     let sent = had.or(sent);
     give((is_other && !selects).then_some(coding), sent, reply);
-    reply.by_dictionary = dictionary::may_use_dictionary(ask.request, object);
+    reply.by_dictionary = dictionary::may_use_dictionary(ctx.request, object);
     let made = wanted.unwrap_or(coding);
     if let Some(core) = core.filter(|_| !is_delta && made != object.flags().coding) {
-        refinement::demand(core, ask, object, made, lacks_gzip);
+        refinement::demand(core, ctx, object, made, lacks_gzip);
     }
 }
 
-/// The form that the client gets: `delta`, if there is that, which is returned beside it.
+/// The client's form; `delta` if there is one, which is returned beside it.
 fn chosen(
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     object: &Object,
     delta: Option<Box<(Bytes, SentForm)>>,
 ) -> (Choice, Option<SentForm>) {
@@ -206,10 +206,10 @@ fn chosen(
         let coding = Coding::Identity;
         return (Choice { coding, from, wanted: None, lacks_gzip: false }, Some(sent));
     }
-    (form::choose(object, ask.request, &ask.live.compression), None)
+    (form::choose(object, ctx.request, &ctx.live.compression), None)
 }
 
-/// Notes the form that is sent. Its tag is made when it is written, where nothing asks for it.
+/// Sets the form that is sent. Its tag is computed when it is written, unless it is needed earlier.
 fn give(plain: Option<Coding>, sent: Option<SentForm>, reply: &mut Reply) {
     reply.form = plain;
     match sent {
@@ -224,18 +224,18 @@ fn kind(object: &Object) -> Option<Vec<u8>> {
     stored_head(object)?.headers.value(HeaderId::ContentType).map(<[u8]>::to_vec)
 }
 
-/// Takes the stored head apart and lets policy change it for this client.
-fn shape_stored(ask: &RequestContext<'_>, object: &Arc<Object>, reply: &mut Reply) {
+/// Parses the stored head and lets the policy change it for this client.
+fn shape_stored(ctx: &RequestContext<'_>, object: &Arc<Object>, reply: &mut Reply) {
     let Some(mut response) = stored_head(object) else { return };
     response.status = reply.status;
     let received = if object.flags().http10 { Version::Http10 } else { Version::Http11 };
-    add_via(&mut response.headers, received, ask.live.announce.pseudonym.as_str());
+    add_via(&mut response.headers, received, ctx.live.announce.pseudonym.as_str());
     if let Some(changed) = &mut reply.changed {
         if let Some(kind) = changed.content_type.take() {
             response.headers.set(HeaderId::ContentType, kind.as_bytes());
         }
         if changed.content_range.is_some() {
-            // They are of the whole.
+            // These digests are of the whole content.
             let is_of_content = |name: &[u8]| digest_of(name) == Some(DigestSubject::Content);
             response.headers.retain(|field| !is_of_content(field.name));
         }
@@ -250,35 +250,35 @@ fn shape_stored(ask: &RequestContext<'_>, object: &Arc<Object>, reply: &mut Repl
     if std::mem::take(&mut reply.by_dictionary) {
         vary_by_dictionary(&mut response.headers);
     }
-    shape(ask, &mut response, true);
+    shape(ctx, &mut response, true);
     reply.status = response.status;
     reply.head = HeadSource::Owned(Box::new(response));
 }
 
-/// The reply that says that the origin has changed the protocol.
+/// The reply for a changed protocol.
 pub(crate) fn switched(
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     switched: UpgradedConnection,
     served: CacheOutcome,
 ) -> Reply {
     let UpgradedConnection { mut response, tunnel } = switched;
-    if ask.site.policy.shapes_delivery(&ask.notes) {
-        shape(ask, &mut response, false);
+    if ctx.site.policy.shapes_delivery(&ctx.notes) {
+        shape(ctx, &mut response, false);
     }
     Reply::owned(response, ReplyBody::Tunnel(tunnel), served)
 }
 
 /// The reply from a response that is not stored.
 pub(crate) fn passing(
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     passing: PassingResponse<Option<Dialect>>,
     served: CacheOutcome,
 ) -> Start {
     let mut response = passing.response;
-    if is_shaped(ask, response.status) {
-        shape(ask, &mut response, false);
+    if is_shaped(ctx, response.status) {
+        shape(ctx, &mut response, false);
     }
-    let mut body = passing.body.answering(&ask.request.method, response.status);
+    let mut body = passing.body.answering(&ctx.request.method, response.status);
     if let ReplyBody::Head(length) = &mut body {
         *length = passing.head_length;
     }
@@ -286,5 +286,5 @@ pub(crate) fn passing(
         return Start::Reply(Reply::owned(response, body, served));
     };
     let reply = Reply::owned(Response::new(response.status), body, served);
-    includes::put_together(ask, dialect, response, reply, false)
+    includes::put_together(ctx, dialect, response, reply, false)
 }

@@ -1,4 +1,4 @@
-//! The declared policy as the judge of a fetch: RFC 9111 first, then the site's rules.
+//! Fetch under the declared policy: the judge that applies RFC 9111 first, then the site's rules.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -49,27 +49,27 @@ use crate::verdict::{RevalidationJudge, plan_by};
 use crate::{peers, surrogate, tags};
 use codec::CompressionScope;
 
-/// The declared policy's state of a fetch.
+/// The declared policy's state during a fetch.
 pub(crate) struct PolicyJudge {
     pub(super) site: Arc<Site>,
     /// The client's request.
     pub(super) request: Request,
     pub(super) notes: Notes,
-    /// A stored object that is not confirmed, but may stand in like the one that is.
+    /// A stored object that a 304 does not confirm, but that may answer in place of a failing
+    /// origin.
     spare: Option<Arc<Object>>,
-    /// The client's own method, conditions and ranges go along.
+    /// The client's own method, conditions and ranges are sent.
     own: bool,
-    /// The client's wish for another protocol goes along.
+    /// The client's Upgrade is sent.
     upgrade: bool,
-    /// The fetch goes past the store because of the object stored there.
+    /// The fetch bypasses the store because of the object stored there.
     pub(super) beside: bool,
-    /// The origin was asked for the last time at this time.
+    /// The time of the last try.
     sent: Now,
     tries: u64,
-    /// The range that the origin is asked for, since nothing is known of a whole that the client
-    /// wants a part of.
+    /// The range that is requested instead of an unknown whole.
     probe: Option<Probe>,
-    /// No such range has been asked for in vain.
+    /// No such range was requested in vain yet.
     may_probe: bool,
 }
 
@@ -77,7 +77,7 @@ pub(crate) struct PolicyJudge {
 type PolicyJob = Box<Job<PolicyJudge>>;
 
 impl PolicyJudge {
-    /// Where the route has its responses kept.
+    /// The demotion policy of the route's responses.
     pub(super) fn own_sinks(&self) -> DemotionPolicy {
         match self.site.policy.store_in(&self.notes) {
             StorageChoice::Memory => DemotionPolicy::Never,
@@ -86,77 +86,78 @@ impl PolicyJudge {
         }
     }
 
-    /// A fetch for the store, with the right to answer all waiters.
+    /// A fetch for the store, whose response answers all waiters.
     pub(crate) fn store(
         core: &Rc<CoreState>,
-        ask: &RequestContext<'_>,
+        ctx: &RequestContext<'_>,
         key: &KeyBuf,
         lead: Lead,
         old: Option<Arc<Object>>,
     ) -> PolicyJob {
-        let mut own = Self::bare(core, ask, key.hash());
+        let mut own = Self::bare(core, ctx, key.hash());
         (own.fetch.lead, own.fetch.old) = (Some(lead), old);
-        if peers::may_have(ask) {
+        if peers::may_have(ctx) {
             let is_new = own.fetch.old.is_none();
-            own.fetch.ask_others(ask.miss(key.bytes(), is_new));
+            own.fetch.ask_others(ctx.miss(key.bytes(), is_new));
         }
         own
     }
 
-    /// A fetch for one request whose response may still be stored; `spare` may stand in for it.
+    /// A fetch without waiting for others, whose response may be stored; `spare` may answer for a
+    /// failing origin.
     pub(crate) fn alone(
         core: &Rc<CoreState>,
-        ask: &RequestContext<'_>,
+        ctx: &RequestContext<'_>,
         key: &KeyBuf,
         lead: Lead,
         spare: Option<Arc<Object>>,
     ) -> PolicyJob {
-        let mut own = Self::bare(core, ask, key.hash());
+        let mut own = Self::bare(core, ctx, key.hash());
         own.fetch.lead = Some(lead);
         (own.judge.own, own.judge.spare) = (true, spare);
         own
     }
 
     /// A fetch past the store.
-    pub(crate) fn pass(core: &Rc<CoreState>, ask: &RequestContext<'_>) -> PolicyJob {
-        let key_hash = core.shared.seed.hash(&ask.request.target);
-        let mut own = Self::bare(core, ask, key_hash);
+    pub(crate) fn pass(core: &Rc<CoreState>, ctx: &RequestContext<'_>) -> PolicyJob {
+        let key_hash = core.shared.seed.hash(&ctx.request.target);
+        let mut own = Self::bare(core, ctx, key_hash);
         own.judge.own = true;
-        own.fetch.caller.owner = ask.owner().cloned();
+        own.fetch.caller.owner = ctx.owner().cloned();
         own
     }
 
-    /// A fetch past the store because the object stored there is for others; `spare` may stand in.
+    /// A fetch past the store, whose object is for others; `spare` may answer for a failing origin.
     pub(crate) fn beside(
         core: &Rc<CoreState>,
-        ask: &RequestContext<'_>,
+        ctx: &RequestContext<'_>,
         spare: Option<Arc<Object>>,
     ) -> PolicyJob {
-        let mut own = Self::pass(core, ask);
+        let mut own = Self::pass(core, ctx);
         (own.judge.beside, own.judge.spare) = (true, spare);
         own
     }
 
     /// A fetch past the store that may change the protocol.
-    pub(crate) fn upgrade(core: &Rc<CoreState>, ask: &RequestContext<'_>) -> PolicyJob {
-        let mut own = Self::pass(core, ask);
+    pub(crate) fn upgrade(core: &Rc<CoreState>, ctx: &RequestContext<'_>) -> PolicyJob {
+        let mut own = Self::pass(core, ctx);
         own.judge.upgrade = true;
         own
     }
 
-    fn bare(core: &Rc<CoreState>, ask: &RequestContext<'_>, key_hash: u64) -> PolicyJob {
-        let mut fetch = Fetch::new(core, ask.live, &ask.front, key_hash);
-        fetch.caller.client = ask.notes.client.and_then(ConnectionPeer::address);
-        fetch.trace = ask.trace.cloned();
+    fn bare(core: &Rc<CoreState>, ctx: &RequestContext<'_>, key_hash: u64) -> PolicyJob {
+        let mut fetch = Fetch::new(core, ctx.live, &ctx.connection, key_hash);
+        fetch.caller.client = ctx.notes.client.and_then(ConnectionPeer::address);
+        fetch.trace = ctx.trace.cloned();
         let judge = Self {
-            site: Arc::clone(ask.site),
-            request: ask.request.clone(),
-            notes: ask.notes,
+            site: Arc::clone(ctx.site),
+            request: ctx.request.clone(),
+            notes: ctx.notes,
             spare: None,
             own: false,
             upgrade: false,
             beside: false,
-            sent: ask.now,
+            sent: ctx.now,
             tries: 0,
             probe: None,
             may_probe: true,
@@ -168,17 +169,20 @@ impl PolicyJudge {
 /// Starts the background fetch of a stale object, caused by `transaction`.
 pub(crate) fn refresh(
     core: &Rc<CoreState>,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     key: &KeyBuf,
     lead: Lead,
     old: &Arc<Object>,
     transaction: u64,
 ) {
-    let ask =
-        &RequestContext { trace: None, front: RequestConnection::of(&core.background), ..*ask };
-    let own = PolicyJudge::store(core, ask, key, lead, Some(Arc::clone(old)));
-    let cause = BackgroundCause { rule: ask.notes.rule, key: key.hash(), transaction };
-    fetch::start_behind(own, ask.site, ask.request, cause);
+    let ctx = &RequestContext {
+        trace: None,
+        connection: RequestConnection::of(&core.background),
+        ..*ctx
+    };
+    let own = PolicyJudge::store(core, ctx, key, lead, Some(Arc::clone(old)));
+    let cause = BackgroundCause { rule: ctx.notes.rule, key: key.hash(), transaction };
+    fetch::start_behind(own, ctx.site, ctx.request, cause);
 }
 
 impl Judge for PolicyJudge {
@@ -200,8 +204,8 @@ impl Judge for PolicyJudge {
     fn ask(&mut self, fetch: &mut Fetch) -> Attempt<Self> {
         fetch.request = self.origin_request(fetch);
         let pass = fetch.lead.is_none();
-        let mut ctx = FetchCtx { request: &mut fetch.request, pass, notes: &mut self.notes };
-        if let FetchVerdict::Synth(synthetic) = self.site.policy.fetch(&mut ctx) {
+        let mut policy_ctx = FetchCtx { request: &mut fetch.request, pass, notes: &mut self.notes };
+        if let FetchVerdict::Synth(synthetic) = self.site.policy.fetch(&mut policy_ctx) {
             return Attempt::Fate(ResponseFate::Instead(
                 SubstituteAnswer::Synthetic(synthetic),
                 None,
@@ -300,7 +304,7 @@ impl Judge for PolicyJudge {
     }
 
     fn found_file(&mut self, fetch: &mut Fetch, name: Vec<u8>) -> ResponseFate<Self> {
-        // Waiters are told to ask for themselves: they get the file too.
+        // Waiters fetch for themselves, and get the file too.
         self.leave_for_file(fetch, None);
         ResponseFate::Instead(SubstituteAnswer::File(name), None)
     }
@@ -308,11 +312,11 @@ impl Judge for PolicyJudge {
     fn carried(&mut self, _: &TransferOutcome) {}
 
     fn report(&mut self) {
-        // Nothing is decided any more.
+        // No decision needs the request any more.
         self.request = Request::new();
     }
 
-    fn told(&mut self, (): ()) -> Option<Box<ProgramTrace>> {
+    fn program_trace(&mut self, (): ()) -> Option<Box<ProgramTrace>> {
         None
     }
 }
@@ -328,17 +332,17 @@ impl PolicyJudge {
     fn origin_request(&self, fetch: &Fetch) -> Request {
         let place = SiteContext { live: &fetch.live, site: &self.site };
         let account = &fetch.passage.account;
-        let ask = RequestContext::new(place, &self.request, self.notes, fetch.now(), account);
-        let errand = match (self.own, &fetch.lead) {
+        let ctx = RequestContext::new(place, &self.request, self.notes, fetch.now(), account);
+        let purpose = match (self.own, &fetch.lead) {
             (true, None) if self.upgrade => FetchPurpose::Upgrade,
             (true, None) => FetchPurpose::Own,
             (true, Some(_)) => FetchPurpose::Alone,
             (false, _) => FetchPurpose::Store(fetch.old.as_deref()),
         };
-        origin_messages::origin_request(&ask, &errand)
+        origin_messages::origin_request(&ctx, &purpose)
     }
 
-    /// The range to ask `origin` for in place of the whole.
+    /// The range to request from `origin` instead of the whole.
     fn probe_of(&self, fetch: &Fetch, origin: &Origin) -> Option<Probe> {
         let is_new = fetch.lead.is_some() && fetch.old.is_none() && !self.own;
         if !is_new || !self.may_probe || !self.request.headers.contains(HeaderId::Range) {
@@ -351,8 +355,8 @@ impl PolicyJudge {
         may.then_some(probe)
     }
 
-    /// Makes of the answer to `probe` what it is of the whole: its head is that of the whole from
-    /// here on. Returns what is done instead where it is of no use.
+    /// Turns the response to `probe` into that of the whole: its head becomes the head of the
+    /// whole. Returns the next step if the response is unusable.
     fn probed(
         &mut self,
         fetch: &mut Fetch,
@@ -363,7 +367,7 @@ impl PolicyJudge {
         let response = &mut exchange.response;
         let extent = match response.status {
             Status::PARTIAL_CONTENT => part_of(response, exchange.framing, probe),
-            // The origin knows the length, and says nothing of the whole.
+            // The origin knows the length, but its response does not describe the whole.
             Status::RANGE_NOT_SATISFIABLE => return Some(self.ask_for_whole()),
             Status::OK if !is_file => None,
             _ => return None,
@@ -371,7 +375,7 @@ impl PolicyJudge {
         let (asked, slices) = (&fetch.asked, &fetch.core.shared.slices);
         let is_large = fetch.edition.is_some();
         let from = Shape::of(&fetch.live.limits).map_or(u64::MAX, |shape| shape.from);
-        // It says that it sends ranges, and sends others, or such as fit nothing.
+        // The origin claims to send ranges and sends others, or ranges that fit no whole.
         let is_contradictory = match &extent {
             None => is_large || response.status != Status::OK,
             Some(extent) => !is_large && extent.length >= from,
@@ -383,7 +387,7 @@ impl PolicyJudge {
             if let Some(origin) = asked {
                 slices.unprobed.note(origin.name(), fetch.core.rangeless_term());
             }
-            // The whole has come all the same, or a part that nobody has asked for.
+            // The whole was sent after all, or an unrequested part.
             return (response.status != Status::OK).then(|| self.ask_for_whole());
         };
         if !is_large && !extent.is_whole() {
@@ -394,14 +398,14 @@ impl PolicyJudge {
         None
     }
 
-    /// Asks once more, for no range.
+    /// Tries again without a range.
     fn ask_for_whole(&mut self) -> ResponseFate<Self> {
         self.may_probe = false;
         ResponseFate::Try
     }
 
-    /// Lets trailers pass, and tells the origin of them. Those of a response that is stored are
-    /// kept for all clients, and asked for where the one does that has caused the fetch.
+    /// Lets trailers pass and announces that to the origin. Trailers of a stored response are kept
+    /// for all clients, and requested if the causing client accepts trailers.
     fn pass_trailers(&self, fetch: &mut Fetch) {
         let is_own = self.own && fetch.lead.is_none() && !self.upgrade;
         let takes = are_taken(&self.request.headers) && !self.upgrade;
@@ -417,7 +421,7 @@ impl PolicyJudge {
         fetch.upload.let_trailers_pass(gate);
     }
 
-    /// The stored object that may stand in for a response, as its times say.
+    /// The stored object that may answer instead of the response, by its times.
     fn stand_in<'a>(
         &'a self,
         fetch: &'a Fetch,
@@ -426,20 +430,20 @@ impl PolicyJudge {
         self.older(fetch).filter(|old| may(freshness(&fetch.live, old, fetch.now().mono_ms)))
     }
 
-    /// The stored object in whose place a response comes.
+    /// The stored object that a response replaces.
     fn older<'a>(&'a self, fetch: &'a Fetch) -> Option<&'a Arc<Object>> {
         fetch.old.as_ref().or(self.spare.as_ref())
     }
 
-    /// Counts one more try, if one is left and the request can be sent again.
+    /// Counts one more try, if one is left and the request can be repeated.
     fn may_try_again(&mut self, fetch: &Fetch) -> bool {
         let may = !fetch.upload.is_some() && self.tries < fetch.live.limits.retries;
         self.tries += u64::from(may);
         may
     }
 
-    /// Makes the plan for a response: RFC 9111 first, then policy. A server error yields to a stale
-    /// object that may stand in.
+    /// Plans the storing of a response: RFC 9111 first, then policy. A server error yields to a
+    /// stale object that may answer.
     fn plan(
         &self,
         fetch: &Fetch,
@@ -456,8 +460,8 @@ impl PolicyJudge {
         }
     }
 
-    /// The verdict of RFC 9111 and policy on a response, as the origin gave it or as a 304 has made
-    /// it. Policy may change its head.
+    /// The verdict of RFC 9111 and policy on a response, from the origin or updated by a 304. The
+    /// policy may change the head.
     pub(super) fn rule(
         &self,
         fetch: &Fetch,
@@ -471,15 +475,15 @@ impl PolicyJudge {
         let mut plan = plan_by(said, response, |response| {
             store::plan(request, self.notes.personal, response, times, rules)
         });
-        let mut ctx = ResponseCtx { request, response, plan: &mut plan, notes: &self.notes };
-        match self.site.policy.response(&mut ctx) {
+        let mut policy_ctx = ResponseCtx { request, response, plan: &mut plan, notes: &self.notes };
+        match self.site.policy.response(&mut policy_ctx) {
             BackendResponse::Retry => ResponseVerdict::Retry,
             BackendResponse::Fail => ResponseVerdict::Fail,
             BackendResponse::Deliver => ResponseVerdict::Use(plan),
         }
     }
 
-    /// Stores the response if the plan allows it; otherwise passes it on.
+    /// Stores the response if the plan permits it; otherwise passes it.
     fn settle(
         &mut self,
         fetch: &Fetch,
@@ -488,14 +492,14 @@ impl PolicyJudge {
     ) -> ResponseFate<Self> {
         let is_part = fetch.part.is_some();
         let tags = self.tags(fetch, &exchange.response, &mut plan).unwrap_or_default();
-        // A body that only its connection's end ends may have been cut: it is kept only of origins
-        // that are said to end bodies so (RFC 9112 8).
+        // A body that ends with its connection may be cut off. It is stored only for origins that
+        // are configured to end bodies so (RFC 9112 8).
         let is_framed = exchange.framing != Framing::UntilClose || self.keeps_until_close();
         match plan.permit() {
             Ok(permit) if fetch.lead.is_some() && is_framed => {
                 self.keep(fetch, exchange, permit, &plan, tags)
             }
-            // What is not stored in slices is not this client's answer: it has asked for less.
+            // A part that is not stored in slices is not this client's response: it requested less.
             _ if is_part => self.ask_for_whole(),
             _ => self.pass_on(fetch, exchange, &plan),
         }
@@ -584,8 +588,7 @@ impl PolicyJudge {
         ResponseFate::Pass(ResponseBodySource::Exchange(exchange), left, Box::new(unstored))
     }
 
-    /// Decides the form in which the client gets a response that is not stored, and brings its head
-    /// into line with that.
+    /// Decides the form of a response that is not stored, and adapts its head.
     fn recode_passing(
         &self,
         fetch: &Fetch,
@@ -607,8 +610,8 @@ impl PolicyJudge {
         }
     }
 
-    /// The surrogate keys in a response that is to be stored, if it has any; it is not stored when
-    /// it has too many.
+    /// The surrogate keys of a response that is to be stored, if any. With too many it is not
+    /// stored.
     pub(super) fn tags(
         &self,
         fetch: &Fetch,
@@ -629,7 +632,7 @@ impl PolicyJudge {
         }
     }
 
-    /// Gives up on a response of `status`, which is of no use.
+    /// Gives up a response of `status`, which is unusable.
     pub(super) fn refuse(&self, fetch: &mut Fetch, status: Status) -> ResponseFate<Self> {
         let reason = format!("The origin answered with status {status}.");
         let sent_ms = self.sent.mono_ms;
@@ -654,8 +657,8 @@ impl PolicyJudge {
         ResponseFate::Instead(SubstituteAnswer::Failed(failure), None)
     }
 
-    /// Takes the file that the origin named. It belongs to this request: it is not stored, and
-    /// others do not wait for it.
+    /// Takes the file that the origin named. It is for this request: it is not stored, and waiters
+    /// do not wait for it.
     fn name_file(&self, fetch: &mut Fetch, exchange: &Exchange, named: &AccelFile) -> NamedFile {
         fetch.note(|trace| trace.note_why(UnstoredReason::File));
         let until_ms = fetch.now().mono_ms + fetch.live.limits.hit_for_miss_ttl;
@@ -669,39 +672,38 @@ impl PolicyJudge {
         }
     }
 
-    /// Gives the lead back because a file answers, and no stored response does any more.
+    /// Releases the lead, because a file answers in place of any stored response.
     fn leave_for_file(&self, fetch: &mut Fetch, hit_for_miss_until_ms: Option<u64>) {
         let Some(mut lead) = fetch.lead.take() else { return };
         self.older(fetch).inspect(|older| lead.renews(older));
         lead.supersede(hit_for_miss_until_ms);
     }
 
-    /// The times that the site's rules give an exchange with `origin`.
+    /// The timeouts of the site's rules for `origin`.
     fn timeouts(&self, origin: &Origin) -> Option<Timeouts> {
         let first_byte_ms = self.site.policy.first_byte_ms(&self.notes)?;
         Some(Timeouts { first_byte_ms, ..origin.config().timeouts })
     }
 
-    /// Tells whether bodies are stored whose end is their connection's.
+    /// Returns true if bodies that end with their connection are stored.
     fn keeps_until_close(&self) -> bool {
         let own = self.site.origin(&self.notes);
         own.is_some_and(|own| own.origin.config().store_close_delimited)
     }
 
-    /// The time until which requests of the key do not wait for each other after this uncacheable
-    /// response, in monotonic milliseconds; `None` if it says nothing about other clients'
-    /// requests.
+    /// The end of the hit-for-miss time after this uncacheable response, in monotonic milliseconds;
+    /// `None` if the response says nothing about other requests.
     pub(super) fn marked_until_ms(&self, fetch: &Fetch, plan: &StorePlan) -> Option<u64> {
         let longest = fetch.live.limits.hit_for_miss_ttl;
         let ms = match plan.verdict() {
-            // Storable but for its framing.
+            // Storable except for its framing.
             Ok(()) => longest,
             Err(_) => plan.hit_for_miss_ms.min(longest),
         };
         (ms > 0).then(|| fetch.now().mono_ms + ms)
     }
 
-    /// Returns true if an answer to HEAD says that the answer to GET can be stored.
+    /// Returns true if a response to HEAD shows that the response to GET can be stored.
     fn foretells_storing(&self, fetch: &Fetch, exchange: &Exchange) -> bool {
         if fetch.request.method != Method::Head || fetch.lead.is_none() {
             return false;
@@ -714,14 +716,13 @@ impl PolicyJudge {
         let rules = self.site.policy.store_rules(&self.notes);
         let mut plan = store::plan(&request, self.notes.personal, &response, times, rules);
         let (request, response, notes) = (&request, &mut response, &self.notes);
-        let mut ctx = ResponseCtx { request, response, plan: &mut plan, notes };
-        let verdict = self.site.policy.response(&mut ctx);
+        let mut policy_ctx = ResponseCtx { request, response, plan: &mut plan, notes };
+        let verdict = self.site.policy.response(&mut policy_ctx);
         verdict == BackendResponse::Deliver && plan.verdict().is_ok()
     }
 
-    /// Invalidates what a successful request that is not safe makes untrue: the stored responses of
-    /// its target, and of the Location and Content-Location it names on the same host (RFC 9111
-    /// 4.4).
+    /// Invalidates after a successful unsafe request: the stored responses of its target, and those
+    /// of the Location and Content-Location on the same host (RFC 9111 4.4).
     fn invalidate_after(&self, fetch: &Fetch, response: &Response) {
         let class = response.status.code() / 100;
         if self.request.method.is_safe() || !(class == 2 || class == 3) {
@@ -736,16 +737,16 @@ impl PolicyJudge {
                 }
             }
         }
-        let (live, haste) = (Some(&*fetch.live), InvalidationMode::Regardless);
-        let done = core.shared.door.invalidate_at_once(live, untrue, now, haste);
+        let (live, mode) = (Some(&*fetch.live), InvalidationMode::Regardless);
+        let done = core.shared.invalidator.invalidate_at_once(live, untrue, now, mode);
         let outcome = done.unwrap_or_default();
         core.counters.add(Counter::Invalidations, outcome.objects);
         core.counters.add(Counter::InvalidationsRecorded, outcome.recorded.into());
     }
 }
 
-/// Tells whether a response of `status` is less than a whole representation although `request` has
-/// not asked for that (RFC 9110 15.3.7, 15.4.5).
+/// Returns true if a response of `status` is partial or conditional although `request` did not ask
+/// for that (RFC 9110 15.3.7, 15.4.5).
 fn is_unasked(request: &Request, status: Status) -> bool {
     let has = |id| request.headers.contains(id);
     match status {

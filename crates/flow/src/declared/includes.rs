@@ -1,4 +1,4 @@
-//! Pages that are put together of others, as a site's rules name them.
+//! Includes: pages with instructions, as the rules of a site select them.
 
 use std::sync::Arc;
 
@@ -27,11 +27,11 @@ use codec::CompressionScope;
 /// The language's name in Surrogate-Control.
 const ESI: &[u8] = b"ESI/1.0";
 
-/// Fields that are about the bytes of a page before it is put together.
+/// Fields about the bytes of a page before its assembly.
 const OF_BYTES: [HeaderId; 4] =
     [HeaderId::AcceptRanges, HeaderId::ContentLength, HeaderId::Etag, HeaderId::LastModified];
 
-/// The language of a response's instructions, if it is a page that has some.
+/// The dialect of a response's instructions, if it is a page with instructions.
 pub(super) fn dialect(site: &Site, response: &Response) -> Option<Dialect> {
     let headers = &response.headers;
     let is_read = || Coding::of_content(headers.values(HeaderId::ContentEncoding)).is_some();
@@ -53,14 +53,14 @@ fn is_html(headers: &HeaderBlock) -> bool {
     kind.eq_ignore_ascii_case(b"text/html") || kind.eq_ignore_ascii_case(b"application/xhtml+xml")
 }
 
-/// The marks that such a page is stored with.
+/// Sets the flags that such a page is stored with.
 pub(super) fn marks(site: &Site, dialect: Option<Dialect>, flags: &mut Flags) {
     flags.gzip_page = dialect.is_some() && site.compress != CompressionScope::Off;
     flags.esi = dialect == Some(Dialect::Esi);
     flags.ssi = dialect == Some(Dialect::Ssi);
 }
 
-/// The language of a stored page.
+/// The dialect of a stored page.
 #[inline]
 pub(crate) fn of_stored(flags: Flags) -> Option<Dialect> {
     match (flags.esi, flags.ssi) {
@@ -70,35 +70,35 @@ pub(crate) fn of_stored(flags: Flags) -> Option<Dialect> {
     }
 }
 
-/// The page that is to be put together of `reply`, which has the head of `object`.
+/// The page to be assembled for `reply`, which has the head of `object`.
 pub(super) fn stored(
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     object: &Arc<Object>,
     dialect: Dialect,
     mut reply: Reply,
 ) -> Start {
     let Some(mut response) = stored_head(object) else {
-        return Start::Reply(pages::problem(ask.request, Problem::Internal));
+        return Start::Reply(pages::problem(ctx.request, Problem::Internal));
     };
     let received = if object.flags().http10 { Version::Http10 } else { Version::Http11 };
-    add_via(&mut response.headers, received, ask.live.announce.pseudonym.as_str());
-    if ask.site.policy.shapes_delivery(&ask.notes) {
-        shape(ask, &mut response, true);
+    add_via(&mut response.headers, received, ctx.live.announce.pseudonym.as_str());
+    if ctx.site.policy.shapes_delivery(&ctx.notes) {
+        shape(ctx, &mut response, true);
     }
     reply.status = response.status;
     let is_gzip = object.flags().gzip_page && reply.body.told_length() != Some(0);
     if is_gzip {
         form::vary_by_coding(&mut response.headers);
     }
-    let taken = || form::accept(ask.request).best([Coding::Gzip, Coding::Identity]);
-    let gzip = is_gzip && ask.downstream.page().is_none() && taken() == Some(Coding::Gzip);
-    put_together(ask, dialect, response, reply, gzip)
+    let taken = || form::accept(ctx.request).best([Coding::Gzip, Coding::Identity]);
+    let gzip = is_gzip && ctx.downstream.page().is_none() && taken() == Some(Coding::Gzip);
+    put_together(ctx, dialect, response, reply, gzip)
 }
 
-/// The page that is to be put together of `reply`, with the head of `response`. What is known of
-/// the page's own bytes is not true of the whole, which is sent in `gzip` or without a coding.
+/// The page to be assembled for `reply`, with the head of `response`. Fields about the page's own
+/// bytes are removed; the page is sent in `gzip` or without a coding.
 pub(super) fn put_together(
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     dialect: Dialect,
     mut response: Response,
     mut reply: Reply,
@@ -108,17 +108,18 @@ pub(super) fn put_together(
         .headers
         .retain(|field| !OF_BYTES.contains(&field.id) && digest_of(field.name).is_none());
     reply.head = HeadSource::Owned(Box::new(response));
-    let request = ask.request.clone();
-    let place = SiteContext { live: ask.live, site: ask.site };
-    let mut page = ComposedPage::new(dialect, place, request, ask.downstream.page(), || {
-        let peer = ask.notes.client.unwrap_or(ConnectionPeer::Unnamed(None));
-        let mut top = TopPage::new(ask.live, ask.request.clone(), peer, None, ask.front.account);
-        // Cookies are each fragment's own matter; a certificate goes along with all of them.
-        top.personal = ask.site.client_check.is_some() && ask.notes.personal;
+    let request = ctx.request.clone();
+    let place = SiteContext { live: ctx.live, site: ctx.site };
+    let mut page = ComposedPage::new(dialect, place, request, ctx.downstream.page(), || {
+        let peer = ctx.notes.client.unwrap_or(ConnectionPeer::Unnamed(None));
+        let mut top =
+            TopPage::new(ctx.live, ctx.request.clone(), peer, None, ctx.connection.account);
+        // Each fragment is judged by its own cookies; a certificate applies to all of them.
+        top.personal = ctx.site.client_check.is_some() && ctx.notes.personal;
         top
     });
     page.gzip = gzip;
-    if let Some(cookies) = ask.cookies {
+    if let Some(cookies) = ctx.cookies {
         let headers = &mut page.request.headers;
         page.cookies_left = Some(headers.value(HeaderId::Cookie).unwrap_or_default().into());
         match cookies {

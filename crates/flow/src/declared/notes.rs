@@ -1,4 +1,5 @@
-//! Reasons that the declared policy notes for the record of a request.
+//! Notes of the declared policy for records: the reason for which a response is not stored, and its
+//! evidence.
 
 use message::Response;
 use message::store::{self, NotStored, StorePlan};
@@ -8,7 +9,7 @@ use crate::fetch::Fetch;
 use crate::unstored_reason::UnstoredReason;
 
 impl PolicyJudge {
-    /// Notes the field that keeps a response from being stored.
+    /// Notes the field that forbids storing a response.
     pub(super) fn note_evidence(&self, fetch: &Fetch, response: &Response, plan: &StorePlan) {
         let (Err(why), Some(_), Some(trace)) = (plan.verdict(), &fetch.lead, &fetch.trace) else {
             return;
@@ -29,13 +30,13 @@ impl PolicyJudge {
             _ if self.beside => UnstoredReason::Beside,
             _ if fetch.lead.is_none() => UnstoredReason::Pass,
             Err(reason) => UnstoredReason::Rule(reason),
-            // It ends with its connection, so nobody knows whether it is whole.
+            // The body ends with its connection, so a cut cannot be detected.
             Ok(()) => UnstoredReason::Framing,
         }
     }
 }
 
-/// The number of surrogate keys that were too many.
+/// The number of surrogate keys, if too many.
 fn refused_tags(fetch: &Fetch, response: &Response) -> String {
     let limit = fetch.trace.as_ref().and_then(|trace| trace.limit.get());
     let mut tags = 0;

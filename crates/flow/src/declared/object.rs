@@ -1,4 +1,4 @@
-//! From the declared policy's plan for a response to the object that is stored.
+//! Object under the declared policy: from the plan for a response to the object that is stored.
 
 use base::Now;
 use cache::{Flags, NewObject};
@@ -10,24 +10,24 @@ use message::{HeaderId, Request, Response, Version};
 use crate::body_transfer::VariantSelector;
 use crate::fetch::{ObjectTimes, new_object};
 
-/// The variant that the response is stored as, beside its key. One that `is_one` for all codings
-/// does not go by Accept-Encoding.
+/// The variant of a response beside its key. With `is_one`, a single variant serves all codings, so
+/// Accept-Encoding does not select it.
 pub(super) fn selected(
     response: &Response,
     request: &Request,
     is_one: bool,
 ) -> Option<VariantSelector> {
-    // `*` never comes here: the plan refuses it.
+    // The plan refuses `*` before.
     let Vary::Names(names) = Vary::of(&response.headers) else { return None };
     if !is_one {
         return Some(VariantSelector::of(names, request));
     }
-    // What the client has for a dictionary is no more a matter of the origin than its codings.
+    // The origin does not see the client's dictionary or codings.
     let names = names.without(HeaderId::AcceptEncoding)?.without(HeaderId::AvailableDictionary)?;
     Some(VariantSelector::of(names, request))
 }
 
-/// An object as `plan` has it.
+/// An object by `plan`.
 pub(super) fn object_by(response: &Response, plan: &StorePlan, now: Now) -> NewObject {
     let times = ObjectTimes {
         age_ms: plan.age_ms,

@@ -1,4 +1,5 @@
-//! A 304 under the declared policy: the stored response with what it brings is judged as a whole.
+//! Revalidation under the declared policy: a 304 is merged into the stored response, and the result
+//! is judged as a whole.
 
 use cache::{NewObject, Record};
 use codec::Coding;
@@ -14,9 +15,8 @@ use crate::{form, origin_messages, surrogate};
 use codec::CompressionScope;
 
 impl PolicyJudge {
-    /// Merges the stored head with that of the 304 that confirms it (RFC 9111 4.3.4). The whole
-    /// response that this makes is judged as if it had come as a 200: what may not be stored of it
-    /// is for this request alone.
+    /// Merges the fields of a 304 into the stored head (RFC 9111 4.3.4) and judges the result like
+    /// a 200. A result that may not be stored answers this request only.
     pub(super) fn confirm(
         &self,
         fetch: &mut Fetch,
@@ -33,7 +33,7 @@ impl PolicyJudge {
         let ResponseVerdict::Use(mut plan) = plan else {
             return self.refuse(fetch, Status::NOT_MODIFIED);
         };
-        // The plan has read it, and it is never kept.
+        // The plan has used Age, which is never stored.
         merged.headers.remove(HeaderId::Age);
         let tags = self.tags(fetch, &exchange.response, &mut plan);
         if plan.verdict().is_err() {
@@ -61,7 +61,7 @@ impl PolicyJudge {
         let verdict = match plan.permit() {
             Ok(permit) => RevalidationVerdict::Stored { permit, selected, sinks: self.own_sinks() },
             Err(_) => {
-                // Others would be told to take it for theirs.
+                // Other clients would take the response for their dictionary.
                 new.flags.dictionary = false;
                 let hit_for_miss_until_ms = self.marked_until_ms(fetch, &plan);
                 RevalidationVerdict::Once {
@@ -73,7 +73,7 @@ impl PolicyJudge {
         ResponseFate::Confirm(Some(exchange), Box::new(Confirmation { new, verdict }))
     }
 
-    /// The head of `old` with the fields of `confirmation`, a 304, and the Age that came with that.
+    /// The head of `old` with the fields of `confirmation`, a 304, and the Age in it.
     fn merge(&self, fetch: &Fetch, confirmation: &Response, old: &Record) -> Response {
         let mut merged = surrogate::whole_head(old);
         let mut fields = confirmation.clone();

@@ -1,4 +1,4 @@
-//! Outcomes of a fetch in the place of a response that is stored or passes.
+//! Substitute answers: results of a fetch other than a response that is stored or passed.
 
 use std::sync::Arc;
 
@@ -10,31 +10,31 @@ use policy::Synthetic;
 use crate::files::NamedFile;
 use crate::problem::Problem;
 
-/// An answer in place of an origin's response.
+/// An answer that replaces the origin's response.
 pub(crate) enum SubstituteAnswer {
-    /// Policy's own.
+    /// The policy's own response.
     Synthetic(Arc<Synthetic>),
     /// A file beside the scripts.
     File(Vec<u8>),
     /// A file that the origin named.
     Named(Box<NamedFile>),
-    /// A tunnel: the origin has changed the protocol.
+    /// A tunnel: the origin has switched the protocol.
     Switched(Box<UpgradedConnection>),
-    /// No usable response.
+    /// A failure.
     Failed(FetchFailure),
 }
 
-/// A 101, and the connection it came over.
+/// A 101 and its connection.
 pub(crate) struct UpgradedConnection {
     pub(crate) response: Response,
     pub(crate) tunnel: Box<Tunnel>,
 }
 
-/// The reason for having no usable response.
+/// A failure to get a usable response.
 pub(crate) struct FetchFailure {
     pub(crate) problem: Problem,
-    /// A stale object that may stand in.
+    /// A stale object that may answer instead.
     pub(crate) stale: Option<Arc<Object>>,
-    /// The origin could not be reached; otherwise its response was of no use.
+    /// The origin was unreachable; otherwise its response was unusable.
     pub(crate) unreachable: bool,
 }

@@ -1,5 +1,5 @@
-//! Hashes of dictionaries, and forms that are coded with them: made on threads that may block,
-//! within the same share of time as all further forms.
+//! Delta coding: hashes of dictionaries, and forms that are coded with them. Both are computed on
+//! blocking threads, within the time share of all further forms.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -19,11 +19,11 @@ use crate::state::dictionary::{Dictionary, NamedDictionary};
 use crate::state::live_configuration::LiveConfiguration;
 use crate::stored_heads::stored_head;
 
-/// A form is kept if it is shorter than so many hundredths of the shortest other one: what is saved
-/// must outweigh that it is for few clients.
+/// A form is kept if its length is at most this percentage of the shortest other one: the saving
+/// must pay for the memory, as few clients use it.
 const CLEARLY_PERCENT: u64 = 80;
 
-/// Has the hash of `dictionary` computed, and lists it.
+/// Computes the hash of `dictionary` and lists it.
 pub(super) fn settle(core: &Rc<CoreState>, live: &LiveConfiguration, dictionary: Arc<Dictionary>) {
     if dictionary.use_as.is_none() {
         return;
@@ -34,8 +34,8 @@ pub(super) fn settle(core: &Rc<CoreState>, live: &LiveConfiguration, dictionary:
     if dictionary.is_begun.swap(true, Ordering::AcqRel) {
         return;
     }
-    let Some(mut right) = RefinementPermit::take(core, &live.limits, core.now().mono_ms) else {
-        // The next one who gets it tries again.
+    let Some(mut permit) = RefinementPermit::take(core, &live.limits, core.now().mono_ms) else {
+        // The next client that gets the response causes another try.
         dictionary.is_begun.store(false, Ordering::Release);
         return;
     };
@@ -43,13 +43,13 @@ pub(super) fn settle(core: &Rc<CoreState>, live: &LiveConfiguration, dictionary:
     let account = Account::open_large(core.shared.cache.memory());
     rt::spawn_local(async move {
         let (source, bounds) = (Arc::clone(&dictionary), Bounds::of(&limits));
-        let hash = right.work(move || hash_of(&source, bounds, &account)).await;
+        let hash = permit.work(move || hash_of(&source, bounds, &account)).await;
         match hash {
             Some(Ok(hash)) => {
                 _ = dictionary.hash.set(hash);
-                list(&right.core, &dictionary, &limits);
+                list(&permit.core, &dictionary, &limits);
             }
-            Some(Err(Some(limit))) => right.core.counters.limit(limit),
+            Some(Err(Some(limit))) => permit.core.counters.limit(limit),
             _ => {}
         }
     });
@@ -82,7 +82,7 @@ fn hash_of(
     Ok(Sha256::digest(&plain).into())
 }
 
-/// Has the form of `object` with `dictionary` made that a client has named.
+/// Makes the form of `object` with `dictionary`, which a client has named.
 pub(super) fn form(
     core: &Rc<CoreState>,
     live: &LiveConfiguration,
@@ -90,7 +90,7 @@ pub(super) fn form(
     dictionary: Arc<Dictionary>,
     named: NamedDictionary,
 ) {
-    let Some(mut right) = RefinementPermit::take(core, &live.limits, core.now().mono_ms) else {
+    let Some(mut permit) = RefinementPermit::take(core, &live.limits, core.now().mono_ms) else {
         return;
     };
     let is_over = |key| core.shared.dictionaries.is_over(key);
@@ -101,9 +101,9 @@ pub(super) fn form(
     let account = Account::open_large(core.shared.cache.memory());
     rt::spawn_local(async move {
         let source = Arc::clone(&object);
-        let made = right.work(move || make(&source, &dictionary, &named, bounds, &account));
+        let made = permit.work(move || make(&source, &dictionary, &named, bounds, &account));
         let Some(made) = made.await else { return };
-        let core = &right.core;
+        let core = &permit.core;
         match made {
             Ok(Some(data)) => {
                 let hash = core.shared.seed.hash(object.key());
@@ -117,7 +117,7 @@ pub(super) fn form(
     });
 }
 
-/// Makes the form. `None` if it may not be made, or is not clearly shorter than others.
+/// Makes the form. `None` if that is not permitted, or if it is not clearly shorter than others.
 fn make(
     object: &Object,
     dictionary: &Dictionary,
@@ -136,7 +136,7 @@ fn make(
     let no_memory = |_| Some(Limit::ClientMemory);
     let (old, mut held) = content(dictionary, bounds, account)?;
     let plain = decode(whole, object.flags().coding, bounds, &mut held)?;
-    // A stream that grows has up to thrice its length for a moment.
+    // A growing buffer occupies up to three times its length for a moment.
     let memory = delta::most_memory(*coding, old.len(), plain.len()) + 3 * most;
     held.grow(memory as u64).map_err(no_memory)?;
     delta::encode(*coding, &plain, &old, hash, most).map_err(|_| None)

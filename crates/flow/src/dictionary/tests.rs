@@ -1,4 +1,4 @@
-//! Tests of who may name a dictionary, and of who may have one.
+//! Tests of the clients that may name a dictionary, and of those that may get one.
 
 use cache::{BeginOptions, Cache, Config, FetchDecision, Flags, NewObject, Variant};
 use codec::dictionary::{DeltaCoding, available};
@@ -56,8 +56,7 @@ fn config() -> Config {
     }
 }
 
-/// Stores a response under the key of `fields`, for the variant `vary`, with the field `name` in
-/// its head.
+/// Stores a response under the key of `fields`, for the variant `vary`, with the field `name`.
 fn stored(fields: &[&[u8]], vary: Option<Variant<'_>>, name: &[u8], value: &[u8]) -> Arc<Object> {
     let cache = Cache::new(config());
     let mut key = KeyBuf::new();
@@ -93,9 +92,12 @@ fn stored(fields: &[&[u8]], vary: Option<Variant<'_>>, name: &[u8], value: &[u8]
     object
 }
 
-fn occasion<'a>(live: &'a LiveConfiguration, request: &'a Request) -> DictionaryContext<'a> {
+fn dictionary_context<'a>(
+    live: &'a LiveConfiguration,
+    request: &'a Request,
+) -> DictionaryContext<'a> {
     let now = Now { mono_ms: 1, unix_ms: 1 };
-    DictionaryContext { live, request, target: &request.target, ask: None, now }
+    DictionaryContext { live, request, target: &request.target, ctx: None, now }
 }
 
 #[test]
@@ -137,11 +139,11 @@ fn a_dictionary_is_for_those_who_may_have_it() {
     let (old, new) = (at("/a?1"), at("/a?2"));
     let born = |fields: &[&[u8]], vary| {
         let object = stored(fields, vary, FIELD.0, FIELD.1);
-        Dictionary::of(&object, DictionaryScope::of(occasion(&live, &old), &object))
+        Dictionary::of(&object, DictionaryScope::of(dictionary_context(&live, &old), &object))
     };
     let is_for = |dictionary: &Dictionary, fields: &[&[u8]], vary| {
         let object = stored(fields, vary, FIELD.0, FIELD.1);
-        dictionary.is_for(occasion(&live, &new), &object)
+        dictionary.is_for(dictionary_context(&live, &new), &object)
     };
     let all = born(&[b"s", b"host", b"/a?1"], None);
     assert!(is_for(&all, &[b"s", b"host", b"/a?2"], None));
@@ -156,7 +158,7 @@ fn a_dictionary_is_for_those_who_may_have_it() {
     assert!(is_for(&cookie, &[b"s", b"host", b"/a?2"], by(b"anna")));
     assert!(!is_for(&cookie, &[b"s", b"host", b"/a?2"], by(b"bert")));
     assert!(!is_for(&cookie, &[b"s", b"host", b"/a?2"], None));
-    // Where the key has no target, no two keys are alike.
+    // Keys without a target are never alike.
     let other = born(&[b"v", b"hash of what not"], None);
     assert!(is_for(&other, &[b"v", b"hash of what not"], None));
     assert!(!is_for(&other, &[b"v", b"hash of another"], None));

@@ -1,12 +1,12 @@
-//! Advice on what is not stored: the setting, here or in the application, that would change it, or
-//! that nothing should. Advice on other steps stands where they are told.
+//! Advice on responses that are not stored: the setting, here or in the application, that would
+//! change it. Advice on other steps is written where they are reported.
 
 use cache::StoreRefusal;
 use message::store::NotStored;
 
 use crate::unstored_reason::UnstoredReason;
 
-/// An application whose own settings are known.
+/// An application with known settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Application {
     /// WordPress.
@@ -19,7 +19,7 @@ pub enum Application {
     Magento,
 }
 
-/// Advice that holds for whatever the origin forbids, or gives no time to.
+/// Advice for all responses that the origin forbids to store or gives no lifetime.
 const FOR_THIS_CACHE: &str = "If the page is the same for all, `CDN-Cache-Control: max-age=300` \
     speaks to this cache alone, and goes before `Cache-Control`.";
 
@@ -27,7 +27,7 @@ const FOR_SOME: &str = "`[site.cookies] strip` removes cookies that only scripts
     a page for each value of one; `Cache-Control: public` says that a page is for all. Nothing, if \
     it is not.";
 
-/// Session cookies that frameworks set, with what begins a session there.
+/// Session cookies of frameworks, with the call that starts a session.
 const SESSIONS: [(&str, &str); 8] = [
     ("PHPSESSID", "`session_start()`"),
     ("JSESSIONID", "`getSession()`; in a JSP page `session=\"false\"` leaves it out"),
@@ -48,7 +48,7 @@ const PHP_SESSION: &str = "A PHP session was begun, and PHP itself sends these f
 
 const NEVER: &str = "Nothing: such an answer is never kept.";
 
-/// Advice on a hit-for-miss mark, after that on the answer that left it.
+/// Advice on a hit-for-miss mark, in addition to that on the response that left it.
 pub const OF_MARK: &str = "Once the answer can be stored, the next GET stores it and ends \
     hit-for-miss, and so does a HEAD that says so; `larder purge URL` ends it at once.";
 
@@ -64,7 +64,7 @@ impl Application {
         })
     }
 
-    /// Its settings of how long pages may be kept.
+    /// Its settings of page lifetimes.
     fn lifetimes(self) -> &'static str {
         match self {
             Self::WordPress => {
@@ -87,9 +87,9 @@ impl Application {
     }
 }
 
-/// Advice by the token of a record that says why its answer was not stored, and by the field that
-/// says so; `None` for a token that is not known, and for what a rule has passed, which is told of
-/// with the rule.
+/// Advice by the token of a record's reason for not storing, and by the field that is its evidence.
+/// `None` for an unknown token, and for a rule that passed the request, which is explained with the
+/// rule.
 pub fn not_stored_advice(
     token: &str,
     evidence: &str,
@@ -195,7 +195,7 @@ fn of_rule(reason: NotStored, evidence: &str, application: Option<Application>) 
     }
 }
 
-/// The names of the cookies that are set, by the last part of the evidence.
+/// The names of the cookies in the evidence.
 fn names_of(evidence: &str) -> Vec<&str> {
     let names = evidence.rsplit_once("Set-Cookie: ").map_or("", |(_, names)| names);
     names.split(", ").filter(|name| !name.is_empty()).collect()

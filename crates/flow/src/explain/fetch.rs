@@ -1,5 +1,4 @@
-//! Forecast of a fetch: the origin that it would ask, its request, and the part of the answer that
-//! would be stored.
+//! Forecast of a fetch: the origin, its request, and the responses that would be stored.
 
 use base::KeyBuf;
 use cache::Object;
@@ -7,8 +6,8 @@ use message::HeaderId;
 use message::store::{StatusMatch, StoreRules};
 use policy::{DecisionStep, FetchCtx, FetchVerdict, decision_steps::shown};
 
+use super::builder::ForecastBuilder;
 use super::lookup::body_limit;
-use super::teller::ForecastBuilder;
 use crate::forecast::outcome::{Ending, ForecastOutcome};
 use crate::forecast::words::duration;
 use crate::origin_messages::{self, FetchPurpose};
@@ -19,111 +18,113 @@ use crate::{peers, sources};
 use codec::CompressionScope;
 
 impl ForecastBuilder<'_> {
-    /// Foretells the outcome of a request that goes past the store; `summary` says why.
+    /// Forecasts a request that bypasses the store; `summary` gives the reason.
     pub(super) fn past_the_store(
         &mut self,
-        ask: &RequestContext<'_>,
+        ctx: &RequestContext<'_>,
         reason: ForwardReason,
         summary: String,
     ) -> Ending {
-        if let Some(told) = self.refused(ask) {
-            return told;
+        if let Some(refused) = self.refused(ctx) {
+            return refused;
         }
         self.ask_origin(
-            ask,
+            ctx,
             &FetchPurpose::Own,
-            self.telling.shared.seed.hash(&ask.request.target),
+            self.forecast.shared.seed.hash(&ctx.request.target),
         );
         let why = "never: what goes past the cache is for this client alone";
-        self.telling.steps.push(DecisionStep::new("storing", why));
+        self.forecast.steps.push(DecisionStep::new("storing", why));
         (ForecastOutcome::Fetch { reason, stale: false, waits: false, reads_disk: false }, summary)
     }
 
-    /// Tells of a request that may change the protocol.
-    pub(super) fn ask_for_upgrade(&mut self, ask: &RequestContext<'_>) {
+    /// Reports a request that may change the protocol.
+    pub(super) fn ask_for_upgrade(&mut self, ctx: &RequestContext<'_>) {
         self.ask_origin(
-            ask,
+            ctx,
             &FetchPurpose::Upgrade,
-            self.telling.shared.seed.hash(&ask.request.target),
+            self.forecast.shared.seed.hash(&ctx.request.target),
         );
     }
 
-    /// Tells of a fetch of a request that what is stored under its key is not for.
-    pub(super) fn fetch_beside(&mut self, ask: &RequestContext<'_>) {
+    /// Reports a fetch that bypasses the object stored under its key.
+    pub(super) fn fetch_beside(&mut self, ctx: &RequestContext<'_>) {
         self.ask_origin(
-            ask,
+            ctx,
             &FetchPurpose::Own,
-            self.telling.shared.seed.hash(&ask.request.target),
+            self.forecast.shared.seed.hash(&ctx.request.target),
         );
-        let why = "never: what is stored under its key is for others, and stays";
-        self.telling.steps.push(DecisionStep::new("storing", why));
+        let why = "never: the object stored under its key is for others, and stays";
+        self.forecast.steps.push(DecisionStep::new("storing", why));
     }
 
-    /// Tells of a fetch whose answer may be stored.
+    /// Reports a fetch whose response may be stored.
     pub(super) fn fetch_by(
         &mut self,
-        ask: &RequestContext<'_>,
+        ctx: &RequestContext<'_>,
         key: &KeyBuf,
         old: Option<&Object>,
         alone: bool,
         waits: bool,
     ) {
-        let errand = if alone { FetchPurpose::Alone } else { FetchPurpose::Store(old) };
+        let purpose = if alone { FetchPurpose::Alone } else { FetchPurpose::Store(old) };
         if !waits {
-            if !alone && peers::may_have(ask) {
-                let miss = ask.miss(key.bytes(), old.is_none());
-                self.telling.steps.extend(sources::foretell(self.telling.shared, miss));
+            if !alone && peers::may_have(ctx) {
+                let miss = ctx.miss(key.bytes(), old.is_none());
+                self.forecast.steps.extend(sources::foretell(self.forecast.shared, miss));
             }
-            self.ask_origin(ask, &errand, key.hash());
+            self.ask_origin(ctx, &purpose, key.hash());
         }
-        self.telling.steps.push(about_storing(ask));
+        self.forecast.steps.push(about_storing(ctx));
     }
 
-    fn ask_origin(&mut self, ask: &RequestContext<'_>, errand: &FetchPurpose<'_>, hash: u64) {
-        let mut request = origin_messages::origin_request(ask, errand);
-        let mut notes = ask.notes;
-        let pass = matches!(errand, FetchPurpose::Own | FetchPurpose::Upgrade);
-        let mut ctx = FetchCtx { request: &mut request, pass, notes: &mut notes };
-        if let FetchVerdict::Synth(synthetic) = ask.site.policy.fetch(&mut ctx) {
-            let why = format!("policy answers in the origin's stead: status {}", synthetic.status);
-            self.telling.steps.push(DecisionStep::new("fetch", why));
+    fn ask_origin(&mut self, ctx: &RequestContext<'_>, purpose: &FetchPurpose<'_>, hash: u64) {
+        let mut request = origin_messages::origin_request(ctx, purpose);
+        let mut notes = ctx.notes;
+        let pass = matches!(purpose, FetchPurpose::Own | FetchPurpose::Upgrade);
+        let mut policy_ctx = FetchCtx { request: &mut request, pass, notes: &mut notes };
+        if let FetchVerdict::Synth(synthetic) = ctx.site.policy.fetch(&mut policy_ctx) {
+            let why = format!("policy answers instead of the origin: status {}", synthetic.status);
+            self.forecast.steps.push(DecisionStep::new("fetch", why));
             return;
         }
-        let Some(SiteOrigin { origin, .. }) = ask.site.origin(&notes) else {
-            self.telling.steps.push(DecisionStep::new("fetch", "this site has no origin to ask"));
+        let Some(SiteOrigin { origin, .. }) = ctx.site.origin(&notes) else {
+            self.forecast.steps.push(DecisionStep::new("fetch", "this site has no origin to ask"));
             return;
         };
         let config = origin.config();
-        let server = origin.likely(hash, ask.now.mono_ms);
+        let server = origin.likely(hash, ctx.now.mono_ms);
         let conditions: Vec<String> = [HeaderId::IfNoneMatch, HeaderId::IfModifiedSince]
             .into_iter()
             .filter_map(|id| Some(format!("{}: {}", id.name(), shown(request.headers.value(id)?))))
             .collect();
-        let how = match errand {
+        let how = match purpose {
             FetchPurpose::Store(Some(_)) if !conditions.is_empty() => {
                 "asked whether what is stored is still good"
             }
-            FetchPurpose::Store(_) => "asked, once for everybody who waits",
+            FetchPurpose::Store(_) => "asked, once for all waiting requests",
             FetchPurpose::Alone | FetchPurpose::Own => "asked for this client alone",
             FetchPurpose::Upgrade => "asked, and may change the protocol",
         };
         let name = origin.name();
         let why = match server {
             Some(server) => format!("origin `{name}`, likely its server {server}, would be {how}"),
-            None => format!("origin `{name}` would be {how}, but probes call all its servers sick"),
+            None => {
+                format!("origin `{name}` would be {how}, but its probes find all servers unhealthy")
+            }
         };
         let servers = origin.servers();
         let healthy = servers.iter().filter(|server| server.healthy).count();
         let times = &config.timeouts;
-        let own = ask.site.policy.first_byte_ms(&notes);
+        let own = ctx.site.policy.first_byte_ms(&notes);
         let first_byte_ms = own.unwrap_or(times.first_byte_ms);
         let (connect, first) = (duration(times.connect_ms), duration(first_byte_ms));
         let (between, total) = (duration(times.between_bytes_ms), duration(times.total_ms));
         let timeouts =
             format!("connect {connect}, first byte {first}, between bytes {between}, all {total}");
-        self.telling.steps.push(
+        self.forecast.steps.push(
             DecisionStep::new("fetch", why)
-                .at(ask.site.policy.place(&ask.notes, "origin"))
+                .at(ctx.site.policy.place(&ctx.notes, "origin"))
                 .fact("request", format!("{} {}", request.method, shown(&request.target)))
                 .fact("conditions", conditions.join(", "))
                 .fact("servers in service", format!("{healthy} of {}", servers.len()))
@@ -132,33 +133,33 @@ impl ForecastBuilder<'_> {
     }
 }
 
-/// Says which answers would be stored.
-fn about_storing(ask: &RequestContext<'_>) -> DecisionStep {
-    let policy = &ask.site.policy;
-    let rules = policy.store_rules(&ask.notes);
-    let why = match ask.notes.personal {
+/// Reports which responses would be stored.
+fn about_storing(ctx: &RequestContext<'_>) -> DecisionStep {
+    let policy = &ctx.site.policy;
+    let rules = policy.store_rules(&ctx.notes);
+    let why = match ctx.notes.personal {
         true => {
             "the answer only if its origin marks it as for all (`public`, `s-maxage`): the request \
              is personal"
         }
         false => "the answer, unless it says otherwise (RFC 9111 3) or sets a cookie",
     };
-    let why = match rules.store_set_cookie && !ask.notes.personal {
+    let why = match rules.store_set_cookie && !ctx.notes.personal {
         true => "the answer, unless it says otherwise (RFC 9111 3)",
         false => why,
     };
-    let ttl = policy.place(&ask.notes, "cache.ttl");
+    let ttl = policy.place(&ctx.notes, "cache.ttl");
     DecisionStep::new("storing", why)
         .at(ttl)
         .fact("ttl where it names none", default_lifetimes(rules))
-        .fact("largest body", body_limit(&ask.live.limits))
-        .fact("compress", compress(ask))
+        .fact("largest body", body_limit(&ctx.live.limits))
+        .fact("compress", compress(ctx))
 }
 
-/// The coding that the site's settings give to bodies.
-fn compress(ask: &RequestContext<'_>) -> String {
-    let settings = &ask.live.compression;
-    match ask.site.compress {
+/// The codings that the site's settings permit.
+fn compress(ctx: &RequestContext<'_>) -> String {
+    let settings = &ctx.live.compression;
+    match ctx.site.compress {
         CompressionScope::Off => "off".to_owned(),
         CompressionScope::Stored | CompressionScope::All => {
             let (gzip, hits) = (settings.gzip, settings.gzip_hits);

@@ -1,5 +1,5 @@
 //! Forecast of a lookup: the stored responses, the field that makes each fresh or stale, and the
-//! step that follows.
+//! next step.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use message::store::{self, LifetimeSource, StorePlan, StoreRules, lifetime_words
 use message::{HeaderId, Response, targeted_control};
 use policy::{DecisionStep, SettingLocation, decision_steps::shown};
 
-use super::teller::ForecastBuilder;
+use super::builder::ForecastBuilder;
 use crate::decisions::{self, JudgementReason, LookupDecision, freshness_until};
 use crate::disposition::Start;
 use crate::forecast::disk_candidates;
@@ -22,69 +22,69 @@ use crate::state::reply::{CacheOutcome, ForwardReason};
 use crate::state::request_context::RequestContext;
 use crate::{declared, surrogate};
 
-/// The way of a request to its fetch.
+/// The route of a request to its fetch.
 #[derive(Clone, Copy)]
 struct FetchRoute {
-    /// It waits for another request's fetch.
+    /// The request waits for another request's fetch.
     waits: bool,
-    /// Nobody waits for it.
+    /// The request fetches without waiters.
     alone: bool,
-    /// The disk may have it.
+    /// The disk may have a response.
     reads_disk: bool,
 }
 
 impl ForecastBuilder<'_> {
-    /// Foretells the outcome of a request that the store cannot answer.
+    /// Forecasts a request that the store cannot answer.
     pub(super) fn fetch_after(
         &mut self,
-        ask: &RequestContext<'_>,
+        ctx: &RequestContext<'_>,
         key: &KeyBuf,
         next: LookupDecision,
     ) -> Ending {
-        let (is_fetched, marked, reads_disk) = match &self.looked {
-            Some(looked) => (looked.peek.is_fetched, looked.marked, looked.reads_disk),
+        let (is_fetched, marked, reads_disk) = match &self.findings {
+            Some(findings) => (findings.peek.is_fetched, findings.marked, findings.reads_disk),
             None => (false, false, false),
         };
         match next {
-            // What is delivered needs none.
+            // `Deliver` has no fetch.
             LookupDecision::Pass | LookupDecision::Deliver(..) => {
                 let why = "would be passed to the origin: its conditions are the origin's business";
-                self.past_the_store(ask, ForwardReason::Bypass, why.to_owned())
+                self.past_the_store(ctx, ForwardReason::Bypass, why.to_owned())
             }
             LookupDecision::Fetch(old) => {
-                let alone = decisions::goes_alone(ask.request, ask.live);
+                let alone = decisions::goes_alone(ctx.request, ctx.live);
                 let waits = is_fetched && !marked && !alone;
                 let reason = match old {
-                    // A mark counts beside what is stored, too.
+                    // A mark applies even beside a stored response.
                     Some(_) if marked && !alone => ForwardReason::HitForMiss,
                     Some(_) => ForwardReason::Stale,
                     None => ForwardReason::UriMiss,
                 };
                 let turning = FetchRoute { waits, alone: alone || marked, reads_disk };
-                self.miss(ask, key, reason, old, turning)
+                self.miss(ctx, key, reason, old, turning)
             }
             LookupDecision::Alone(reason) => {
                 let turning = FetchRoute { waits: false, alone: true, reads_disk };
-                self.miss(ask, key, reason, None, turning)
+                self.miss(ctx, key, reason, None, turning)
             }
         }
     }
 
     fn miss(
         &mut self,
-        ask: &RequestContext<'_>,
+        ctx: &RequestContext<'_>,
         key: &KeyBuf,
         reason: ForwardReason,
         old: Option<Arc<Object>>,
         FetchRoute { waits, alone, reads_disk }: FetchRoute,
     ) -> Ending {
-        if let Some(told) = self.refused(ask) {
-            return told;
+        if let Some(refused) = self.refused(ctx) {
+            return refused;
         }
         let stale = old.is_some();
         match reason {
-            ForwardReason::Bypass => self.fetch_beside(ask),
-            _ => self.fetch_by(ask, key, old.as_deref(), alone, waits),
+            ForwardReason::Bypass => self.fetch_beside(ctx),
+            _ => self.fetch_by(ctx, key, old.as_deref(), alone, waits),
         }
         let summary = match reason {
             _ if waits => "would wait for another request's fetch of the same",
@@ -94,40 +94,40 @@ impl ForecastBuilder<'_> {
             ForwardReason::Bypass => {
                 "would be fetched for this client alone: what is stored is not for personal requests"
             }
-            ForwardReason::Stale => "would be fetched: what is stored may not be used unasked",
+            ForwardReason::Stale => "would be fetched: the stored response must be revalidated",
             ForwardReason::UriMiss | ForwardReason::Method if reads_disk => "would be fetched",
             ForwardReason::UriMiss | ForwardReason::Method => {
-                "would be fetched: nothing that fits is stored"
+                "would be fetched: no stored response fits"
             }
         };
-        // What is stored is looked at again by whoever fetches beside it, and the disk is not.
+        // A request that bypasses a stored response does not read the disk.
         let reads_disk = reads_disk && !waits && reason != ForwardReason::Bypass;
         let summary =
             if reads_disk { disk_candidates::summary(summary) } else { summary.to_owned() };
         (ForecastOutcome::Fetch { reason, stale, waits, reads_disk }, summary)
     }
 
-    /// Advice to those who wonder about the verdict; `None` where it hangs on an earlier answer.
+    /// Advice on the verdict; `None` if it depends on an earlier response.
     pub(super) fn advice(
         &self,
-        ask: &RequestContext<'_>,
+        ctx: &RequestContext<'_>,
         seen: Option<&VariantInspection>,
         peek: &KeyInspection,
     ) -> Option<String> {
         let ground = seen.map(|seen| {
             let times =
-                freshness_until(ask.live, &seen.object, seen.fresh_until_ms, ask.now.mono_ms);
+                freshness_until(ctx.live, &seen.object, seen.fresh_until_ms, ctx.now.mono_ms);
             (
-                decisions::ground(ask, &seen.object, &times),
-                untrusted(ask, seen.fresh_until_ms),
+                decisions::ground(ctx, &seen.object, &times),
+                untrusted(ctx, seen.fresh_until_ms),
                 times,
             )
         });
         let advice = match ground {
             Some((JudgementReason::Personal, ..)) => return self.advice_on_visitor(),
-            None if ask.notes.personal => return self.advice_on_visitor(),
-            None if peek.is_fetched => "Nothing: that fetch is for all who wait.",
-            None => return variants::advice(ask, peek),
+            None if ctx.notes.personal => return self.advice_on_visitor(),
+            None if peek.is_fetched => "Nothing: that fetch answers all waiting requests.",
+            None => return variants::advice(ctx, peek),
             Some((JudgementReason::Passed, ..)) => return None,
             Some((JudgementReason::Condition, ..)) => {
                 "Nothing: only the origin can judge the condition."
@@ -139,9 +139,9 @@ impl ForecastBuilder<'_> {
             Some((
                 JudgementReason::Fresh | JudgementReason::Grace | JudgementReason::MaxStale,
                 ..,
-            )) => "Nothing: the cache answers. `freshness` says for how long, and by whose word.",
+            )) => "Nothing: the cache answers. `freshness` names the time and its source.",
             Some((JudgementReason::Stale, Some(_), _)) => {
-                "Nothing: it is over once this node has caught up."
+                "Nothing: it ends once this node has caught up."
             }
             Some((JudgementReason::Stale, None, times)) if times.must_validate => {
                 "Have the application leave `no-cache` out, or speak to this cache alone: \
@@ -155,21 +155,21 @@ impl ForecastBuilder<'_> {
         Some(advice.to_owned())
     }
 
-    /// The policy's advice on what tells visitors apart.
+    /// The policy's advice on the fields that distinguish visitors.
     fn advice_on_visitor(&self) -> Option<String> {
-        self.telling.steps.iter().find(|step| step.what == "personal")?.advice.clone()
+        self.forecast.steps.iter().find(|step| step.what == "personal")?.advice.clone()
     }
 }
 
-/// Foretells the answer that a client gets from a stored response.
+/// Forecasts the reply from a stored response.
 pub(super) fn deliver_stored(
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     object: &Arc<Object>,
     served: CacheOutcome,
 ) -> Ending {
-    // A body that is still coming would take note of a reader.
+    // A body that still arrives would register a reader.
     let complete = !object.is_filling();
-    let mut start = complete.then(|| declared::stored(None, ask, object, served));
+    let mut start = complete.then(|| declared::stored(None, ctx, object, served));
     let status = start.as_mut().and_then(Start::reply).map(|reply| reply.status);
     let from = match served {
         CacheOutcome::Stale => "from the cache, stale, while one fetch refreshes it",
@@ -183,9 +183,9 @@ pub(super) fn deliver_stored(
     (ForecastOutcome::Answer { served, status }, summary)
 }
 
-pub(super) fn about_key(ask: &RequestContext<'_>, key: &KeyBuf) -> DecisionStep {
-    let why = super::url_of(ask.request);
-    let parts = ask.site.policy.key_parts(ask.request, &ask.notes);
+pub(super) fn about_key(ctx: &RequestContext<'_>, key: &KeyBuf) -> DecisionStep {
+    let why = super::url_of(ctx.request);
+    let parts = ctx.site.policy.key_parts(ctx.request, &ctx.notes);
     let with: Vec<String> =
         parts.iter().map(|(name, value)| format!("{name}: {}", shown(value))).collect();
     let why = match with.is_empty() {
@@ -194,21 +194,21 @@ pub(super) fn about_key(ask: &RequestContext<'_>, key: &KeyBuf) -> DecisionStep 
     };
     let place = ["cookies.key", "cache.key_headers"]
         .into_iter()
-        .find_map(|key| ask.site.policy.place(&ask.notes, key));
+        .find_map(|key| ctx.site.policy.place(&ctx.notes, key));
     DecisionStep::new("key", why)
         .at(place.filter(|_| !parts.is_empty()))
         .fact("hash", format!("{:016x}", key.hash()))
 }
 
-/// The sums of freshness, and which fields they are from.
-pub(super) fn about_freshness(ask: &RequestContext<'_>, seen: &VariantInspection) -> DecisionStep {
+/// The calculation of freshness, with the fields that it uses.
+pub(super) fn about_freshness(ctx: &RequestContext<'_>, seen: &VariantInspection) -> DecisionStep {
     let object = &seen.object;
-    let freshness = freshness_until(ask.live, object, seen.fresh_until_ms, ask.now.mono_ms);
-    let now_ms = ask.now.mono_ms;
+    let freshness = freshness_until(ctx.live, object, seen.fresh_until_ms, ctx.now.mono_ms);
+    let now_ms = ctx.now.mono_ms;
     let (age_ms, ttl_ms) = (freshness.age_ms(now_ms), freshness.ttl_ms(now_ms));
-    let rules = ask.site.policy.store_rules(&ask.notes);
+    let rules = ctx.site.policy.store_rules(&ctx.notes);
     let head = surrogate::whole_head(object);
-    let (source, place) = lifetime(ask, object, &head, rules);
+    let (source, place) = lifetime(ctx, object, &head, rules);
     let lifetime_ms = object.lifetime_ms();
     let left = match ttl_ms {
         1.. => format!("fresh for {}", duration(ttl_ms.unsigned_abs())),
@@ -217,7 +217,7 @@ pub(super) fn about_freshness(ask: &RequestContext<'_>, seen: &VariantInspection
     let why = format!("ttl {}: {source}; age {}; {left}", duration(lifetime_ms), duration(age_ms));
     let control = control_of(&head, rules);
     let window = |ms: u64, named: bool, directive: &str, key: &str| {
-        window_words(ask, object, ms, named, directive, key)
+        window_words(ctx, object, ms, named, directive, key)
     };
     let grace = window(
         freshness.grace_ms,
@@ -241,9 +241,9 @@ pub(super) fn about_freshness(ask: &RequestContext<'_>, seen: &VariantInspection
         step = step.fact("purged softly", "its freshness was ended before its time");
     }
     if object.flags().must_validate {
-        step = step.fact("no-cache", "every use is validated first (RFC 9111 5.2.2.4)");
+        step = step.fact("no-cache", "every use is revalidated first (RFC 9111 5.2.2.4)");
     }
-    if let Some(why) = untrusted(ask, seen.fresh_until_ms) {
+    if let Some(why) = untrusted(ctx, seen.fresh_until_ms) {
         step = step.fact("cluster", why);
     }
     if object.flags().shared {
@@ -252,21 +252,21 @@ pub(super) fn about_freshness(ask: &RequestContext<'_>, seen: &VariantInspection
     step
 }
 
-/// The reason for which the cluster has a response validated before it is used.
-fn untrusted(ask: &RequestContext<'_>, fresh_until_ms: i64) -> Option<&'static str> {
-    let (trust, now_ms) = (&ask.live.trust, ask.now.mono_ms);
+/// The reason for which the cluster has a response revalidated before use.
+fn untrusted(ctx: &RequestContext<'_>, fresh_until_ms: i64) -> Option<&'static str> {
+    let (trust, now_ms) = (&ctx.live.trust, ctx.now.mono_ms);
     if !trust.holds(now_ms) {
-        Some("out of touch: every use is validated first, as others may have purged it")
+        Some("out of touch: every use is revalidated, as other nodes may have purged it")
     } else if trust.wants_validation(fresh_until_ms, now_ms) {
-        Some("purges may have been missed since it was stored: it is validated first")
+        Some("purges may have been missed since it was stored: it is revalidated first")
     } else {
         None
     }
 }
 
-/// A window of stale use, and who named it.
+/// A window of stale use, and the field or setting that names it.
 fn window_words(
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     object: &Object,
     ms: u64,
     named: bool,
@@ -277,7 +277,7 @@ fn window_words(
         "forbidden by the response (must-revalidate and the like, RFC 9111 4.2.4)".to_owned()
     } else if named {
         format!("`{directive}` of the response (RFC 5861)")
-    } else if let Some(place) = ask.site.policy.place(&ask.notes, key) {
+    } else if let Some(place) = ctx.site.policy.place(&ctx.notes, key) {
         format!("setting `{key}`, {place}")
     } else {
         "default of the site's profile".to_owned()
@@ -290,24 +290,24 @@ fn control_of(head: &Response, rules: &StoreRules) -> CacheControl {
         .unwrap_or_else(|| CacheControl::parse(head.headers.values(HeaderId::CacheControl)))
 }
 
-/// Where an object's lifetime comes from, made anew from the head it is stored with; and the
-/// setting behind it.
+/// The source of an object's lifetime, computed again from its stored head, and the setting behind
+/// it.
 fn lifetime(
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     object: &Object,
     head: &Response,
     rules: &StoreRules,
 ) -> (String, Option<SettingLocation>) {
-    let plan = planned_anew(ask, object, head, rules);
+    let plan = planned_anew(ctx, object, head, rules);
     let (lifetime_ms, planned_ms) = (object.lifetime_ms(), plan.lifetime_ms);
     let same = match plan.source {
-        // It ran from the entrant of this copy, whose age then is not kept.
+        // The lifetime began with this copy, whose age was not stored then.
         LifetimeSource::Setting => lifetime_ms >= setting_ms(object, rules),
-        // Long ones are kept to the second.
+        // Long lifetimes are stored to the second.
         _ => lifetime_ms.abs_diff(planned_ms) < 1000,
     };
     if !same {
-        let accel = ask.site.origin(&ask.notes).and_then(|own| own.accel.as_ref());
+        let accel = ctx.site.origin(&ctx.notes).and_then(|own| own.accel.as_ref());
         let why = match accel.is_some_and(|accel| accel.expires) {
             true => "`X-Accel-Expires`, which is not kept, or settings that have changed since",
             false => "what was in force when it was stored: settings have changed since",
@@ -319,7 +319,7 @@ fn lifetime(
         LifetimeSource::Heuristic => Some("cache.heuristic".to_owned()),
         _ => None,
     };
-    let place = key.as_ref().and_then(|key| ask.site.policy.place(&ask.notes, key)).cloned();
+    let place = key.as_ref().and_then(|key| ctx.site.policy.place(&ctx.notes, key)).cloned();
     let words = match (plan.source, &key) {
         (LifetimeSource::Setting, Some(key)) => {
             format!("setting `{key}`, since the origin names none")
@@ -329,14 +329,14 @@ fn lifetime(
     (words, place)
 }
 
-/// The plan for a stored head, as if it came when it was stored.
+/// The plan for a stored head, as of the time when it was stored.
 fn planned_anew(
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     object: &Object,
     head: &Response,
     rules: &StoreRules,
 ) -> StorePlan {
-    let now = ask.now;
+    let now = ctx.now;
     let born_ms = u64::try_from(now.unix_at(object.born_ms())).unwrap_or(0);
     let date_ms = object.date().map_or(0, |secs| secs.saturating_mul(1000));
     let at = born_ms.max(date_ms).min(now.unix_ms);
@@ -349,7 +349,7 @@ fn setting_ms(object: &Object, rules: &StoreRules) -> u64 {
     settings.find(|(of, _)| of.matches(object.status())).map_or(0, |(_, ms)| *ms)
 }
 
-/// The key in the configuration of the lifetime that a setting gives to the status.
+/// The configuration key of the lifetime for the status.
 fn setting_key(object: &Object, rules: &StoreRules) -> Option<String> {
     use store::StatusMatch::{Any, Class, Exact};
     let mut settings = rules.default_lifetime_ms.iter();
@@ -361,31 +361,33 @@ fn setting_key(object: &Object, rules: &StoreRules) -> Option<String> {
     })
 }
 
-/// Says which verdict follows from the lookup.
+/// Reports the verdict of the lookup.
 pub(super) fn about_verdict(
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     seen: Option<&VariantInspection>,
     peek: &KeyInspection,
     reads_disk: bool,
 ) -> DecisionStep {
     let why = match seen {
-        Some(seen) => judged(ask, seen, reads_disk && !peek.is_fetched),
-        None if ask.notes.personal && reads_disk => {
+        Some(seen) => judged(ctx, seen, reads_disk && !peek.is_fetched),
+        None if ctx.notes.personal && reads_disk => {
             disk_candidates::verdict("nothing is in memory for it, and it is personal")
         }
-        None if ask.notes.personal => {
+        None if ctx.notes.personal => {
             "nothing is there for it, and it is personal: it fetches for itself".to_owned()
         }
-        None if peek.is_fetched => "somebody fetches it: it would wait for that".to_owned(),
+        None if peek.is_fetched => {
+            "another request fetches it: it would wait for that fetch".to_owned()
+        }
         None if reads_disk => disk_candidates::verdict("nothing is in memory for it"),
         None => "nothing is there for it: it must be fetched".to_owned(),
     };
     DecisionStep::new("verdict", why).decisive()
 }
 
-fn judged(ask: &RequestContext<'_>, seen: &VariantInspection, reads_disk: bool) -> String {
-    let freshness = freshness_until(ask.live, &seen.object, seen.fresh_until_ms, ask.now.mono_ms);
-    let why = match decisions::ground(ask, &seen.object, &freshness) {
+fn judged(ctx: &RequestContext<'_>, seen: &VariantInspection, reads_disk: bool) -> String {
+    let freshness = freshness_until(ctx.live, &seen.object, seen.fresh_until_ms, ctx.now.mono_ms);
+    let why = match decisions::ground(ctx, &seen.object, &freshness) {
         JudgementReason::Personal => {
             "the request is personal, and the origin has not marked what is stored as for all: it \
              fetches for itself"
@@ -401,31 +403,31 @@ fn judged(ask: &RequestContext<'_>, seen: &VariantInspection, reads_disk: bool) 
         JudgementReason::Grace => {
             "stale but in its grace: it answers at once, and one fetch behind it brings a new one"
         }
-        JudgementReason::MaxStale => "stale, and the client takes it so (max-stale)",
+        JudgementReason::MaxStale => "stale, and the client accepts that (max-stale)",
         JudgementReason::Stale if reads_disk => {
-            return format!("{}; {}", stale_words(ask, seen, &freshness), disk_candidates::FIRST);
+            return format!("{}; {}", stale_words(ctx, seen, &freshness), disk_candidates::FIRST);
         }
-        JudgementReason::Stale => return stale_words(ask, seen, &freshness),
+        JudgementReason::Stale => return stale_words(ctx, seen, &freshness),
     };
     why.to_owned()
 }
 
 fn stale_words(
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     seen: &VariantInspection,
     freshness: &Freshness,
 ) -> String {
-    if let Some(why) = untrusted(ask, seen.fresh_until_ms) {
+    if let Some(why) = untrusted(ctx, seen.fresh_until_ms) {
         return format!("cluster: {why}");
     }
     if freshness.must_validate {
         return "no-cache: the origin must confirm it first (RFC 9111 5.2.2.4)".to_owned();
     }
-    let now_ms = ask.now.mono_ms;
+    let now_ms = ctx.now.mono_ms;
     let may = match (freshness.may_serve_on_error(now_ms), freshness.may_serve_unreachable(now_ms))
     {
-        (true, _) => "; should the origin fail, it answers all the same",
-        (false, true) => "; should the origin be out of reach, it answers all the same",
+        (true, _) => "; if the origin fails, it answers nevertheless",
+        (false, true) => "; if the origin is unreachable, it answers nevertheless",
         (false, false) => "",
     };
     let validators = seen.object.etag().is_some() || seen.object.last_modified().is_some();
@@ -433,7 +435,7 @@ fn stale_words(
     format!("stale, and its grace is over: {how}{may}")
 }
 
-/// The limits that a stored body meets.
+/// The limits on stored bodies.
 pub(super) fn body_limit(limits: &Limits) -> String {
     format!("{} bytes (limit `object_bytes`)", limits.object_bytes)
 }

@@ -1,4 +1,4 @@
-//! Forecast of the pieces of a page that is put together of others.
+//! Forecast of the pieces of a page with instructions.
 
 use std::sync::Arc;
 
@@ -6,17 +6,17 @@ use base::{Account, Now};
 use message::Request;
 use policy::{ConnectionPeer, DecisionStep, decision_steps::shown};
 
+use super::builder::ComposablePage;
 use super::forecast;
-use super::teller::ComposablePage;
 use crate::state::assemble::{ComposedPage, Dialect, TopPage};
 use crate::state::live_configuration::LiveRef;
 use crate::state::shared::SharedState;
 use crate::state::site_context::SiteContext;
 
-/// Fragments that are told of.
+/// Fragments that are reported.
 const MOST: usize = 32;
 
-/// Tells where each fragment of a page would come from that answers `request`.
+/// Reports the source of each fragment of a page that answers `request`.
 pub(super) fn of_page(
     shared: &Arc<SharedState>,
     live: &LiveRef,
@@ -38,7 +38,7 @@ pub(super) fn of_page(
     let mut steps = vec![DecisionStep::new("page", why).fact("faults", faults.join("; "))];
     for (src, request) in fragments.into_iter().take(MOST) {
         let summary = match request {
-            // Its own fragments are not gone into: a page may name itself.
+            // A fragment's own fragments are not followed: a page may include itself.
             Ok(request) => forecast(shared, live, request, peer, now).0.summary,
             Err(why) => format!("left out: {why}"),
         };

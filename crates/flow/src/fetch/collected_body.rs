@@ -1,4 +1,4 @@
-//! A body that is taken whole before it is delivered, held on an account of its own.
+//! Collected body: a body that is read whole before delivery, its memory reserved on an account.
 
 use base::{Account, Limit};
 use bytes::Bytes;
@@ -9,10 +9,10 @@ use super::{CollectedBody, Fetch};
 use crate::gathered_body::GatheredBody;
 use crate::recode::{BodyRecoding, Coder, YieldCounter, decode_limits, limit_of};
 
-/// Collects the whole body of `exchange`, changed as `recode` says.
+/// Reads the whole body of `exchange`, recoded by `recode`.
 ///
 /// # Errors
-/// Why it is not there, in words.
+/// The reason for which it is missing, in words.
 pub(crate) async fn whole(
     fetch: &Fetch,
     mut exchange: Exchange,
@@ -64,10 +64,10 @@ pub(crate) async fn whole(
     Ok(CollectedBody { bytes: body.into_bytes(), plain })
 }
 
-/// Codes a body that is there as `recode` says.
+/// Recodes a complete body by `recode`.
 ///
 /// # Errors
-/// Why it cannot be, in words.
+/// The reason for which that fails, in words.
 pub(crate) async fn coded(
     fetch: &Fetch,
     plain: &[u8],
@@ -87,11 +87,11 @@ pub(crate) async fn coded(
     let account = Account::open_large(fetch.core.shared.cache.memory());
     let mut body = GatheredBody::new(&account, None).map_err(no_memory)?;
     let mut turns = YieldCounter::default();
-    // An empty body has a form in the coding, too.
+    // An empty body has a form in each coding.
     let empty = plain.is_empty().then_some(plain);
     for piece in plain.chunks(STEP_BYTES).chain(empty) {
         coder.take(piece);
-        // The coder knows by the length which piece is the last.
+        // The coder knows the last piece by the length.
         while let Some(out) = coder.step(false).map_err(|error| flaw(fetch, error))? {
             let made = out.len();
             body.push(out).map_err(no_memory)?;
@@ -101,7 +101,7 @@ pub(crate) async fn coded(
     Ok(CollectedBody { bytes: body.into_bytes(), plain: Some(length) })
 }
 
-/// The words for a body that is not in its coding, or beyond a limit.
+/// The text for a body that is not in its coding, or exceeds a limit.
 fn flaw(fetch: &Fetch, error: codec::Error) -> String {
     if let Some(limit) = limit_of(error) {
         fetch.core.counters.limit(limit);

@@ -1,4 +1,4 @@
-//! The object that is stored, from the response and its times.
+//! Object of a fetch: the object to be stored, from a response and its times.
 
 use base::Now;
 use cache::{Flags, NewObject, Tags};
@@ -8,7 +8,7 @@ use crate::stored_heads::head_to_store;
 
 /// The times of an object, in milliseconds.
 pub(crate) struct ObjectTimes {
-    /// Age on arrival.
+    /// Age when the response arrived.
     pub(crate) age_ms: u64,
     pub(crate) lifetime_ms: u64,
     pub(crate) grace_ms: u64,
@@ -16,8 +16,8 @@ pub(crate) struct ObjectTimes {
     pub(crate) stale_if_unreachable_ms: u64,
 }
 
-/// An object with the head of `response`, which arrived `now`; without tags, note and length.
-/// `date` reads the value of a field as seconds since 1970.
+/// An object with the head of `response`, which arrived at `now`, without tags, note and length.
+/// `date` parses a field as seconds since 1970.
 pub(crate) fn new_object(
     response: &Response,
     now: Now,

@@ -1,4 +1,4 @@
-//! A request on its way to an origin, with what goes into records and traces of it.
+//! Origin request: sends the request of a fetch, with its notes for records and traces.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use origin::{Exchange, RequestBody};
 use super::{Fetch, FetchTarget};
 use crate::interims::Announcer;
 
-/// Sends `fetch.request` with its upload and returns with the head of the response.
+/// Sends `fetch.request` with its upload and returns the response once its head has arrived.
 ///
 /// # Errors
-/// The reason why there is no response.
+/// The reason for which there is no response.
 pub(crate) async fn send(
     fetch: &mut Fetch,
     target: FetchTarget,

@@ -1,4 +1,4 @@
-//! A policy that breaks off: what becomes of its fetch, and of everybody else.
+//! Tests of a policy that panics: its fetch ends, and waiters and the core go on.
 
 use std::rc::Rc;
 
@@ -65,7 +65,7 @@ impl Judge for Broken {
 
     fn report(&mut self) {}
 
-    fn told(&mut self, (): ()) -> Option<Box<vcl::trace::ProgramTrace>> {
+    fn program_trace(&mut self, (): ()) -> Option<Box<vcl::trace::ProgramTrace>> {
         None
     }
 }
@@ -79,9 +79,9 @@ fn a_fetch_that_panics_is_counted_and_ends_alone() {
     let rig = Rig::new("ORIGIN");
     let core = &rig.core;
     rig.run(async {
-        assert!(start(broken(core)).await.is_err(), "whoever waits is told");
+        assert!(start(broken(core)).await.is_err(), "waiters get an error");
         assert_eq!(core.counters.value(Counter::Panics), 1);
-        // Nobody waits for a fetch in the background.
+        // No client waits for a background fetch.
         drop(start(broken(core)));
         assert!(start(broken(core)).await.is_err());
     });

@@ -1,4 +1,4 @@
-//! The body of a client's request on its way to an origin.
+//! Upload: the body of a client's request on its way to an origin.
 
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -15,14 +15,14 @@ use crate::trailers::TrailerFilter;
 pub(crate) enum Upload {
     /// The request has none.
     None,
-    /// It is kept, and can be sent again.
+    /// The body is buffered and can be sent again.
     Kept(Bytes),
-    /// It comes as the client sends it, once.
+    /// The body is read from the client, once.
     Stream {
         reader: Reader,
-        /// The client waits for a 100, and gets it when the body is first asked for.
+        /// The client expects a 100, and gets it when the body is first read.
         expects: bool,
-        /// The gate that its trailers pass; without one they are dropped.
+        /// The filter of its trailers; without one they are dropped.
         gate: Option<TrailerFilter>,
     },
     /// It has been sent.
@@ -30,12 +30,12 @@ pub(crate) enum Upload {
 }
 
 impl Upload {
-    /// A body that comes as the client sends it, if there is one.
+    /// The upload of a streamed body, if there is one.
     pub(crate) fn of(reader: Option<Reader>) -> Self {
         reader.map_or(Self::None, |reader| Self::Stream { reader, expects: false, gate: None })
     }
 
-    /// The body, if it is kept.
+    /// The buffered body.
     pub(crate) fn kept(&self) -> Option<&Bytes> {
         match self {
             Self::Kept(body) => Some(body),
@@ -43,24 +43,24 @@ impl Upload {
         }
     }
 
-    /// Tells whether there is a body, sent or not.
+    /// Returns true if there is a body, sent or not.
     pub(crate) fn is_some(&self) -> bool {
         !matches!(self, Self::None)
     }
 
-    /// Tells whether the body cannot be sent any more.
+    /// Returns true if the body can no longer be sent.
     pub(crate) fn is_spent(&self) -> bool {
         matches!(self, Self::Spent)
     }
 
-    /// Has trailers of a body that the client sends pass through `gate`.
+    /// Passes the trailers of a streamed body through the filter `its`.
     pub(crate) fn let_trailers_pass(&mut self, its: TrailerFilter) {
         if let Self::Stream { gate, .. } = self {
             *gate = Some(its);
         }
     }
 
-    /// Takes the body to send it with `request`, whose framing follows a kept body's length.
+    /// Takes the body to send it with `request`, whose framing is set by a buffered body's length.
     pub(super) fn take(
         &mut self,
         request: &mut Request,
@@ -84,7 +84,7 @@ impl Upload {
         }
     }
 
-    /// Puts back a body that nobody took anything of: another try can have it.
+    /// Takes an unread body back, for another try.
     pub(super) fn put_back(&mut self, source: UploadSource) {
         if let UploadSource::Streamed { reader, waits, gate, begun: false } = source {
             *self = Self::Stream { reader, expects: waits.is_some(), gate };
@@ -92,17 +92,17 @@ impl Upload {
     }
 }
 
-/// A request's body as the origin client pulls it.
+/// The source from which the origin client pulls a request's body.
 pub(super) enum UploadSource {
-    /// It is there already.
+    /// A buffered body.
     Whole(Bytes),
-    /// It comes from the client.
+    /// A body from the client.
     Streamed {
         reader: Reader,
-        /// The client that waits for a 100, until it has got it.
+        /// The queue of a client that waits for a 100, until it was sent.
         waits: Option<Rc<Interims>>,
         gate: Option<TrailerFilter>,
-        /// Some of it has been asked for.
+        /// Some of the body has been read.
         begun: bool,
     },
 }

@@ -1,4 +1,5 @@
-//! The machine of a fetch: try, judge, and carry out the fate of the response.
+//! Machine of a fetch: asks the sources, lets the judge decide, and carries out the fate of the
+//! response.
 
 use message::Request;
 use message::store::Permit;
@@ -39,7 +40,7 @@ impl<J: Judge> Job<J> {
                     return self.pass(body, left, *unstored).await;
                 }
                 ResponseFate::Instead(instead, unread) => {
-                    // The client may be gone; the store has what it needs.
+                    // The client may have left; the store is up to date.
                     self.tell(FetchResult::Instead(instead));
                     if let Some(exchange) = unread {
                         drain(*exchange).await;
@@ -50,7 +51,7 @@ impl<J: Judge> Job<J> {
         }
     }
 
-    /// One try, given up when the client of a fetch that is for it alone has left.
+    /// One try. It is given up when the client leaves, if the fetch is for that client only.
     async fn attempt_while_wanted(&mut self) -> Option<ResponseFate<J>> {
         if !self.judge.ends_with_client(&self.fetch) {
             return sources::find(self, Source::Owner).await;
@@ -65,11 +66,11 @@ impl<J: Judge> Job<J> {
         fate
     }
 
-    /// Stores what the key's owner has. Of what is in slices more will be asked for: the owner, or
+    /// Stores the response of the key's owner. Further slices of it are requested from the owner or
     /// the origin.
     fn found_there(
         &mut self,
-        asking: Box<OwnerRequest>,
+        owner_request: Box<OwnerRequest>,
         found: PeerRecord,
         permit: Permit,
     ) -> ResponseFate<J> {
@@ -80,13 +81,13 @@ impl<J: Judge> Job<J> {
                 Attempt::Fate(fate) => return fate,
             }
             (self.fetch.edition, self.fetch.part) = (found.edition, found.part);
-            self.fetch.asking = Some(asking);
+            self.fetch.owner_request = Some(owner_request);
         }
         ResponseFate::Store(ResponseBodySource::Exchange(found.exchange), plan)
     }
 
-    /// Has policy judge an answer. Who is answered by that knows that what it has made untrue will
-    /// not come back.
+    /// Has the policy judge a response. A client whose response invalidates others gets it only
+    /// once the invalidation is recorded.
     async fn judged(
         &mut self,
         sent: Result<Box<Exchange>, origin::Error>,
@@ -94,7 +95,7 @@ impl<J: Judge> Job<J> {
         let (recorded, fetch) = (self.fetch.core.recorded(), &mut self.fetch);
         let fate = match sent {
             Ok(exchange) => {
-                // Before a policy changes its fields.
+                // Read before the policy changes the head.
                 fetch.edition = Edition::of(&exchange, &fetch.live.limits);
                 fetch.part = None;
                 self.judge.answered(fetch, exchange)
@@ -102,18 +103,18 @@ impl<J: Judge> Job<J> {
             Err(error) => self.judge.unanswered(fetch, &error),
         };
         if fetch.core.recorded() != recorded {
-            fetch.core.shared.door.wait_for_records().await;
+            fetch.core.shared.invalidator.wait_for_records().await;
         }
         SourceAnswer::Has(fate)
     }
 
-    /// Tells the request that caused the fetch; false when nobody waits for the result.
+    /// Sends the result to the causing request; false if its client has left.
     pub(crate) fn tell(&mut self, fetched: FetchResult<J>) -> bool {
         let report = self.judge.report();
-        // While a body passes, nobody needs the request any more.
+        // The request's memory is not needed while the body passes.
         self.fetch.request = Request::new();
         if let Some(background) = &mut self.fetch.background {
-            background.told = self.judge.told(report);
+            background.program_trace = self.judge.program_trace(report);
             return false;
         }
         self.tell.take().is_none_or(|tell| tell.send((fetched, report)).is_ok())
@@ -127,11 +128,11 @@ impl<J: Judge> Search for Job<J> {
         let fetch = &mut self.fetch;
         match source {
             Source::Owner => {
-                if let Some(asking) = fetch.asking.take()
-                    && let Some(found) = asking.ask(fetch).await
+                if let Some(owner_request) = fetch.owner_request.take()
+                    && let Some(found) = owner_request.ask(fetch).await
                     && let Ok(permit) = self.judge.judge_again(fetch, &found.record)
                 {
-                    return SourceAnswer::Has(self.found_there(asking, found, permit));
+                    return SourceAnswer::Has(self.found_there(owner_request, found, permit));
                 }
             }
             Source::Policy => match self.judge.ask(fetch) {
@@ -159,7 +160,7 @@ impl<J: Judge> Search for Job<J> {
                     return self.judged(sent).await;
                 }
             }
-            // The request has read it.
+            // The causing request has read the disk.
             Source::Disk => {}
         }
         SourceAnswer::HasNot

@@ -1,4 +1,4 @@
-//! The end of a fetch: the response is stored, confirms what is stored, or passes through.
+//! Store step of a fetch: the response is stored, confirms the stored one, or passes through.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -21,15 +21,15 @@ use crate::slices::{self, SliceStart, shape_of};
 use crate::state::body::ReplyBody;
 use crate::tier::Spool;
 
-/// A body that is too large to be one piece of memory, and where it goes.
+/// A body too large for one piece of memory, and its destination.
 enum LargeBody {
     Slices(SliceStart),
     Spool(Spool),
 }
 
 impl LargeBody {
-    /// Takes the body of `exchange` on; gives it back if that is no such body. `None` if it is of
-    /// no use.
+    /// Takes the body of `exchange`, or returns it if it is not so large. `None` if the response is
+    /// unusable.
     fn of(
         fetch: &mut Fetch,
         exchange: Box<Exchange>,
@@ -38,7 +38,7 @@ impl LargeBody {
         if let Some((shape, extent)) = shape_of(fetch, &exchange, plan) {
             return Ok(SliceStart::new(fetch, exchange, shape, extent, plan).map(Self::Slices));
         }
-        // A part must never pass for the whole.
+        // A part must never be stored as the whole.
         if fetch.part.is_some() {
             return Ok(None);
         }
@@ -55,7 +55,7 @@ impl LargeBody {
 }
 
 impl<J: Judge> Job<J> {
-    /// Stores a response, whose body is delivered while it arrives.
+    /// Stores a response; it is delivered while its body arrives.
     pub(crate) async fn keep(mut self: Box<Self>, body: ResponseBodySource, plan: InsertionPlan) {
         let body = match body {
             ResponseBodySource::Exchange(exchange) => {
@@ -86,7 +86,7 @@ impl<J: Judge> Job<J> {
         self.fetch.core.counters.add(Counter::BodiesCoded, u64::from(is_coded));
         let (object, stored) = (filling.object().clone(), filling.stored());
         object.set_sinks(sinks);
-        // A body too large to keep is a window: its reader must be there before it moves.
+        // A body too large to store becomes a window, whose reader must exist before it moves.
         let reader = object.reader();
         let fetched = FetchResult::Object { object: Arc::clone(&object), stored, reader };
         let carried = match body {
@@ -127,8 +127,8 @@ impl<J: Judge> Job<J> {
         self.judge.carried(&carried);
     }
 
-    /// Stores a response whose body is too large to be one piece of memory: in slices, the first of
-    /// which are cut from what is on its way, or on the disk.
+    /// Stores a response with a large body: on the disk, or in slices, whose
+    /// first are cut from the body as it arrives.
     async fn keep_elsewhere(mut self: Box<Self>, large: LargeBody, plan: InsertionPlan) {
         let Some(mut lead) = self.fetch.lead.take() else { return };
         plan.over.inspect(|over| lead.renews(over));
@@ -140,7 +140,7 @@ impl<J: Judge> Job<J> {
         let core = Rc::clone(&self.fetch.core);
         let trace = self.fetch.trace.clone();
         let stored = note_begun(&core, trace.as_deref(), refused);
-        // What is on its way stays near a reader: there must be one before it moves.
+        // The transfer stays close to a reader, which must exist before it moves.
         let reader = object.reader();
         self.tell(FetchResult::Object { object: Arc::clone(&object), stored, reader });
         let carried = match large {
@@ -152,8 +152,8 @@ impl<J: Judge> Job<J> {
         self.judge.carried(&carried);
     }
 
-    /// Gives the stored object the fields and times of the 304 that confirmed it (RFC 9111 4.3.4):
-    /// for all, or for the request that caused the fetch.
+    /// Updates the stored object by the fields and times of its 304 (RFC 9111 4.3.4): for all, or
+    /// for the causing request only.
     pub(crate) async fn confirm(
         mut self: Box<Self>,
         exchange: Option<Box<Exchange>>,
@@ -221,20 +221,20 @@ impl<J: Judge> Job<J> {
         }
         match rest {
             Some((mut exchange, Some(writer))) => {
-                // The client decides how long it takes, as long as it goes on.
+                // The client sets the pace from here, as long as it proceeds.
                 exchange.lift_total();
                 let carried = carry(*exchange, writer, coder, None, gate.as_ref()).await;
                 carried.limit.inspect(|limit| self.fetch.core.counters.limit(*limit));
                 self.judge.carried(&carried);
             }
-            // A script may have written a body all the same.
+            // A script may have written a body nevertheless.
             Some((exchange, None)) => drain(*exchange).await,
             None => {}
         }
     }
 }
 
-/// Leaves behind what a response does that is for one request only.
+/// Applies the effects of a response that is for one request only.
 fn leave(fetch: &mut Fetch, UnstoredEffects { mark, over }: UnstoredEffects) {
     let Some(mut lead) = fetch.lead.take() else { return };
     let until_ms = match mark {

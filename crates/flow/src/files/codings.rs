@@ -1,9 +1,8 @@
-//! Files in a coding. gzip of a file is made once, behind the requests, when it has been asked for
-//! again, and is kept in the store like a response, as long as there is room; brotli and zstd lie
-//! beside it as they lie beside any body.
+//! Codings of files. The gzip form of a file is made in the background once the file is requested
+//! again, and is stored like a response; brotli and zstd forms are added beside it as for any body.
 //!
-//! It is stored by the state of the file, so a file that changes leaves its form behind, and all
-//! sites and cores share it. Nothing is coded for clients that ask for no coding.
+//! Its key contains the state of the file, so a changed file gets a new form, and all sites and
+//! cores share it. Files are never coded for clients that ask for no coding.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -27,16 +26,16 @@ use crate::state::tier::MissStep;
 use crate::stored_heads::{form_tags_of_plain, head_to_store};
 use codec::CompressionScope;
 
-/// Bytes of a file that are read at a time.
+/// Bytes that one read of a file fetches.
 const PIECE_BYTES: u64 = 64 * 1024;
-/// The lifetime of a form, which is found by the state of its file: that does not age.
+/// The lifetime of a form. Its key contains the file's state, so it does not age.
 const LIFETIME_MS: u64 = 10 * 365 * 24 * 3600 * 1000;
 
-/// Returns true if `file` may be sent in a coding to clients that like that better.
-pub(super) fn may_be(ask: &RequestContext<'_>, file: &OpenFile) -> bool {
-    ask.site.compress != CompressionScope::Off
+/// Returns true if `file` may be sent in a coding to clients that prefer it.
+pub(super) fn may_be(ctx: &RequestContext<'_>, file: &OpenFile) -> bool {
+    ctx.site.compress != CompressionScope::Off
         && file.is_worth(|head, length| {
-            ask.live.compression.worth.judge(Status::OK, head, Some(length)).is_ok()
+            ctx.live.compression.worth.judge(Status::OK, head, Some(length)).is_ok()
         })
 }
 
@@ -47,51 +46,51 @@ pub(super) fn tag(file: &OpenFile, coding: Coding) -> Vec<u8> {
     tag
 }
 
-/// A form of `file` that the client has, as its If-None-Match says, and takes.
-pub(super) fn form_of_client(ask: &RequestContext<'_>, file: &OpenFile) -> Option<Coding> {
-    let headers = &ask.request.headers;
+/// The form of `file` that the client names in If-None-Match and accepts.
+pub(super) fn form_of_client(ctx: &RequestContext<'_>, file: &OpenFile) -> Option<Coding> {
+    let headers = &ctx.request.headers;
     if !headers.contains(HeaderId::IfNoneMatch) {
         return None;
     }
-    let accept = form::accept(ask.request);
+    let accept = form::accept(ctx.request);
     let is_had = |coding: &Coding| {
         accept.takes(*coding) && conditional::lists_none_match(headers, Some(&tag(file, *coding)))
     };
     Coding::ALL.into_iter().find(is_had)
 }
 
-/// The form of `file` that the client likes better, if it is there: its coding and its body. One
-/// that is missing is begun, once the file has been asked for often enough.
+/// The client's preferred form of `file`, if it exists: its coding and body. A missing one is
+/// started once the file was requested often enough.
 pub(super) fn form(
     core: &Rc<CoreState>,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     file: &Arc<OpenFile>,
 ) -> Option<(Coding, ReplyBody)> {
-    if !likes_coding(ask) {
+    if !likes_coding(ctx) {
         return None;
     }
     let key = file.key(|state| make_key(&core.shared.seed, state));
-    match core.shared.cache.lookup(key, &mut |_, _| {}, ask.now.mono_ms) {
-        CacheLookup::Object(object) => give(core, ask, file, &object),
+    match core.shared.cache.lookup(key, &mut |_, _| {}, ctx.now.mono_ms) {
+        CacheLookup::Object(object) => give(core, ctx, file, &object),
         CacheLookup::HitForMiss | CacheLookup::Nothing => {
-            begin(core, ask, file, key);
+            begin(core, ctx, file, key);
             None
         }
     }
 }
 
-/// Returns true if the client likes a coding better than none.
-fn likes_coding(ask: &RequestContext<'_>) -> bool {
-    if !ask.request.headers.contains(HeaderId::AcceptEncoding) {
+/// Returns true if the client prefers a coding over none.
+fn likes_coding(ctx: &RequestContext<'_>) -> bool {
+    if !ctx.request.headers.contains(HeaderId::AcceptEncoding) {
         return false;
     }
-    let further = ask.live.compression.forms.iter().copied();
+    let further = ctx.live.compression.forms.iter().copied();
     let offered = further.chain([Coding::Gzip, Coding::Identity]);
-    let best = form::accept(ask.request).best(offered);
+    let best = form::accept(ctx.request).best(offered);
     best.is_some_and(|best| best != Coding::Identity)
 }
 
-/// The key of what is stored for a file in this state.
+/// The key of the forms of a file in this state.
 fn make_key(seed: &HashSeed, state: &[u8]) -> KeyBuf {
     let mut key = KeyBuf::new();
     key.field(FILE);
@@ -101,22 +100,22 @@ fn make_key(seed: &HashSeed, state: &[u8]) -> KeyBuf {
     key
 }
 
-/// The form that is sent of what is stored for `file`; `None` if the file itself is sent.
+/// The form to send of the stored forms of `file`; `None` if the file itself is sent.
 fn give(
     core: &Rc<CoreState>,
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     file: &OpenFile,
     object: &Arc<Object>,
 ) -> Option<(Coding, ReplyBody)> {
     if object.flags().coding == Coding::Identity {
-        // It has been tried: gzip is no shorter.
+        // A former try showed that gzip is not shorter.
         return None;
     }
-    let choice = form::choose(object, ask.request, &ask.live.compression);
+    let choice = form::choose(object, ctx.request, &ctx.live.compression);
     let Choice { coding, from, wanted, .. } = choice;
     let made = wanted.unwrap_or(coding);
     if !matches!(made, Coding::Identity | Coding::Gzip) {
-        refinement::demand(core, ask, object, made, false);
+        refinement::demand(core, ctx, object, made, false);
     }
     let body = match from {
         FormSource::Stored => ReplyBody::whole(object, None),
@@ -129,33 +128,33 @@ fn give(
     Some((coding, body))
 }
 
-/// Has `file` coded in gzip, if it has been asked for often enough and there is time.
+/// Starts coding `file` in gzip, if it was requested often enough and there is time.
 #[cold]
-fn begin(core: &Rc<CoreState>, ask: &RequestContext<'_>, file: &Arc<OpenFile>, key: &KeyBuf) {
-    let (limits, compression) = (&ask.live.limits, &ask.live.compression);
+fn begin(core: &Rc<CoreState>, ctx: &RequestContext<'_>, file: &Arc<OpenFile>, key: &KeyBuf) {
+    let (limits, compression) = (&ctx.live.limits, &ctx.live.compression);
     if !core.shared.forms.file_hits.is_due(key.hash(), compression.gzip_hits)
         || file.length() > most_bytes(limits)
-        || !file.is_settled(ask.now.unix_secs())
+        || !file.is_settled(ctx.now.unix_secs())
     {
         return;
     }
-    let Some(mut right) = RefinementPermit::take(core, limits, ask.now.mono_ms) else { return };
+    let Some(mut permit) = RefinementPermit::take(core, limits, ctx.now.mono_ms) else { return };
     let (file, key) = (Arc::clone(file), key.clone());
     let gzip = compression.gzip;
     let account = Account::open_large(core.shared.cache.memory());
     rt::spawn_local(async move {
         let source = Arc::clone(&file);
-        let made = right.work(move || make(&source, gzip, &account));
+        let made = permit.work(move || make(&source, gzip, &account));
         match made.await {
-            Some(Ok(CodingOutcome::Gzip(data))) => put(&right.core, &file, &key, Some(&data)),
-            Some(Ok(CodingOutcome::NoShorter)) => put(&right.core, &file, &key, None),
-            Some(Err(limit)) => right.core.counters.limit(limit),
+            Some(Ok(CodingOutcome::Gzip(data))) => put(&permit.core, &file, &key, Some(&data)),
+            Some(Ok(CodingOutcome::NoShorter)) => put(&permit.core, &file, &key, None),
+            Some(Err(limit)) => permit.core.counters.limit(limit),
             Some(Ok(CodingOutcome::Changed)) | None => {}
         }
     });
 }
 
-/// The length of the longest file that is coded: what a body in one piece of memory may have.
+/// The length of the longest file that is coded: that of a body in one piece of memory.
 fn most_bytes(limits: &Limits) -> u64 {
     match limits.slices_from {
         0 => limits.object_bytes,
@@ -168,11 +167,11 @@ enum CodingOutcome {
     Gzip(Vec<u8>),
     /// The form is no shorter than the file.
     NoShorter,
-    /// The file has been changed, or can no longer be read.
+    /// The file was changed or can no longer be read.
     Changed,
 }
 
-/// Codes a file, reading the disk.
+/// Codes a file; reads the disk.
 fn make(
     file: &OpenFile,
     gzip: EncodeSettings,
@@ -200,11 +199,11 @@ fn make(
     }
 }
 
-/// Stores `gzip` of a file; `None` to note that the file is sent as it is.
+/// Stores the `gzip` form of a file; `None` stores that the file is sent as it is.
 fn put(core: &CoreState, file: &OpenFile, key: &KeyBuf, gzip: Option<&[u8]>) {
     let mut response = Response::new(Status::OK);
     file.head_for(false, &mut response.headers);
-    // The site is asked at each request who may have the file.
+    // Each request asks its site for access to the file.
     let ruling = Ruling { passed: false, uncacheable: false, findable: true };
     let Some(permit) = Permit::by_program(ruling, &response.headers) else { return };
     let now_ms = core.now().mono_ms;

@@ -1,4 +1,4 @@
-//! Fetches that no client waits for.
+//! Background fetches and their records.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -16,38 +16,38 @@ use crate::state::finish::{
 use crate::state::site::Site;
 use crate::state::trace::Trace;
 
-/// A fetch that no client waits for. Tells of itself when it is over, however that comes about.
+/// A background fetch. It writes its record on drop, so in every case.
 pub(crate) struct BackgroundFetch {
     pub(super) core: Rc<CoreState>,
     pub(super) site: Arc<Site>,
-    /// The rule that decided, as the site's policy numbers them.
+    /// The deciding rule, by the policy's numbering.
     pub(super) rule: u32,
-    /// The client's request, as policy left it.
+    /// The client's request after the policy's changes.
     pub(super) request: Request,
     /// Hash of the cache key.
     pub(super) key: u64,
     pub(super) trace: Rc<Trace>,
     pub(super) started: Now,
     pub(super) began_us: u64,
-    /// The number of the transaction that caused it: under VCL the one in X-Varnish.
+    /// The number of the causing transaction: under VCL that in X-Varnish.
     pub(super) cause: u64,
     /// The program's actions during the fetch.
-    pub(crate) told: Option<Box<ProgramTrace>>,
+    pub(crate) program_trace: Option<Box<ProgramTrace>>,
 }
 
 /// The cause of a background fetch.
 #[derive(Clone, Copy)]
 pub(crate) struct BackgroundCause {
-    /// The policy's number of the rule that decided.
+    /// The deciding rule, by the policy's numbering.
     pub(crate) rule: u32,
     /// Hash of the cache key.
     pub(crate) key: u64,
-    /// The number of the transaction that caused it.
+    /// The number of the causing transaction.
     pub(crate) transaction: u64,
 }
 
 impl BackgroundFetch {
-    /// The fetch of what `request` asks for, which begins now.
+    /// Begins the record of the fetch for `request`.
     pub(crate) fn begin(
         core: &Rc<CoreState>,
         site: &Arc<Site>,
@@ -66,13 +66,13 @@ impl BackgroundFetch {
             started: core.now(),
             began_us: core.micros(),
             cause: transaction,
-            told: None,
+            program_trace: None,
         }
     }
 }
 
 impl CoreLog {
-    /// Notes a background fetch that is over. It counts as no request.
+    /// Counts and records a finished background fetch, which is no request.
     fn fetched(&self, fetch: &BackgroundFetch) {
         if let Some(core) = &self.sinks {
             let end = TransactionEnd { id: core.number(), end_us: rt::micros() };
@@ -131,12 +131,12 @@ fn fetched(
         },
         ..Record::default()
     };
-    let told = fetch.told.as_deref();
+    let program_trace = fetch.program_trace.as_deref();
     let limit = trouble.as_ref().and_then(|trouble| trouble.limit);
-    let limit = limit.or_else(|| told?.limit).or_else(|| trace.limit.get());
+    let limit = limit.or_else(|| program_trace?.limit).or_else(|| trace.limit.get());
     record.limit = limit.map_or("", base::Limit::name).as_bytes();
-    if let Some(told) = told {
-        tell_program(told, Some(site), &mut record, room);
+    if let Some(program_trace) = program_trace {
+        tell_program(program_trace, Some(site), &mut record, room);
     }
     let values = RecordValues { names, headers: Some(&request.headers), user: None };
     write_with(record, trace, Some(site), values, out);

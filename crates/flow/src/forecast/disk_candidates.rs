@@ -1,15 +1,16 @@
-//! Responses on disk that may be a key's: the same words under both policies.
+//! Disk candidates: responses on disk that may belong to a key, in the same words under both
+//! policies.
 //!
-//! The index knows of them by the hash alone, and a forecast reads no disk. So it says that a
-//! request would read it, and not what would come of that.
+//! The index knows only hashes of their keys, and a forecast never reads the disk. So it reports
+//! that a request would read it, not the result.
 
 use cache::KeyInspection;
 use policy::DecisionStep;
 
-/// The end of a verdict on something stored that does not answer by itself.
+/// The end of a verdict on a stored response that cannot answer.
 pub(crate) const FIRST: &str = "the disk would be read first";
 
-/// Tells of the responses on disk, if there are any.
+/// Reports the candidates, if there are any.
 pub(crate) fn on_disk(peek: &KeyInspection) -> Option<DecisionStep> {
     let has = match peek.below {
         0 => return None,
@@ -23,13 +24,12 @@ pub(crate) fn on_disk(peek: &KeyInspection) -> Option<DecisionStep> {
     Some(DecisionStep::new("disk", why))
 }
 
-/// The verdict on a request that reads the disk because of `ground`.
+/// The verdict on a request that reads the disk, for the reason `ground`.
 pub(crate) fn verdict(ground: &str) -> String {
     format!("{ground}: it would read the disk first, and fetch if that has nothing for it")
 }
 
-/// The outcome of such a request, in a sentence; `then` says what would become of it without the
-/// disk.
+/// The summary of such a request; `then` is its outcome without a find on disk.
 pub(crate) fn summary(then: &str) -> String {
     format!("would read the disk first; if that has nothing for it, it {then}")
 }

@@ -1,38 +1,38 @@
-//! The outcome of a request, as it is foreseen.
+//! Outcome of a request, as forecast.
 
 use message::Status;
 
 use crate::state::reply::{CacheOutcome, ForwardReason};
 
-/// The outcome of a request, as it is foreseen.
+/// The forecast outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForecastOutcome {
     /// An answer without an origin.
     Answer {
-        /// Where from.
+        /// The source of the answer.
         served: CacheOutcome,
-        /// Its status, where that is known before it is made.
+        /// The status, if it is known in advance.
         status: Option<Status>,
     },
-    /// An origin would be asked.
+    /// A fetch from an origin.
     Fetch {
-        /// Why the store does not answer.
+        /// The reason for which the store does not answer.
         reason: ForwardReason,
-        /// Something stale is stored, which the origin may confirm and which may stand in for it.
+        /// A stale response is stored, which the origin may confirm or which may answer for it.
         stale: bool,
-        /// Another request's fetch would be waited for.
+        /// The request would wait for another request's fetch.
         waits: bool,
-        /// The disk would be read before, and may have the answer.
+        /// The request would read the disk first, which may answer.
         reads_disk: bool,
     },
-    /// The connection would perhaps become a tunnel.
+    /// A connection that may become a tunnel.
     Tunnel,
-    /// Something would be purged.
+    /// A purge.
     Purge,
 }
 
 impl ForecastOutcome {
-    /// The word for it in logs; of what depends on the origin's answer the usual one.
+    /// The token of the outcome in logs: the usual one where it depends on the origin.
     pub fn word(self) -> &'static str {
         match self {
             Self::Answer { served, .. } => served.word(),

@@ -1,4 +1,4 @@
-//! Stored responses under a key, variant by variant: the same words under both policies.
+//! Variants of a key: its stored responses one by one, in the same words under both policies.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -15,13 +15,13 @@ use crate::form;
 use crate::key::select_by;
 use crate::state::request_context::RequestContext;
 
-/// Variants that are told of one by one.
+/// Variants that are reported one by one.
 const VARIANTS_TOLD: usize = 20;
 
-/// Lists the stored responses under a key, variant by variant.
-pub(crate) fn variants(ask: &RequestContext<'_>, peek: &KeyInspection) -> Vec<DecisionStep> {
+/// Lists the stored responses of a key, one for each variant.
+pub(crate) fn variants(ctx: &RequestContext<'_>, peek: &KeyInspection) -> Vec<DecisionStep> {
     let mut steps = Vec::new();
-    let now_ms = ask.now.mono_ms;
+    let now_ms = ctx.now.mono_ms;
     if let Some(until_ms) = peek.marked_until_ms.filter(|until_ms| now_ms < *until_ms) {
         let left = duration(until_ms - now_ms);
         let why = format!(
@@ -29,7 +29,7 @@ pub(crate) fn variants(ask: &RequestContext<'_>, peek: &KeyInspection) -> Vec<De
              for this key do not wait for each other"
         );
         let step = DecisionStep::new("mark", why);
-        let longest = duration(ask.live.limits.hit_for_miss_ttl);
+        let longest = duration(ctx.live.limits.hit_for_miss_ttl);
         steps.push(step.fact("limit hit_for_miss_ttl", longest));
     }
     let on_disk = on_disk(peek);
@@ -39,7 +39,7 @@ pub(crate) fn variants(ask: &RequestContext<'_>, peek: &KeyInspection) -> Vec<De
             fields.iter().map(|(name, values)| format!("`{name}` ({values} values)")).collect();
         if !all.is_empty() {
             let why = format!("{} are kept, by {}", peek.variants.len(), all.join(", "));
-            let most = ask.live.limits.variants.to_string();
+            let most = ctx.live.limits.variants.to_string();
             steps.push(DecisionStep::new("variants", why).fact("limit variants", most));
         }
     }
@@ -53,7 +53,7 @@ pub(crate) fn variants(ask: &RequestContext<'_>, peek: &KeyInspection) -> Vec<De
     let all = peek.variants.len();
     for (at, seen) in peek.variants.iter().enumerate().take(VARIANTS_TOLD) {
         let found = peek.found == Some(at);
-        steps.push(about_variant(ask, seen, at + 1, all, found));
+        steps.push(about_variant(ctx, seen, at + 1, all, found));
     }
     if all > VARIANTS_TOLD {
         let why = format!("and {} more variants", all - VARIANTS_TOLD);
@@ -63,16 +63,16 @@ pub(crate) fn variants(ask: &RequestContext<'_>, peek: &KeyInspection) -> Vec<De
     steps
 }
 
-/// Values of one field from which on it counts as one that has many.
+/// Values of a field that count as many.
 const MANY_VALUES: usize = 4;
 
-/// Fields that differ from client to client.
+/// Request fields that differ from client to client.
 const OF_CLIENTS: [HeaderId; 4] =
     [HeaderId::UserAgent, HeaderId::Cookie, HeaderId::Referer, HeaderId::AcceptLanguage];
 
-/// Advice where nothing that is stored under a key fits a request, since what is stored goes by a
-/// field of many values.
-pub(crate) fn advice(ask: &RequestContext<'_>, peek: &KeyInspection) -> Option<String> {
+/// Advice if no stored response of a key fits a request because they vary by a field with many
+/// values.
+pub(crate) fn advice(ctx: &RequestContext<'_>, peek: &KeyInspection) -> Option<String> {
     let fields = told_apart(peek);
     let (first, values) = fields.first().filter(|_| peek.found.is_none())?;
     let id = HeaderId::of(first.as_bytes());
@@ -90,7 +90,7 @@ pub(crate) fn advice(ask: &RequestContext<'_>, peek: &KeyInspection) -> Option<S
         }
         _ => "leave it out of `Vary`, or vary by a field that has few values",
     };
-    let (kept, most) = (peek.variants.len(), ask.live.limits.variants);
+    let (kept, most) = (peek.variants.len(), ctx.live.limits.variants);
     let forms = if kept == 1 { "form" } else { "forms" };
     Some(format!(
         "The page is kept once for each `{first}` ({kept} {forms} so far, at most {most}: limit \
@@ -98,8 +98,8 @@ pub(crate) fn advice(ask: &RequestContext<'_>, peek: &KeyInspection) -> Option<S
     ))
 }
 
-/// The fields that what is stored under a key varies by, with how many values of each are there;
-/// those of many values first.
+/// The fields that the stored responses of a key vary by, with the number of values; fields with
+/// many values first.
 fn told_apart(peek: &KeyInspection) -> Vec<(String, usize)> {
     let mut fields: Vec<(String, BTreeSet<Option<&[u8]>>)> = Vec::new();
     for seen in peek.variants.iter().filter(|seen| !seen.is_banned) {
@@ -122,7 +122,7 @@ fn told_apart(peek: &KeyInspection) -> Vec<(String, usize)> {
 }
 
 fn about_variant(
-    ask: &RequestContext<'_>,
+    ctx: &RequestContext<'_>,
     seen: &VariantInspection,
     number: usize,
     all: usize,
@@ -141,7 +141,7 @@ fn about_variant(
         "it has been purged by a ban, and leaves when it is next looked at"
     } else if found {
         "it is for this request"
-    } else if object.matches(&mut select_by(&ask.request.headers)) {
+    } else if object.matches(&mut select_by(&ctx.request.headers)) {
         "it is for this request too, but a newer one is there"
     } else {
         "it is not for this request"
@@ -165,7 +165,7 @@ fn about_variant(
     step
 }
 
-/// The coding in which the body is stored, and who has coded it.
+/// The coding of the stored body, and the side that coded it.
 fn coding_of(object: &Object) -> String {
     let flags = object.flags();
     let by = if flags.coded_here { "here" } else { "by the origin" };
@@ -175,7 +175,7 @@ fn coding_of(object: &Object) -> String {
     }
 }
 
-/// Further forms that lie beside the body.
+/// Further forms beside the body.
 fn forms_of(object: &Object) -> String {
     let forms = Coding::CODED.into_iter().filter_map(|coding| {
         let form = object.form(form::number(coding))?;
@@ -184,8 +184,8 @@ fn forms_of(object: &Object) -> String {
     forms.collect::<Vec<_>>().join(", ")
 }
 
-/// Describes the value that a variant's request had in a field. A value that tells people apart is
-/// not shown.
+/// Describes the request's value of a field that selected a variant. Values that identify people
+/// are hidden.
 fn asked_with(name: &[u8], value: Option<&[u8]>) -> String {
     let (text, id) = (shown(name), HeaderId::of(name));
     match value {

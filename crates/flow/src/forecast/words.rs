@@ -1,8 +1,8 @@
-//! Numbers and reasons in words.
+//! Words of forecasts: durations and reasons as text.
 
 use crate::unstored_reason::UnstoredReason;
 
-/// A duration for people: short ones to the millisecond, and round ones in the larger unit, too.
+/// A duration for people: short ones in milliseconds, round ones also in the larger unit.
 pub(crate) fn duration(ms: u64) -> String {
     if ms < 1000 && ms > 0 {
         return format!("{ms} ms");
@@ -16,10 +16,10 @@ pub(crate) fn duration(ms: u64) -> String {
     }
 }
 
-/// Why an answer is not stored, going by the token in its record: a sentence, and the rule or the
-/// setting behind it. None for a token that is not known.
+/// The sentence for a record's token of an unstored response, and the rule or setting behind it.
+/// `None` for an unknown token.
 pub fn not_stored(token: &str) -> Option<(&'static str, &'static str)> {
-    let (_, sentence, rule) = UnstoredReason::of(token)?.told();
+    let (_, sentence, rule) = UnstoredReason::of(token)?.description();
     Some((sentence, rule))
 }
 

@@ -1,4 +1,5 @@
-//! The wait of a request at a stage before its site's policy, and its way on from there.
+//! Admission: waits for the checks of a parked request, one after the other, and returns the
+//! result.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -16,30 +17,30 @@ use crate::state::gate::check::PendingAuthCheck;
 use crate::state::reply::Reply;
 use crate::state::site_context::SiteContext;
 
-/// Checks that one request waits for at most: each gate has one, and a route that an origin may
-/// take it for has its own.
+/// Checks for one request at most: one for each gate, and those of another route that the origin
+/// may select.
 const CHECKS_MAX: usize = 8;
 
-/// Waits until the gates before a site know, from one check to the next.
+/// Waits until all checks of a request are complete.
 ///
 /// # Errors
-/// The answer to the request, which may not enter.
+/// The answer to a request that is refused.
 pub(crate) async fn admit(
     mut check: Box<PendingAuthCheck>,
-    guest: ClientIdentity,
+    identity: ClientIdentity,
     core: &Rc<CoreState>,
     place: SiteContext<'_>,
     request: &Request,
     account: &Arc<Account>,
 ) -> Result<SiteAdmission, Box<Reply>> {
     let bug = || Box::new(pages::problem(request, Problem::Internal));
-    let mut proofs = Vec::new();
+    let mut results = Vec::new();
     loop {
-        proofs.push(Box::pin(check.run(core, place, request, guest, account)).await?);
-        match core.gates.look(place, request, guest, &proofs, core.now()) {
+        results.push(Box::pin(check.run(core, place, request, identity, account)).await?);
+        match core.auth_memory.look(place, request, identity, &results, core.now()) {
             AuthVerdict::In(entering) => return Ok(entering),
             AuthVerdict::Refused(refusal) => return Err(refusal),
-            AuthVerdict::Waits(_) if proofs.len() >= CHECKS_MAX => return Err(bug()),
+            AuthVerdict::Waits(_) if results.len() >= CHECKS_MAX => return Err(bug()),
             AuthVerdict::Waits(next) => check = next,
         }
     }

@@ -1,6 +1,6 @@
-//! Requests that have passed the gates before: fragments of pages, and what another node asks. A
-//! page takes fragments in that stand behind the same gates, for the user whom it has been told of;
-//! nobody is asked again.
+//! Admitted requests: those that were authenticated before, as fragments of pages and requests of
+//! other nodes. A fragment needs no check if its page passed the same ones; it keeps the page's
+//! user.
 
 use message::Request;
 use policy::headers::FieldName;
@@ -9,14 +9,14 @@ use crate::state::gate::RouteAuthChecks;
 use crate::state::gate::SiteAdmission;
 use crate::state::site::Site;
 
-/// A request before its site.
+/// A request and its site.
 #[derive(Clone, Copy)]
 pub(crate) struct ArrivingRequest<'a> {
     pub(crate) site: &'a Site,
     pub(crate) request: &'a Request,
 }
 
-/// The gates that a request passes.
+/// The checks that apply to a request.
 fn gates<'a>(
     ArrivingRequest { site, request }: ArrivingRequest<'a>,
 ) -> impl Iterator<Item = &'a RouteAuthChecks> {
@@ -24,24 +24,24 @@ fn gates<'a>(
     gates.flat_map(move |gates| gates.of(site.policy.routes(request)))
 }
 
-/// Returns true if `page` stands behind all the gates that `fragment` does.
+/// Returns true if `page` passed all checks that apply to `fragment`.
 pub(crate) fn may_include(page: ArrivingRequest<'_>, fragment: ArrivingRequest<'_>) -> bool {
     gates(fragment).all(|own| {
         let password = own.password.as_ref().is_none_or(|own| {
             gates(page).filter_map(|gate| gate.password.as_ref()).any(|gate| gate.rule == own.rule)
         });
-        // Another site's yes is another one.
-        let word = own.word.as_ref().is_none_or(|own| {
-            let words = gates(page).filter_map(|gate| gate.word.as_ref());
+        // The grant of another site's server does not count.
+        let forward_auth = own.forward_auth.as_ref().is_none_or(|own| {
+            let others = gates(page).filter_map(|gate| gate.forward_auth.as_ref());
             page.site.name == fragment.site.name
-                && words.into_iter().any(|gate| gate.rule == own.rule)
+                && others.into_iter().any(|gate| gate.rule == own.rule)
         });
-        password && word
+        password && forward_auth
     })
 }
 
-/// Takes off `request`, which is for a fragment of `page` in `site`, what the page's gates have
-/// told of the user and the fragment's would not.
+/// Removes from `request`, for a fragment of `page` in `site`, the user fields of the page's gates
+/// that the fragment's gates would not set.
 pub(crate) fn remove_page_user_fields(
     page: ArrivingRequest<'_>,
     site: &Site,
@@ -54,15 +54,15 @@ pub(crate) fn remove_page_user_fields(
         .flat_map(RouteAuthChecks::fields)
         .cloned()
         .collect();
-    let told: Vec<_> = gates(page).flat_map(RouteAuthChecks::fields).collect();
+    let page_fields: Vec<_> = gates(page).flat_map(RouteAuthChecks::fields).collect();
     request.headers.retain(|field| {
         let is_of = |name: &FieldName| name.is_spelt(field.name);
-        !told.iter().any(|name| is_of(name)) || own.iter().any(is_of)
+        !page_fields.iter().any(|name| is_of(name)) || own.iter().any(is_of)
     });
 }
 
-/// The way in which a fragment enters, as its page did, another node's request, as the client's
-/// did there, or one that is only foretold: with what `request` has of that.
+/// The admission of a request that was checked before: a fragment with its page, another node's
+/// request with its client, or a forecast. `request` has the fields set then.
 pub(crate) fn inherit(site: &Site, request: &Request) -> Option<SiteAdmission> {
     site.gates.as_ref()?;
     let mut entering = SiteAdmission::default();

@@ -1,5 +1,7 @@
-//! Finding out what a gate does not know yet: a password is checked, which takes a thread some tens
-//! of milliseconds, or another server is asked.
+//! Checks that a gate cannot answer from its cache: a password is hashed, which takes a thread some
+//! tens of milliseconds, or the authentication server is asked.
+//!
+//! A check that fails for any reason must refuse the request.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -33,20 +35,20 @@ use crate::state::site::Site;
 use crate::state::site_context::SiteContext;
 use crate::state::term::Term;
 
-/// Fields about a client's body, which the other server does not get.
+/// Fields about a client's body, which the authentication server does not get.
 const NOT_TOLD: [HeaderId; 2] = [HeaderId::ContentLength, HeaderId::Expect];
 
 impl PendingAuthCheck {
-    /// Finds out.
+    /// Runs the check.
     ///
     /// # Errors
-    /// The answer to the request, which may not enter.
+    /// The answer to a request that is refused.
     pub(crate) async fn run(
         self,
         core: &Rc<CoreState>,
         place: SiteContext<'_>,
         request: &Request,
-        guest: ClientIdentity,
+        identity: ClientIdentity,
         account: &Arc<Account>,
     ) -> Result<AuthResult, Box<Reply>> {
         let SiteContext { live, site } = place;
@@ -56,29 +58,30 @@ impl PendingAuthCheck {
         let (digest, entered, keep_ms) = match self {
             Self::Password { gate, digest, user, password } => {
                 let name = Arc::new(User(String::from_utf8_lossy(&user).into()));
-                let mark = LimitKey::Address.mark(&core.shared.seed, request, guest.who);
+                let mark = LimitKey::Address.mark(&core.shared.seed, request, identity.who);
                 let attempt = PasswordAttempt { gate: &gate, digest, mark, user, password };
                 check(core, gates, site, request, attempt).await?;
                 let now_ms = core.now().mono_ms;
                 let until_ms = now_ms.saturating_add(gates.keep_ms);
                 let term = Term { from_ms: now_ms, until_ms };
-                core.gates.right.note(digest, mark, &name, term);
+                core.auth_memory.verified_passwords.note(digest, mark, &name, term);
                 (digest, AuthGrant { user: Some(name), ..AuthGrant::default() }, gates.keep_ms)
             }
-            Self::Word { gate, digest, keeps_password } => {
-                let question = gate.question(site, request, guest, keeps_password);
-                let fields = ask(core, place, request, guest.who, account, &gate, question).await?;
+            Self::ForwardAuth { gate, digest, keeps_password } => {
+                let question = gate.question(site, request, identity, keeps_password);
+                let fields =
+                    ask(core, place, request, identity.who, account, &gate, question).await?;
                 (digest, AuthGrant { fields, ..AuthGrant::default() }, gate.rule.keep_ms)
             }
         };
         let now_ms = core.now().mono_ms;
         let term = Term { from_ms: now_ms, until_ms: now_ms.saturating_add(keep_ms) };
-        core.gates.remember(digest, &entered, term, live.limits.gate_memory);
+        core.auth_memory.remember(digest, &entered, term, live.limits.gate_memory);
         Ok(AuthResult { digest, entered })
     }
 }
 
-/// The answer to who has shown no password, or a wrong one.
+/// The answer to a client without a password or with a wrong one.
 pub(super) fn ask_for_password(
     counters: &Counters,
     site: &Site,
@@ -94,17 +97,17 @@ pub(super) fn ask_for_password(
     reply
 }
 
-/// A user's name and password, as a client has sent them.
+/// A user's name and password from a request.
 struct PasswordAttempt<'a> {
     gate: &'a BasicAuthCheck,
     digest: [u8; 32],
-    /// The client's.
+    /// The client's mark.
     mark: u64,
     user: Vec<u8>,
     password: Vec<u8>,
 }
 
-/// Checks a password, unless that is under way already.
+/// Checks a password, unless another request does so already.
 async fn check(
     core: &Rc<CoreState>,
     gates: &Arc<SiteAuthChecks>,
@@ -119,13 +122,14 @@ async fn check(
             core.counters.limit(limit);
             problem
         };
-        let Some(_stay) = gates.clients.acquire(mark, gates.each) else {
+        let Some(_permit) = gates.clients.acquire(mark, gates.each) else {
             return Err(limited(Limit::PasswordChecksClient, Problem::TooManyPasswords));
         };
         if gates.queue.is_busy() {
             core.counters.limit(Limit::PasswordChecks);
         }
-        let standing = core.gates.right.standing(&digest, mark, core.now().mono_ms);
+        let standing =
+            core.auth_memory.verified_passwords.standing(&digest, mark, core.now().mono_ms);
         let place = gates.queue.place(standing, gates.bounds).await;
         let _place = place.map_err(|why| {
             let limit = match why {
@@ -152,13 +156,13 @@ async fn check(
 }
 
 impl ForwardAuthCheck {
-    /// The question about a request of `guest` for `site`. That server believes what speaks for a
-    /// proxy as origins do: nothing of it is the client's.
+    /// The request to the authentication server about `identity` and `site`. Forwarding fields are
+    /// set as for origins: none is the client's.
     fn question(
         &self,
         site: &Site,
         request: &Request,
-        guest: ClientIdentity,
+        identity: ClientIdentity,
         keeps_password: bool,
     ) -> Request {
         let mut asked = request.clone();
@@ -169,9 +173,9 @@ impl ForwardAuthCheck {
         if keeps_password {
             headers.remove(HeaderId::Authorization);
         }
-        let scheme: &[u8] = if guest.scheme == Scheme::Https { b"https" } else { b"http" };
-        // The origin is asked for the same one, whatever the client's spelling is.
-        asked.port = asked.port.filter(|port| *port != guest.scheme.default_port());
+        let scheme: &[u8] = if identity.scheme == Scheme::Https { b"https" } else { b"http" };
+        // Origins get the same authority, whatever the client's spelling.
+        asked.port = asked.port.filter(|port| *port != identity.scheme.default_port());
         let mut host = Vec::new();
         write_authority(&mut host, &asked);
         let headers = &mut asked.headers;
@@ -183,7 +187,7 @@ impl ForwardAuthCheck {
         ] {
             headers.push_named(name, value);
         }
-        if let Some(address) = guest.who.address() {
+        if let Some(address) = identity.who.address() {
             headers.push(HeaderId::XForwardedFor, address.to_string().as_bytes());
         }
         headers.remove(HeaderId::Host);
@@ -194,8 +198,8 @@ impl ForwardAuthCheck {
         asked
     }
 
-    /// The fields of an answer that are told to the site's origin.
-    fn told(&self, headers: &HeaderBlock) -> ForwardAuthFields {
+    /// The fields of the response that are copied to requests for the origin.
+    fn copied_fields(&self, headers: &HeaderBlock) -> ForwardAuthFields {
         let each = |name: &FieldName| {
             let values: Vec<Box<[u8]>> = name.values(headers).map(Box::from).collect();
             let name = name.clone();
@@ -205,7 +209,7 @@ impl ForwardAuthCheck {
     }
 }
 
-/// Asks another server, and returns what it tells of the client.
+/// Asks the authentication server and returns its fields about the client.
 async fn ask(
     core: &Rc<CoreState>,
     place: SiteContext<'_>,
@@ -239,22 +243,22 @@ async fn ask(
     })?;
     let response = std::mem::replace(&mut exchange.response, Response::new(Status::OK));
     match response.status.code() {
-        200..300 => Ok(gate.told(&response.headers)),
+        200..300 => Ok(gate.copied_fields(&response.headers)),
         300..600 if response.status != Status::NOT_MODIFIED => {
             core.counters.inc(Counter::GateRefused);
             Err(Box::new(its_own(place, request, response, body)))
         }
         _ => {
-            let reason = "its answer is none to what it was asked".to_owned();
+            let reason = "its response is unusable".to_owned();
             Err(failed(Status::BAD_GATEWAY, reason, None))
         }
     }
 }
 
-/// The body of an answer, of at most `most` bytes, held on `account`.
+/// The body of a response, of at most `most` bytes, reserved on `account`.
 ///
 /// # Errors
-/// Why it is not there, and the limit that it met.
+/// The reason for which it is missing, and the limit that was reached.
 async fn body_of(
     exchange: &mut Exchange,
     most: u64,
@@ -263,7 +267,7 @@ async fn body_of(
     let beyond =
         |limit: Limit, what: &str| (format!("{what} (limit: {})", limit.name()), Some(limit));
     let no_memory = |_| beyond(Limit::ClientMemory, "no memory is left for its answer");
-    // Most have none.
+    // Most responses have no body.
     let mut body: Option<GatheredBody> = None;
     loop {
         let mut taken = Ok(());
@@ -296,7 +300,7 @@ async fn body_of(
     }
 }
 
-/// The other server's own answer, which is nobody's to store.
+/// The authentication server's own response, which must not be stored.
 fn its_own(
     SiteContext { live, site }: SiteContext<'_>,
     request: &Request,

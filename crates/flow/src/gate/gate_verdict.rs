@@ -1,4 +1,5 @@
-//! The look of a core at the gates of a site: what it knows already decides at once.
+//! Gate verdict: a core's first look at the checks of a site. A cached grant decides at once;
+//! otherwise a check is pending.
 
 use std::sync::Arc;
 
@@ -17,34 +18,35 @@ use crate::state::site_context::SiteContext;
 
 /// The gates' verdict on a request.
 pub(crate) enum AuthVerdict {
-    /// It may enter, so.
+    /// The request is admitted.
     In(SiteAdmission),
     Refused(Box<Reply>),
-    /// It is not known yet.
+    /// A check is pending.
     Waits(Box<PendingAuthCheck>),
 }
 
 impl AuthMemory {
-    /// Looks at the gates before a site for a request of `guest`. What `proofs` say is known, too.
+    /// Verifies a request of `identity` against the gates of a site, with the results in `results`
+    /// and the cached grants.
     pub(crate) fn look(
         &self,
         SiteContext { live, site }: SiteContext<'_>,
         request: &Request,
-        guest: ClientIdentity,
-        proofs: &[AuthResult],
+        identity: ClientIdentity,
+        results: &[AuthResult],
         now: Now,
     ) -> AuthVerdict {
         let mut entering = SiteAdmission::default();
         let Some(gates) = &site.gates else { return AuthVerdict::In(entering) };
         let known = |digest: &[u8; 32]| {
-            let proof = proofs.iter().find(|proof| proof.digest == *digest);
-            let proven = proof.map(|proof| proof.entered.clone());
+            let result = results.iter().find(|result| result.digest == *digest);
+            let proven = result.map(|result| result.entered.clone());
             proven.or_else(|| self.get(digest, now.mono_ms))
         };
         let (routes, most) = (site.policy.routes(request), live.limits.gate_memory);
         let mut is_any = false;
         for gate in gates.of(routes) {
-            is_any |= gate.password.is_some() || gate.word.is_some();
+            is_any |= gate.password.is_some() || gate.forward_auth.is_some();
             if let Some(gate) = &gate.password {
                 match gate.look(request, known) {
                     Ok(entered) => gate.let_in(entered, &mut entering),
@@ -58,14 +60,14 @@ impl AuthMemory {
                     }
                 }
             }
-            if let Some(gate) = &gate.word {
-                let digest = gate.digest_of(request, guest);
+            if let Some(gate) = &gate.forward_auth {
+                let digest = gate.digest_of(request, identity);
                 match known(&digest) {
                     Some(entered) => gate.let_in(entered, &mut entering),
                     None => {
                         let keeps_password = entering.keeps_password;
                         let gate = Arc::clone(gate);
-                        return AuthVerdict::Waits(Box::new(PendingAuthCheck::Word {
+                        return AuthVerdict::Waits(Box::new(PendingAuthCheck::ForwardAuth {
                             gate,
                             digest,
                             keeps_password,
@@ -74,9 +76,9 @@ impl AuthMemory {
                 }
             }
         }
-        // The key is that of one route, and may lack what the other's gates tell.
+        // The cache key belongs to one route, and may lack the fields of the other route's gates.
         entering.is_personal |= routes.also.is_some() && !entering.own.is_empty();
-        if is_any && proofs.is_empty() {
+        if is_any && results.is_empty() {
             self.counters.inc(Counter::GateRemembered);
         }
         AuthVerdict::In(entering)
@@ -84,8 +86,7 @@ impl AuthMemory {
 }
 
 impl BasicAuthCheck {
-    /// Tells what is known of who shows a password; otherwise how that is found out, if one is
-    /// shown.
+    /// Returns the cached grant for a password; otherwise the check to run, if a password was sent.
     fn look(
         self: &Arc<Self>,
         request: &Request,
@@ -114,17 +115,18 @@ impl BasicAuthCheck {
 }
 
 impl ForwardAuthCheck {
-    /// A digest of all that the other server may go by, as far as the rule knows it.
-    fn digest_of(&self, request: &Request, guest: ClientIdentity) -> [u8; 32] {
-        let client = guest.who.to_string();
+    /// A digest of everything that the authentication server may decide by, as far as the rule
+    /// names it.
+    fn digest_of(&self, request: &Request, identity: ClientIdentity) -> [u8; 32] {
+        let client = identity.who.to_string();
         let port = request.port.unwrap_or_default().to_be_bytes();
         let mut parts = vec![&self.digest[..], client.as_bytes(), &request.host, &port];
-        parts.push(if guest.scheme == Scheme::Https { b"s" } else { b"" });
+        parts.push(if identity.scheme == Scheme::Https { b"s" } else { b"" });
         if !self.rule.whole_site {
             parts.extend([request.method.token(), &request.target]);
         }
         let headers = &request.headers;
-        // Without their number a value could be taken for one of the next field.
+        // Without the number of values, one could be taken for a value of the next field.
         let counts =
             self.rule.by.iter().map(|name| (name.values(headers).count() as u64).to_le_bytes());
         let counts: Vec<_> = counts.collect();

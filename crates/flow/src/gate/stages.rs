@@ -1,4 +1,5 @@
-//! The stages of the gates: nothing secret comes in the clear, and then the gates have their say.
+//! Stages of the gates: the redirect that keeps passwords from being sent in the clear, then the
+//! checks.
 
 use std::rc::Rc;
 
@@ -19,10 +20,10 @@ use crate::state::gate::ClientIdentity;
 use crate::state::gate::parked_request::StageWait;
 use crate::state::request_context::RequestContext;
 
-/// The redirect to HTTPS of a request that would bring a gate its password in the clear.
+/// The redirect to HTTPS of a request whose check would need a password in the clear.
 pub(crate) struct HttpsRedirect;
 
-/// The gates of a site.
+/// The stage of a site's checks.
 pub(crate) struct AuthStage;
 
 impl RowStage for HttpsRedirect {
@@ -39,9 +40,9 @@ impl RowStage for HttpsRedirect {
         _: &mut Clearance,
     ) -> StageResult {
         let policy = &entrant.place.site.policy;
-        let guest = ClientIdentity::of(&**policy, request, entrant.client.peer);
-        match policy.wants_https(request, guest.scheme) {
-            true => StageResult::End(answer_outside(entrant, request), guest.who),
+        let identity = ClientIdentity::of(&**policy, request, entrant.client.peer);
+        match policy.wants_https(request, identity.scheme) {
+            true => StageResult::End(answer_outside(entrant, request), identity.who),
             false => StageResult::On,
         }
     }
@@ -52,7 +53,7 @@ impl RowStage for HttpsRedirect {
         _: &mut Request,
         _: &mut Clearance,
     ) -> Option<Ending> {
-        // Policy foretells it, which is the next to be asked: a forecast has no password to keep.
+        // The policy reports it, which is next; a forecast has no password to protect.
         None
     }
 }
@@ -73,28 +74,28 @@ impl RowStage for AuthStage {
         let site = entrant.place.site;
         match entrant.downstream {
             Downstream::Client => {}
-            // They have let in the client there, or the page.
+            // The gates there have admitted the client, or those of the page.
             Downstream::Node | Downstream::Page(_) => {
                 clearance.let_in(inherit(site, request), request);
                 return StageResult::On;
             }
         }
-        let guest = ClientIdentity::of(&*site.policy, request, entrant.client.peer);
-        match core.gates.look(entrant.place, request, guest, &[], entrant.now) {
+        let identity = ClientIdentity::of(&*site.policy, request, entrant.client.peer);
+        match core.auth_memory.look(entrant.place, request, identity, &[], entrant.now) {
             AuthVerdict::In(entering) => {
                 clearance.let_in(Some(entering), request);
                 StageResult::On
             }
-            AuthVerdict::Refused(refusal) => StageResult::End(Start::Reply(*refusal), guest.who),
+            AuthVerdict::Refused(refusal) => StageResult::End(Start::Reply(*refusal), identity.who),
             AuthVerdict::Waits(check) => {
-                let wait = StageWait::Check(check, guest);
-                StageResult::End(entrant.wait(request, wait, clearance), guest.who)
+                let wait = StageWait::Check(check, identity);
+                StageResult::End(entrant.wait(request, wait, clearance), identity.who)
             }
         }
     }
 
     fn look(
-        telling: &mut ForecastSteps<'_>,
+        forecast: &mut ForecastSteps<'_>,
         entrant: &Entrant<'_>,
         request: &mut Request,
         clearance: &mut Clearance,
@@ -103,16 +104,16 @@ impl RowStage for AuthStage {
         let policy = &*site.policy;
         let scheme = policy.scheme(request, entrant.client.peer);
         if !policy.wants_https(request, scheme) {
-            telling.steps.extend(site.gates.as_ref()?.foretell(policy, request));
+            forecast.steps.extend(site.gates.as_ref()?.foretell(policy, request));
         }
-        // What follows is for a client that has passed the gates.
+        // Later steps see a client that has passed the gates.
         clearance.let_in(inherit(site, request), request);
         None
     }
 }
 
-/// Answers a request that goes no further than its site's gates, with what policy itself says to
-/// it: nothing else is in reach here.
+/// Answers a request that may only pass if the policy answers it by itself: nothing else is
+/// reachable before the gates.
 #[cold]
 fn answer_outside(entrant: &Entrant<'_>, request: &mut Request) -> Start {
     let mut notes = Notes::default();

@@ -1,4 +1,7 @@
-//! The way of invalidations through the door: recorded, told to others, and then in force.
+//! Commit of invalidations: each batch is recorded in the journal, propagated to other caches, and
+//! put in force, in this order.
+//!
+//! Must never put a part of a batch in force.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,13 +19,13 @@ use super::{
 use crate::state::invalidate::{InvalidationMode, InvalidationWait, Invalidator, Outcome};
 use crate::state::live_configuration::LiveConfiguration;
 
-/// Invalidations that take effect together or not at all.
+/// Plans of a batch, which take effect together or not at all.
 type Plans = SmallVec<[InvalidationPlan; 1]>;
 
-/// Invalidations made beyond which a batch is carried out on another thread.
+/// Invalidations beyond which a batch is carried out on another thread.
 const AT_ONCE_MAX: usize = 16;
 
-/// Places of the index that [`Haste::Counted`] looks at: some milliseconds. Stored responses beyond
+/// Index slots that [`InvalidationMode::Counted`] examines: some milliseconds. Responses beyond
 /// them are not counted.
 const COUNT_PLACES: usize = 64 * 1024;
 
@@ -41,21 +44,21 @@ impl Invalidator {
         Invalidation { id, at_unix_ms: now.unix_ms, sites, soft, what, cause }
     }
 
-    /// Has invalidations recorded in `journal` before they take effect; false if another one does
-    /// that already.
+    /// Records invalidations in `journal` before they take effect; false if there is a journal
+    /// already.
     pub fn record_invalidations(&self, journal: Arc<dyn Journal>) -> bool {
         self.journal.set(journal).is_ok()
     }
 
-    /// Has `others` told of invalidations that take effect here; false if others are told already.
+    /// Propagates local invalidations to `others`; false if there is a receiver already.
     pub fn tell_others(&self, others: Arc<dyn PeerCaches>) -> bool {
         self.others.set(others).is_ok()
     }
 
-    /// Invalidates all that `batch` says, or nothing. When this returns no core uses it any more.
-    /// With milliseconds for `patience`, at most these are waited until everything stored has been
-    /// looked at. Names of sites are those of `live`. Where invalidations are recorded, this one
-    /// has been; where other nodes are told, they have it as `patience` wants it.
+    /// Invalidates all that `batch` selects, or nothing. Once this returns no core uses the
+    /// selected responses. `patience` bounds the wait in milliseconds for the count of all selected
+    /// responses. Site names are looked up in `live`. A journal has recorded the batch, and other
+    /// nodes have confirmed it as far as `patience` demands.
     ///
     /// # Errors
     /// The journal refuses the batch, or a site is unknown.
@@ -64,30 +67,30 @@ impl Invalidator {
         live: Option<&Arc<LiveConfiguration>>,
         batch: impl IntoIterator<Item = Invalidation>,
         now: Now,
-        patience: impl Into<InvalidationWait>,
+        wait: impl Into<InvalidationWait>,
     ) -> Result<Outcome, InvalidationError> {
-        let InvalidationWait { count_ms, level } = patience.into();
+        let InvalidationWait { count_ms, level } = wait.into();
         let plans = self.plan(live, batch, now)?;
         let is_recorded = self.journal.get().is_some();
         let long =
             is_recorded || plans.len() > AT_ONCE_MAX || plans.iter().any(InvalidationPlan::is_long);
         let mut entered = if long {
-            // Another thread's: it may wait for the journal, and where there are many bans it
-            // completes the oldest first.
-            let door = Arc::clone(self);
+            // On another thread: it may wait for the journal, and with many bans it completes the
+            // oldest first.
+            let invalidator = Arc::clone(self);
             let entering = rt::run_blocking(move || {
                 if plans.iter().any(InvalidationPlan::is_long) {
-                    door.cache.complete_bans(now.mono_ms);
+                    invalidator.cache.complete_bans(now.mono_ms);
                 }
-                let mut entered = door.enter(plans, BatchSource::New, level)?;
-                door.wait_for_record(&mut entered).map(|()| entered)
+                let mut entered = invalidator.enter(plans, BatchSource::New, level)?;
+                invalidator.wait_for_record(&mut entered).map(|()| entered)
             });
             entering.await?
         } else {
             self.enter(plans, BatchSource::New, level)?
         };
-        if let Some(telling) = entered.telling.take() {
-            telling.wait().await.map_err(InvalidationError::NotEverywhere)?;
+        if let Some(propagation) = entered.propagation.take() {
+            propagation.wait().await.map_err(InvalidationError::NotEverywhere)?;
         }
         let Some(newest) = entered.newest_ban() else { return Ok(entered.outcome(false)) };
         let sweep = self.sweep(newest, now.mono_ms);
@@ -95,26 +98,26 @@ impl Invalidator {
         Ok(entered.outcome(swept.is_err()))
     }
 
-    /// The same on a thread that others wait for.
+    /// Invalidates on a core's thread, which must not wait.
     ///
     /// # Errors
-    /// The journal refuses the batch, unless that must be done regardless; or a site is unknown.
+    /// The journal refuses the batch, unless `mode` disregards that; or a site is unknown.
     pub(crate) fn invalidate_at_once(
         self: &Arc<Self>,
         live: Option<&Arc<LiveConfiguration>>,
         batch: impl IntoIterator<Item = Invalidation>,
         now: Now,
-        haste: InvalidationMode,
+        mode: InvalidationMode,
     ) -> Result<Outcome, InvalidationError> {
         let plans = self.plan(live, batch, now)?;
-        let source = if haste == InvalidationMode::Regardless {
+        let source = if mode == InvalidationMode::Regardless {
             BatchSource::Regardless
         } else {
             BatchSource::New
         };
         let entered = self.enter(plans, source, None)?;
         if let Some(newest) = entered.newest_ban() {
-            let all = haste == InvalidationMode::Counted && self.cache.sweep_first(COUNT_PLACES);
+            let all = mode == InvalidationMode::Counted && self.cache.sweep_first(COUNT_PLACES);
             if !all {
                 self.sweep_beside(newest, now.mono_ms);
             }
@@ -122,11 +125,11 @@ impl Invalidator {
         Ok(entered.outcome(false))
     }
 
-    /// Applies a record of a journal, unless its identity shows that it was applied. `number` is
-    /// the least number of its ban, where the journal numbers bans; otherwise 0.
+    /// Applies a record of a journal, unless its identity was applied before. `number` is the
+    /// lowest number of its ban if the journal numbers bans; otherwise 0.
     ///
     /// # Errors
-    /// The record cannot be read, or is for a site that is unknown here.
+    /// The record cannot be read, or its site is unknown here.
     pub fn replay(
         self: &Arc<Self>,
         record: &[u8],
@@ -136,22 +139,22 @@ impl Invalidator {
         self.apply_record(record, BatchSource::Replayed(number), now)
     }
 
-    /// As [`Door::replay`], at a start: nothing is in memory yet that a sweep would have to look
-    /// at. Where there are more bans than there may be, the oldest are forgotten.
+    /// Applies a record like [`Invalidator::replay`], at the start of a process: memory is empty,
+    /// so no sweep is needed. Beyond the limit on bans, the oldest are forgotten.
     ///
     /// # Errors
-    /// As there.
+    /// Those of `replay`.
     pub(crate) fn replay_unswept(&self, record: &[u8], now: Now) -> Result<(), InvalidationError> {
         let plans = self.plan(None, [Invalidation::decode(record)?], now)?;
         self.cache.complete_bans(now.mono_ms);
         self.enter(plans, BatchSource::Replayed(0), None).map(drop)
     }
 
-    /// Applies what another node has told, unless it was applied. The journal records it; the
-    /// others know it.
+    /// Applies an invalidation of another node, unless it was applied before. The journal records
+    /// it; it is not propagated again.
     ///
     /// # Errors
-    /// It cannot be read, or is for a site that is unknown here.
+    /// The record cannot be read, or its site is unknown here.
     pub fn apply_told(
         self: &Arc<Self>,
         record: &[u8],
@@ -160,8 +163,8 @@ impl Invalidator {
         self.apply_record(record, BatchSource::Told, now)
     }
 
-    /// Has everything that is stored validated before it is used again: something was missed that
-    /// may have been about it.
+    /// Has each stored response revalidated before use: an invalidation was missed that may select
+    /// it.
     pub fn doubt(self: &Arc<Self>, now: Now) {
         let all = self.invalidation(
             InvalidationTarget::Many(ResponseSelector::Everything),
@@ -169,7 +172,7 @@ impl Invalidator {
             Sites::Every,
             now,
         );
-        // Its effect is that what is fetched now counts as older.
+        // The ban's effect is that later fetches count as older.
         let done = self.plan(None, [all], now).and_then(|plans| {
             let entered = self.enter(plans, BatchSource::Told, None)?;
             entered.newest_ban().into_iter().for_each(|ban| self.sweep_beside(ban, now.mono_ms));
@@ -181,19 +184,19 @@ impl Invalidator {
         self.trust.doubt(now.mono_ms);
     }
 
-    /// Waits until all that has taken effect will outlive this process, as far as it is recorded.
+    /// Waits until all invalidations in force survive this process, as far as they are recorded.
     ///
     /// # Errors
-    /// A sentence that says why it may not.
+    /// A sentence with the reason why they may not.
     pub fn settle(&self) -> Result<(), String> {
         self.journal.get().map_or(Ok(()), |journal| journal.wait())
     }
 
-    /// Puts a ban of another store in force, by its [`cache::Ban::data`] and at least its number,
-    /// whether or not the invalidation that made it was applied here.
+    /// Puts a ban of another store in force, from its [`cache::Ban::data`] and with its number or a
+    /// higher one, even if its invalidation was applied here.
     ///
     /// # Errors
-    /// The data cannot be read, or is for a site that is unknown here.
+    /// The data cannot be read, or its site is unknown here.
     pub fn restore_ban(
         self: &Arc<Self>,
         data: &[u8],
@@ -223,11 +226,11 @@ impl Invalidator {
         batch: impl IntoIterator<Item = Invalidation>,
         now: Now,
     ) -> Result<Plans, InvalidationError> {
-        let planner = Planner { door: self, live, now };
+        let planner = Planner { invalidator: self, live, now };
         batch.into_iter().map(|invalidation| planner.plan(invalidation)).collect()
     }
 
-    /// Every invalidation comes by here.
+    /// The only path of invalidations into the store.
     fn enter(
         &self,
         mut plans: Plans,
@@ -244,7 +247,7 @@ impl Invalidator {
             }
             BatchSource::Replayed(number) | BatchSource::Restored(number) => (None, number),
         };
-        let telling = self.prepare(&plans, source)?;
+        let propagation = self.prepare(&plans, source)?;
         let mut recording = None;
         if let Some(journal) = journal
             && !plans.is_empty()
@@ -267,8 +270,8 @@ impl Invalidator {
             }
         }
         plans.retain(|plan| applied.insert(plan.invalidation.id) || source.is_restored());
-        // The order of a journal is the order of effects.
-        let order = (journal.is_some() || telling.is_some()).then_some(applied);
+        // The journal's order is the order of effects.
+        let order = (journal.is_some() || propagation.is_some()).then_some(applied);
         let mut entered = CommittedBatch::default();
         for plan in plans {
             entered.objects += plan.carry_out(&self.cache, &mut number, &mut entered.bans);
@@ -277,12 +280,12 @@ impl Invalidator {
             recording.took_effect(entered.newest_ban());
         }
         entered.recording = recording;
-        entered.telling = telling.map(|prepared| prepared.tell(level));
+        entered.propagation = propagation.map(|prepared| prepared.tell(level));
         drop(order);
         Ok(entered)
     }
 
-    /// The batch for other caches, if it is theirs to know.
+    /// The batch for other caches, unless it came from them.
     fn prepare(
         &self,
         plans: &Plans,
@@ -321,15 +324,14 @@ impl Invalidator {
         })
     }
 
-    /// Waits until all invalidations that were made will outlive this process, as far as they are
-    /// recorded.
+    /// Waits until all invalidations so far survive this process, as far as they are recorded.
     pub(crate) async fn wait_for_records(self: &Arc<Self>) {
-        let door = Arc::clone(self);
+        let invalidator = Arc::clone(self);
         let waiting = rt::run_blocking(move || {
-            if let Some(journal) = door.journal.get()
+            if let Some(journal) = invalidator.journal.get()
                 && let Err(why) = journal.wait()
             {
-                door.count_refused(1);
+                invalidator.count_refused(1);
                 base::tell!(
                     Error,
                     "larder: an invalidation may be undone at the next start: {why}"
@@ -337,9 +339,9 @@ impl Invalidator {
             }
         });
         waiting.await;
-        if let Some(telling) = self.others.get().and_then(|others| others.outstanding()) {
-            // Whoever is answered cannot be told: the cluster's figures have it.
-            _ = telling.wait().await;
+        if let Some(propagation) = self.others.get().and_then(|others| others.outstanding()) {
+            // The response has no place for the result; the cluster's counters show it.
+            _ = propagation.wait().await;
         }
     }
 
@@ -348,16 +350,16 @@ impl Invalidator {
     }
 }
 
-/// Where a batch comes from.
+/// The source of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BatchSource {
-    /// Somebody wants it, and can be told that it is refused.
+    /// A caller, which can report a refusal.
     New,
-    /// It must be done, recorded or not.
+    /// A caller that needs the effect, recorded or not.
     Regardless,
-    /// Another node has told it.
+    /// Another node.
     Told,
-    /// A record of a journal, with the least number of its ban.
+    /// A record of a journal, with the lowest number of its ban.
     Replayed(u32),
     /// A ban of another store, with its number.
     Restored(u32),
@@ -369,14 +371,14 @@ impl BatchSource {
     }
 }
 
-/// A batch that is in force.
+/// A batch in force.
 #[derive(Default)]
 struct CommittedBatch {
     /// Stored responses that its keys selected.
     objects: u64,
     bans: Bans,
     recording: Option<Box<dyn JournalWrite>>,
-    telling: Option<Box<dyn Propagation>>,
+    propagation: Option<Box<dyn Propagation>>,
 }
 
 impl CommittedBatch {
@@ -391,7 +393,7 @@ impl CommittedBatch {
             objects: self.objects + banned,
             finds: self.objects + finds,
             pending,
-            recorded: self.recording.is_some() || self.telling.is_some(),
+            recorded: self.recording.is_some() || self.propagation.is_some(),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! An invalidation as one store understands it: its keys, and its bans with the tests made from its
-//! data. Making a plan changes nothing; carrying one out cannot fail.
+//! Plan of an invalidation for one store: its keys, and its bans with tests made from its data.
+//! Planning changes nothing; carrying out cannot fail.
 
 use std::sync::Arc;
 
@@ -20,29 +20,29 @@ use crate::state::site::Site;
 use crate::state::tier::Cache;
 use crate::tags;
 
-/// An invalidation and what carries it out.
+/// An invalidation and its means.
 pub(super) struct InvalidationPlan {
     pub(super) invalidation: Invalidation,
-    /// When it was made, by the monotonic clock.
+    /// The time of the invalidation by the monotonic clock.
     made_ms: u64,
     keys: SmallVec<[KeyBuf; 4]>,
     times: Option<LifetimeUpdate>,
     bans: Vec<NewBan>,
 }
 
-/// Makes plans for one store.
+/// A maker of plans for one store.
 pub(super) struct Planner<'a> {
-    pub(super) door: &'a Invalidator,
-    /// The configuration that a request began with; without one it is the one in force.
+    pub(super) invalidator: &'a Invalidator,
+    /// The configuration that a request began with; `None` for the one in force.
     pub(super) live: Option<&'a Arc<LiveConfiguration>>,
     pub(super) now: Now,
 }
 
 impl Planner<'_> {
-    /// Plans how `invalidation` is carried out.
+    /// Plans `invalidation`.
     ///
     /// # Errors
-    /// A site it is for is unknown.
+    /// A site that it names is unknown.
     pub(super) fn plan(
         &self,
         invalidation: Invalidation,
@@ -50,9 +50,11 @@ impl Planner<'_> {
         let made_ms = invalidation.made_ms(self.now);
         let (mut keys, mut times, mut bans) = (SmallVec::new(), None, Vec::new());
         match &invalidation.what {
-            InvalidationTarget::Key(key) => keys.push(KeyBuf::of_bytes(key, &self.door.seed)),
+            InvalidationTarget::Key(key) => {
+                keys.push(KeyBuf::of_bytes(key, &self.invalidator.seed))
+            }
             InvalidationTarget::Retime(key, new) => {
-                keys.push(KeyBuf::of_bytes(key, &self.door.seed));
+                keys.push(KeyBuf::of_bytes(key, &self.invalidator.seed));
                 times = Some(retime(*new, made_ms));
             }
             InvalidationTarget::Many(what) => {
@@ -76,24 +78,23 @@ impl Planner<'_> {
     }
 
     fn live(&self) -> Arc<LiveConfiguration> {
-        self.live.map_or_else(|| self.door.in_force.live(), Arc::clone)
+        self.live.map_or_else(|| self.invalidator.in_force.live(), Arc::clone)
     }
 
-    /// The keys of a URL; the result are targets under whose keys there are values that a purge
-    /// cannot know.
+    /// Adds the keys of a URL. Returns targets whose keys contain values that a purge cannot know.
     fn keys_of(&self, site: &Site, url: &Url, keys: &mut SmallVec<[KeyBuf; 4]>) -> Vec<Vec<u8>> {
         let mut split = Vec::new();
         for scheme in [Scheme::Http, Scheme::Https] {
-            // Whoever purges seldom comes the way readers do.
+            // Purges are rare, so they take the same course as readers' requests.
             for port in [Some(None), url.port.map(Some)].into_iter().flatten() {
                 let (request, notes) = as_read(url, site, scheme, port, self.now);
-                // Nor can it know what a program makes of a URL.
+                // The plan cannot know how a program changes a URL.
                 if site.vcl.is_some() || site.policy.splits_key(&notes) {
                     split.push(request.target);
                     continue;
                 }
                 let mut key = KeyBuf::new();
-                make_key(&self.door.seed, &*site.policy, &request, &notes, &mut key);
+                make_key(&self.invalidator.seed, &*site.policy, &request, &notes, &mut key);
                 keys.push(key);
             }
         }
@@ -102,7 +103,7 @@ impl Planner<'_> {
         split
     }
 
-    /// The ban of what `invalidation` describes, with a test made from that.
+    /// The ban for the description in `invalidation`, with its test.
     fn new_ban(
         &self,
         invalidation: &Invalidation,
@@ -135,13 +136,13 @@ impl Planner<'_> {
 }
 
 impl InvalidationPlan {
-    /// Returns true if the plan may take longer than the removal of some keys.
+    /// Returns true if the plan may take longer than removing a few keys.
     pub(super) fn is_long(&self) -> bool {
         !self.bans.is_empty()
     }
 
-    /// Carries it out; the first ban takes `number`, which is the least it may have. The result is
-    /// how many stored responses its keys selected; its bans, which are in force, go to `bans`.
+    /// Carries the plan out. The first ban gets `number` or a higher one. Returns the number of
+    /// responses that its keys selected; its bans, in force, are appended to `bans`.
     pub(super) fn carry_out(self, cache: &Cache, number: &mut u32, bans: &mut Bans) -> u64 {
         let soft = self.invalidation.soft;
         let one = |key: &KeyBuf| {
@@ -161,10 +162,10 @@ impl InvalidationPlan {
     }
 }
 
-/// Bans that an invalidation made.
+/// Bans made by an invalidation.
 pub(super) type Bans = SmallVec<[Arc<Ban>; 1]>;
 
-/// The new times of responses by an invalidation made at `made_ms`.
+/// The new times of responses after an invalidation at `made_ms`.
 fn retime(times: NewTimes, made_ms: u64) -> LifetimeUpdate {
     let made_ms = i64::try_from(made_ms).unwrap_or(i64::MAX);
     LifetimeUpdate {
@@ -174,7 +175,7 @@ fn retime(times: NewTimes, made_ms: u64) -> LifetimeUpdate {
     }
 }
 
-/// The request of a reader for the URL, as the site's rules leave it.
+/// A reader's request for the URL, after the site's rules.
 fn as_read(
     url: &Url,
     site: &Site,
@@ -190,7 +191,7 @@ fn as_read(
     let mut notes = Notes::default();
     let client = url.client;
     let mut ctx = ReceiveCtx { request: &mut request, client, now, notes: &mut notes };
-    // What would become of the request does not matter: its form does.
+    // Only the changed request matters here, not the verdict.
     _ = site.policy.receive(&mut ctx);
     (request, notes)
 }
@@ -218,7 +219,7 @@ fn named<'l>(live: &'l LiveConfiguration, name: &str) -> Option<&'l Arc<Site>> {
     by_host.or_else(|| live.sites.listed.iter().find(|site| *site.name == *name))
 }
 
-/// Returns the tests for stored responses that `what` selects: surrogate keys, and a matcher.
+/// Returns the tests of stored responses for a selector: surrogate keys and a matcher.
 pub(crate) fn selection_tests(what: &ResponseSelector) -> (Option<Tags>, Matcher) {
     let hashes = |tags: &[Vec<u8>]| Tags::new(tags.iter().map(|tag| tags::hash(tag)).collect());
     match what {

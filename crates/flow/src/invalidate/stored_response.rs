@@ -1,5 +1,5 @@
-//! A stored response as invalidations see it: what its key says of the request it was stored under,
-//! and its head. The tests here are made from an invalidation's data wherever it takes effect.
+//! Stored response as invalidations see it: its URL, taken from its key, and its head. The tests of
+//! bans are made here from an invalidation's data, on each node alike.
 
 use std::cell::OnceCell;
 use std::fmt;
@@ -12,24 +12,24 @@ use message::Response;
 use crate::state::live_configuration::LiveConfiguration;
 use crate::surrogate;
 
-/// Scheme, host, port and target of the request that an object was stored under.
+/// Scheme, host, port and target of the request that a response is stored under.
 pub(crate) struct StoredUrl<'a> {
     pub(crate) secure: bool,
-    /// Without the port.
+    /// The host without its port.
     pub(crate) host: &'a [u8],
     pub(crate) port: Option<u16>,
     pub(crate) target: &'a [u8],
 }
 
 impl<'a> StoredUrl<'a> {
-    /// As [`begin_key`](crate::key::begin_key) wrote it: in the key, or where a program made
-    /// that, in a note of its own.
+    /// The URL as [`begin_key`](crate::key::begin_key) wrote it: in the key, or in the note if a
+    /// program made the key.
     pub(crate) fn of(object: &'a Record) -> Self {
         let asked = crate::state::vcl::note::asked(object.note());
         Self::of_key(asked.unwrap_or_else(|| object.key()))
     }
 
-    /// As a declared site's key says.
+    /// The URL in a declared site's key.
     fn of_key(key: &'a [u8]) -> Self {
         let mut fields = key_fields(key);
         let mut next = || fields.next().unwrap_or_default();
@@ -38,7 +38,7 @@ impl<'a> StoredUrl<'a> {
         Self { secure: scheme == b"s", host, port, target }
     }
 
-    /// Host, and the port if there is one.
+    /// Host and port, if there is a port.
     pub(crate) fn authority(&self) -> Vec<u8> {
         let mut authority = self.host.to_vec();
         if let Some(port) = self.port {
@@ -47,15 +47,14 @@ impl<'a> StoredUrl<'a> {
         authority
     }
 
-    /// As Souin names what it stores.
+    /// The name of the response in Souin's lists.
     pub(crate) fn souin_key(&self) -> Vec<u8> {
         let scheme: &[u8] = if self.secure { b"https" } else { b"http" };
         [b"GET-", scheme, b"-", &self.authority(), b"-", self.target].concat()
     }
 }
 
-/// Facts about an object that a ban expression asks for. The object's head is parsed when it is
-/// first asked for.
+/// Facts about an object for a ban expression. The object's head is parsed at first use.
 struct ObjectFacts<'a> {
     object: &'a Record,
     under: StoredUrl<'a>,
@@ -103,19 +102,19 @@ impl ban::BanSubject for ObjectFacts<'_> {
 pub(crate) enum Matcher {
     All,
     Expression(ban::Expression),
-    /// Those whose name in Souin's list matches.
+    /// Responses whose name in Souin's list matches.
     Listed(linear::Regex),
 }
 
-/// The sites that may be purged: with the configuration in force, those of these numbers. What they
-/// stored before their hosts changed belongs to whoever has the host now.
+/// Sites that may be purged, by their numbers in the configuration in force. Responses of a host
+/// belong to its present site.
 pub struct PurgeableSites {
     live: Arc<LiveConfiguration>,
     sites: Box<[bool]>,
 }
 
 impl PurgeableSites {
-    /// Of some sites of `live`.
+    /// These sites of `live`.
     pub fn of(live: &Arc<LiveConfiguration>, numbers: impl IntoIterator<Item = u32>) -> Self {
         let mut sites = vec![false; live.sites.listed.len()];
         for number in numbers {
@@ -131,7 +130,7 @@ impl PurgeableSites {
         site.is_some_and(|site| self.sites.get(site.number as usize) == Some(&true))
     }
 
-    /// As lists of bans have it.
+    /// The text in lists of bans.
     pub(crate) fn text(&self) -> String {
         let named =
             self.live.sites.listed.iter().zip(&self.sites).filter(|(_, is_meant)| **is_meant);
@@ -144,7 +143,7 @@ impl PurgeableSites {
 pub(crate) struct BanCriteria {
     pub(crate) scope: Option<PurgeableSites>,
     pub(crate) matcher: Matcher,
-    /// When the ban is made; ages are as they are then.
+    /// The time of the ban; ages are compared as of then.
     pub(crate) now_ms: u64,
 }
 
@@ -167,7 +166,7 @@ impl Test for BanCriteria {
     }
 
     fn may_match(&self, key: &[u8]) -> bool {
-        // Marks are of declared sites: a program's are objects.
+        // Declared sites have marks; programs store objects instead.
         let under = StoredUrl::of_key(key);
         if self.scope.as_ref().is_some_and(|scope| !scope.has(&under)) {
             return false;

@@ -1,19 +1,18 @@
-//! Sweeps: everything stored is tested against the bans in force, beside the cores.
+//! Sweep of the store: everything stored is tested against the bans in force, off the cores.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::state::invalidate::Invalidator;
 
-/// Longest pause of a sweep between two short pieces of work, so that the thread it shares a
-/// processor with answers meanwhile.
+/// Longest pause between two pieces of a sweep, in which other threads of the processor run.
 const PAUSE: Duration = Duration::from_micros(100);
-/// Pieces of work between two pauses: a few hundred microseconds.
+/// Pieces between two pauses: a few hundred microseconds.
 const PIECES: u32 = 8;
 
 impl Invalidator {
-    /// Has everything stored tested against the bans up to `until`, beside the cores. One sweep
-    /// serves all who wait, and goes on when they do not.
+    /// Tests everything stored against the bans up to `until`. One sweep serves all waiting
+    /// callers, and continues if they leave.
     pub(crate) async fn sweep(self: &Arc<Self>, until: u32, now_ms: u64) {
         let turn = Arc::clone(&self.sweeping).lock_owned().await;
         let cache = Arc::clone(&self.cache);
@@ -30,21 +29,20 @@ impl Invalidator {
         sweep.await;
     }
 
-    /// The same without waiting for it.
+    /// Starts a sweep without waiting.
     pub(super) fn sweep_beside(self: &Arc<Self>, until: u32, now_ms: u64) {
-        // Outside of a runtime (a program's start) the next sweep will do.
+        // Outside a runtime, when a program starts, the next sweep suffices.
         if tokio::runtime::Handle::try_current().is_ok() {
-            let door = Arc::clone(self);
-            rt::spawn(async move { door.sweep(until, now_ms).await });
+            let invalidator = Arc::clone(self);
+            rt::spawn(async move { invalidator.sweep(until, now_ms).await });
         }
     }
 
-    /// Tests what nobody asked for against bans that were made, and forgets old ones. Once a
-    /// second.
+    /// Once a second: tests unrequested responses against bans, and forgets old bans.
     pub(crate) fn sweep_bans(self: &Arc<Self>, now_ms: u64) {
         if self.cache.has_bans() && self.sweeping.try_lock().is_ok() {
-            let door = Arc::clone(self);
-            rt::spawn_local(async move { door.sweep(u32::MAX, now_ms).await });
+            let invalidator = Arc::clone(self);
+            rt::spawn_local(async move { invalidator.sweep(u32::MAX, now_ms).await });
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Invalidations as values, in journals, and on twins of a store.
+//! Tests of invalidations as values, in journals, and on twins of a store.
 
 use std::sync::Arc;
 
@@ -37,7 +37,8 @@ fn key(shared: &SharedState, path: &str) -> KeyBuf {
 
 const PATHS: [&str; 6] = ["/a", "/b", "/a/b", "/c?d", "/shop/1", "/shop/2"];
 
-/// Stores a page for each path: every second with the tag `even`, each with its path as another.
+/// Stores a page for each path: every second with the tag `even`, each with its path as a further
+/// tag.
 fn store_all(shared: &SharedState) {
     for (at, path) in PATHS.iter().enumerate() {
         let mut tags = vec![crate::tags::hash(path.as_bytes())];
@@ -82,7 +83,7 @@ fn head(path: &str) -> Box<[u8]> {
     head.into()
 }
 
-/// Returns the results of lookups of all paths: absent, or the times that are left.
+/// Returns the lookups of all paths: absent, or the remaining times.
 fn answers(shared: &SharedState) -> Vec<Option<(i64, u64, u64)>> {
     let look =
         |path: &&str| match shared.cache.lookup(&key(shared, path), &mut |_, _| (), NOW.mono_ms) {
@@ -163,18 +164,18 @@ fn one() -> impl Strategy<Value = Wish> {
     parts.prop_map(|(what, soft, sites, age_ms)| Wish { what, soft, sites, age_ms })
 }
 
-/// Some of them.
+/// A list of wishes.
 fn some() -> impl Strategy<Value = Vec<Wish>> {
     prop::collection::vec(one(), 1..8)
 }
 
 fn make(shared: &SharedState, wish: Wish) -> Invalidation {
     let then = Now { unix_ms: NOW.unix_ms - wish.age_ms, ..NOW };
-    shared.door.invalidation(wish.what, wish.soft, wish.sites, then)
+    shared.invalidator.invalidation(wish.what, wish.soft, wish.sites, then)
 }
 
 fn do_it(shared: &Arc<SharedState>, one: Invalidation) -> Result<Outcome, InvalidationError> {
-    shared.door.invalidate_at_once(None, [one], NOW, InvalidationMode::Counted)
+    shared.invalidator.invalidate_at_once(None, [one], NOW, InvalidationMode::Counted)
 }
 
 proptest! {
@@ -205,12 +206,12 @@ proptest! {
             let made = make(&store, one);
             let record = made.encode();
             let done = do_it(&store, made).expect("there is no journal");
-            let replayed = twin.door.replay(&record, 0, NOW).expect("what was encoded");
+            let replayed = twin.invalidator.replay(&record, 0, NOW).expect("what was encoded");
             prop_assert_eq!(answers(&store), answers(&twin));
             prop_assert!(replayed.objects <= done.objects);
-            // A second time it does nothing.
+            // The second application does nothing.
             let bans = twin.cache.bans().len();
-            prop_assert_eq!(twin.door.replay(&record, 0, NOW), Ok(Outcome::default()));
+            prop_assert_eq!(twin.invalidator.replay(&record, 0, NOW), Ok(Outcome::default()));
             prop_assert_eq!(twin.cache.bans().len(), bans);
         }
     }
@@ -231,10 +232,11 @@ proptest! {
             bans.iter().map(one).collect()
         };
         for copied in store.cache.bans() {
-            twin.door.restore_ban(copied.ban.data(), copied.ban.number(), NOW).expect("its data");
+            let (data, number) = (copied.ban.data(), copied.ban.number());
+            twin.invalidator.restore_ban(data, number, NOW).expect("its data");
         }
         prop_assert_eq!(listed(&store), listed(&twin));
-        // What the store got after them is there; what the twin had before is tested.
+        // Responses stored afterwards remain; those of before are tested.
         prop_assert!(answers(&store).iter().all(Option::is_some));
     }
 
@@ -292,8 +294,10 @@ fn version_1_stays_readable() {
 #[test]
 fn what_cannot_be_read_is_refused_by_name() {
     let shared = shared();
-    let good =
-        shared.door.invalidation(expression("req.url ~ x"), false, Sites::Every, NOW).encode();
+    let good = shared
+        .invalidator
+        .invalidation(expression("req.url ~ x"), false, Sites::Every, NOW)
+        .encode();
     let mut longer = good.clone();
     longer.push(0);
     let mut wrong = good.clone();
@@ -305,21 +309,21 @@ fn what_cannot_be_read_is_refused_by_name() {
         (good[..good.len() - 1].to_vec(), InvalidationDecodeError::Malformed),
         (longer, InvalidationDecodeError::Trailing(1)),
     ] {
-        assert_eq!(shared.door.replay(&bytes, 0, NOW), Err(error.into()));
+        assert_eq!(shared.invalidator.replay(&bytes, 0, NOW), Err(error.into()));
     }
     let error = Invalidation::decode(&wrong).expect_err("no operator");
     assert!(matches!(error, InvalidationDecodeError::Expression(_)), "{error}");
-    let stray = shared.door.invalidation(
+    let stray = shared.invalidator.invalidation(
         InvalidationTarget::Many(ResponseSelector::Everything),
         false,
         Sites::one("elsewhere.example"),
         NOW,
     );
-    let error = shared.door.replay(&stray.encode(), 0, NOW).expect_err("no such site");
+    let error = shared.invalidator.replay(&stray.encode(), 0, NOW).expect_err("no such site");
     assert!(error.to_string().contains("`elsewhere.example`"), "{error}");
 }
 
-/// A journal that keeps what it is given, with what was stored then; or refuses.
+/// A journal that keeps each record with the store's state at that time, or refuses.
 struct Notebook {
     store: Mutex<Option<Arc<SharedState>>>,
     kept: Mutex<Vec<Vec<u8>>>,
@@ -337,7 +341,7 @@ impl Notebook {
             refuses,
             number,
         });
-        assert!(shared.door.record_invalidations(Arc::clone(&notebook) as Arc<dyn Journal>));
+        assert!(shared.invalidator.record_invalidations(Arc::clone(&notebook) as Arc<dyn Journal>));
         notebook
     }
 }
@@ -391,7 +395,7 @@ fn every_kind(shared: &SharedState) -> Vec<Invalidation> {
         expression("req.url == /shop/1"),
         InvalidationTarget::Many(ResponseSelector::Everything),
     ]
-    .map(|what| shared.door.invalidation(what, false, Sites::Every, NOW))
+    .map(|what| shared.invalidator.invalidation(what, false, Sites::Every, NOW))
     .into()
 }
 
@@ -409,13 +413,13 @@ fn it_is_recorded_before_it_takes_effect_and_the_record_makes_it_again() {
     assert_eq!(numbers, [70, 71, 72]);
     let records = std::mem::take(&mut *notebook.kept.lock());
     for record in &records {
-        twin.door.replay(record, 0, NOW).expect("a record");
+        twin.invalidator.replay(record, 0, NOW).expect("a record");
     }
     assert_eq!(answers(&twin), [None; 6]);
-    // What comes back to the store that made it does nothing, and is not recorded again.
+    // A batch that returns to its store does nothing, and is not recorded again.
     store_all(&store);
     for record in &records {
-        assert_eq!(store.door.replay(record, 0, NOW), Ok(Outcome::default()));
+        assert_eq!(store.invalidator.replay(record, 0, NOW), Ok(Outcome::default()));
     }
     assert!(answers(&store).iter().all(Option::is_some) && notebook.kept.lock().is_empty());
     *notebook.store.lock() = None;
@@ -433,24 +437,27 @@ fn a_journal_that_refuses_refuses_by_name_and_nothing_is_half_done() {
         assert_eq!(do_it(&store, one), refused);
     }
     let batch = every_kind(&store);
-    assert_eq!(store.door.invalidate_at_once(None, batch, NOW, InvalidationMode::Counted), refused);
+    assert_eq!(
+        store.invalidator.invalidate_at_once(None, batch, NOW, InvalidationMode::Counted),
+        refused
+    );
     assert_eq!((answers(&store), store.cache.bans().len()), (before, 0));
     assert_eq!(store.counters.sum(base::Counter::InvalidationsRefused), 12);
-    // An origin has changed: the cache follows (RFC 9111 4.4), recorded or not.
-    let one = store.door.invalidation(
+    // The origin has changed already: the cache follows (RFC 9111 4.4), recorded or not.
+    let one = store.invalidator.invalidation(
         InvalidationTarget::key(&key(&store, "/a")),
         false,
         Sites::Every,
         NOW,
     );
-    let done = store.door.invalidate_at_once(None, [one], NOW, InvalidationMode::Regardless);
+    let done = store.invalidator.invalidate_at_once(None, [one], NOW, InvalidationMode::Regardless);
     assert_eq!(done.map(|done| done.objects), Ok(1));
     *notebook.store.lock() = None;
 }
 
 type ToldAt = Arc<Mutex<Vec<(Vec<u8>, Option<Level>)>>>;
 
-/// Others that note what they are told.
+/// Other caches that note what they receive.
 #[derive(Default)]
 struct Neighbours {
     told: ToldAt,
@@ -503,23 +510,24 @@ async fn others_are_told_of_what_began_here_and_of_nothing_else() {
     let shared = shared();
     store_all(&shared);
     let others = Arc::new(Neighbours::default());
-    assert!(shared.door.tell_others(others.clone()));
-    assert!(!shared.door.tell_others(others.clone()), "they are told already");
+    assert!(shared.invalidator.tell_others(others.clone()));
+    assert!(!shared.invalidator.tell_others(others.clone()), "there is a receiver already");
     let list = every_kind(&shared);
     for one in &list {
-        let patience = InvalidationWait { count_ms: 1_000, level: Some(Level::All) };
-        shared.door.invalidate(None, [one.clone()], NOW, patience).await.expect("done");
+        let wait = InvalidationWait { count_ms: 1_000, level: Some(Level::All) };
+        shared.invalidator.invalidate(None, [one.clone()], NOW, wait).await.expect("done");
     }
     let told = others.told.lock().clone();
     let wanted: Vec<_> = list.iter().map(|one| (one.encode(), Some(Level::All))).collect();
     assert_eq!(told, wanted);
-    // What comes back, or comes from another, is not told again.
-    shared.door.apply_told(&list[0].encode(), NOW).expect("done");
+    // A batch that returns, or comes from another node, is not propagated.
+    shared.invalidator.apply_told(&list[0].encode(), NOW).expect("done");
     let twin = self::shared();
     store_all(&twin);
     let news = every_kind(&twin);
-    news.iter().for_each(|one| _ = shared.door.apply_told(&one.encode(), NOW).expect("done"));
-    shared.door.doubt(NOW);
+    news.iter()
+        .for_each(|one| _ = shared.invalidator.apply_told(&one.encode(), NOW).expect("done"));
+    shared.invalidator.doubt(NOW);
     assert_eq!(others.told.lock().len(), list.len());
 }
 
@@ -527,7 +535,7 @@ async fn others_are_told_of_what_began_here_and_of_nothing_else() {
 async fn who_is_not_reached_is_said_and_what_cannot_be_told_does_nothing() {
     let (silent, refusing) = (shared(), shared());
     let all = |shared: &SharedState| {
-        shared.door.invalidation(
+        shared.invalidator.invalidation(
             InvalidationTarget::Many(ResponseSelector::Everything),
             false,
             Sites::Every,
@@ -535,15 +543,24 @@ async fn who_is_not_reached_is_said_and_what_cannot_be_told_does_nothing() {
         )
     };
     let neighbours = Neighbours { silent: true, ..Neighbours::default() };
-    silent.door.tell_others(Arc::new(neighbours));
+    silent.invalidator.tell_others(Arc::new(neighbours));
     store_all(&silent);
-    let why = silent.door.invalidate(None, [all(&silent)], NOW, 0).await.expect_err("n2 is silent");
+    let why = silent
+        .invalidator
+        .invalidate(None, [all(&silent)], NOW, 0)
+        .await
+        .expect_err("n2 is silent");
     assert!(why.to_string().contains("not applied yet by: n2"), "{why}");
     assert!(answers(&silent).iter().all(Option::is_none), "it is in force here");
-    refusing.door.tell_others(Arc::new(Neighbours { refuses: true, ..Neighbours::default() }));
+    refusing
+        .invalidator
+        .tell_others(Arc::new(Neighbours { refuses: true, ..Neighbours::default() }));
     store_all(&refusing);
-    let why =
-        refusing.door.invalidate(None, [all(&refusing)], NOW, 0).await.expect_err("too large");
+    let why = refusing
+        .invalidator
+        .invalidate(None, [all(&refusing)], NOW, 0)
+        .await
+        .expect_err("too large");
     assert!(why.to_string().contains("`cluster` refuses: it is too large"), "{why}");
     assert!(answers(&refusing).iter().all(Option::is_some), "nothing was done");
 }
@@ -552,9 +569,9 @@ async fn who_is_not_reached_is_said_and_what_cannot_be_told_does_nothing() {
 async fn what_is_doubted_is_stale_from_then_on() {
     let shared = shared();
     store_all(&shared);
-    assert_eq!(shared.door.trust.doubted_ms(), None);
-    shared.door.doubt(NOW);
-    assert_eq!(shared.door.trust.doubted_ms(), Some(NOW.mono_ms as i64));
+    assert_eq!(shared.invalidator.trust.doubted_ms(), None);
+    shared.invalidator.doubt(NOW);
+    assert_eq!(shared.invalidator.trust.doubted_ms(), Some(NOW.mono_ms as i64));
     let until = |(fresh_until_ms, ..): &(i64, u64, u64)| *fresh_until_ms;
     let all = answers(&shared);
     assert!(all.iter().flatten().all(|own| until(own) <= NOW.mono_ms as i64), "{all:?}");

@@ -1,4 +1,4 @@
-//! The owner's side: a node's request is answered with what is stored, and with nothing else.
+//! Answer of an owner to another node: a stored response, or none.
 
 use std::sync::Arc;
 
@@ -17,27 +17,27 @@ use crate::state::reply::{CacheOutcome, PeerAnswer, Reply};
 use crate::state::request_context::RequestContext;
 use crate::state::slices::persistence;
 
-/// Why a node is not answered.
+/// The reason for which a node gets no response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum PeerRefusal {
-    /// It is no node any more, or asks what none asks.
+    /// The node is unknown, or its request is invalid.
     Strange,
-    /// It has applied more than this node, or this one does not trust what it stores.
+    /// The node has applied more invalidations than this one, or this one does not trust its store.
     Behind,
-    /// There is no response that could be shared.
+    /// There is no response that may be shared.
     Nothing,
 }
 
-/// Returns true if another node may have what `ask` is for.
-pub(crate) fn may_have(ask: &RequestContext<'_>) -> bool {
-    !ask.downstream.is_node() && !ask.notes.personal
+/// Returns true if another node may get the response to `ctx`.
+pub(crate) fn may_have(ctx: &RequestContext<'_>) -> bool {
+    !ctx.downstream.is_node() && !ctx.notes.personal
 }
 
-/// Takes a node's question off its request: the client behind it, and its scheme, take the place of
-/// the node's own. `None` for whoever is no node.
+/// Removes a node's question from its request. Its client and scheme replace those of the
+/// connection. `None` if the connection is no node's.
 ///
 /// # Errors
-/// The answer, where that is known already.
+/// The answer, if it is known already.
 #[cold]
 pub(crate) fn begin<'a>(
     peers: &ArcSwapOption<Peers>,
@@ -62,11 +62,17 @@ pub(crate) fn begin<'a>(
     request.headers.remove_named(PEER);
     request.scheme = question.scheme;
     let peer = question.client.map_or(ConnectionPeer::Unnamed(None), ConnectionPeer::Host);
-    Some(Ok(Client { peer, near: false, secured: None, line: None, account: client.account }))
+    Some(Ok(Client {
+        peer,
+        near: false,
+        secured: None,
+        vcl_connection: None,
+        account: client.account,
+    }))
 }
 
-/// The answer to a node's request: `object` itself, before anything is made of it for a client; of
-/// one in slices the part that the node asks for.
+/// The answer to a node: `object` before any change for a client, or the requested part of a sliced
+/// one.
 pub(crate) fn stored(
     request: &Request,
     object: &Arc<Object>,
@@ -81,7 +87,7 @@ pub(crate) fn stored(
         return silent(PeerRefusal::Nothing);
     };
     let is_stored = matches!(served, CacheOutcome::Hit | CacheOutcome::Stale);
-    let told = if is_stored { PeerAnswer::Stored } else { PeerAnswer::Fetched };
+    let answer = if is_stored { PeerAnswer::Stored } else { PeerAnswer::Fetched };
     let mut response = Response::new(Status::OK);
     response.headers.push_named(RECORD, record.as_bytes());
     let mut body = ReplyBody::whole(object, reader);
@@ -91,17 +97,17 @@ pub(crate) fn stored(
             None => return silent(PeerRefusal::Nothing),
         }
     }
-    Reply::owned(response, body, CacheOutcome::Peer(told))
+    Reply::owned(response, body, CacheOutcome::Peer(answer))
 }
 
-/// `reply`, if it is for a node; otherwise nothing of it.
+/// `reply` if it is for a node; otherwise an answer without a response.
 pub(crate) fn told_only(reply: Reply) -> Reply {
     if matches!(reply.served, CacheOutcome::Peer(_)) { reply } else { silent(PeerRefusal::Nothing) }
 }
 
-/// The answer without a stored response.
-pub(crate) fn silent(silence: PeerRefusal) -> Reply {
-    let (code, word): (_, &[u8]) = match silence {
+/// The answer without a response.
+pub(crate) fn silent(refusal: PeerRefusal) -> Reply {
+    let (code, word): (_, &[u8]) = match refusal {
         PeerRefusal::Strange => (403, b"strange"),
         PeerRefusal::Behind => (503, b"behind"),
         PeerRefusal::Nothing => (404, b"nothing"),

@@ -1,7 +1,6 @@
-//! The fields by which nodes speak of what they share: `Larder-Peer`, and `Larder-Record` with a
-//! stored response.
+//! Fields between nodes: `Larder-Peer`, and `Larder-Record` with a stored response.
 //!
-//! They are the nodes' own: over a connection that no node has made they mean nothing.
+//! They are valid only on connections between nodes, and ignored on all others.
 
 use std::net::IpAddr;
 
@@ -12,24 +11,24 @@ use message::Scheme;
 
 use crate::state::peers::InvalidationPosition;
 
-/// The field of a question, and of an answer without a stored response.
+/// The field of a question, and of an answer without a response.
 pub(super) const PEER: &[u8] = b"Larder-Peer";
-/// The field of a stored response: what it is, its body being the content.
+/// The field that describes a stored response, whose content is the body.
 pub(super) const RECORD: &[u8] = b"Larder-Record";
-/// Longest record that is told; what is longer its owner keeps for itself.
+/// Longest record that is sent; the owner does not share a longer one.
 pub(super) const RECORD_BYTES: usize = 12 << 10;
 
-/// The version of all this. A node answers no other.
+/// The version of these fields. A node answers no other.
 const VERSION: u64 = 2;
 
-/// The facts about a request that a node asks an owner with.
+/// The facts of a node's question to an owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerQuestion {
-    /// Up to where it has applied the cluster's stream.
+    /// The node's position in the cluster's stream.
     pub applied: InvalidationPosition,
-    /// The client; `None` where it has no address.
+    /// The client; `None` if it has no address.
     pub client: Option<IpAddr>,
-    /// The scheme by which the client has come.
+    /// The client's scheme.
     pub scheme: Scheme,
 }
 
@@ -44,7 +43,7 @@ impl PeerQuestion {
     }
 }
 
-/// Reads what a question says; `None` for anything else, and for another version.
+/// Parses a question; `None` if it is malformed or of another version.
 pub fn read_question(value: &[u8]) -> Option<PeerQuestion> {
     let mut words = str::from_utf8(value).ok()?.split(' ');
     let number = |word: &str| Some(word).filter(|word| !word.starts_with('+'))?.parse().ok();
@@ -68,19 +67,19 @@ pub fn read_question(value: &[u8]) -> Option<PeerQuestion> {
     is_all.then_some(PeerQuestion { applied, client, scheme })
 }
 
-/// A clock by which two nodes understand each other whatever theirs show: now is 1970.
+/// A clock that two nodes share whatever theirs show: now is 1970.
 fn relative(now: Now) -> Now {
     Now { unix_ms: 0, ..now }
 }
 
-/// The record as a field's value; `None` if it is too long to be told.
+/// The record as a field value; `None` if it is too long.
 pub(super) fn write_record(record: &Record, now: Now) -> Option<String> {
     let mut bytes = Vec::new();
     record.encode(relative(now), &mut bytes);
     (bytes.len() <= RECORD_BYTES).then(|| BASE64.encode(&bytes))
 }
 
-/// Reads a record. `asked` is when it was asked for: on its way it grew older, and not younger.
+/// Parses a record. `asked` is the time of the question: the record's age starts then.
 pub(super) fn read_record(value: &[u8], asked: Now) -> Option<Record> {
     Record::decode(&BASE64.decode(value).ok()?, relative(asked))
 }
@@ -109,7 +108,7 @@ mod tests {
             "2",
             "2 7 9 - - http ",
             "2 7 9 - -  http",
-            // Without a time, as version 1 had it.
+            // Without a time, as in version 1.
             "1 7 9 - http",
             "2 7 9 - http",
             "1 7 9 - - http",

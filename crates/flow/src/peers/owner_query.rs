@@ -1,4 +1,4 @@
-//! The side of who asks: a miss whose key is another node's.
+//! Owner query: asks the owner of a key for its stored response, after a miss here.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -20,7 +20,7 @@ use crate::state::core::CoreState;
 use crate::state::peers::{FetchIdentity, OwnerRequest};
 use crate::state::slices::{Edition, Extent, Probe, Shape, part_of};
 
-/// Fields of a request that are about what its client has, or is to get of the whole.
+/// Request fields about the client's stored response, or the part that it wants.
 const CLIENTS: [HeaderId; 7] = [
     HeaderId::Range,
     HeaderId::IfRange,
@@ -31,18 +31,18 @@ const CLIENTS: [HeaderId; 7] = [
     HeaderId::Expect,
 ];
 
-/// A stored response that its owner has told of.
+/// A stored response that its owner has sent.
 pub(crate) struct PeerRecord {
     pub(crate) record: Record,
     pub(crate) exchange: Box<Exchange>,
-    /// The version that it has all or a part of, if it is stored in slices.
+    /// The version, if the owner stores it in slices, in whole or in part.
     pub(crate) edition: Option<Edition>,
-    /// The part of it that comes, where not the whole does.
+    /// The part that the body is, if it is not the whole.
     pub(crate) part: Option<Extent>,
 }
 
 impl OwnerRequest {
-    /// Asks the key's owner; `None` if the origin is to be asked.
+    /// Asks the key's owner; `None` if the origin must be asked.
     pub(crate) async fn ask(&self, fetch: &Fetch) -> Option<PeerRecord> {
         let limits = &fetch.live.limits;
         let probe = match self.request.headers.contains(HeaderId::Range) {
@@ -51,13 +51,13 @@ impl OwnerRequest {
         };
         let counters = &fetch.core.counters;
         let asked = fetch.now();
-        let whose = FetchIdentity { key_hash: fetch.key_hash, caller: &fetch.caller };
+        let identity = FetchIdentity { key_hash: fetch.key_hash, caller: &fetch.caller };
         let ask = |request: &mut Request| {
             if let Some(probe) = &probe {
                 probe.ask(request);
             }
         };
-        let exchange = self.send(&fetch.core, whose, Some(Counter::PeersAsked), ask).await?;
+        let exchange = self.send(&fetch.core, identity, Some(Counter::PeersAsked), ask).await?;
         let Some(record) = self.read(&exchange, asked) else {
             discard_response(exchange);
             return None;
@@ -75,16 +75,17 @@ impl OwnerRequest {
         Some(PeerRecord { record, exchange, edition, part })
     }
 
-    /// Asks the key's owner for `range` of the version that is `edition`; `None` if the origin is
-    /// to be asked.
+    /// Asks the key's owner for `range` of the version `edition`; `None` if the origin must be
+    /// asked.
     pub(crate) async fn ask_for(
         &self,
         core: &CoreState,
-        whose: FetchIdentity<'_>,
+        identity: FetchIdentity<'_>,
         range: &Range<u64>,
         edition: &Edition,
     ) -> Option<Box<Exchange>> {
-        let exchange = self.send(core, whose, None, |request| edition.ask(range, request)).await?;
+        let exchange =
+            self.send(core, identity, None, |request| edition.ask(range, request)).await?;
         if edition.is_part(&exchange, range) {
             return Some(exchange);
         }
@@ -92,34 +93,34 @@ impl OwnerRequest {
         None
     }
 
-    /// The part to ask for where the client wants one; `None` if the origin is asked for that.
+    /// The part to ask for if the client wants a part; `None` if the whole is asked for.
     fn probe(&self, limits: &Limits) -> Option<Probe> {
-        // Further parts would be asked for in that name.
+        // The further parts would be requested with these credentials.
         let is_named = self.request.headers.contains(HeaderId::Authorization);
         let shape = Shape::of(limits).filter(|_| !is_named)?;
         Probe::of(&self.request, shape, limits.ranges)
     }
 
-    /// Sends the question, which `change` makes one for a part, to the key's owner; `None` if no
-    /// answer comes in time.
+    /// Sends the question, changed by `change`, to the key's owner; `None` without a timely
+    /// response.
     async fn send(
         &self,
         core: &CoreState,
-        whose: FetchIdentity<'_>,
+        identity: FetchIdentity<'_>,
         counted: Option<Counter>,
         change: impl FnOnce(&mut Request),
     ) -> Option<Box<Exchange>> {
         let peers = core.shared.peers.load_full()?;
-        let owner = Arc::clone(peers.owner(&self.key)?.way()?);
+        let owner = Arc::clone(peers.owner(&self.key)?.origin()?);
         let applied = peers.standing.asks()?;
         counted.inspect(|counter| core.counters.inc(*counter));
-        let (client, scheme) = (whose.caller.client, self.request.scheme);
+        let (client, scheme) = (identity.caller.client, self.request.scheme);
         let mut request = self.question(PeerQuestion { applied, client, scheme });
         change(&mut request);
-        send(core, &owner, &request, whose).await
+        send(core, &owner, &request, identity).await
     }
 
-    /// The client's request as it is put to a node.
+    /// The client's request as a question to a node.
     fn question(&self, question: PeerQuestion) -> Request {
         let mut request = self.request.clone();
         strip_hop_by_hop(&mut request.headers);
@@ -131,7 +132,7 @@ impl OwnerRequest {
         request
     }
 
-    /// The record that the owner has told, if it is what was asked for.
+    /// The record that the owner sent, if it fits the question.
     fn read(&self, exchange: &Exchange, asked: Now) -> Option<Record> {
         let value = exchange.response.headers.value_named(RECORD)?;
         let record = read_record(value, asked)?;
@@ -144,7 +145,7 @@ impl OwnerRequest {
 }
 
 impl PeerRecord {
-    /// The plan by which it is stored here, over what there is.
+    /// The plan for storing the response here, in place of `over`.
     pub(crate) fn plan(
         &self,
         permit: Permit,
@@ -164,7 +165,7 @@ impl PeerRecord {
     }
 }
 
-/// Notes that the owner has begun to fetch.
+/// Records that the owner has begun to fetch.
 struct OwnerFetchFlag<'a>(&'a Cell<bool>);
 
 impl Events for OwnerFetchFlag<'_> {
@@ -173,11 +174,11 @@ impl Events for OwnerFetchFlag<'_> {
     }
 }
 
-/// Sends `request` to a node, and returns with its answer's head; `None` if it does not come, or
-/// the node does not even begin in time.
+/// Sends `request` to a node and returns the response's head; `None` if the node fails, or does not
+/// even begin in time.
 async fn send(
     core: &CoreState,
-    way: &Arc<Origin>,
+    origin: &Arc<Origin>,
     request: &Request,
     FetchIdentity { key_hash, caller }: FetchIdentity<'_>,
 ) -> Option<Box<Exchange>> {
@@ -185,7 +186,7 @@ async fn send(
     let (mut events, pool) = (OwnerFetchFlag(&begun), core.pool());
     let caller =
         OriginRequestContext { timeouts: None, account: None, owner: None, ..caller.clone() };
-    let sent = pool.send(way, request, RequestBody::None, key_hash, &caller, &mut events);
+    let sent = pool.send(origin, request, RequestBody::None, key_hash, &caller, &mut events);
     let mut sent = std::pin::pin!(sent);
     let patience = Duration::from_millis(core.live().limits.peer_timeout);
     let sent = match rt::time::timeout(patience, &mut sent).await {
@@ -193,7 +194,7 @@ async fn send(
         Err(_) if begun.get() => sent.await,
         Err(_) => {
             core.counters.limit(Limit::PeerTimeout);
-            way.was_late();
+            origin.was_late();
             return None;
         }
     };

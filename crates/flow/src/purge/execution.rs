@@ -1,4 +1,5 @@
-//! Purges as invalidations: of one URL, of what is described, and of several sites at once.
+//! Execution of purges as invalidations: of one URL, of a description, and of several sites at
+//! once.
 
 use std::sync::Arc;
 
@@ -16,36 +17,36 @@ use crate::state::live_configuration::LiveConfiguration;
 use crate::state::request_context::RequestContext;
 use crate::state::site::Site;
 
-/// The time that the answer to a purge waits until it is known what was hit: plugins purge many
-/// pages and keys, one after the other, and few of them wait for more than a second.
+/// The time that a purge's answer waits for the count of selected responses. Plugins purge many
+/// pages one after the other, and few wait longer than a second in total.
 const COUNT_MS: u64 = 50;
 
-/// Where a URL that is purged belongs.
+/// The context of a purged URL.
 #[derive(Clone, Copy)]
 pub struct PurgeContext<'a> {
     /// The configuration in force.
     pub live: &'a Arc<LiveConfiguration>,
-    /// The host's site.
+    /// The site of the host.
     pub site: &'a Site,
     /// The request that names the host.
     pub request: &'a Request,
     /// The client that purges.
     pub client: ConnectionPeer,
-    /// The time.
+    /// The time of the purge.
     pub now: Now,
 }
 
 impl<'a> PurgeContext<'a> {
-    /// The URL is of the host that a request of a client names.
-    pub(crate) fn of(ask: &RequestContext<'a>) -> Self {
-        let client = ask.notes.client.unwrap_or(ConnectionPeer::Local);
-        Self { live: ask.live, site: ask.site, request: ask.request, client, now: rt::now() }
+    /// The context of a URL on the host of a client's request.
+    pub(crate) fn of(ctx: &RequestContext<'a>) -> Self {
+        let client = ctx.notes.client.unwrap_or(ConnectionPeer::Local);
+        Self { live: ctx.live, site: ctx.site, request: ctx.request, client, now: rt::now() }
     }
 }
 
 impl Invalidator {
-    /// Invalidates what is meant of all sites. When this returns no core uses it any more. At most
-    /// `wait_ms` are waited until everything stored has been looked at.
+    /// Invalidates what is selected on all sites. Once this returns no core uses it. The count
+    /// takes at most `wait_ms`.
     ///
     /// # Errors
     /// The journal refuses the purge.
@@ -54,14 +55,14 @@ impl Invalidator {
         what: ResponseSelector,
         soft: bool,
         now: Now,
-        patience: impl Into<InvalidationWait>,
+        wait: impl Into<InvalidationWait>,
     ) -> Result<Outcome, InvalidationError> {
         let one = self.invalidation(InvalidationTarget::Many(what), soft, Sites::Every, now);
-        self.invalidate(None, [one], now, patience).await
+        self.invalidate(None, [one], now, wait).await
     }
 
-    /// The invalidation of every variant of `target`, of the host that the page's request names,
-    /// over either scheme, on the port it names and on none.
+    /// The invalidation of all variants of `target` on the host of the context's request, over both
+    /// schemes, with its port and without.
     pub fn invalidation_of(
         &self,
         page: &PurgeContext<'_>,
@@ -80,7 +81,7 @@ impl Invalidator {
         purge
     }
 
-    /// Carries it out.
+    /// Purges the URL.
     ///
     /// # Errors
     /// The journal refuses the purge.
@@ -92,32 +93,32 @@ impl Invalidator {
         level: Option<Level>,
     ) -> Result<Outcome, InvalidationError> {
         let one = self.invalidation_of(page, target, soft);
-        let patience = InvalidationWait { count_ms: COUNT_MS, level };
-        self.invalidate(Some(page.live), [one], page.now, patience).await
+        let wait = InvalidationWait { count_ms: COUNT_MS, level };
+        self.invalidate(Some(page.live), [one], page.now, wait).await
     }
 }
 
-/// Invalidates some sites' shares, all or none.
+/// Invalidates the shares of several sites, all or none.
 ///
 /// # Errors
 /// The journal refuses the purge.
 pub(crate) async fn purge_shares(
-    door: &Arc<Invalidator>,
-    ask: &RequestContext<'_>,
+    invalidator: &Arc<Invalidator>,
+    ctx: &RequestContext<'_>,
     shares: Vec<Share>,
     level: Option<Level>,
 ) -> Result<Outcome, InvalidationError> {
     let now = rt::now();
     let one = |share: Share| {
-        let listed = &ask.live.sites.listed;
+        let listed = &ctx.live.sites.listed;
         let named = share.sites.iter().filter_map(|number| listed.get(*number as usize));
         let sites = Sites::Named(named.map(|site| site.name.to_string()).collect());
         let many = InvalidationTarget::Many(share.what);
-        let mut purge = door.invalidation(many, share.soft, sites, now);
-        purge.cause.heard = InvalidationSource::of(ask.request);
+        let mut purge = invalidator.invalidation(many, share.soft, sites, now);
+        purge.cause.heard = InvalidationSource::of(ctx.request);
         purge
     };
     let batch = shares.into_iter().map(one);
-    let patience = InvalidationWait { count_ms: COUNT_MS, level };
-    door.invalidate(Some(ask.live), batch, now, patience).await
+    let wait = InvalidationWait { count_ms: COUNT_MS, level };
+    invalidator.invalidate(Some(ctx.live), batch, now, wait).await
 }

@@ -1,4 +1,4 @@
-//! List of stored responses for operators: those that a purge would hit, without the purge.
+//! Listing of stored responses for operators: those that a purge would select, without the purge.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,20 +13,20 @@ use crate::state::invalidate::Invalidator;
 use crate::state::live_configuration::LiveConfiguration;
 use crate::state::site::Site;
 
-/// Responses looked at between two pauses: some hundred microseconds.
+/// Responses examined between two pauses: some hundred microseconds.
 const PIECE: usize = 1024;
-/// Such a pause, in which the thread's processor does something else.
+/// A pause, in which other threads of the processor run.
 const PAUSE: Duration = Duration::from_micros(100);
 
-/// Most names of a list for a client.
+/// Most names in a client's list.
 const NAMES_MAX: usize = 10_000;
 
 /// A stored response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedResponse {
-    /// Its URL.
+    /// The URL of the response.
     pub url: String,
-    /// Names that it varies by.
+    /// Names of the fields that it varies by.
     pub vary: Vec<String>,
     /// Its status.
     pub status: u16,
@@ -38,14 +38,13 @@ pub struct ListedResponse {
     pub fresh_ms: u64,
     /// Milliseconds for which the response has been stale.
     pub stale_ms: u64,
-    /// Milliseconds after its lifetime in which the response may answer while a fetch runs behind
-    /// it.
+    /// Milliseconds after its lifetime in which the response may answer during a background fetch.
     pub grace_ms: u64,
     /// Milliseconds after its lifetime in which the response may answer when the origin fails.
     pub stale_if_error_ms: u64,
-    /// Bytes of its body, where they are known.
+    /// Bytes of its body, if known.
     pub length: Option<u64>,
-    /// About how often it was found.
+    /// About how often it was hit.
     pub hits: u32,
     /// The number of its surrogate keys.
     pub tags: usize,
@@ -76,19 +75,19 @@ impl ListedResponse {
     }
 }
 
-/// Some of what is stored.
+/// An extract of the store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
     /// The responses.
     pub seen: Vec<ListedResponse>,
-    /// More responses match than `seen` has.
+    /// More responses match than are listed.
     pub more: bool,
 }
 
 impl Invalidator {
-    /// Lists the stored responses that `what` selects: of the sites in `scope`, or of all, and no
-    /// more than `most`. No lock is held for more than some microseconds, so a response that comes
-    /// or goes meanwhile may be missing.
+    /// Lists at most `most` stored responses that `what` selects, of the sites in `scope` or of
+    /// all. Locks are held for microseconds only, so responses that are stored or removed meanwhile
+    /// may be missing.
     pub async fn listing(
         &self,
         what: ResponseSelector,
@@ -111,7 +110,7 @@ impl Invalidator {
         self.look_through(Listing::default(), see).await
     }
 
-    /// Lists the stored responses of a site, as Souin names them: no more than some thousand.
+    /// Lists the stored responses of a site by Souin's names, up to some thousand.
     pub(crate) async fn names(&self, live: &Arc<LiveConfiguration>, site: &Site) -> Vec<String> {
         let scope = PurgeableSites::of(live, [site.number]);
         let see = move |names: &mut Vec<String>, object: &Object| {
@@ -124,8 +123,8 @@ impl Invalidator {
         self.look_through(Vec::new(), see).await
     }
 
-    /// Shows all that is stored to `see`, as long as it returns true, and returns what that has
-    /// made of `seen`. There is one such look at a time, also of those whose asker has left.
+    /// Shows each stored response to `see` until that returns false, then returns the result. One
+    /// such listing runs at a time, even after its caller has left.
     pub(crate) async fn look_through<T: Send + 'static>(
         &self,
         mut seen: T,

@@ -1,6 +1,6 @@
-//! Sites that a purge is for. A URL belongs to one site, the one that its Host names. A description
-//! of many responses is for that site and for its group. If Host names no site, the description is
-//! for every site that takes it: some plugins know only the cache's address.
+//! Purge sites: the sites that a purge applies to. A URL belongs to the site of its Host. A
+//! description applies to that site and its group; if Host names no site, to each site that permits
+//! it, since some plugins know only the cache's address.
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use crate::state::client::Client;
 use crate::state::live_configuration::LiveConfiguration;
 use crate::state::site::Site;
 
-/// A purge that was read, and the site in whose name it is answered.
+/// A parsed purge, and the site in whose name it is answered.
 pub(crate) type ParsedPurge<'l> = (&'l Arc<Site>, Result<PurgeRequest, Refusal>);
 
-/// Returns the client that asks `site` for a purge.
+/// Returns the client that purges `site`.
 pub(super) fn asker(site: &Site, request: &Request, client: &Client<'_>) -> Asker {
     let peer = site.policy.asker(request, client.peer);
     Asker { peer, near: client.near && peer == client.peer }
 }
 
-/// Reads `request` as a purge, if it may be one. `host` is the site that its Host leads to.
+/// Parses `request` as a purge, if it may be one. `host` is the site of its Host.
 pub(crate) fn find<'l>(
     live: &'l LiveConfiguration,
     host: Option<&'l Arc<Site>>,
@@ -29,13 +29,13 @@ pub(crate) fn find<'l>(
     client: &Client<'_>,
 ) -> Option<ParsedPurge<'l>> {
     let Some(site) = host else {
-        // What readers send is not looked at any further.
+        // Readers' requests are not examined further.
         let is_readers = matches!(request.method, Method::Get | Method::Head);
         return if is_readers { None } else { of_many(live, request, client, None) };
     };
     let is_any =
         is_purge_method(&request.method) && live.sites.by_host.named(&request.host).is_none();
-    // A site for every other host is one among those that may be meant.
+    // A site for all other hosts counts as one of several.
     if is_any
         && site.vcl.is_none()
         && let Some(found @ (_, Ok(_))) = of_many(live, request, client, None)
@@ -53,7 +53,7 @@ pub(crate) fn find<'l>(
     }
 }
 
-/// The same of all sites, or of those of a group; the first of them answers.
+/// Parses a purge of all sites, or of those of a group; the first site answers.
 fn of_many<'l>(
     live: &'l LiveConfiguration,
     request: &Request,

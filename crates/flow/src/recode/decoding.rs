@@ -1,7 +1,7 @@
-//! Bodies that are decoded for a client, piece by piece as the client takes them.
+//! Decoding of stored bodies for a client, piece by piece as the client reads them.
 //!
-//! Nothing is decoded ahead: a body that nobody asks for has no decoder, and one that stands still
-//! has a decoder and nothing else. What a piece takes is held before it is made.
+//! Nothing is decoded ahead: an unread body has no decoder, and a stalled one has a decoder and no
+//! output. Memory is reserved before it is used.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,20 +16,20 @@ use super::{HeldDecoder, TURN_BYTES, limit_of};
 use crate::state::body::{BodyPart, BodyParts, ReplyBody};
 use crate::trailers::of_any_form;
 
-/// Bytes that are made at once where the client has no memory left. They are counted all the same.
+/// Bytes of a piece if the client's memory is used up. They are counted nevertheless.
 const SCARCE_BYTES: usize = 4 << 10;
 
-/// Decodes bodies for clients.
+/// A decoder of bodies for clients.
 pub(crate) struct BodyDecoding<'a> {
     pub(crate) coding: Coding,
     pub(crate) limits: DecodeLimits,
-    /// For whom a decoder and what it makes are held.
+    /// The account for decoders and output.
     pub(crate) account: &'a Arc<Account>,
     pub(crate) counters: &'a Arc<Counters>,
 }
 
 impl BodyDecoding<'_> {
-    /// Unfolds `body`, to `length` bytes where that is known.
+    /// Decodes `body`, to `length` bytes if known.
     pub(crate) fn unfold_body(self, body: &mut ReplyBody, length: Option<u64>) {
         let (folded, making) = match std::mem::replace(body, ReplyBody::None) {
             ReplyBody::Stream { reader, .. } => (CodedBody::Read(reader), BodyDerivation::OfComing),
@@ -45,8 +45,8 @@ impl BodyDecoding<'_> {
         *body = ReplyBody::Stream { reader: self.unfold(folded, making), length };
     }
 
-    /// The body that `folded` decodes to. What is not in the coding, or not all of it, or beyond a
-    /// limit, breaks off.
+    /// The decoded form of `folded`. It breaks off if the body is incomplete, not in its coding, or
+    /// beyond a limit.
     pub(super) fn unfold(self, folded: CodedBody, making: BodyDerivation) -> Reader {
         Reader::of_reading(Box::new(DecodedBody {
             coding: self.coding,
@@ -67,10 +67,10 @@ impl BodyDecoding<'_> {
     }
 }
 
-/// A body in its coding.
+/// A coded body.
 pub(super) enum CodedBody {
     Read(Reader),
-    /// All of it. Empty once it has been taken.
+    /// The whole body; empty once it was taken.
     Bytes(Bytes),
 }
 
@@ -86,12 +86,12 @@ impl CodedBody {
     }
 }
 
-/// The progress of a body.
+/// The progress of decoding.
 enum DecodingProgress {
-    /// Nothing was asked for yet.
+    /// Nothing was read yet.
     Folded,
     Unfolding(Box<HeldDecoder>),
-    /// All of it has come out.
+    /// The output is complete.
     Whole,
     Broken,
 }
@@ -104,34 +104,34 @@ struct DecodedBody {
     counters: Arc<Counters>,
     folded: CodedBody,
     making: BodyDerivation,
-    /// Bytes of it that the decoder is to take.
+    /// Bytes that the decoder has not taken.
     input: Bytes,
-    /// Not all of what the decoder was given has come out.
+    /// The decoder has output left of the bytes that it has taken.
     is_behind: bool,
-    /// The piece that is being made.
+    /// The piece that is being filled.
     piece: Option<PlainPiece>,
     /// The number of bytes that have come out.
     at: u64,
-    /// The offset of the first byte that is wanted.
+    /// The offset of the first byte that the client wants.
     wanted_from: u64,
-    /// Work since others had their turn.
+    /// Work since the last yield.
     turn: usize,
     state: DecodingProgress,
     is_starved: bool,
 }
 
-/// The reason for which making a piece stops.
+/// The reason for which filling a piece stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pause {
     /// The piece is full, or the last one.
     Piece,
-    /// Nothing is there to be decoded.
+    /// There is no input.
     Input,
-    /// Others have their turn.
+    /// Other tasks run first.
     Turn,
 }
 
-/// A part of the body, as long as its memory is held.
+/// A part of the body, with its reserved memory.
 struct PlainPiece {
     data: Vec<u8>,
     made: usize,
@@ -145,7 +145,7 @@ impl AsRef<[u8]> for PlainPiece {
 }
 
 impl PlainPiece {
-    /// Room for a piece: less of it where little memory is left.
+    /// An empty piece, smaller if little memory is left.
     fn begin(account: &Arc<Account>) -> Self {
         let (held, bytes) = match account.hold(STEP_BYTES as u64) {
             Ok(held) => (held, STEP_BYTES),
@@ -154,7 +154,7 @@ impl PlainPiece {
         Self { data: vec![0; bytes], made: 0, held }
     }
 
-    /// The bytes that were made.
+    /// The bytes of the piece.
     fn into_bytes(mut self) -> Bytes {
         if self.made < self.data.len() / 2 {
             self.data.truncate(self.made);
@@ -166,10 +166,10 @@ impl PlainPiece {
 }
 
 impl DecodedBody {
-    /// Goes on with the next piece.
+    /// Continues with the next piece.
     ///
     /// # Errors
-    /// Why the body does not come to its end.
+    /// The reason for which the body is incomplete.
     fn make(&mut self, cx: &mut Context<'_>) -> Result<Pause, Error> {
         loop {
             if !self.is_behind {
@@ -192,9 +192,9 @@ impl DecodedBody {
         }
     }
 
-    /// All of the body has been taken.
+    /// Ends after all input was taken.
     fn finish(&mut self) -> Result<(), Error> {
-        // Without a single byte it is no stream.
+        // An empty input is no stream.
         let DecodingProgress::Unfolding(decoder) = &self.state else {
             return Err(Error::Truncated);
         };
@@ -203,7 +203,7 @@ impl DecodedBody {
         Ok(())
     }
 
-    /// Takes a step; returns true if the piece is full.
+    /// Decodes one step; returns true if the piece is full.
     fn step(&mut self) -> Result<bool, Error> {
         if let DecodingProgress::Folded = self.state {
             let decoder = HeldDecoder::new(self.coding, self.limits, &self.account)?;
@@ -216,12 +216,12 @@ impl DecodedBody {
         self.input.advance(step.taken);
         piece.made += step.made;
         self.is_behind = !step.done;
-        // A step takes no more than so many bytes, so that each counts as half of them at least.
+        // A step takes a bounded number of bytes, so it counts as half of that at least.
         self.turn += step.made.max(STEP_BYTES / 2);
         Ok(piece.made == piece.data.len())
     }
 
-    /// The piece, as far as it has come and is wanted.
+    /// The piece so far, without the bytes before the wanted ones.
     fn take_piece(&mut self) -> Option<Bytes> {
         let mut bytes = self.piece.take_if(|piece| piece.made > 0)?.into_bytes();
         let passed = self.wanted_from.saturating_sub(self.at).min(bytes.len() as u64);
@@ -230,7 +230,7 @@ impl DecodedBody {
         Some(bytes).filter(|bytes| !bytes.is_empty())
     }
 
-    /// Notes why the body breaks off.
+    /// Notes the reason for which the body breaks off.
     fn broke_off(&mut self, error: Error) {
         self.is_starved = error == Error::Memory;
         if let Some(limit) = limit_of(error) {
@@ -288,7 +288,7 @@ impl ExternalBodyReader for DecodedBody {
     ) -> Poll<Result<Option<Bytes>, IncompleteBody>> {
         loop {
             if self.turn >= TURN_BYTES {
-                // Others have theirs.
+                // The other tasks have run.
                 self.turn = 0;
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
@@ -308,7 +308,7 @@ impl ExternalBodyReader for DecodedBody {
                 DecodingProgress::Whole => return Poll::Ready(Ok(None)),
                 DecodingProgress::Broken => return Poll::Ready(Err(IncompleteBody)),
                 _ if pause == Pause::Input => return Poll::Pending,
-                // It was passed over.
+                // The bytes were skipped.
                 _ => {}
             }
         }

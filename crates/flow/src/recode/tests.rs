@@ -1,4 +1,4 @@
-//! Tests of bodies on their way.
+//! Tests of recoding: bodies in transit and their limits.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ fn unfolding(coded: &[u8], unfolding: BodyDecoding<'_>) -> Reader {
     reader
 }
 
-/// All of a body, which is read without waiting; `None` if it breaks off.
+/// Reads a body without waiting; `None` if it breaks off.
 fn read(reader: &mut Reader) -> Option<Vec<u8>> {
     let mut all = Vec::new();
     let mut cx = Context::from_waker(Waker::noop());
@@ -47,13 +47,13 @@ fn read(reader: &mut Reader) -> Option<Vec<u8>> {
             Poll::Ready(Ok(Some(piece))) => all.extend_from_slice(&piece),
             Poll::Ready(Ok(None)) => return Some(all),
             Poll::Ready(Err(_)) => return None,
-            // It is the others' turn.
+            // The task yields.
             Poll::Pending => {}
         }
     }
 }
 
-/// Unfolds `coded`; `None` if it breaks off. With the limits that were reached.
+/// Decodes `coded`; `None` if it breaks off. Also returns the limits reached.
 fn unfolded(coded: &[u8], coding: Coding, limits: DecodeLimits) -> (Option<Vec<u8>>, Vec<u64>) {
     let registry = base::counters::Registry::default();
     let (account, counters) = (account(), registry.register());
@@ -74,7 +74,7 @@ fn nothing_is_decoded_before_it_is_asked_for_and_no_more_than_that() {
         let settings = EncodeSettings::new(coding, 3).expect("a level");
         let coded =
             through(BodyRecoding::encode(settings, &memory).expect("memory"), &plain, None, 999);
-        // So much of one line is coded in a few bytes.
+        // One line, repeated so often, is coded in a few bytes.
         let limits = DecodeLimits { ratio: u64::MAX, ..DecodeLimits::default() };
         let coded = coded.expect("coded");
         let how = BodyDecoding { coding, limits, account: &account, counters: &counters };
@@ -86,7 +86,7 @@ fn nothing_is_decoded_before_it_is_asked_for_and_no_more_than_that() {
         let most = DecodeLimits::default().most_memory(coding) as u64;
         let most = most + STEP_BYTES as u64;
         assert!(piece.len() <= STEP_BYTES && account.held() <= most, "{}", account.held());
-        // A decoder with a large window is held beside the account.
+        // A decoder with a large window is reserved beside the account.
         assert!(memory.held() > STEP_BYTES as u64, "{coding:?}: {}", memory.held());
         let rest = read(&mut reader).expect("whole");
         assert_eq!([&piece[..], &rest].concat(), plain);
@@ -160,8 +160,7 @@ fn a_bomb_in_any_coding_breaks_off_and_is_counted() {
     }
 }
 
-/// The bytes that come out of `body`, which comes in pieces of `piece_bytes`; `None` if it is
-/// refused.
+/// The output for `body` in pieces of `piece_bytes`; `None` if it is refused.
 fn through(
     recode: BodyRecoding,
     body: &[u8],
@@ -186,7 +185,7 @@ fn through(
     drain(&mut coder, true).then_some(all)
 }
 
-/// Returns true if `folded`, which comes in pieces of `piece_bytes`, is found to be gzip.
+/// Returns true if `folded` in pieces of `piece_bytes` is recognised as gzip.
 fn passes(folded: &[u8], piece_bytes: usize) -> bool {
     [None, Some(folded.len() as u64)].map(|length| {
         match through(BodyRecoding::Test(Coding::Gzip), folded, length, piece_bytes) {
@@ -267,7 +266,7 @@ fn a_body_that_pauses_can_be_read_as_far_as_it_came() {
 }
 
 proptest! {
-    /// Whatever a body is and however it comes: coded and decoded it is what it was.
+    /// Any body, in any pieces, is the same after encoding and decoding.
     #[test]
     fn what_was_coded_is_decoded_to_the_same(
         body in proptest::collection::vec(any::<u8>(), 1..5000),

@@ -1,27 +1,27 @@
-//! Parameters of a campaign come back into an origin's redirects.
+//! Campaign parameters (`utm_*`, `gclid`): restored in redirects of the origin.
 //!
-//! They are removed before a request is looked up (`utm_*`, `gclid`), so the origin does not see
-//! them and cannot hand them on when it sends a visitor to another URL of its site. They are put in
-//! on the way to each client, from its own request: what is stored has no client's.
+//! They are removed before the lookup, so the origin does not see them and cannot repeat them when
+//! it redirects. They are added on delivery, from the client's own request: a stored response must
+//! never contain a client's.
 
 use message::query::{name, params};
 use message::{HeaderBlock, HeaderId, Request, Status};
 
-/// Returns true if a response of `status` to `request` may lack what the request brought.
+/// Returns true if a response of `status` to `request` may lack removed parameters.
 #[inline]
 pub(super) fn is_due(request: &Request, status: Status) -> bool {
     !request.taken.is_empty() && matches!(status.code(), 301 | 302 | 303 | 307 | 308)
 }
 
-/// Adds to a Location of the request's own site the parameters that were taken from the request and
-/// that it lacks.
+/// Adds the removed parameters of the request to a Location on its own site, unless they are
+/// present.
 pub(super) fn give_back(request: &Request, headers: &mut HeaderBlock) {
     if let Some(whole) = sole(headers).and_then(|location| with_taken(request, location)) {
         headers.set(HeaderId::Location, &whole);
     }
 }
 
-/// The Location, if there is one and no other.
+/// The Location, if there is exactly one.
 fn sole(headers: &HeaderBlock) -> Option<&[u8]> {
     let mut locations = headers.values(HeaderId::Location);
     let first = locations.next()?;
@@ -50,8 +50,7 @@ fn with_taken(request: &Request, location: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Returns true if a Location leads to `host`, with or without `www.`, over HTTP or HTTPS, at any
-/// port. Browsers read a backslash as a slash: where one could make it another host, it is
-/// another one.
+/// port. Browsers read a backslash as a slash, so a Location with one counts as another host.
 fn is_of_site(host: &[u8], location: &[u8]) -> bool {
     let end = location.iter().position(|b| matches!(b, b'?' | b'#')).unwrap_or(location.len());
     let address = &location[..end];
@@ -76,7 +75,7 @@ fn is_of_site(host: &[u8], location: &[u8]) -> bool {
         },
     };
     let authority = rest.split(|b| *b == b'/').next().unwrap_or_default();
-    // A user's name before it is nothing that a site would send.
+    // No site would send a user name before the host.
     if authority.contains(&b'@') {
         return false;
     }

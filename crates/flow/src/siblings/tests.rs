@@ -1,4 +1,4 @@
-//! Questions to siblings, and the answers that are used.
+//! Tests of requests to siblings, and of the responses that are used.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -25,7 +25,7 @@ fn only_what_was_stored_for_everybody_is_used() {
         (200, &[], true),
         (404, &[AGE], true),
         (301, &[AGE], true),
-        // Caches' own: Squid says so of those whom it does not let in.
+        // A cache's own response: Squid answers so to clients that it refuses.
         (403, &[], false),
         (403, &[AGE], false),
         (404, &[], false),
@@ -36,11 +36,11 @@ fn only_what_was_stored_for_everybody_is_used() {
         (304, &[AGE], false),
         (401, &[AGE], false),
         (200, &[("X-Squid-Error", "ERR_ACCESS_DENIED 0")], false),
-        // Somebody's own.
+        // A personal response.
         (200, &[AGE, ("Set-Cookie", "a=b")], false),
         (200, &[AGE, ("Cache-Control", "private")], false),
         (200, &[AGE, ("Cache-Control", "max-age=9, no-store")], false),
-        // Orders that are an origin's to give.
+        // Orders that only an origin may give.
         (200, &[AGE, ("X-Accel-Redirect", "/secret")], false),
         (200, &[AGE, ("X-Sendfile", "/etc/passwd")], false),
     ] {
@@ -62,13 +62,14 @@ fn behind_an_invalidation_that_it_was_not_told_of_a_response_must_be_younger() {
         (None, false),
     ] {
         let fields: Vec<_> = age.map(|age| ("Age", age)).into_iter().collect();
-        // It was at five seconds, and it is nine.
+        // Its age was nine seconds then, and the invalidation was five seconds ago.
         assert_eq!(is_usable(&response(200, &fields), 9_000, 5_000), is_used, "{age:?}");
     }
 }
 
 proptest! {
-    /// Against a plain model: whatever was born before is not used, however the age is cut off.
+    /// Against a plain model: a response created before the invalidation is not used, however its
+    /// age is rounded.
     #[test]
     fn nothing_older_than_an_invalidation_is_used(
         born_ms in 0..100_000u64,
@@ -125,7 +126,7 @@ fn who_wants_nothing_stored_or_is_somebody_asks_nobody() {
     assert!(!is_for_all(&request("HEAD / HTTP/1.1\r\nHost: a\r\n\r\n")));
 }
 
-/// A port that notes what it is told to forget.
+/// A port that notes the queries that it may forget.
 #[derive(Debug, Default)]
 struct Port(AtomicU64);
 
@@ -150,7 +151,7 @@ fn sibling(url: &str, port: &Arc<Port>) -> Sibling {
     let server = origin::parse_server(url).expect("a server");
     let config = origin::OriginConfig::with_limits("s", vec![server], &base::Limits::default());
     let port = Arc::clone(port) as Arc<dyn SiblingPort>;
-    Sibling { way: Origin::new(config), sites: Vec::new(), port }
+    Sibling { origin: Origin::new(config), sites: Vec::new(), port }
 }
 
 #[test]
@@ -175,6 +176,6 @@ fn a_program_is_foretold_siblings_where_nothing_is_stored() {
     rig.core.shared.siblings.store(Some(Arc::new(siblings)));
     let tells = |request: &str| rig.foretell(request).steps.iter().any(|s| s.what == "siblings");
     assert!(tells("GET /new"));
-    // It has no validator; but siblings are asked for what is new only.
+    // The object has no validator; but siblings are asked only for new responses.
     assert!(!tells("GET /stale"));
 }

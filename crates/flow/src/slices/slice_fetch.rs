@@ -1,5 +1,5 @@
-//! A core's fetches of slices: each slice once, a bounded number of them at the same time, from the
-//! owner of the response or from its origin.
+//! Slice fetch: a core fetches each slice once, a bounded number at a time, from the disk, the
+//! response's owner or its origin.
 
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -22,29 +22,29 @@ use crate::tier;
 use crate::verdict::RevalidationJudge;
 
 impl SliceFetcher {
-    /// Where orders go to; the desk opens with the first set.
+    /// The sender of orders to this core's [`SliceFetcher`]; the first call starts its task.
     pub(crate) fn orders(core: &Rc<CoreState>) -> UnboundedSender<SliceOrder> {
         let open = || {
             let (orders, taken) = mpsc::unbounded_channel();
             rt::spawn_local(run(Rc::downgrade(core), taken));
             orders
         };
-        core.desk.orders.get_or_init(open).clone()
+        core.slice_fetcher.orders.get_or_init(open).clone()
     }
 }
 
-/// Takes orders as long as there is the core.
+/// Takes orders while the core exists.
 async fn run(core: Weak<CoreState>, mut orders: UnboundedReceiver<SliceOrder>) {
     while let Some(order) = orders.recv().await {
         let Some(core) = core.upgrade() else { return };
-        while core.desk.under_way.get() >= core.live().limits.slice_fetches.max(1) {
+        while core.slice_fetcher.under_way.get() >= core.live().limits.slice_fetches.max(1) {
             core.counters.limit(Limit::SliceFetches);
-            core.desk.freed.notified().await;
+            core.slice_fetcher.freed.notified().await;
         }
         if !order.is_wanted() {
             continue;
         }
-        core.desk.under_way.set(core.desk.under_way.get() + 1);
+        core.slice_fetcher.under_way.set(core.slice_fetcher.under_way.get() + 1);
         let place = SliceFetchPermit(core);
         rt::spawn_local(Box::pin(async move {
             fetch(&place.0, order).await;
@@ -52,14 +52,14 @@ async fn run(core: Weak<CoreState>, mut orders: UnboundedReceiver<SliceOrder>) {
     }
 }
 
-/// The place of one fetch among those under way.
+/// The permit of one slice fetch.
 struct SliceFetchPermit(Rc<CoreState>);
 
 impl Drop for SliceFetchPermit {
     fn drop(&mut self) {
-        let desk = &self.0.desk;
-        desk.under_way.set(desk.under_way.get() - 1);
-        desk.freed.notify_one();
+        let slice_fetcher = &self.0.slice_fetcher;
+        slice_fetcher.under_way.set(slice_fetcher.under_way.get() - 1);
+        slice_fetcher.freed.notify_one();
     }
 }
 
@@ -75,7 +75,7 @@ async fn fetch(core: &Rc<CoreState>, order: SliceOrder) {
             return;
         }
         (Some(_), _) => return core.counters.inc(Counter::SlicesFailed),
-        // Whoever waits looks again.
+        // Waiters look up again.
         (None, _) => return,
     };
     let account = account.unwrap_or_else(|| Arc::clone(&core.background));
@@ -85,7 +85,7 @@ async fn fetch(core: &Rc<CoreState>, order: SliceOrder) {
     let new = new_slice(range.end - range.start, core.now().mono_ms);
     let filling = lead.store(permit, new, None);
     filling.object().set_sinks(set.sinks);
-    // What is not kept moves no faster than its reader, who must be there before.
+    // An unkept slice moves at its reader's pace, so the reader must exist before it moves.
     let reader = filling.object().reader();
     match reply {
         Some(reply) => drop(reply.send(reader)),
@@ -99,22 +99,22 @@ async fn fetch(core: &Rc<CoreState>, order: SliceOrder) {
     core.counters.add(Counter::SlicesJoined, set.joined.swap(0, Ordering::Relaxed));
 }
 
-/// A slice that is wanted.
+/// A slice to be fetched.
 struct WantedSlice<'a> {
     core: &'a Rc<CoreState>,
     set: &'a SliceSet,
     slice: u64,
-    /// The duty to fetch it.
+    /// The duty to fetch the slice.
     lead: Option<Lead>,
 }
 
-/// The find of a search for a slice.
+/// The result of a search for a slice.
 enum SliceSearchResult {
     /// It is stored.
     Stored(Arc<Object>),
-    /// It is on its way, and may be kept.
+    /// The slice arrives, and may be kept.
     Sent(Box<Exchange>, Permit),
-    /// The answer is not the slice, or may not be kept.
+    /// The response is not the slice, or may not be kept.
     Nothing,
 }
 
@@ -126,14 +126,14 @@ impl Search for WantedSlice<'_> {
             Source::Disk => self.read().await,
             Source::Owner => self.ask_owner().await,
             Source::Origin => SourceAnswer::Has(self.ask_origin().await),
-            // It is of one version, which one of those has.
+            // Only the owner and the origin have this version.
             Source::Policy | Source::File | Source::Siblings => SourceAnswer::HasNot,
         }
     }
 }
 
 impl WantedSlice<'_> {
-    /// Reads the disk, where that may have the slice.
+    /// Reads the disk, if it may have the slice.
     async fn read(&mut self) -> SourceAnswer<SliceSearchResult> {
         if let Some(lead) = self.lead.take_if(|lead| !lead.cold().is_empty()) {
             match tier::raise(self.core, lead, &mut |_, _| {}, RevalidationJudge::Program).await {
@@ -145,13 +145,13 @@ impl WantedSlice<'_> {
         SourceAnswer::HasNot
     }
 
-    /// Looks for the slice that has come up.
+    /// Looks up the slice that was promoted.
     fn look_again(&mut self) -> SourceAnswer<SliceSearchResult> {
         let (shared, options) = (&self.core.shared, BeginOptions::default());
         let key = self.set.key(&shared.seed, self.slice);
         match shared.cache.begin(&key, &mut |_, _| {}, options, self.core.now().mono_ms) {
             MissStep::Object(object) => SourceAnswer::Has(SliceSearchResult::Stored(object)),
-            // There was no memory for it: as if it were not on disk.
+            // Without memory for it, the slice counts as absent from the disk.
             MissStep::Lead(lead) | MissStep::Alone(lead) => {
                 self.lead = Some(lead);
                 SourceAnswer::HasNot
@@ -160,13 +160,13 @@ impl WantedSlice<'_> {
         }
     }
 
-    /// Asks the node that owns the response, if that is another one.
+    /// Asks the node that owns the response, unless it is this one.
     async fn ask_owner(&self) -> SourceAnswer<SliceSearchResult> {
         let (range, source) = (self.set.range(self.slice), &self.set.source);
-        let whose = FetchIdentity { key_hash: source.key_hash, caller: &source.caller };
-        if let Some(asking) = &source.asking
+        let identity = FetchIdentity { key_hash: source.key_hash, caller: &source.caller };
+        if let Some(owner_request) = &source.owner_request
             && let Some(exchange) =
-                asking.ask_for(self.core, whose, &range, &self.set.edition).await
+                owner_request.ask_for(self.core, identity, &range, &self.set.edition).await
         {
             let came = self.permitted(exchange);
             if matches!(came, SliceSearchResult::Sent(..)) {
@@ -205,8 +205,8 @@ impl WantedSlice<'_> {
         SliceSearchResult::Nothing
     }
 
-    /// The slice that `exchange` brings, with the permission to keep it. Where it says something
-    /// against that, the response is not for all any more: its set ends.
+    /// The slice in `exchange`, with the permit to keep it. If the response forbids that now, its
+    /// set ends.
     fn permitted(&self, exchange: Box<Exchange>) -> SliceSearchResult {
         match self.set.parts.next(&exchange.response.headers) {
             Ok(permit) => return SliceSearchResult::Sent(exchange, permit),

@@ -1,5 +1,5 @@
-//! A response that is on its way, cut into the slices that it brings. It keeps near the client that
-//! reads it: neither does it fill the store with what nobody may want, nor go on for nobody.
+//! Slicing: cuts a response into slices while it arrives. It stays near the reading client, so it
+//! neither fills the store with unwanted slices nor continues without readers.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -24,13 +24,13 @@ use crate::state::tier::{Filling, Lead, MissStep};
 /// A set, and the response that brings its first slices.
 pub(crate) struct SliceStart {
     set: Arc<SliceSet>,
-    /// The bytes of the whole that the response brings.
+    /// The bytes of the whole in the response.
     range: Range<u64>,
     exchange: Box<Exchange>,
 }
 
-/// The shape in which the body of `exchange` is stored, and its part in the whole; `None` if it is
-/// stored in one piece. A part that was asked for always has a shape.
+/// The shape of the stored body of `exchange`, and the part that it is; `None` if it is stored in
+/// one piece. A requested part always has a shape.
 pub(crate) fn shape_of(
     fetch: &Fetch,
     exchange: &Exchange,
@@ -51,8 +51,8 @@ pub(crate) fn shape_of(
     is_fit.then_some((shape, Extent { range: 0..length, length }))
 }
 
-/// Tells whether what `fetch` brings may be stored in slices of `origin`. It may not where the
-/// request proves who somebody is: all further slices would be fetched in that name.
+/// Returns true if the response to `fetch` may be stored in slices of `origin`. A request with
+/// credentials must not be: all further slices would be fetched with them.
 pub(crate) fn may_slice(fetch: &Fetch, origin: &Origin) -> bool {
     let unsliced = &fetch.core.shared.slices.unsliced;
     !fetch.request.headers.contains(HeaderId::Authorization)
@@ -60,7 +60,7 @@ pub(crate) fn may_slice(fetch: &Fetch, origin: &Origin) -> bool {
 }
 
 impl SliceStart {
-    /// A set for the response of `fetch`; `None` if the response is not fit for one.
+    /// A set for the response to `fetch`; `None` if the response does not allow one.
     pub(crate) fn new(
         fetch: &mut Fetch,
         exchange: Box<Exchange>,
@@ -84,7 +84,7 @@ impl SliceStart {
                 account: None,
                 ..fetch.caller.clone()
             },
-            asking: fetch.asking.take(),
+            owner_request: fetch.owner_request.take(),
         };
         let orders = SliceFetcher::orders(&fetch.core);
         let sliced = SliceableResponse { edition, source, parts };
@@ -98,7 +98,7 @@ impl SliceStart {
     }
 }
 
-/// Fills slices with a response, which is that of `object`, as long as somebody reads them.
+/// Fills slices with the response of `object`, while it has readers.
 pub(crate) async fn cut(
     core: &Rc<CoreState>,
     cut: SliceStart,
@@ -108,7 +108,7 @@ pub(crate) async fn cut(
     set.stands_for(&object);
     drop(object);
     core.counters.inc(Counter::SliceSets);
-    // The client decides how long it takes, as long as it goes on.
+    // The client sets the pace from here, as long as it proceeds.
     exchange.lift_total();
     let (first, at, end) = (range.start, range.start, range.end);
     let head = exchange.response.headers.clone();
@@ -120,21 +120,21 @@ pub(crate) async fn cut(
     TransferOutcome { end, bytes: cutter.at - first, stored: true, plain: None, limit: None }
 }
 
-/// A response on its way into slices.
+/// A response that is being cut into slices.
 struct Cutter<'a> {
     core: &'a Rc<CoreState>,
     set: &'a Arc<SliceSet>,
-    /// The fields that it came with.
+    /// The head of the response.
     head: HeaderBlock,
     /// The offset of the first byte.
     first: u64,
     /// The offset of the next byte.
     at: u64,
-    /// The offset behind the last one.
+    /// The offset behind the last byte.
     end: u64,
-    /// The slice that is being filled, unless another brings it.
+    /// The slice being filled, unless another fetch fills it.
     now: Option<Filling>,
-    /// The slices that follow, and the duty to fill them, so that their readers wait for it.
+    /// The next slices, and the duty to fill each, so that their readers wait for this response.
     next: VecDeque<(u64, Option<Lead>)>,
 }
 
@@ -159,7 +159,7 @@ impl Cutter<'_> {
             };
             match exchange.next(take).await {
                 _ if is_too_long => return TransferEnd::Cut(None),
-                // What is not kept after all goes at its readers' pace.
+                // A slice that is not kept moves at the pace of its readers.
                 Ok(true) if must_wait => {
                     if let Some(filling) = &mut self.now
                         && filling.room().await.is_err()
@@ -177,7 +177,7 @@ impl Cutter<'_> {
 
     /// Waits until a reader comes near `slice`; false if none will.
     async fn may_go_on(&mut self, slice: u64) -> bool {
-        // Before a reader comes to it: it waits for this slice and does not ask beside.
+        // Taken before a reader arrives, so that the reader waits for it instead of fetching.
         self.take_on(slice);
         if self.at == self.first {
             return true;
@@ -192,7 +192,7 @@ impl Cutter<'_> {
         }
     }
 
-    /// Takes on the duty to fill `slice` and the next ones, where nobody else has it.
+    /// Takes the duty to fill `slice` and the next ones, unless other fetches have it.
     fn take_on(&mut self, slice: u64) {
         let shared = &self.core.shared;
         let last = (slice + self.set.shape.ahead).min(self.set.count() - 1);
@@ -206,7 +206,7 @@ impl Cutter<'_> {
         }
     }
 
-    /// Takes more of the response; true if it must wait for readers.
+    /// Takes bytes of the response; true if it must wait for readers.
     fn push(&mut self, mut data: &[u8]) -> bool {
         let mut must_wait = false;
         while !data.is_empty() {
@@ -236,7 +236,7 @@ impl Cutter<'_> {
         must_wait
     }
 
-    /// Begins to fill `slice`, if it is for this response to do.
+    /// Starts to fill `slice`, unless another fetch does.
     fn begin(&mut self, slice: u64) {
         self.now = None;
         self.take_on(slice);
@@ -246,11 +246,11 @@ impl Cutter<'_> {
         let new = new_slice(range.end - range.start, self.core.now().mono_ms);
         let filling = lead.store(permit, new, None);
         filling.object().set_sinks(self.set.sinks);
-        // Without memory for it its readers fetch for themselves, each at its own pace.
+        // Without memory for the slice, its readers fetch for themselves at their own pace.
         self.now = (!filling.is_window()).then_some(filling);
     }
 
-    /// Ends: whoever waits for a slice that does not come any more looks for itself.
+    /// Ends. Waiters of slices that will not arrive look up again.
     fn leave(&mut self, is_well: bool) {
         for (_, lead) in self.next.drain(..) {
             if let Some(lead) = lead {

@@ -1,4 +1,4 @@
-//! Pages that are put together, as requests and replies know them.
+//! Assembly state: pages with instructions as requests and replies see them.
 
 mod draft;
 mod gzip_page;

@@ -1,6 +1,6 @@
-//! The body of a reply: slices of memory and files that are there, or what still comes.
+//! Body of a reply: bytes in memory and files, or a body that still arrives.
 //!
-//! Engines know no other kinds. Whatever policy or store a body is from, it reaches them as parts.
+//! Engines know no other kinds. Bodies of all policies and stores reach them as parts.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -16,15 +16,15 @@ use origin::Tunnel;
 
 use crate::state::slices::{MultipartRanges, StretchPiece};
 
-/// A part of a body that is there.
+/// A part of a complete body.
 #[derive(Clone, Debug)]
 pub enum BodyPart {
-    /// These bytes.
+    /// Bytes in memory.
     Bytes(Bytes),
     /// Bytes of a complete stored body.
     Stored(Arc<Object>, Range<u64>),
-    /// Bytes of a file. When it turns out to be shorter, the connection must be cut: its length is
-    /// promised already.
+    /// Bytes of a file. If the file turns out to be shorter, the connection must be cut: its length
+    /// has been promised.
     File(Arc<OpenFile>, Range<u64>),
 }
 
@@ -34,7 +34,7 @@ impl BodyPart {
         Self::Bytes(Bytes::new())
     }
 
-    /// Its length in bytes.
+    /// Length in bytes.
     #[inline]
     pub fn len(&self) -> u64 {
         match self {
@@ -43,17 +43,17 @@ impl BodyPart {
         }
     }
 
-    /// Returns true if the part has no bytes.
+    /// Returns true if the part is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns true if the part must be read from a file.
+    /// Returns true if the part is read from a file.
     pub fn is_file(&self) -> bool {
         matches!(self, Self::File(..))
     }
 
-    /// The bytes of it in `wanted`, counted from its first.
+    /// The bytes in `wanted`, counted from the part's beginning.
     pub(crate) fn slice(&self, wanted: &Range<u64>) -> Self {
         let within = |of: &Range<u64>| of.start + wanted.start..of.start + wanted.end;
         match self {
@@ -65,7 +65,7 @@ impl BodyPart {
         }
     }
 
-    /// Takes its first `bytes` off, at most all.
+    /// Splits off the first `bytes`, at most all.
     pub fn split_to(&mut self, bytes: u64) -> Self {
         let at = bytes.min(self.len());
         let first = self.slice(&(0..at));
@@ -74,17 +74,17 @@ impl BodyPart {
     }
 }
 
-/// Parts in the order of their sending.
+/// Parts in sending order.
 #[derive(Debug)]
 pub enum BodyParts {
     /// One part.
     One(BodyPart),
-    /// Several (multipart/byteranges).
+    /// Several parts (multipart/byteranges).
     Many(VecDeque<BodyPart>),
 }
 
 impl BodyParts {
-    /// The first that has bytes left.
+    /// The first part with bytes left.
     pub fn front_mut(&mut self) -> Option<&mut BodyPart> {
         match self {
             Self::One(part) => Some(part).filter(|part| !part.is_empty()),
@@ -97,7 +97,7 @@ impl BodyParts {
         }
     }
 
-    /// Their length in bytes.
+    /// Length in bytes.
     #[inline]
     pub fn len(&self) -> u64 {
         match self {
@@ -106,12 +106,12 @@ impl BodyParts {
         }
     }
 
-    /// Returns true if the parts have no bytes.
+    /// Returns true if all parts are empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Shows each to `look`.
+    /// Shows each part to `look`.
     pub fn each(&self, mut look: impl FnMut(&BodyPart)) {
         match self {
             Self::One(part) => look(part),
@@ -119,7 +119,7 @@ impl BodyParts {
         }
     }
 
-    /// Returns true if some of the parts must be read from a file.
+    /// Returns true if a part is read from a file.
     pub fn has_file(&self) -> bool {
         match self {
             Self::One(part) => part.is_file(),
@@ -142,23 +142,23 @@ impl Iterator for BodyParts {
     }
 }
 
-/// The body that follows the head of a reply.
+/// The body behind the head of a reply.
 #[derive(Debug)]
 pub enum ReplyBody {
-    /// No body, and the status has none (204, 304).
+    /// No body, as the status requires (204, 304).
     None,
-    /// No body because the request was HEAD; the length that GET would have, if known.
+    /// No body because the request is a HEAD; with the length for GET, if known.
     Head(Option<u64>),
-    /// Bytes that are at hand, or in files.
+    /// Bytes in memory or files.
     Parts(BodyParts),
-    /// A body that arrives from the origin: `length` bytes, or until it ends.
+    /// A body that arrives from the origin: `length` bytes, or until its end.
     Stream {
-        /// Where it arrives.
+        /// The reader of the arriving body.
         reader: Reader,
-        /// The number of bytes that will be sent, if it is known.
+        /// The number of bytes that will be sent, if known.
         length: Option<u64>,
     },
-    /// After a 101: the connection to the origin, for whatever both sides speak from here on.
+    /// After a 101: the connection to the origin, for any protocol from here on.
     Tunnel(Box<Tunnel>),
 }
 
@@ -175,7 +175,7 @@ impl From<Bytes> for ReplyBody {
 }
 
 impl ReplyBody {
-    /// The whole body of `object`; `reader` follows it where it was fetched for this request.
+    /// The whole body of `object`; `reader` reads it if it was fetched for this request.
     pub(crate) fn whole(object: &Arc<Object>, reader: Option<Reader>) -> Self {
         if let Some(whole) = object.whole() {
             return BodyPart::Stored(Arc::clone(object), 0..whole.len()).into();
@@ -184,7 +184,7 @@ impl ReplyBody {
         Self::Stream { reader, length: object.length() }
     }
 
-    /// This body as the answer to `method` with `status` has it.
+    /// This body in an answer to `method` with `status`.
     #[inline]
     pub(crate) fn answering(self, method: &Method, status: Status) -> Self {
         if status.has_no_body() {
@@ -196,7 +196,7 @@ impl ReplyBody {
         }
     }
 
-    /// Its length, if it is known; 0 where nothing follows the head.
+    /// The length, if known; 0 if nothing follows the head.
     pub fn length(&self) -> Option<u64> {
         match self {
             Self::None | Self::Head(_) | Self::Tunnel(_) => Some(0),
@@ -205,7 +205,7 @@ impl ReplyBody {
         }
     }
 
-    /// The length that is told of it: for HEAD, the one that GET would have.
+    /// The length for Content-Length: for HEAD, that for GET.
     pub(crate) fn told_length(&self) -> Option<u64> {
         match self {
             Self::Head(length) => *length,
@@ -213,7 +213,7 @@ impl ReplyBody {
         }
     }
 
-    /// The only part, where there is one and nothing else.
+    /// The part, if there is exactly one.
     #[inline]
     pub fn part(&self) -> Option<&BodyPart> {
         match self {
@@ -222,7 +222,7 @@ impl ReplyBody {
         }
     }
 
-    /// Cuts it to `range`, counted from its first byte.
+    /// Cuts the body to `range`, counted from its beginning.
     pub(crate) fn narrow(&mut self, range: &Range<u64>) {
         match self {
             Self::Parts(BodyParts::One(part)) => *part = part.slice(range),
@@ -236,9 +236,9 @@ impl ReplyBody {
         }
     }
 
-    /// Cuts it to several ranges of a representation of `length` bytes (multipart/byteranges, RFC
-    /// 9110 14.6), and returns the Content-Type that names what separates them. `kind` is the
-    /// representation's own. What is still coming can be cut so only from its beginning to its end.
+    /// Cuts the body to several ranges of a representation of `length` bytes (multipart/byteranges,
+    /// RFC 9110 14.6), and returns the Content-Type with the boundary. `kind` is the
+    /// representation's Content-Type. An arriving body can only be cut in ascending order.
     pub(crate) fn narrow_to_parts(
         &mut self,
         ranges: &[Range<u64>],
@@ -255,8 +255,8 @@ impl ReplyBody {
         if !can_cut {
             return None;
         }
-        // Long and random enough that no body holds it by accident; nobody gains by making one that
-        // does.
+        // Long and random, so that no body contains it by accident; a body that does on purpose
+        // harms only its own site.
         let [high, low] = [HashSeed::random(), HashSeed::random()].map(|seed| seed.hash(b""));
         let boundary = format!("{high:016x}{low:016x}");
         let multipart = Multipart { boundary: boundary.as_bytes(), content_type: kind, length };
@@ -338,7 +338,7 @@ mod tests {
             assert!(writer.finish());
             ReplyBody::Stream { reader, length: Some(10) }
         };
-        // A window does not go back.
+        // A window does not move backwards.
         assert_eq!(coming().narrow_to_parts(&[8..10, 0..1], None, 10), None);
         let mut several = coming();
         let kind = several.narrow_to_parts(&[0..1, 8..10], Some(b"text/plain"), 10);

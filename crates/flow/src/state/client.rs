@@ -1,5 +1,4 @@
-//! The client that a request comes from, and the check that its connection is good enough for the
-//! site that the request names.
+//! Client of a request, and the check that its connection satisfies the site's demands.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,43 +11,43 @@ use tls::{ClientAuth, SessionTerms};
 use crate::problem::Problem;
 use crate::state::vcl::VclConnection;
 
-/// The other end of the connection that a request came over.
+/// The client side of a request's connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Client<'a> {
-    /// The client.
+    /// The peer of the connection.
     pub peer: ConnectionPeer,
-    /// The connection came from the very address that it went to.
+    /// The peer's address is the one that it connected to.
     pub near: bool,
-    /// The outcome of the TLS handshake; absent over a plain connection.
+    /// The result of the TLS handshake; `None` on a plain connection.
     pub secured: Option<&'a Rc<SessionTerms>>,
-    /// The connection, as programs see it; made up of `peer` where it is absent.
-    pub line: Option<&'a VclConnection>,
-    /// The account of what is held for it.
+    /// The connection as programs see it; derived from `peer` if absent.
+    pub vcl_connection: Option<&'a VclConnection>,
+    /// The account of memory reserved for the connection.
     pub account: &'a Arc<Account>,
 }
 
-/// A site's check of its TLS clients.
+/// The client certificate check of a site.
 #[derive(Clone, Debug)]
 pub struct ClientCheck {
-    /// The certificates that let a client in.
+    /// The certificates that are accepted.
     pub auth: ClientAuth,
-    /// The fields in which origins are told of them.
+    /// The fields that forward the certificate to origins.
     pub fields: CertificateFields,
 }
 
-/// Fields that tell origins of a client's certificate.
+/// Fields that forward a client's certificate to origins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CertificateFields {
-    /// X-SSL-Client-Verify (`SUCCESS`, `NONE`), X-SSL-Client-S-DN and X-SSL-Client-Fingerprint, as
-    /// nginx has them in variables.
+    /// X-SSL-Client-Verify (`SUCCESS`, `NONE`), X-SSL-Client-S-DN and X-SSL-Client-Fingerprint,
+    /// with the values of nginx's variables.
     pub x_ssl: bool,
     /// Client-Cert (RFC 9440).
     pub client_cert: bool,
 }
 
 impl Client<'_> {
-    /// Tells the origin of the client's certificate, in fields of its request. Returns true if the
-    /// client has a certificate and the fields say so: the response is for this client alone then.
+    /// Writes the certificate fields into a request for the origin. Returns true if the client has
+    /// a certificate and a field shows it: the response is then for this client alone.
     pub(crate) fn tell(&self, headers: &mut HeaderBlock, fields: CertificateFields) -> bool {
         let identity = self.secured.and_then(|secured| secured.identity());
         if fields.x_ssl {
@@ -66,9 +65,9 @@ impl Client<'_> {
         fields != CertificateFields::default()
     }
 
-    /// Checks that a request for `host` may come over this connection, when the site checks clients
-    /// by `check`. It fails closed: a handshake for another site never opens a site that lets in
-    /// fewer clients (nginx's CVE-2025-23419).
+    /// Checks that a request for `host` may use this connection, if the site checks clients by
+    /// `check`. It fails closed: a handshake for another site must never open a site with stricter
+    /// demands (nginx's CVE-2025-23419).
     pub(crate) fn admit(&self, host: &[u8], check: Option<&ClientCheck>) -> Result<(), Problem> {
         let auth = check.map(|check| &check.auth);
         match self.secured {

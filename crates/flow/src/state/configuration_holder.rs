@@ -1,5 +1,5 @@
-//! The configuration in force, and what readers of the log want: swapped as a whole, and taken over
-//! by each core before its next request.
+//! Configuration holder: the configuration in force and the fields that log readers request. Both
+//! are replaced as a whole; each core takes them over before its next request.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -12,12 +12,12 @@ use parking_lot::Mutex;
 
 use crate::state::live_configuration::{LiveConfiguration, LiveRef};
 
-/// All that cores take over while they run.
+/// The values that cores take over while they run.
 pub struct ConfigurationHolder {
     live: ArcSwap<LiveConfiguration>,
-    /// The header fields that readers of the log ask for.
+    /// The header fields that log readers request.
     wanted: Mutex<Option<Arc<FieldSubscriptions>>>,
-    /// Grows with every change; cores look at this instead of the others.
+    /// Grows with each change; cores read only this in between.
     version: AtomicU64,
 }
 
@@ -32,26 +32,26 @@ impl ConfigurationHolder {
         self.live.load_full()
     }
 
-    /// The header fields that readers of the log ask for.
+    /// The header fields that log readers request.
     pub(crate) fn wanted(&self) -> Option<Arc<FieldSubscriptions>> {
         self.wanted.lock().clone()
     }
 
-    /// Puts `live` in force, with the trust that there is.
+    /// Puts `live` in force, keeping the present trust.
     pub(crate) fn replace(&self, mut live: LiveConfiguration) {
         live.trust = Arc::clone(&self.live.load().trust);
         self.live.store(Arc::new(live));
         self.version.fetch_add(1, Ordering::Release);
     }
 
-    /// Has the cores keep with records what a reader wants, from `now_ms` until `until_ms`; false
-    /// when as many as may ask already.
+    /// Has cores record the fields of `want` from `now_ms` until `until_ms`; false if there are too
+    /// many readers.
     pub fn want(&self, want: FieldSubscription, now_ms: u64, until_ms: u64) -> bool {
         let most = self.live.load().limits.log_readers as usize;
         self.change_wanted(|before| before.with(want, now_ms, until_ms, most))
     }
 
-    /// Has the cores keep with records what a log asks for as long as the daemon runs.
+    /// Has cores record the fields of `want` for as long as the daemon runs.
     pub fn want_always(&self, want: FieldSubscription) {
         self.change_wanted(|before| Some(before.with_lasting(want)));
     }
@@ -85,8 +85,8 @@ impl CoreConfiguration {
         Self { in_force: Arc::clone(in_force), live, version }
     }
 
-    /// The configuration. Where another is in force than was, `change` is called with what is in
-    /// force, with the configuration before, and with the next.
+    /// The configuration. If it was replaced, `change` gets the holder, the former configuration
+    /// and the new one.
     #[inline]
     pub(crate) fn live(
         &self,
@@ -102,7 +102,7 @@ impl CoreConfiguration {
         Rc::clone(&self.live.borrow())
     }
 
-    /// Grows with every change of [`TakenOver::live`].
+    /// A number that grows with each change of [`CoreConfiguration::live`].
     pub(crate) fn version(&self) -> u64 {
         self.version.get()
     }

@@ -1,4 +1,4 @@
-//! The rules for clients' connections, before there is a request of any site.
+//! Connection rules: settings of client connections, which apply before a site is known.
 
 use std::sync::Arc;
 
@@ -6,16 +6,16 @@ use base::Limits;
 use h1::HeadLimits;
 use policy::acl::CidrSet;
 
-/// The rules for clients' connections.
+/// The rules for client connections.
 pub struct ConnectionRules {
-    /// The server that TLS listeners shake hands with; `None` without certificates.
+    /// The TLS server of TLS listeners; `None` without certificates.
     pub tls: Option<Arc<tls::ServerContext>>,
-    /// The proxies in front that are believed, and let through to listeners with `proxy`.
+    /// Trusted proxies, which may also connect to listeners with `proxy`.
     pub trusted: CidrSet,
-    /// Clients may begin with HTTP/2 without TLS, or may not, where a parameter says so; `None`
-    /// where each listener says so for itself.
+    /// If clients may begin with HTTP/2 without TLS, by a parameter; `None` if each listener
+    /// decides.
     pub h2c: Option<bool>,
-    /// The limits on heads, as the engine wants them.
+    /// The limits on heads for the engine.
     pub head_limits: HeadLimits,
 }
 

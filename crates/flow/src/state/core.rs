@@ -1,4 +1,4 @@
-//! One core's state: what its requests share, and the store as they ask it.
+//! Core state: what the requests of one core share, and their access to the store.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -28,62 +28,81 @@ use crate::state::tier::MissStep;
 use crate::state::vcl::CoreVcl;
 use purge::{Cause, Invalidation, InvalidationError, InvalidationTarget, Sites};
 
-/// Room that a core's requests lend each other.
+/// Scratch buffers that a core's requests reuse one after the other.
 #[derive(Default)]
 pub(crate) struct ScratchBuffers {
     pub(crate) key: RefCell<KeyBuf>,
-    /// For the cookies of a request.
+    /// A request's cookies.
     pub(crate) cookies: Cell<Vec<u8>>,
 }
 
-/// One core's state. Not shared between threads.
+/// The state of one core: the owner of what its requests and fetches share without a lock.
+///
+/// A core is a pinned thread. Its worker makes one `CoreState` when it starts and holds it in an
+/// `Rc` until it ends; connections, waiting requests and fetch tasks hold clones. It holds the
+/// connections to origins, the open files, the granted authentications, the log buffer, and the
+/// state of programs; all that cores share is behind [`CoreState::shared`].
+///
+/// The calls, in their order:
+///
+/// 1. [`CoreState::with_records`], once, on the thread that will use it.
+/// 2. [`CoreState::live`] before each request. It takes over a replaced configuration; the request
+/// keeps the returned one until its reply has been sent.
+/// 3. [`CoreState::start`](Self::start) for each request. It never waits. Its result is a reply, or
+/// a request whose [`run`](crate::WaitingRequest::run) is awaited by the connection.
+/// 4. [`CoreLog::answered`] once a reply has been sent or cut off.
+/// 5. [`CoreState::sweep`] once a second. [`CoreLog::keep_flushing`] runs beside it for as long as
+/// the core does, and [`CoreLog::flush`] ends it.
+///
+/// What must never happen: it reaches another thread; a `RefCell` of it is borrowed across an
+/// await; a request mixes two configurations; `start` or `sweep` blocks the thread.
 pub struct CoreState {
-    /// State that all cores share.
+    /// The state that all cores share.
     pub shared: Arc<SharedState>,
     /// This core's counters.
     pub counters: Arc<Counters>,
     /// State of this core's programs.
     pub(crate) vcl: CoreVcl,
     pool: RefCell<CorePool>,
-    taken_over: CoreConfiguration,
-    pub(crate) room: ScratchBuffers,
+    configuration: CoreConfiguration,
+    pub(crate) scratch: ScratchBuffers,
     pub(crate) files: RefCell<OpenFileCache>,
-    pub(crate) desk: SliceFetcher,
-    /// The account of what this core holds for no client: of fetches in the background, and of
-    /// slices that are brought ahead.
+    pub(crate) slice_fetcher: SliceFetcher,
+    /// The account of memory reserved for no client: by background fetches, and by slices that are
+    /// fetched ahead.
     pub(crate) background: Arc<Account>,
-    /// The memory of who was let in at gates.
-    pub(crate) gates: AuthMemory,
-    /// This core's records and what goes with them.
+    /// The cache of granted authentications.
+    pub(crate) auth_memory: AuthMemory,
+    /// This core's log buffer and counts.
     pub log: CoreLog,
 }
 
 impl CoreState {
-    /// A core over `shared` that nobody wants records of.
+    /// A core over `shared` that writes no records.
     pub fn new(shared: Arc<SharedState>) -> Rc<Self> {
         Self::with_records(shared, &Records::default(), 0)
     }
 
-    /// Core number `index` over `shared`, whose records go to `records`.
+    /// Core number `index` over `shared`, which writes its records to `records`.
     pub fn with_records(shared: Arc<SharedState>, records: &Records, index: usize) -> Rc<Self> {
         let counters = shared.counters.register();
         let log = CoreLog::new(records, index, shared.tallies.register(), &counters);
-        let taken_over = CoreConfiguration::of(&shared.in_force);
+        let configuration = CoreConfiguration::of(&shared.in_force);
         log.want(shared.in_force.wanted());
         Rc::new(Self {
             pool: RefCell::new(CorePool::with_shared_pool(
-                Arc::clone(&shared.depot),
+                Arc::clone(&shared.shared_pool),
                 Arc::clone(&counters),
                 &shared.live().limits,
             )),
             log,
-            taken_over,
-            room: ScratchBuffers::default(),
-            desk: SliceFetcher::default(),
+            configuration,
+            scratch: ScratchBuffers::default(),
+            slice_fetcher: SliceFetcher::default(),
             background: Account::open(shared.cache.memory(), u64::MAX),
-            gates: AuthMemory::new(
+            auth_memory: AuthMemory::new(
                 Account::open(shared.cache.memory(), u64::MAX),
-                &shared.right,
+                &shared.verified_passwords,
                 &counters,
             ),
             files: RefCell::default(),
@@ -95,7 +114,7 @@ impl CoreState {
 
     /// The configuration in force.
     pub fn live(&self) -> LiveRef {
-        self.taken_over.live(|in_force, before, next| {
+        self.configuration.live(|in_force, before, next| {
             if next.limits != before.limits {
                 let pool = self.pool().with_limits(&next.limits);
                 *self.pool.borrow_mut() = pool;
@@ -104,9 +123,9 @@ impl CoreState {
         })
     }
 
-    /// Grows with every change of [`Core::live`].
+    /// A number that grows whenever [`CoreState::live`] would return another configuration.
     pub fn version(&self) -> u64 {
-        self.taken_over.version()
+        self.configuration.version()
     }
 
     /// This core's origin connections.
@@ -119,40 +138,40 @@ impl CoreState {
         &self.vcl.counts
     }
 
-    /// Both clocks.
+    /// The time by both clocks.
     pub fn now(&self) -> Now {
         rt::now()
     }
 
-    /// Microseconds of the monotonic clock, for measuring.
+    /// Microseconds of the monotonic clock, for durations.
     pub fn micros(&self) -> u64 {
         rt::micros()
     }
 
-    /// Chores of once a second.
+    /// Does the core's maintenance, once a second.
     pub fn sweep(&self, now: Now) {
-        // A configuration that was replaced ends here too where no request comes.
+        // Releases a replaced configuration even if no request comes.
         self.live();
-        self.shared.door.sweep_bans(now.mono_ms);
+        self.shared.invalidator.sweep_bans(now.mono_ms);
         self.shared.early_removal.continue_round(&self.shared.cache, now.mono_ms);
         tier::look_after(&self.shared.cache, now.mono_ms);
         self.log.forget(now.mono_ms);
-        // It keeps its program, which may have been discarded.
+        // The spare memory keeps its program, which may have been discarded.
         drop(self.vcl.spare_turn.take());
         self.pool().sweep(now.mono_ms);
         self.files.borrow_mut().sweep(now.mono_ms);
         self.shared.failing.sweep(now.mono_ms);
-        self.gates.sweep(now.mono_ms);
+        self.auth_memory.sweep(now.mono_ms);
         self.shared.slices.sweep();
     }
 
-    /// The key of a request: scheme, host, port and target of its canonical form, and what policy
-    /// adds.
+    /// Makes the key of a request: scheme, host, port and target of its canonical form, then the
+    /// policy's additions.
     pub(crate) fn make_key(&self, site: &Site, request: &Request, notes: &Notes, key: &mut KeyBuf) {
         key::make_key(&self.shared.seed, &*site.policy, request, notes, key);
     }
 
-    /// The removal of what is stored for a request.
+    /// The invalidation of the responses stored for a request.
     pub(crate) fn removal(
         &self,
         site: &Site,
@@ -160,28 +179,32 @@ impl CoreState {
         notes: &Notes,
         now: Now,
     ) -> Invalidation {
-        let mut key = self.room.key.borrow_mut();
+        let mut key = self.scratch.key.borrow_mut();
         self.make_key(site, request, notes, &mut key);
-        let removal =
-            self.shared.door.invalidation(InvalidationTarget::key(&key), false, Sites::Every, now);
+        let removal = self.shared.invalidator.invalidation(
+            InvalidationTarget::key(&key),
+            false,
+            Sites::Every,
+            now,
+        );
         removal.by(Cause::change(request))
     }
 
-    /// The number of this core's invalidations that went to a journal, and were not waited for.
+    /// The number of this core's invalidations that were passed to a journal and not waited for.
     pub(crate) fn recorded(&self) -> u64 {
         self.counters.value(Counter::InvalidationsRecorded)
     }
 
-    /// Carries an invalidation out without waiting.
+    /// Invalidates without waiting.
     pub(crate) fn invalidate(
         &self,
-        ask: &RequestContext<'_>,
+        ctx: &RequestContext<'_>,
         batch: [Invalidation; 1],
     ) -> Result<Outcome, InvalidationError> {
-        self.shared.door.invalidate_at_once(
-            Some(ask.live),
+        self.shared.invalidator.invalidate_at_once(
+            Some(ctx.live),
             batch,
-            ask.now,
+            ctx.now,
             InvalidationMode::Beside,
         )
     }
@@ -190,24 +213,24 @@ impl CoreState {
         self.shared.cache.lookup(key, &mut select_by(&request.headers), now.mono_ms)
     }
 
-    /// Asks the store who fetches this key now.
+    /// Asks the store which request fetches this key.
     pub(crate) fn begin(
         &self,
-        ask: &RequestContext<'_>,
+        ctx: &RequestContext<'_>,
         key: &KeyBuf,
         options: BeginOptions<'_>,
     ) -> MissStep {
-        let mut select = select_by(&ask.request.headers);
+        let mut select = select_by(&ctx.request.headers);
         self.shared.cache.begin(key, &mut select, options, self.now().mono_ms)
     }
 
-    /// The term of a memory that begins now and lasts `rangeless_ttl`.
+    /// The term of an entry about an origin's missing ranges: from now, for `rangeless_ttl`.
     pub(crate) fn rangeless_term(&self) -> Term {
         let from_ms = self.now().mono_ms;
         Term { from_ms, until_ms: from_ms.saturating_add(self.live().limits.rangeless_ttl) }
     }
 
-    /// Notes what a fetch for the store came to: `Some(unreachable)` when it failed.
+    /// Notes the result of a fetch for the store: `Some(unreachable)` if it failed.
     pub(crate) fn note_fetch(&self, key_hash: u64, failed: Option<bool>) {
         self.shared.failing.note(key_hash, failed, self.now().mono_ms);
     }

@@ -1,4 +1,4 @@
-//! Stored responses that serve as dictionaries, and the forms that are coded with them.
+//! Dictionary state: stored responses that serve as dictionaries, and forms coded with them.
 
 mod dictionaries;
 mod entry;

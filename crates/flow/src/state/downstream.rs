@@ -1,17 +1,17 @@
-//! The party downstream of a request, which its answer is for.
+//! Downstream of a request: the party that gets its response.
 
 use std::rc::Rc;
 
 use crate::state::assemble::FragmentContext;
 
-/// The party downstream of a request, which its answer is for.
+/// The party that gets a request's response.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Downstream {
     #[default]
     Client,
-    /// Another node of the cluster, which wants the stored response itself or nothing.
+    /// Another node of the cluster, which gets the stored response itself or none.
     Node,
-    /// The page that the answer becomes a fragment of.
+    /// The page that the response becomes a fragment of.
     Page(Rc<FragmentContext>),
 }
 
@@ -20,10 +20,10 @@ impl Downstream {
         matches!(self, Self::Node)
     }
 
-    /// The page that the answer becomes a fragment of.
+    /// The page that the response becomes a fragment of, if there is one.
     pub(crate) fn page(&self) -> Option<&Rc<FragmentContext>> {
         match self {
-            Self::Page(within) => Some(within),
+            Self::Page(context) => Some(context),
             Self::Client | Self::Node => None,
         }
     }

@@ -1,4 +1,4 @@
-//! A duty to fetch, and the pauses of those who have none yet.
+//! Duty to fetch, and the pauses of requests before they get it.
 
 use cache::Ticket;
 
@@ -7,14 +7,14 @@ use crate::state::tier::Lead;
 /// A duty to fetch.
 pub(crate) struct Duty<L = Lead> {
     pub(crate) lead: L,
-    /// Nobody waits for the fetch.
+    /// No other request waits for the fetch.
     pub(crate) is_alone: bool,
 }
 
-/// A reason to wait for a request that takes part in the fetches of its key.
+/// The reason for which a request pauses before its part in a fetch.
 pub(crate) enum FetchPause<L = Lead, T = Ticket> {
-    /// The disk may have it. If that has nothing, the duty is to fetch.
+    /// The disk may have a response. Otherwise this duty applies.
     Disk(Duty<L>),
-    /// Another request fetches it.
+    /// Another request fetches.
     Fetch(T),
 }

@@ -1,7 +1,6 @@
-//! Early removal of stored responses. A response that a program has stored leaves once it is of no
-//! more use, before eviction comes for it. In a full store, the responses that would be evicted
-//! next leave before their room is needed. The removal runs once a second, beside the cores, over a
-//! part of the store at a time.
+//! Early removal: useless responses leave the store before they are evicted. Those of programs
+//! leave after their last use. In a full store, the next responses to be evicted leave before their
+//! memory is needed. It runs once a second, off the cores, over a part of the store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,19 +10,19 @@ use tokio::sync::Mutex;
 
 use crate::state::tier::Cache;
 
-/// Places of the index looked at each time. A store of a hundred thousand pages is gone through in
-/// some ten seconds, which costs a thousandth of a core.
+/// Index slots examined each time. A store of a hundred thousand pages takes ten seconds and a
+/// thousandth of a core.
 const PLACES: usize = 16 * 1024;
 const EVERY_MS: u64 = 900;
-/// Pieces of work between two pauses: a few hundred microseconds.
+/// Pieces between two pauses: a few hundred microseconds.
 const PIECES: u32 = 8;
 const PAUSE: Duration = Duration::from_micros(100);
 
-/// Looks for what is of no more use.
+/// The search for useless responses.
 #[derive(Default)]
 pub(crate) struct EarlyRemoval(Arc<Mutex<Rounds>>);
 
-/// The place that the last look has come to, and its time.
+/// The position and time of the last search.
 #[derive(Default)]
 struct Rounds {
     walk: IndexWalk,
@@ -31,7 +30,7 @@ struct Rounds {
 }
 
 impl EarlyRemoval {
-    /// Goes on looking, unless another core has done so.
+    /// Continues the search, unless another core just did.
     pub(crate) fn continue_round(&self, cache: &Arc<Cache>, now_ms: u64) {
         if cache.stats().objects == 0 {
             return;
@@ -57,9 +56,8 @@ impl EarlyRemoval {
     }
 }
 
-/// Returns true if `object` will never answer again, nor be confirmed by its origin: programs say
-/// how long that may be. An object that no program has stored stays as long as there is room, so
-/// that it can still be told, for a miss, what was stored before.
+/// Returns true if `object` will neither answer nor be revalidated again; programs limit that time.
+/// Other objects stay until eviction, so that a miss can be explained by them.
 fn is_over(object: &Object, now_ms: u64) -> bool {
     let kept_ms = object.grace_ms().saturating_add(object.stale_if_error_ms());
     !object.note().is_empty() && object.stale_ms(now_ms) > kept_ms
@@ -74,7 +72,7 @@ mod tests {
     use super::*;
     use crate::verdict::permit;
 
-    /// Something stored that is fresh for a second, and whether it is over at `now_ms`.
+    /// Stores an object that is fresh for a second; true if it is over at `now_ms`.
     fn over_at(now_ms: u64, of: impl FnOnce(&mut NewObject)) -> bool {
         let cache = crate::state::tier::memory_only(Config {
             budget_bytes: 1 << 20,

@@ -1,7 +1,7 @@
-//! A site's own pages for errors that are made here, in the place of the plain ones (nginx's
+//! Error pages of a site: they replace the plain pages of errors that arise here (nginx's
 //! `error_page`).
 //!
-//! Must never touch what an origin has answered, nor the answers to purges.
+//! They must never replace an origin's response or the answer to a purge.
 
 use message::{HeaderId, Method};
 
@@ -9,7 +9,7 @@ use crate::problem::ErrorPage;
 use crate::state::body::ReplyBody;
 use crate::state::reply::{HeadSource, Reply};
 
-/// Puts the page that `pages` have for its status in the place of a plain page of ours.
+/// Replaces a plain page by the one that `pages` has for its status.
 pub(crate) fn put(reply: &mut Reply, pages: &[ErrorPage], method: &Method) {
     let status = reply.status;
     let Some(page) = pages.iter().find(|page| page.status == status) else { return };

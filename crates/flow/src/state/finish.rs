@@ -1,8 +1,8 @@
-//! The last step of every transaction, whoever caused it: its record and its counters. Records are
-//! collected as bytes and handed on in batches, to the log ring and to the access log.
+//! Finish: the last step of each transaction. It writes the record and the counters. Records are
+//! collected as bytes and passed in batches to the log ring and the access log.
 //!
-//! Nothing is formatted here and nothing waits: numbers and texts are copied, once. Must never hold
-//! a request up: what cannot be handed on is lost and counted.
+//! It formats nothing and must never make a request wait: records that cannot be passed on are
+//! dropped and counted.
 
 mod batch;
 mod heads;
@@ -29,34 +29,34 @@ pub(crate) use self::batch::{Name, RecordBatch, TransactionEnd};
 pub(crate) use self::record::{RecordValues, tell_program, version, write_with};
 pub use self::transaction_facts::{RequestStart, TransactionFacts, UnreadableRequest};
 
-/// The time that a record waits for others to be written with.
+/// The time for which a record waits for others.
 const COLLECT: Duration = Duration::from_millis(50);
 
-/// Where whole batches of records are handed to, besides the ring.
+/// A further receiver of batches, beside the ring.
 pub trait RecordTaker: fmt::Debug + Send + Sync {
-    /// Takes `records`, one behind the other; false when they are lost. Must not wait.
+    /// Takes `records`, one behind the other; false if they are dropped. Must not block.
     fn take(&self, records: Vec<u8>) -> bool;
 }
 
-/// Where records go.
+/// The receivers of records.
 #[derive(Clone, Debug, Default)]
 pub struct Records {
-    /// The ring that other processes look at.
+    /// The ring that other processes read.
     pub ring: Option<Arc<Ring>>,
-    /// The access log.
+    /// The writer of the access log.
     pub log: Option<Arc<dyn RecordTaker>>,
-    /// Request fields whose values records keep.
+    /// Request fields whose values are recorded.
     pub names: Vec<String>,
 }
 
-/// A core's side of the log, and what it counts by site and by time.
+/// A core's log, and its counts by site and time.
 #[derive(Debug)]
 pub struct CoreLog {
-    /// `None` if nobody wants records.
+    /// `None` if no records are written.
     pub(crate) sinks: Option<Sinks>,
     tally: RefCell<CoreSums>,
     counters: Arc<Counters>,
-    /// The header fields that readers ask for; none mostly.
+    /// The header fields that readers request; mostly `None`.
     wanted: RefCell<Option<Arc<FieldSubscriptions>>>,
     room: RefCell<heads::HeadRoom>,
 }
@@ -67,10 +67,10 @@ pub(crate) struct Sinks {
     log: Option<Arc<dyn RecordTaker>>,
     names: Vec<Name>,
     counters: Arc<Counters>,
-    /// Number of the next transaction.
+    /// The number of the next transaction.
     next: Cell<u64>,
     batch: RefCell<RecordBatch>,
-    /// Rung when a batch has got its first record.
+    /// Notified when a batch gets its first record.
     begun: Notify,
 }
 
@@ -94,7 +94,7 @@ impl CoreLog {
             log: records.log.clone(),
             names: records.names.iter().map(|name| Name::of(name)).collect(),
             counters: Arc::clone(&counters),
-            // 0 is nobody's number: it stands for no cause.
+            // 0 is no transaction: it means that there is no cause.
             next: Cell::new(((index as u64) << 48) + 1),
             batch: RefCell::default(),
             begun: Notify::new(),
@@ -103,7 +103,7 @@ impl CoreLog {
         Self { sinks: Some(core), tally, counters, wanted, room }
     }
 
-    /// Microseconds of the monotonic clock; with nobody to tell them, as coarse as `now`.
+    /// Microseconds of the monotonic clock. Without records it is only as exact as `now`.
     pub fn micros(&self, now: Now) -> u64 {
         match &self.sinks {
             Some(_) => rt::micros(),
@@ -111,47 +111,47 @@ impl CoreLog {
         }
     }
 
-    /// A number for a transaction that another is to name before its own record is written; 0 with
-    /// nobody to tell.
+    /// A number for a transaction that another one names before its record is written; 0 without
+    /// records.
     pub(crate) fn number(&self) -> u64 {
         self.sinks.as_ref().map_or(0, Sinks::number)
     }
 
-    /// Notes a transaction that is over.
-    pub fn answered(&self, reply: &Reply, told: &TransactionFacts<'_>) {
-        // What left at once was ready when policy had decided, and there is no need for another
-        // look at the clock.
-        let end_us = match (told.reply_us, &self.sinks) {
-            (None, _) => told.started.policy_us,
+    /// Records and counts a finished transaction.
+    pub fn answered(&self, reply: &Reply, facts: &TransactionFacts<'_>) {
+        // A reply that was sent at once was ready when the policy had decided: no need to read the
+        // clock again.
+        let end_us = match (facts.reply_us, &self.sinks) {
+            (None, _) => facts.started.policy_us,
             (Some(_), Some(_)) => rt::micros(),
             (Some(_), None) => rt::now().mono_ms * 1000,
         };
-        self.count(reply, told, end_us);
+        self.count(reply, facts, end_us);
         if let Some(core) = &self.sinks {
             let id = reply.about.number().unwrap_or_else(|| core.number());
             let end = TransactionEnd { id, end_us };
-            let at = core.add(|names, batch| record::answered(reply, told, end, names, batch));
+            let at = core.add(|names, batch| record::answered(reply, facts, end, names, batch));
             if self.is_asked() {
-                let most = told.live.limits.log_heads;
-                self.add_heads(core, at, most, |writer| writer.answered(reply, told));
+                let most = facts.live.limits.log_heads;
+                self.add_heads(core, at, most, |writer| writer.answered(reply, facts));
             }
             core.flush_if_full();
         }
     }
 
-    /// Notes a fragment of the page that transaction `parent` asked for, as it is answered. It
-    /// counts as no request. Returns the time, in microseconds; 0 with nobody to tell.
-    pub(crate) fn fragment(&self, reply: &Reply, told: &TransactionFacts<'_>) -> u64 {
+    /// Records a fragment of the page of transaction `parent`. It does not count as a request.
+    /// Returns its end in microseconds; 0 without records.
+    pub(crate) fn fragment(&self, reply: &Reply, facts: &TransactionFacts<'_>) -> u64 {
         let Some(core) = &self.sinks else { return 0 };
         let id = reply.about.number().unwrap_or_else(|| core.number());
         let end = TransactionEnd { id, end_us: rt::micros() };
-        core.add(|names, batch| record::answered(reply, told, end, names, batch));
+        core.add(|names, batch| record::answered(reply, facts, end, names, batch));
         core.flush_if_full();
         end.end_us
     }
 
-    /// Counts a reply to what could not be read, and which is no transaction of the log;
-    /// [`CoreLog::answered`] counts the others.
+    /// Counts a reply to an unreadable request, which is no transaction; [`CoreLog::answered`]
+    /// counts the others.
     pub fn count_refusal(&self, reply: &Reply) {
         self.counters.inc(Counter::Refused);
         self.count_status(reply);
@@ -168,8 +168,8 @@ impl CoreLog {
         }
     }
 
-    fn count(&self, reply: &Reply, told: &TransactionFacts<'_>, end_us: u64) {
-        let (counter, outcome) = match told.request {
+    fn count(&self, reply: &Reply, facts: &TransactionFacts<'_>, end_us: u64) {
+        let (counter, outcome) = match facts.request {
             Some(_) => (reply.served.counter(), reply.served.outcome()),
             None => (Counter::Refused, Outcome::Refused),
         };
@@ -178,21 +178,21 @@ impl CoreLog {
         if reply.too_many_ranges {
             self.counters.limit(Limit::Ranges);
         }
-        self.counters.add(Counter::HeadBytesIn, told.started.head_bytes as u64);
-        self.counters.add(Counter::BodyBytesIn, told.body_in);
-        self.counters.add(Counter::HeadBytesOut, told.head_out);
-        self.counters.add(Counter::BodyBytesOut, told.body_out);
-        let us = end_us.saturating_sub(told.started.began_us);
+        self.counters.add(Counter::HeadBytesIn, facts.started.head_bytes as u64);
+        self.counters.add(Counter::BodyBytesIn, facts.body_in);
+        self.counters.add(Counter::HeadBytesOut, facts.head_out);
+        self.counters.add(Counter::BodyBytesOut, facts.body_out);
+        let us = end_us.saturating_sub(facts.started.began_us);
         let mut tally = self.tally.borrow_mut();
         tally.time(outcome, us);
-        if let Some(site) = reply.about.site(told.live) {
-            let (status, bytes) = (reply.status.code(), told.body_out);
+        if let Some(site) = reply.about.site(facts.live) {
+            let (status, bytes) = (reply.status.code(), facts.body_out);
             let answered = AnswerSample { outcome, status, bytes, us };
             tally.site(reply.about.decided.site(), &site.name, answered);
         }
     }
 
-    /// Notes a request that could not be read, and its refusal.
+    /// Records an unreadable request and its refusal.
     pub fn refused(
         &self,
         live: &LiveConfiguration,
@@ -201,21 +201,21 @@ impl CoreLog {
         started: &RequestStart,
         unread: UnreadableRequest<'_>,
     ) {
-        let told = TransactionFacts {
+        let facts = TransactionFacts {
             received: first_line(unread.received),
             head_out: unread.head_out,
             body_out: reply.length().unwrap_or(0),
             ..TransactionFacts::new(client, live, started)
         };
-        self.answered(reply, &told);
+        self.answered(reply, &facts);
     }
 
-    /// Hands over what was counted.
+    /// Passes the counts on.
     pub fn hand_over(&self) {
         self.tally.borrow_mut().hand_over();
     }
 
-    /// Hands over what was collected and counted.
+    /// Passes records and counts on.
     pub fn flush(&self) {
         self.hand_over();
         if let Some(core) = &self.sinks {
@@ -223,8 +223,8 @@ impl CoreLog {
         }
     }
 
-    /// Hands over what is collected soon after it begins to be, for as long as it is awaited. A
-    /// core without requests is not woken.
+    /// Passes each batch on soon after its first record, until it is cancelled. An idle core is not
+    /// woken.
     pub async fn keep_flushing(&self) {
         let Some(core) = &self.sinks else { return std::future::pending().await };
         loop {
@@ -235,9 +235,9 @@ impl CoreLog {
     }
 }
 
-/// As much of `received` as a log tells of it.
+/// The first line in `received`, as logged.
 fn first_line(received: &[u8]) -> &[u8] {
-    // Longer than the longest a log of Apache shows by default, shorter than a record's text.
+    // Longer than the longest line that Apache logs by default, shorter than a record's text.
     const MOST: usize = 1024;
     let empty = received.iter().take_while(|b| matches!(b, b'\r' | b'\n')).count();
     let line = &received[empty..received.len().min(empty + MOST)];
@@ -252,7 +252,7 @@ impl Sinks {
         id
     }
 
-    /// Adds a record to the batch; the result is where in it.
+    /// Appends a record to the batch and returns its position there.
     pub(crate) fn add(&self, write: impl FnOnce(&[Name], &mut RecordBatch)) -> usize {
         let mut batch = self.batch.borrow_mut();
         if batch.count == 0 {

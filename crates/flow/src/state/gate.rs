@@ -1,4 +1,4 @@
-//! The gates of sites, and the memory of who was let in.
+//! Gate state: the authentication checks of sites, and the cache of their grants.
 
 pub(crate) mod check;
 mod gate_cache;

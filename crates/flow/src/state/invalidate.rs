@@ -1,4 +1,4 @@
-//! The door of invalidations to the store.
+//! Invalidation state: the entry point of invalidations to the store.
 
 mod invalidator;
 

@@ -1,4 +1,4 @@
-//! The configuration in force, which is swapped as a whole.
+//! Live configuration: the configuration in force, replaced as a whole.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -17,34 +17,33 @@ use crate::state::vcl::link::BackendOrigin;
 use crate::tracing::Tracing;
 use crate::trust::Trust;
 
-/// The configuration in force. Requests under way keep the one they began with.
+/// The configuration in force. A request keeps the one that it began with.
 pub struct LiveConfiguration {
     /// The sites.
     pub sites: SiteTable,
-    /// Limits.
+    /// The limits.
     pub limits: Limits,
-    /// The rules for clients' connections.
+    /// The rules for client connections.
     pub connections: ConnectionRules,
-    /// The path that is answered 200 where Host names no site.
+    /// The path that is answered 200 if Host names no site.
     pub health_check: Option<Box<[u8]>>,
-    /// The proxy, as messages tell of it.
+    /// The fields that the proxy adds to messages.
     pub announce: ProxyFields,
-    /// Compression, for sites that have no program.
+    /// Compression on sites without a program.
     pub compression: Compression,
-    /// The rule by which traces are continued and begun; `None` where trace context is passed on as
-    /// it is.
+    /// Trace context settings; `None` if trace context is passed on unchanged.
     pub tracing: Option<Arc<Tracing>>,
     /// The settings that programs see.
     pub vcl: VclSettings,
-    /// Trust in what is stored: the store's, whatever stands here at first.
+    /// Trust in stored responses: replaced by the store's when the configuration is put in force.
     pub trust: Arc<Trust>,
 }
 
-/// The configuration a request began with, shared cheaply within its core.
+/// The configuration of a request, shared cheaply within its core.
 pub type LiveRef = Rc<Arc<LiveConfiguration>>;
 
 impl LiveConfiguration {
-    /// A configuration of these sites, which says nothing else.
+    /// A configuration of these sites with defaults.
     pub fn new(sites: SiteTable, limits: Limits) -> Self {
         Self {
             sites,
@@ -59,7 +58,7 @@ impl LiveConfiguration {
         }
     }
 
-    /// An origin of a site, or a backend of a program, that `is_it`.
+    /// The first origin of a site or backend of a program for which `is_it` returns true.
     pub(crate) fn find_origin(&self, is_it: impl Fn(&Origin) -> bool) -> Option<Arc<Origin>> {
         let of_sites = self.sites.listed.iter().flat_map(|site| &site.origins);
         if let Some(own) = of_sites.into_iter().find(|own| is_it(&own.origin)) {

@@ -1,4 +1,5 @@
-//! A miss, whose response others than its origin may have.
+//! Miss: a request whose response is not stored here, for those that may have it instead of the
+//! origin.
 
 use std::sync::Arc;
 
@@ -6,15 +7,15 @@ use message::Request;
 
 use crate::state::site::Site;
 
-/// A miss, whose response others than its origin may have.
+/// A request whose response is not stored here.
 #[derive(Clone, Copy)]
 pub(crate) struct Miss<'a> {
     pub(crate) site: &'a Arc<Site>,
     /// The client's request.
     pub(crate) asked: &'a Request,
-    /// The request as a program has changed it, where `key` was made of that.
+    /// The request after a program's changes, if `key` was made from that.
     pub(crate) changed: Option<&'a Request>,
     pub(crate) key: &'a [u8],
-    /// Nothing is stored that the response would confirm or replace.
+    /// No stored response would be confirmed or replaced.
     pub(crate) is_new: bool,
 }

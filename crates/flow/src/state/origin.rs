@@ -1,4 +1,4 @@
-//! An origin of a site, with the files that its settings give it here.
+//! Origin of a site, with the directories that its settings name.
 
 use std::sync::Arc;
 
@@ -6,20 +6,20 @@ use files::Root;
 use files::accel::Accel;
 use origin::{Origin, TryFilesEntry};
 
-/// An origin that a site may choose.
+/// An origin that a site may select.
 pub struct SiteOrigin {
     /// The origin.
     pub origin: Arc<Origin>,
-    /// The files beside its scripts, where its rules look for files at all.
+    /// The files beside its scripts, if its rules look for files.
     pub(crate) beside_scripts: Option<Arc<Root>>,
     /// The pages that plugins write below its root.
     pub(crate) pages: Option<Arc<Root>>,
-    /// The actions that its X-Accel-* fields and X-Sendfile may ask for.
+    /// The actions that its X-Accel-* and X-Sendfile fields may order.
     pub(crate) accel: Option<Accel>,
 }
 
 impl SiteOrigin {
-    /// The files of `origin` are those that its settings name.
+    /// The origin with the directories in its settings.
     pub fn new(origin: &Arc<Origin>) -> Self {
         let scripts = origin.config().scripts.as_ref();
         let looks = scripts.filter(|scripts| scripts.rules.tries.contains(&TryFilesEntry::Path));

@@ -1,4 +1,4 @@
-//! The nodes that share what they store, and what they may be asked.
+//! Peer state: the nodes that share their stores, and the requests to them.
 
 mod nodes;
 mod owner_request;

@@ -1,26 +1,26 @@
-//! The fields of responses that are the proxy's own, and those of origins that clients see.
+//! Proxy fields: response fields that the proxy adds, and origin fields that clients may see.
 
 use message::pseudonym::Pseudonym;
 
-/// The proxy, as messages tell of it.
+/// The fields that the proxy adds.
 #[derive(Debug)]
 pub struct ProxyFields {
-    /// Its name in `Via` and `Cache-Status`.
+    /// The name in `Via` and `Cache-Status`.
     pub pseudonym: Pseudonym,
     /// Send `Cache-Status` (RFC 9211).
     pub cache_status: bool,
-    /// Also name the rule that decided, in its `detail`.
+    /// Name the deciding rule in its `detail`.
     pub detail: bool,
     /// Send `X-Cache: HIT|MISS|...`.
     pub x_cache: bool,
-    /// Some site's responses say `Server-Timing`.
+    /// A site sends `Server-Timing`.
     pub server_timing: bool,
-    /// The different values of Strict-Transport-Security (RFC 6797) that sites send over HTTPS.
+    /// The different values of Strict-Transport-Security (RFC 6797) of all sites.
     pub hsts: Vec<String>,
 }
 
 impl ProxyFields {
-    /// A proxy of this name, which only `Via` tells.
+    /// A proxy of this name that adds `Via` only.
     pub fn new(name: &str) -> Self {
         Self {
             pseudonym: Pseudonym::new(name),
@@ -36,9 +36,9 @@ impl ProxyFields {
 /// Fields that the clients of a site see.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShownFields {
-    /// Its Strict-Transport-Security, as an index into [`Announce::hsts`].
+    /// The site's Strict-Transport-Security, as an index into [`ProxyFields::hsts`].
     pub hsts: Option<u16>,
-    /// Server-Timing, where [`Announce::server_timing`] says so.
+    /// Server-Timing, if [`ProxyFields::server_timing`] is set.
     pub server_timing: bool,
     /// The fields with surrogate keys.
     pub tags: bool,

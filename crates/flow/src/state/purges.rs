@@ -1,12 +1,12 @@
-//! The ways by which a site is purged from outside.
+//! Purge access: the ways in which a site may be purged from outside.
 
 use policy::Purge;
 
-/// The ways by which a site is purged from outside; by none of them at first.
+/// The ways in which a site may be purged from outside; by default none.
 #[derive(Clone, Debug, Default)]
 pub struct PurgeAccess {
-    /// The clients that may purge the site, and their dialects; `None` when no client may.
+    /// The clients that may purge the site, and their dialects; `None` if no client may.
     pub by_request: Option<Purge>,
-    /// HTCP's datagrams purge the site, too.
+    /// HTCP may purge the site.
     pub by_htcp: bool,
 }

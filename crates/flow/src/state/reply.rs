@@ -1,8 +1,6 @@
-//! A reply on its way to the client: where its head and body come from, and how the head is
-//! written.
+//! Reply to a client: the sources of its head and body, and how its head is written.
 //!
-//! Framing is not written here: the connection's engine adds it, for it alone knows what it can
-//! send.
+//! Must never write framing: the connection's engine adds it, as only that knows what it can send.
 
 use std::sync::Arc;
 
@@ -28,26 +26,26 @@ use crate::stored_heads::{form_tags, form_tags_of_plain};
 /// The cache's part in a reply, for `Cache-Status` (RFC 9211), `X-Cache`, counters and logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheOutcome {
-    /// From a fresh stored response.
+    /// A fresh stored response.
     Hit,
-    /// From a stale one within its grace.
+    /// A stale one within its grace.
     Stale,
-    /// From a stale one because the origin failed.
+    /// A stale one because the origin failed.
     StaleOnError,
-    /// From a stored response that the origin has just confirmed.
+    /// A stored response that the origin has just confirmed.
     Revalidated,
-    /// Fetched for this request, or for another whose answer this request shares.
+    /// Fetched for this request, or by another request whose response this one shares.
     Fetched {
-        /// Why the store did not answer.
+        /// The reason for which the store did not answer.
         reason: ForwardReason,
-        /// The answer is stored.
+        /// The response is stored.
         stored: bool,
-        /// The fetch was another request's.
+        /// Another request fetched it.
         collapsed: bool,
     },
-    /// From a file.
+    /// A file.
     File,
-    /// Made by policy or an error page.
+    /// Made by policy, or an error page.
     Synthetic,
     /// The answer to a purge.
     Purge,
@@ -55,34 +53,34 @@ pub enum CacheOutcome {
     Peer(PeerAnswer),
 }
 
-/// An answer to another node.
+/// The answer to another node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeerAnswer {
-    /// A response that was stored.
+    /// A stored response.
     Stored,
-    /// One that has been fetched for it.
+    /// A response that was fetched for the node.
     Fetched,
-    /// None.
+    /// No response.
     Nothing,
 }
 
-/// Why a request went to the origin.
+/// The reason for which a request went to the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForwardReason {
-    /// Policy said so.
+    /// The policy passed the request.
     Bypass,
-    /// The method is not one the store answers.
+    /// The method bypasses the store.
     Method,
-    /// Nothing stored that fits.
+    /// No stored response fits.
     UriMiss,
-    /// Something stored, but stale.
+    /// The stored response is stale.
     Stale,
-    /// A former answer was uncacheable.
+    /// A former response was uncacheable.
     HitForMiss,
 }
 
 impl ForwardReason {
-    /// The registered reason (RFC 9211 2.2).
+    /// The registered token (RFC 9211 2.2).
     fn registered(self) -> cache_status::Forward {
         match self {
             Self::Bypass => cache_status::Forward::Bypass,
@@ -94,7 +92,7 @@ impl ForwardReason {
 }
 
 impl CacheOutcome {
-    /// The word for `X-Cache` and the access log.
+    /// The token in `X-Cache` and the access log.
     pub fn word(self) -> &'static str {
         match self {
             Self::Hit => "HIT",
@@ -111,7 +109,7 @@ impl CacheOutcome {
         }
     }
 
-    /// The counter that counts it.
+    /// The counter of the outcome.
     pub fn counter(self) -> Counter {
         match self {
             Self::Hit => Counter::Hits,
@@ -132,7 +130,7 @@ impl CacheOutcome {
         }
     }
 
-    /// The class in which it is counted by site and by time.
+    /// The class of the outcome in counts by site and time.
     pub fn outcome(self) -> Outcome {
         match self {
             Self::Hit => Outcome::Hit,
@@ -149,32 +147,32 @@ impl CacheOutcome {
     }
 }
 
-/// Where a head comes from.
+/// The source of a head.
 #[derive(Debug)]
 pub enum HeadSource {
-    /// The bytes a stored response keeps, its status line replaced when another status is sent.
+    /// The bytes of a stored response. Its status line is replaced if another status is sent.
     Stored(Arc<Object>),
-    /// That of a file.
+    /// The head of a file.
     File {
         /// The file.
         file: Arc<OpenFile>,
         /// Date to send, in unix seconds.
         date_s: u64,
-        /// Clients may get it in a coding, so Vary says so beside what the file's head says.
+        /// Clients may get the file in a coding, so Vary is extended.
         varies: bool,
     },
-    /// A head of this request's own.
+    /// A head made for this request.
     Owned(Box<Response>),
 }
 
-/// The fields that Varnish adds to stored responses.
+/// The fields that Varnish adds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VarnishFields {
     /// The transaction's number.
     pub xid: u64,
-    /// The number of the fetch that brought what was found.
+    /// The number of the fetch that stored the found object.
     pub found: Option<u64>,
-    /// The client can ask for parts.
+    /// The client may request ranges.
     pub ranges: bool,
 }
 
@@ -189,34 +187,34 @@ impl VarnishFields {
     }
 }
 
-/// Fields that take the place of those of the head.
+/// Fields that replace those of the head.
 #[derive(Debug, Default)]
 pub struct FieldOverrides {
     /// Content-Range of a 206 or 416.
     pub content_range: Option<Box<str>>,
-    /// Content-Type that replaces the stored one (multipart/byteranges).
+    /// The Content-Type of multipart/byteranges, which replaces the stored one.
     pub content_type: Option<Box<str>>,
-    /// The form with a dictionary that is sent.
+    /// The dictionary-coded form that is sent.
     pub delta: Option<SentForm>,
     /// Names of the trailers that follow the body (RFC 9110 6.6.2).
     pub trailer: Option<Box<[u8]>>,
 }
 
-/// A body of several parts is sent with its head in one go if it is no longer.
+/// A body of several parts up to this length is sent with its head in one write.
 const GATHERED_BYTES: u64 = 64 * 1024;
 
-/// A reply's origin, as far as its site's settings for replies that are made here go.
+/// The part of a site's settings for replies made here that a reply still needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReplyOrigin {
-    /// It was not made here, or says all that it is to say.
+    /// None: the reply was not made here, or is complete.
     No,
-    /// It was made here: it lacks the site's fields.
+    /// The site's fields: the reply was made here.
     Here,
-    /// The same, with the plain page of an error: a site may have its own.
+    /// The site's fields, and its error page instead of the plain one.
     Plain,
 }
 
-/// A reply.
+/// A reply to a client.
 #[derive(Debug)]
 pub struct Reply {
     /// Status to send.
@@ -227,32 +225,31 @@ pub struct Reply {
     pub body: ReplyBody,
     /// The cache's part in the reply.
     pub served: CacheOutcome,
-    /// Age to send, in seconds; `None` if the head speaks for itself.
+    /// Age to send, in seconds; `None` if the head contains it.
     pub age_s: Option<u64>,
-    /// Remaining lifetime to tell, in seconds; negative when stale.
+    /// Remaining lifetime to send, in seconds; negative if stale.
     pub ttl_s: Option<i64>,
     /// Fields that Varnish adds, in the reply of a program.
     pub varnish: Option<VarnishFields>,
     /// Strict-Transport-Security to send, as an index into
-    /// [`Announce::hsts`](crate::Announce::hsts).
+    /// [`ProxyFields::hsts`](crate::ProxyFields::hsts).
     pub hsts: Option<u16>,
-    /// Fields that take the place of those of the head. They are boxed, since replies are moved
-    /// about and most have none.
+    /// Fields that replace those of the head. Boxed, as replies are moved and most have none.
     pub changed: Option<Box<FieldOverrides>>,
-    /// The coding of the form of a stored body that is sent, where that is not the stored one: its
-    /// entity tag is written with it.
+    /// The coding that is sent instead of the stored one, if it differs; the entity tag is written
+    /// for it.
     pub form: Option<Coding>,
-    /// The form goes by the dictionary that a client has: Vary says so beside what the head says.
+    /// The form depends on the client's dictionary, so Vary is extended.
     pub by_dictionary: bool,
-    /// The use that was made of the dictionary that the client has named.
+    /// The use of the client's dictionary.
     pub dictionary: DictionaryUse,
     /// The connection ends after the reply.
     pub close: bool,
-    /// The part of a site's settings that a reply which was made here still lacks.
+    /// The site's settings that a reply made here still needs.
     pub(crate) made: ReplyOrigin,
-    /// The reply has a whole body because more ranges were asked for than may be.
+    /// The reply has the whole body because too many ranges were requested.
     pub(crate) too_many_ranges: bool,
-    /// Notes on how the reply came about, for the log.
+    /// Notes on the course of the request, for the log.
     pub about: ReplyNotes,
 }
 
@@ -283,7 +280,7 @@ impl FieldOverrides {
 }
 
 impl Reply {
-    /// A reply with a head and body of its own.
+    /// A reply with its own head and body.
     pub fn owned(response: Response, body: ReplyBody, served: CacheOutcome) -> Self {
         Self::new(response.status, HeadSource::Owned(Box::new(response)), body, served)
     }
@@ -319,22 +316,22 @@ impl Reply {
         }
     }
 
-    /// Returns true if the form that is sent is one with a dictionary.
+    /// Returns true if the sent form depends on a dictionary.
     pub(crate) fn has_delta(&self) -> bool {
         self.changed.as_ref().is_some_and(|changed| changed.delta.is_some())
     }
 
-    /// Returns true if the form that is sent is not the stored one.
+    /// Returns true if the sent form is not the stored one.
     pub(crate) fn is_other_form(&self) -> bool {
         self.form.is_some() || self.has_delta()
     }
 
-    /// The fields that take the place of those of the head.
+    /// The replaced fields, allocated at first use.
     pub(crate) fn change(&mut self) -> &mut FieldOverrides {
         self.changed.get_or_insert_default()
     }
 
-    /// A refusal, `limit` being why.
+    /// Notes the limit that caused the reply.
     #[must_use]
     pub fn because_of(mut self, limit: impl Into<Option<Limit>>) -> Self {
         if let Some(trouble) = &mut self.about.trouble {
@@ -343,16 +340,16 @@ impl Reply {
         self
     }
 
-    /// Returns true if the body is to be fetched anew for `request`: it outgrew the store before
-    /// this request took hold of it, and its beginning is gone; or as much is read of the disk as
-    /// may be, and all of it is wanted. An origin that knows no ranges would send all for a part.
+    /// Returns true if the body must be fetched anew for `request`: it outgrew the store before
+    /// this request read it, so its beginning is gone; or too much is being read of the disk, and
+    /// the whole is wanted. An origin without ranges would send the whole for a part.
     pub(crate) fn is_to_be_fetched(&self, request: &Request) -> bool {
         let ReplyBody::Stream { reader, .. } = &self.body else { return false };
         reader.is_behind() || reader.is_beyond() && !request.headers.contains(HeaderId::Range)
     }
 
-    /// Leaves out a body that the answer to `request` does not have: that to HEAD only tells its
-    /// length (RFC 9110 9.3.2).
+    /// Removes a body that the answer to `request` must not have: HEAD gets only the length (RFC
+    /// 9110 9.3.2).
     pub fn answer_to(&mut self, request: &Request) {
         if let ReplyBody::Parts(_) | ReplyBody::Stream { .. } = self.body {
             let body = std::mem::replace(&mut self.body, ReplyBody::None);
@@ -360,18 +357,18 @@ impl Reply {
         }
     }
 
-    /// The body's length, if it is known; 0 if it is absent.
+    /// The body's length, if known; 0 without a body.
     pub fn length(&self) -> Option<u64> {
         self.body.length()
     }
 
-    /// Returns true if its request counts as under way until the reply is dropped, which is not to
-    /// be before its last byte has left.
+    /// Returns true if the request counts as in progress until the reply is dropped, which must not
+    /// happen before its last byte was sent.
     pub fn is_counted(&self) -> bool {
         self.about.guarded.is_counted()
     }
 
-    /// Returns true if nothing need be awaited to send the reply.
+    /// Returns true if the reply can be sent without waiting.
     pub fn is_at_hand(&self) -> bool {
         if self.is_counted() {
             return false;
@@ -385,7 +382,7 @@ impl Reply {
         }
     }
 
-    /// Writes status line and fields as HTTP/1.1, without framing and without the empty line.
+    /// Writes status line and fields as HTTP/1.1, without framing and the empty line.
     pub fn write_head(&self, live: &LiveConfiguration, out: &mut Vec<u8>) {
         match &self.head {
             HeadSource::Stored(object) => self.write_stored(object, out),
@@ -400,7 +397,7 @@ impl Reply {
         self.add_fields(live, &mut Http1FieldLines(out));
     }
 
-    /// Tells of the fields that are added to those of the head: the same for every engine.
+    /// Adds the fields beside those of the head to `fields`, for any engine.
     pub fn add_fields(&self, live: &LiveConfiguration, fields: &mut impl FieldSink) {
         if let HeadSource::Stored(object) = &self.head {
             fields.add_whole(live.announce.pseudonym.via(object.flags().http10));
@@ -448,7 +445,7 @@ impl Reply {
         }
     }
 
-    /// Tells of the fields of the form in `coding`.
+    /// Adds the fields of the form in `coding`.
     fn add_form(&self, coding: Coding, fields: &mut impl FieldSink) {
         if coding != Coding::Identity {
             fields.add(HeaderId::ContentEncoding, |out| push(out, coding.token()));
@@ -463,8 +460,7 @@ impl Reply {
         }
     }
 
-    /// Writes how the request was served, and how long the origin took until its head was there
-    /// (W3C Server Timing).
+    /// Writes the cache's part and the origin's time to its head (W3C Server Timing).
     fn write_timing(&self, out: &mut Vec<u8>) {
         for part in ["cache;desc=\"", self.served.word(), "\""] {
             push(out, part);
@@ -503,18 +499,17 @@ impl Reply {
         self.push_kept(lines, out);
     }
 
-    /// Returns true if every field of the head is sent as it is.
+    /// Returns true if each field of the head is sent.
     #[inline]
     pub fn keeps_all_fields(&self) -> bool {
         self.form.is_none() && self.changed.as_ref().is_none_or(|changed| changed.is_empty())
     }
 
-    /// Returns true if this field of the head is sent: others of the reply's own take the place of
-    /// the rest.
+    /// Returns true if this field of the head is sent; others are replaced by the reply's own.
     pub fn keeps_field(&self, id: HeaderId, name: &[u8]) -> bool {
         match id {
             HeaderId::Other => match digest_of(name) {
-                // Of a part, or of another coding, it is the digest of something else (RFC 9530).
+                // A digest of the whole does not hold for a part or another coding (RFC 9530).
                 Some(DigestSubject::Content) => self.keeps_all_fields(),
                 Some(DigestSubject::Representation) => !self.is_other_form(),
                 None => true,
@@ -527,12 +522,12 @@ impl Reply {
         }
     }
 
-    /// Appends lines of the head, as far as they are sent.
+    /// Appends the fields of the head that are sent.
     fn push_kept(&self, lines: &[u8], out: &mut Vec<u8>) {
         if self.keeps_all_fields() {
             return out.extend_from_slice(lines);
         }
-        // What is kept is appended in as few pieces as can be.
+        // Kept lines are appended in as few pieces as possible.
         let (mut from, mut at) = (0, 0);
         for end in memchr_iter(b'\n', lines) {
             if let Some(name) = changeable_name(&lines[at..end])
@@ -577,12 +572,12 @@ impl Reply {
     }
 }
 
-/// Where fields go that an engine writes in its own way.
+/// A receiver of fields, which each engine writes in its own format.
 pub trait FieldSink {
     /// Adds a field; `write` appends its value.
     fn add(&mut self, id: HeaderId, write: impl FnOnce(&mut Vec<u8>));
 
-    /// Adds a field whose beginning is prepared; `write` appends the rest of its value.
+    /// Adds a field with a prepared beginning; `write` appends the rest of its value.
     fn add_after(&mut self, start: &FieldStart, write: impl FnOnce(&mut Vec<u8>)) {
         self.add(start.id(), |out| {
             out.extend_from_slice(start.value());
@@ -590,13 +585,13 @@ pub trait FieldSink {
         });
     }
 
-    /// Adds a field that is prepared as a whole.
+    /// Adds a prepared field.
     fn add_whole(&mut self, field: &FieldStart) {
         self.add_after(field, |_| {});
     }
 }
 
-/// Fields as lines of HTTP/1.
+/// Fields as HTTP/1 lines.
 struct Http1FieldLines<'a>(&'a mut Vec<u8>);
 
 impl FieldSink for Http1FieldLines<'_> {
@@ -633,8 +628,8 @@ pub(crate) fn number(out: &mut Vec<u8>, n: u64) {
     out.extend_from_slice(itoa::Buffer::new().format(n).as_bytes());
 }
 
-/// The name of a field of this line, if it has the first letter and the length of one that a reply
-/// may take out of a head; others need not be looked at.
+/// The field name in this line, if its first letter and length are those of a replaceable field;
+/// others need no lookup.
 fn changeable_name(line: &[u8]) -> Option<&[u8]> {
     const CHANGEABLE: [(u8, &[usize]); 4] = [
         (
@@ -674,7 +669,7 @@ mod tests {
         }
     }
 
-    /// It is moved half a dozen times on its way: what is longer costs twice as much each time.
+    /// A reply is moved half a dozen times, and a longer one costs twice as much each time.
     #[test]
     fn a_reply_is_short() {
         assert!(size_of::<Reply>() <= 256, "{} bytes", size_of::<Reply>());

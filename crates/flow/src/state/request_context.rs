@@ -1,6 +1,7 @@
-//! A request and what belongs to it while it is dealt with: the ground that every step stands on.
+//! Request context: a request with its configuration, site, client and notes, which each step
+//! reads.
 //!
-//! Nothing here decides anything.
+//! Decides nothing.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use crate::state::site::Site;
 use crate::state::site_context::SiteContext;
 use crate::state::trace::{DecidingRule, Trace};
 
-/// A request and what belongs to it while it is dealt with.
+/// A request with its configuration, site, client and notes.
 #[derive(Clone, Copy)]
 pub(crate) struct RequestContext<'a> {
     pub(crate) live: &'a LiveRef,
@@ -30,41 +31,39 @@ pub(crate) struct RequestContext<'a> {
     pub(crate) request: &'a Request,
     pub(crate) notes: Notes,
     pub(crate) now: Now,
-    /// The client's connection, as it serves the request while the request waits.
-    pub(crate) front: RequestConnection<'a>,
-    /// Where it is noted how a request that waits fares.
+    /// The client's connection, for the needs of a waiting request.
+    pub(crate) connection: RequestConnection<'a>,
+    /// Notes on a waiting request, for its record.
     pub(crate) trace: Option<&'a Rc<Trace>>,
     pub(crate) downstream: &'a Downstream,
-    /// The cookies that the request came with, if its answer may have fragments: policy may take
-    /// out for the page what a fragment needs.
+    /// The request's original cookies, if its response may have fragments: the policy may remove
+    /// some that a fragment needs.
     pub(crate) cookies: Option<&'a [u8]>,
 }
 
-/// The connection of a request, as it serves the request while the request waits.
+/// The connection of a request, for its needs while it waits.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestConnection<'a> {
-    /// Where the client waits for interim responses; `None` if it knows none (HTTP/1.0).
+    /// The client's queue of interim responses; `None` if it accepts none (HTTP/1.0).
     pub interims: Option<&'a Rc<Interims>>,
-    /// Both ends of that connection.
+    /// Both ends of the connection.
     pub ends: Option<ClientEnds>,
-    /// Bytes of a passing body held for it, where the connection has to share with others; 0 for
-    /// the limit `window_bytes`.
+    /// The window in bytes of a passing body, if the connection shares memory; 0 for the limit
+    /// `window_bytes`.
     pub window: u64,
-    /// For whom bytes are held.
+    /// The account of memory reserved for the connection.
     pub account: &'a Arc<Account>,
-    /// The connection, as owner of connections to origins that users log in to.
+    /// The connection as owner of origin connections that a user has logged in to.
     pub owner: Option<&'a Owner>,
 }
 
 impl<'a> RequestConnection<'a> {
-    /// The connection of a request that does not wait, or nobody's: of what it says there is only
-    /// the account.
+    /// The connection of a request that does not wait: its account only.
     pub fn of(account: &'a Arc<Account>) -> Self {
         Self { interims: None, ends: None, window: 0, account, owner: None }
     }
 
-    /// Returns the bounds of a body that passes to the client: the bytes that it may hold, and the
-    /// account for them.
+    /// The window of a body that passes to the client, and its account.
     pub(crate) fn passage(&self, limits: &Limits) -> WindowLimit {
         let bytes = if self.window == 0 { limits.window_bytes } else { self.window };
         WindowLimit { bytes, account: Arc::clone(self.account) }
@@ -72,7 +71,7 @@ impl<'a> RequestConnection<'a> {
 }
 
 impl<'a> RequestContext<'a> {
-    /// A request that has not had to wait yet, for whose answer bytes are held on `account`.
+    /// The context of a request that has not waited, with the account of its reply.
     pub(crate) fn new(
         SiteContext { live, site }: SiteContext<'a>,
         request: &'a Request,
@@ -80,48 +79,47 @@ impl<'a> RequestContext<'a> {
         now: Now,
         account: &'a Arc<Account>,
     ) -> Self {
-        let (front, downstream) = (RequestConnection::of(account), &Downstream::Client);
-        Self { live, site, request, notes, now, front, trace: None, downstream, cookies: None }
+        let (connection, downstream) = (RequestConnection::of(account), &Downstream::Client);
+        Self { live, site, request, notes, now, connection, trace: None, downstream, cookies: None }
     }
 
-    /// The miss that the request is under `key`; `is_new` if nothing is stored in its place.
+    /// The miss of the request under `key`; `is_new` if no stored response exists.
     pub(crate) fn miss(&self, key: &'a [u8], is_new: bool) -> Miss<'a> {
         Miss { site: self.site, asked: self.request, changed: None, key, is_new }
     }
 }
 
 impl RequestContext<'_> {
-    /// The client's connection, if it is one client's: a proxy sends the requests of many over one.
+    /// The client's connection, unless it is a proxy's, which carries many clients' requests.
     pub(crate) fn owner(&self) -> Option<&Owner> {
-        let peer = self.front.ends?.client;
+        let peer = self.connection.ends?.client;
         let client = self.notes.client.and_then(ConnectionPeer::address)?;
         let is_passed_on = self.notes.passed_on || self.request.headers.contains(HeaderId::Via);
-        self.front.owner.filter(|_| client == peer.ip() && !is_passed_on)
+        self.connection.owner.filter(|_| client == peer.ip() && !is_passed_on)
     }
 
-    /// Returns true if the answer may be for a user who logs in to a connection, or has done so: it
-    /// is fetched for this client alone.
+    /// Returns true if the response may belong to a user who logs in to a connection: it is fetched
+    /// for this client alone.
     pub(crate) fn is_of_a_connection(&self) -> bool {
         logs_in(&self.request.headers) || self.owner().is_some_and(Owner::has_logged_in)
     }
 
-    /// Notes something of how the request fares, if it is one that waits.
+    /// Notes a fact about a waiting request.
     pub(crate) fn note(&self, note: impl FnOnce(&Trace)) {
         if let Some(trace) = self.trace {
             note(trace);
         }
     }
 
-    /// Adds to the reply what goes with every one of the site: Strict-Transport-Security, and who
-    /// decided. The page of an error becomes the site's own.
+    /// Adds the site's fields to the reply: Strict-Transport-Security, the deciding rule, and the
+    /// site's error page.
     pub(crate) fn sign(&self, reply: &mut Reply) {
         complete(reply, self.site, self.request, &self.notes);
         sign(reply, self.site, self.notes.rule, self.request.scheme);
     }
 }
 
-/// Adds to a reply that was made here the fields of its site, and puts the site's own page of an
-/// error into it.
+/// Adds the site's fields and error page to a reply that was made here.
 #[inline]
 pub(crate) fn complete(reply: &mut Reply, site: &Site, request: &Request, notes: &Notes) {
     if reply.made != ReplyOrigin::No {
@@ -139,7 +137,7 @@ fn complete_made(reply: &mut Reply, site: &Site, request: &Request, notes: &Note
     }
 }
 
-/// Adds to the reply what goes with every one of `site`.
+/// Adds the fields that all replies of `site` have.
 pub(crate) fn sign(reply: &mut Reply, site: &Site, rule: u32, scheme: Scheme) {
     reply.about.decided = DecidingRule { site: site.number, rule };
     if scheme == Scheme::Https {
@@ -147,9 +145,9 @@ pub(crate) fn sign(reply: &mut Reply, site: &Site, rule: u32, scheme: Scheme) {
     }
 }
 
-/// Returns true if the client wants nothing but a stored response (RFC 9111 5.2.1.7). The directive
-/// counts even where the site ignores clients' directives, since it spares the origin. It does not
-/// count in a request with an unsafe method, which only the origin can answer (RFC 9111 4).
+/// Returns true if the client accepts only a stored response (RFC 9111 5.2.1.7). The directive
+/// counts even if the site ignores client directives, as it spares the origin. It does not count
+/// with an unsafe method, which only the origin can serve (RFC 9111 4).
 pub(crate) fn only_if_cached(request: &Request) -> bool {
     matches!(request.method, Method::Get | Method::Head)
         && request.headers.contains(HeaderId::CacheControl)

@@ -1,5 +1,5 @@
-//! Everything the cores share: the cache, the configuration in force, and what each feature keeps
-//! for all cores.
+//! Shared state of all cores: the cache, the configuration in force, and each feature's shared
+//! part.
 
 use std::sync::Arc;
 
@@ -22,57 +22,57 @@ use crate::state::slices::SliceMemory;
 use crate::state::tier::{self, Cache};
 use crate::state::vcl::SharedVcl;
 
-/// Everything the cores share.
+/// The state that all cores share.
 pub struct SharedState {
     /// The store.
     pub cache: Arc<Cache>,
-    /// The configuration in force, and what readers of the log want.
+    /// The configuration in force, and the fields that log readers request.
     pub in_force: Arc<ConfigurationHolder>,
-    /// The secret of the keys' hashes.
+    /// The secret seed of key hashes.
     pub seed: HashSeed,
-    /// The answer to a challenge of a certificate authority, while one is pending.
+    /// The pending challenge of a certificate authority.
     pub challenges: Challenges,
-    /// Counters of all cores.
+    /// The counters of all cores.
     pub counters: Registry,
-    /// State that all programs share.
+    /// The state that all programs share.
     pub vcl: SharedVcl,
-    /// Counts of all cores by site and by duration.
+    /// The counts of all cores by site and duration.
     pub tallies: Tallies,
-    /// The nodes of a cluster that share what they store, if they do.
+    /// The nodes that share their stores, if there are any.
     pub peers: ArcSwapOption<Peers>,
-    /// Caches that are asked whether they have something, if there are any.
+    /// The siblings, if there are any.
     pub siblings: ArcSwapOption<Siblings>,
-    /// The way of invalidations to the store.
-    pub door: Arc<Invalidator>,
-    /// Connections to origins, as far as cores share them.
-    pub depot: Arc<SharedPool>,
-    /// Further forms of stored bodies and files.
+    /// The entry point of invalidations to the store.
+    pub invalidator: Arc<Invalidator>,
+    /// The origin connections that cores share.
+    pub shared_pool: Arc<SharedPool>,
+    /// The making of further forms of bodies and files.
     pub(crate) forms: FormWork,
     /// Stored responses that serve as dictionaries.
     pub(crate) dictionaries: Dictionaries,
-    /// The memory of responses in slices.
+    /// The shared state of sliced responses.
     pub(crate) slices: Arc<SliceMemory>,
     /// Keys whose last fetch failed.
     pub(crate) failing: FailingKeys,
-    /// Passwords that were right.
-    pub(crate) right: Arc<VerifiedPasswords>,
-    /// Looks for what is of no more use.
+    /// Passwords that were verified.
+    pub(crate) verified_passwords: Arc<VerifiedPasswords>,
+    /// The early removal of useless responses.
     pub(crate) early_removal: EarlyRemoval,
 }
 
 impl SharedState {
-    /// Starts with `live`, and with a seed that somebody knows: a disk's, or one of benches, which
-    /// must repeat.
+    /// The state over `live`, with a given seed: that of a disk, or a constant one for repeatable
+    /// benchmarks.
     pub fn with_seed(cache: Arc<Cache>, live: LiveConfiguration, seed: HashSeed) -> Arc<Self> {
         Self::over(cache, live, seed, SharedPool::default())
     }
 
-    /// As [`Shared::with_seed`], with connections to origins of `depot`.
+    /// The state like [`SharedState::with_seed`], with the shared connections `shared_pool`.
     pub fn over(
         cache: Arc<Cache>,
         live: LiveConfiguration,
         seed: HashSeed,
-        depot: SharedPool,
+        shared_pool: SharedPool,
     ) -> Arc<Self> {
         let vcl = SharedVcl::default();
         vcl.memory.set_limits(&live.limits);
@@ -81,7 +81,7 @@ impl SharedState {
         let in_force = Arc::new(ConfigurationHolder::new(live));
         Arc::new(Self {
             slices: Arc::new(SliceMemory::new(&cache, seed)),
-            door: Invalidator::new(&cache, seed, &in_force, &trust, counters.register()),
+            invalidator: Invalidator::new(&cache, seed, &in_force, &trust, counters.register()),
             cache,
             in_force,
             seed,
@@ -91,16 +91,16 @@ impl SharedState {
             tallies: Tallies::default(),
             peers: ArcSwapOption::empty(),
             siblings: ArcSwapOption::empty(),
-            depot: Arc::new(depot),
+            shared_pool: Arc::new(shared_pool),
             forms: FormWork::default(),
             dictionaries: Dictionaries::default(),
             failing: FailingKeys::default(),
-            right: Arc::default(),
+            verified_passwords: Arc::default(),
             early_removal: EarlyRemoval::default(),
         })
     }
 
-    /// Puts `live` in force for every request that begins from now on.
+    /// Puts `live` in force for all requests from now on.
     pub fn replace(&self, live: LiveConfiguration) {
         live.sites.carry_over_limits(Some(&self.live().sites), self.cache.memory());
         self.cache.lower().set_limits(&live.limits);

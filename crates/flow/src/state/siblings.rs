@@ -1,4 +1,4 @@
-//! Caches that are asked whether they have something.
+//! Sibling state: caches that are asked before the origin.
 
 mod sibling;
 pub(crate) mod sibling_miss;

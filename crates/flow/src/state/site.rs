@@ -1,4 +1,4 @@
-//! A site: the hosts with one policy, and what each feature has for them.
+//! Site: a set of hosts with one policy, and each feature's settings for it.
 
 use std::sync::Arc;
 
@@ -16,41 +16,41 @@ use crate::state::proxy_fields::ShownFields;
 use crate::state::purges::PurgeAccess;
 use crate::throttle::Throttles;
 
-/// One site: a policy and the origins it may choose from.
+/// A site: its policy and the origins that it may select.
 pub struct Site {
     /// Its first host, for logs and counters.
     pub name: Arc<str>,
     /// Its index in [`SiteTable::listed`].
     pub number: u32,
-    /// The VCL that decides in the place of everything below; `None` where its policy does.
+    /// The program that decides instead of the policy; `None` on a declared site.
     pub vcl: Option<Arc<Instance>>,
     /// Its policy.
     pub policy: Arc<dyn Policy>,
-    /// Its origins; [`policy::Notes::origin`] is an index into this list. Empty when policy answers
-    /// everything itself.
+    /// The origins; [`policy::Notes::origin`] is an index into this list. Empty if the policy
+    /// answers everything itself.
     pub origins: Vec<SiteOrigin>,
-    /// The roots that it serves files of; [`policy::ReceiveVerdict::Files`] is an index into this.
+    /// The roots of its files; [`policy::ReceiveVerdict::Files`] is an index into this list.
     pub files: Vec<Arc<Root>>,
-    /// The check of TLS clients; `None` lets everyone in.
+    /// The client certificate check; `None` accepts all clients.
     pub client_check: Option<ClientCheck>,
-    /// The ways by which it is purged from outside.
+    /// The ways in which it may be purged from outside.
     pub purges: PurgeAccess,
     /// The fields that its clients see.
     pub shown: ShownFields,
-    /// Its own pages for errors that are made here.
+    /// Its pages for errors that arise here.
     pub error_pages: Vec<ErrorPage>,
-    /// Its pages that are put together of others.
+    /// Its pages with instructions.
     pub includes: Includes,
-    /// The bodies that are coded here, where its policy decides.
+    /// The bodies that are compressed here, on a declared site.
     pub compress: CompressionScope,
-    /// Its limits on how often, and how much at once, clients may ask.
+    /// Its limits on the rate and concurrency of clients.
     pub throttles: Option<Arc<Throttles>>,
-    /// Its gates, if not everybody may enter.
+    /// Its authentication checks; `None` if all clients may enter.
     pub gates: Option<Arc<SiteAuthChecks>>,
 }
 
 impl Site {
-    /// The first site of a configuration, which has a policy and nothing else.
+    /// A first site with this policy and defaults.
     pub fn new(name: &str, policy: Arc<dyn Policy>) -> Self {
         Self {
             name: name.into(),
@@ -70,7 +70,7 @@ impl Site {
         }
     }
 
-    /// The origin that a request of these notes would go to.
+    /// The origin that a request with these notes would be sent to.
     #[inline]
     pub(crate) fn origin(&self, notes: &Notes) -> Option<&SiteOrigin> {
         self.origins.get(notes.origin as usize)
@@ -81,7 +81,7 @@ impl Site {
 pub struct SiteTable {
     /// Sites by host.
     pub by_host: HostTable<Arc<Site>>,
-    /// All of them, in the order of the configuration.
+    /// All sites in the order of the configuration.
     pub listed: Vec<Arc<Site>>,
 }
 
@@ -91,7 +91,7 @@ impl SiteTable {
         Self { by_host: HostTable::new(seed), listed: Vec::new() }
     }
 
-    /// Has the limits on clients go on from those `before`.
+    /// Takes over the counts of client limits from the sites `before`.
     pub(crate) fn carry_over_limits(&self, before: Option<&Self>, memory: &Arc<MemoryBudget>) {
         for (at, site) in self.listed.iter().enumerate() {
             let Some(throttles) = &site.throttles else { continue };

@@ -1,4 +1,4 @@
-//! The configuration in force and a site of it.
+//! Site context: the configuration in force and one of its sites.
 
 use std::sync::Arc;
 

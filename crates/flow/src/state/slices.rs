@@ -1,4 +1,4 @@
-//! Sets of slices, and the orders for them.
+//! Slice state: sets of slices, their readers, and the orders for them.
 
 mod answer;
 mod life;

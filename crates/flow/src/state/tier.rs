@@ -1,13 +1,12 @@
-//! The tier below memory: a [`disk::Disk`] under the cache's index.
+//! Tier below memory: a [`disk::Disk`] under the cache's index.
 //!
-//! What leaves memory sinks, and what is worth it is copied before that, so that a process which is
-//! killed leaves it to the next one. A request that finds nothing in memory, and something below,
-//! leads a fetch like any other; it reads the disk first, and then looks up again.
-//! Neither policy knows more of it than that.
+//! Evicted responses are demoted to it, and valuable ones are copied before, so that they survive a
+//! killed process. A request that finds nothing in memory but a candidate on disk leads a fetch
+//! like any other; it reads the disk first, then looks up again. Policies know no more about it.
 //!
-//! Bans have numbers of one process; the disk has a sequence of its own that goes on from process
-//! to process. So a record tells which invalidations it has been tested against by its place in
-//! that sequence. For records of this process the number of the ban stands beside it.
+//! Ban numbers are valid in one process; the disk numbers invalidations across processes. A record
+//! stores its position in that sequence, which tells the invalidations it was tested against;
+//! records of this process also store the ban's number.
 
 mod body;
 mod chores;
@@ -40,41 +39,41 @@ pub(crate) use self::store::Store;
 
 use self::recovery::DiskRecovery;
 
-/// The store of responses: memory, over a disk where there is one.
+/// The store of responses: memory, with a disk below if there is one.
 pub type Cache = cache::Cache<Tier>;
 /// The duty to fetch.
 pub type Lead = cache::Lead<Tier>;
 /// The next step of a request without a usable stored response.
 pub(crate) type MissStep = cache::FetchDecision<Tier>;
-/// The writing end of a body.
+/// The writer of a body.
 pub(crate) type Filling = cache::ObjectWriter<Tier>;
 
-/// A store with nothing below its memory.
+/// A store without a disk.
 pub fn memory_only(config: cache::Config) -> Arc<Cache> {
     Cache::with_lower(Arc::default(), config)
 }
 
-/// The tier below memory; it keeps nothing until a disk has been taken up.
+/// The tier below memory. It keeps nothing until a disk is attached.
 #[derive(Debug, Default)]
 pub struct Tier {
     pub(crate) store: OnceLock<Store>,
     pub(crate) found: DiskRecovery,
-    /// Large bodies that are read from where they lie, by place.
+    /// Large bodies that are read from the disk, by address.
     pub(crate) lent: Mutex<HashMap<RecordAddress, Weak<DiskBody>>>,
-    /// Those of them whose records go when nobody reads them any more.
+    /// The number of `lent` bodies whose records are released by their last reader.
     parting: AtomicUsize,
-    /// The lives of stored objects that bodies on disk are made of, by the bodies' places.
+    /// Lives of stored objects that bodies on disk consist of, by the bodies' addresses.
     pub(crate) sets: Mutex<HashMap<RecordAddress, Arc<dyn Any + Send + Sync>>>,
-    /// Volumes that were taken out of use, and whose places are still in the index.
+    /// Volumes out of use whose addresses are still in the index.
     lost: Mutex<Vec<usize>>,
-    /// Everything that may answer again is kept: the process ends.
+    /// The process ends: all responses that may answer again are kept.
     is_resting: AtomicBool,
-    /// Chores behind requests.
+    /// State of the chores.
     chores: Arc<tokio::sync::Mutex<Chores>>,
 }
 
 impl Tier {
-    /// Takes over the limits that the disk has now.
+    /// Applies the disk's present limits.
     pub(crate) fn set_limits(&self, limits: &Limits) {
         if let Some(store) = self.store.get() {
             store.read_ms.store(limits.disk_read_timeout, Ordering::Relaxed);
@@ -83,12 +82,12 @@ impl Tier {
         }
     }
 
-    /// True while not everything that was there at the start is in the index yet.
+    /// Returns true until the index contains all records found at the start.
     pub fn is_finding(&self) -> bool {
         self.found.goes_on() && self.disk().is_some_and(|disk| !disk.has_found())
     }
 
-    /// The disk, where one is in use.
+    /// The disk, if one is in use.
     pub fn disk(&self) -> Option<&Disk> {
         self.store.get().map(|store| &store.disk)
     }

@@ -1,4 +1,4 @@
-//! The state of programs, of all cores and of one request.
+//! VCL state: the state of programs, for all cores, for one core and for one request.
 
 mod connection;
 mod core;

@@ -1,5 +1,5 @@
-//! Invalidations are written to the disk before they are answered, so that what they removed does
-//! not come back with the next start.
+//! Journal on the disk: invalidations are written before they are answered, so that they hold after
+//! a restart.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub(super) struct DiskJournal {
     pub(super) cache: Arc<Cache>,
 }
 
-/// A batch of invalidations on its way to the disk.
+/// A batch of invalidations being written.
 struct DiskRecording {
     cache: Arc<Cache>,
     effects: Vec<InvalidationGuard>,
@@ -47,7 +47,8 @@ impl Journal for DiskJournal {
 
 impl JournalWrite for DiskRecording {
     fn took_effect(&mut self, newest_ban: Option<u32>) {
-        // What has not passed the newest ban may not have passed the first one either.
+        // An object not tested against the newest ban may not be tested against the first one
+        // either.
         let first = self.effects.first().map(InvalidationGuard::number);
         if let Some(store) = self.cache.lower().store.get() {
             if let (Some(ban), Some(number)) = (newest_ban, first) {
@@ -55,7 +56,7 @@ impl JournalWrite for DiskRecording {
             }
             store.kept.lock().add(self.effects.iter().map(InvalidationGuard::number), newest_ban);
         }
-        // From here on what is put counts as newer than they are.
+        // From here on, new records count as younger than these invalidations.
         self.effects.clear();
     }
 

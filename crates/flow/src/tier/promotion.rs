@@ -1,4 +1,4 @@
-//! The way up from the disk: a response is read, checked, and put where a lookup finds it.
+//! Promotion from the disk: a record is read, judged, and stored where a lookup finds it.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -14,17 +14,17 @@ use crate::state::tier::DiskResponse;
 use crate::state::tier::{BodyPrefix, DiskBody, Lead, Store};
 use crate::verdict::RevalidationJudge;
 
-/// The longest body that comes into memory; a longer one is read from where it lies.
+/// The longest body that is promoted to memory; a longer one is read from the disk.
 const WHOLE_BYTES: u64 = 4 << 20;
-/// The longest part of a body that a core reads itself, where it is in the system's memory.
+/// The longest read that a core does itself, if the page cache has the bytes.
 const NOW_BYTES: u64 = 256 * 1024;
-/// Bytes that are read first. A record that is no longer comes as a whole.
+/// Bytes of the first read. A shorter record is read whole.
 const OPENING_BYTES: u64 = 128 * 1024;
 
-/// The longest body that is copied out of what was read, head and checksums included.
+/// The longest body that is copied out of the read, head and checksums included.
 const COPIED_BYTES: u64 = 64 * 1024;
 
-/// A response that was found on the disk.
+/// A response found on the disk.
 struct Candidate {
     permit: Permit,
     place: RecordAddress,
@@ -33,7 +33,7 @@ struct Candidate {
 }
 
 impl Store {
-    /// Reads the opening of a record: from the system's memory at once, or from the disk.
+    /// Reads the beginning of a record, from the page cache at once or from the disk.
     async fn open(&self, place: RecordAddress, hash: u64) -> Option<RecordData> {
         let ask = RecordRequest::opening(OPENING_BYTES);
         if let Some(answer) = self.disk.read_now(place, hash, &ask) {
@@ -42,7 +42,7 @@ impl Store {
         self.ask(place, hash, ask).await.ok()?.ok()
     }
 
-    /// Reads a record as a whole.
+    /// Reads a whole record.
     async fn read(&self, place: RecordAddress, hash: u64, length: u64) -> Option<RecordData> {
         let ask = RecordRequest::beginning(WHOLE_BYTES);
         let now = if length <= NOW_BYTES { self.disk.read_now(place, hash, &ask) } else { None };
@@ -54,12 +54,12 @@ impl Store {
     }
 }
 
-/// Returns true if the whole body has come.
+/// Returns true if the body is complete.
 fn is_whole(answer: &RecordData) -> bool {
     answer.size() == answer.length
 }
 
-/// A lead while the disk is read. Whoever waits looks again if the client leaves meanwhile.
+/// A lead during a read of the disk. On drop, its waiters look up again.
 struct LeadGuard(Option<Lead>);
 
 impl Drop for LeadGuard {
@@ -70,12 +70,12 @@ impl Drop for LeadGuard {
     }
 }
 
-/// Brings up what the disk has for the request whose signatures `variant` computes. The next lookup
-/// finds it then, unless something has happened to it meanwhile. What is asked for too seldom for
-/// memory stays where it is, and is returned.
+/// Promotes the disk's response for the request whose signatures `variant` computes, so that the
+/// next lookup finds it unless it is invalidated meanwhile. A response that is requested too seldom
+/// for memory stays on the disk and is returned.
 ///
 /// # Errors
-/// The fetch goes on: the disk has nothing for the request, or cannot be read in time.
+/// The lead, to fetch: the disk has no response, or not in time.
 pub(crate) async fn raise(
     core: &Rc<CoreState>,
     mut lead: Lead,
@@ -104,7 +104,7 @@ pub(crate) async fn raise(
     let mut best: Option<Candidate> = None;
     for (place, answer) in found {
         let Some(kept) = store.decode(&answer, core.now()) else {
-            // Of another version of this program.
+            // Written by another version of this program.
             forget(place);
             continue;
         };
@@ -113,11 +113,11 @@ pub(crate) async fn raise(
             continue;
         }
         let Ok(permit) = again.judge(&kept.record, core.now()) else {
-            // Stored by rules that have changed since.
+            // Stored by rules that have changed.
             forget(place);
             continue;
         };
-        // After a crash there may be an older one beside it.
+        // After a crash an older record may lie beside it.
         if best.as_ref().is_none_or(|best| best.kept.record.born_ms() < kept.record.born_ms()) {
             best = Some(Candidate { permit, place, kept, answer });
         }
@@ -131,7 +131,7 @@ pub(crate) async fn raise(
     raised
 }
 
-/// Lends the response, or puts it into memory.
+/// Lends the response or stores it in memory.
 async fn give(
     core: &Rc<CoreState>,
     store: &Store,
@@ -143,8 +143,9 @@ async fn give(
         return put_head(core, lead, found).map(|()| None);
     }
     let (record, now_ms) = (&found.kept.record, core.now().mono_ms);
-    // Without trust it is to be confirmed.
-    let is_trusted = !core.shared.door.trust.wants_validation(record.fresh_until_ms(), now_ms);
+    // Without trust it must be revalidated.
+    let is_trusted =
+        !core.shared.invalidator.trust.wants_validation(record.fresh_until_ms(), now_ms);
     if is_trusted
         && !is_large
         && may_lend(record, is_whole(&found.answer), now_ms)
@@ -153,7 +154,7 @@ async fn give(
         return lend(core, lead, found);
     }
     if lead.is_detached() {
-        // It would not be stored.
+        // The present rules forbid storing it.
         return Err(lead);
     }
     if !is_whole(&found.answer) {
@@ -161,7 +162,7 @@ async fn give(
         let mut reading = LeadGuard(Some(lead));
         let answer = store.read(found.place, hash, length).await;
         let Some(lead) = reading.0.take() else { return Ok(None) };
-        // It may have moved meanwhile, and then it is another record's place.
+        // If the record has moved, this address belongs to another.
         return match answer.filter(|answer| answer.head == found.answer.head) {
             Some(answer) => put(lead, Candidate { answer, ..found }).map(|()| None),
             None => Err(lead),
@@ -170,14 +171,14 @@ async fn give(
     put(lead, found).map(|()| None)
 }
 
-/// Returns true if the response answers as it is, from where it lies. One that is to be confirmed
-/// must be in the index for that; so must one that has other forms, unless its body `is_whole`.
+/// Returns true if the response may answer as read from the disk. One to be revalidated must be in
+/// the index; so must one with further forms, unless its body `is_whole`.
 pub(super) fn may_lend(record: &Record, is_whole: bool, now_ms: u64) -> bool {
     let flags = record.flags();
     record.is_fresh(now_ms) && !flags.must_validate && (is_whole || !flags.may_have_forms())
 }
 
-/// Lends the response.
+/// Lends the response without storing it in memory.
 fn lend(core: &CoreState, lead: Lead, found: Candidate) -> Result<Option<Arc<Object>>, Lead> {
     let Candidate { permit, place, kept, answer } = found;
     let DiskResponse { record, plain_length, trailers, .. } = kept;
@@ -202,7 +203,7 @@ fn lend(core: &CoreState, lead: Lead, found: Candidate) -> Result<Option<Arc<Obj
     Ok(lent)
 }
 
-/// Puts the head of the response into the index, over a body that stays where it is.
+/// Stores the head of the response in the index, over a body that stays on the disk.
 fn put_head(core: &Rc<CoreState>, lead: Lead, found: Candidate) -> Result<(), Lead> {
     let cache = &core.shared.cache;
     let Candidate { permit, place, kept, answer } = found;
@@ -231,13 +232,13 @@ fn put_head(core: &Rc<CoreState>, lead: Lead, found: Candidate) -> Result<(), Le
     Ok(())
 }
 
-/// Puts the response, whose whole body has been read, into the index.
+/// Stores the response with its whole body in the index.
 fn put(lead: Lead, found: Candidate) -> Result<(), Lead> {
     let Candidate { permit, place, kept, answer } = found;
     let DiskResponse { record, plain_length, trailers, .. } = kept;
     let mut filling = lead.refill(permit, place, record, answer.length)?;
     if filling.is_window() {
-        // There is no memory for it; an origin's response would pass through.
+        // Without memory for it, an origin's response would be passed.
         filling.abort();
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! Records of the disk as people read them.
+//! Record view: a record of the disk for people.
 
 use base::Now;
 use bytes::Bytes;
@@ -11,7 +11,7 @@ use crate::stored_heads::stored_head;
 /// A stored response without its body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordView {
-    /// The URL that it was stored under.
+    /// The URL that the response is stored under.
     pub url: String,
     /// Status code.
     pub status: u16,
@@ -19,16 +19,16 @@ pub struct RecordView {
     pub head: Vec<u8>,
     /// Names and values of the fields, in their order.
     pub fields: Vec<(String, String)>,
-    /// When its age was zero, and when it becomes stale: milliseconds since 1970.
+    /// When its age was zero, in milliseconds since 1970.
     pub born_ms: i64,
-    /// As said of `born_ms`.
+    /// When it becomes stale, in milliseconds since 1970.
     pub fresh_until_ms: i64,
-    /// Its body is in slices, which are records of their own.
+    /// Its body is in slices, which are separate records.
     pub is_sliced: bool,
 }
 
 impl RecordView {
-    /// The response whose record's head is `head`; `None` if this program does not understand it.
+    /// The view of a record with this `head`; `None` for an unknown version.
     pub fn of(head: &Bytes, now: Now) -> Option<Self> {
         let Content { record, set, .. } = content(head)?;
         let record = Record::decode(record, now)?;

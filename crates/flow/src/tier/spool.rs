@@ -1,8 +1,8 @@
-//! A body that is too large for memory, on its way from its origin to the disk, whatever the pace
-//! of those who read it meanwhile: they read what the disk has taken from there.
+//! Spool: writes a body too large for memory to the disk while it arrives, whatever the pace of its
+//! readers, who read the written parts.
 //!
-//! It is for bodies whose length is known, which no origin sends in slices. Where the disk takes no
-//! more of one, nobody gets it but those who read it already.
+//! It is for bodies of known length from origins without ranges. If the disk stops taking a body,
+//! only its present readers get it.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -20,32 +20,32 @@ use crate::recode::BodyRecoding;
 use crate::state::core::CoreState;
 use crate::state::tier::{DiskBody, Intake, Store, Tier};
 
-/// A body goes this way if it is larger than one of so many parts of memory. That is no limit, as
-/// nothing is refused there, and no setting: `object_bytes` draws the line elsewhere, and above an
-/// eighth a few bodies push everything else out.
+/// The divisor of memory above which a body is spooled. Nothing is refused there, so it is neither
+/// a limit nor a setting: `object_bytes` bounds bodies elsewhere. Above an eighth, a few bodies
+/// would evict everything else.
 const MEMORY_PARTS: u64 = 8;
-/// Bytes that are read at once.
+/// Bytes of one read.
 const READ_BYTES: u64 = 64 * 1024;
-/// Time between two looks.
+/// Time between two tries.
 const STEP: Duration = Duration::from_millis(5);
 
-/// A response whose body is to go to the disk while it comes.
+/// A response whose body is written to the disk while it arrives.
 pub(crate) struct Spool {
     exchange: Box<Exchange>,
     body: Arc<DiskBody>,
     stream: Stream,
-    /// Memory for what the disk has not taken.
+    /// Memory of bytes that the disk has not taken.
     _held: HeldBytes,
 }
 
 impl Tier {
-    /// The longest body that the disk takes in one go, `percent` of it; 0 where it takes nothing.
+    /// The longest body that the disk takes at once, `percent` of it; 0 if it takes none.
     fn spool_bytes_max(&self, percent: u64) -> u64 {
         self.disk().map_or(0, |disk| disk.takes_bytes() / 100 * percent)
     }
 }
 
-/// The length of the body of `exchange`, if it is to go to the disk while it comes.
+/// The length of the body of `exchange`, if it is to be spooled.
 fn length_of(fetch: &Fetch, exchange: &Exchange, plan: &InsertionPlan) -> Option<u64> {
     let cache = &fetch.core.shared.cache;
     let memory = cache.config();
@@ -65,8 +65,7 @@ fn length_of(fetch: &Fetch, exchange: &Exchange, plan: &InsertionPlan) -> Option
 }
 
 impl Spool {
-    /// Takes the response on; gives the exchange back if its body is not for the disk, or the disk
-    /// is not for it.
+    /// Takes the response, or returns the exchange if its body or the disk is unfit.
     pub(crate) fn begin(
         fetch: &Fetch,
         exchange: Box<Exchange>,
@@ -91,11 +90,11 @@ impl Spool {
         Arc::clone(&self.body) as _
     }
 
-    /// Brings the whole body, as that of `object`, which is held so long: nothing else knows of it.
+    /// Transfers the whole body of `object`, which this holds meanwhile.
     pub(crate) async fn run(self, core: &Rc<CoreState>, object: Arc<Object>) -> TransferOutcome {
         let Self { mut exchange, body, stream, _held } = self;
         body.stands_for(&object);
-        // The client decides how long it takes, as long as it goes on.
+        // The client sets the pace from here, as long as it proceeds.
         exchange.lift_total();
         exchange.read_at_most(READ_BYTES as usize);
         let mut spooler = Spooler { core, object: &object, body: &body, stream, is_kept: true };
@@ -108,13 +107,13 @@ impl Spool {
     }
 }
 
-/// A body on its way.
+/// A body being spooled.
 struct Spooler<'a> {
     core: &'a Rc<CoreState>,
     object: &'a Arc<Object>,
     body: &'a Arc<DiskBody>,
     stream: Stream,
-    /// The disk takes it, and others may have it.
+    /// The disk takes the body, and others may read it.
     is_kept: bool,
 }
 
@@ -145,14 +144,14 @@ impl Spooler<'_> {
             self.let_pass(coming);
         }
         coming.end(self.is_kept);
-        // Its parts are there as long as somebody reads them.
+        // The parts remain while there are readers.
         while !self.is_kept && coming.last().is_some_and(|at| at < length) {
             coming.moved.notified().await;
         }
         TransferEnd::Whole
     }
 
-    /// Waits for the disk, or for those who read; false if it is for nobody.
+    /// Waits for the disk or for readers; false if the body has no use.
     async fn may_go_on(&mut self, coming: &Intake) -> bool {
         self.hand_over(coming, false).await;
         if self.is_kept {
@@ -170,7 +169,7 @@ impl Spooler<'_> {
         }
     }
 
-    /// Has the disk take the parts that have come, the last one if nothing follows.
+    /// Passes complete parts to the disk; with `is_last` the rest too.
     async fn hand_over(&mut self, coming: &Intake, is_last: bool) {
         while self.is_kept
             && let Some(pieces) = coming.part(is_last)
@@ -179,7 +178,7 @@ impl Spooler<'_> {
             let mut part = None;
             let stream = &mut self.stream;
             attempt(self.core, self.object, |store| {
-                // Others need the rest of what may wait for the disk.
+                // Other bodies need the rest of the queue.
                 if store.disk.is_behind() {
                     return SpoolAttempt::Later;
                 }
@@ -200,7 +199,7 @@ impl Spooler<'_> {
         }
     }
 
-    /// Has the disk keep the body, and the index know of it; false if they do not.
+    /// Makes the parts one record and enters it in the index; false if that fails.
     async fn keep(&mut self) -> bool {
         let (core, object, body) = (self.core, self.object, self.body);
         let stream = &mut self.stream;
@@ -217,7 +216,7 @@ impl Spooler<'_> {
         if !is_kept.await {
             return false;
         }
-        // Where the index has no room for another entry, it is there as long as it is in memory.
+        // If the index is full, the record remains while the object is in memory.
         let enter = |_: &Store| match cache.copy(body.hash(), object) {
             true => SpoolAttempt::Done,
             false => SpoolAttempt::Later,
@@ -226,7 +225,7 @@ impl Spooler<'_> {
         true
     }
 
-    /// It goes to those who read it, and to nobody else.
+    /// Makes the body pass to its present readers only.
     fn let_pass(&mut self, coming: &Intake) {
         self.is_kept = false;
         if self.object.is_live() {
@@ -238,7 +237,7 @@ impl Spooler<'_> {
 }
 
 impl Drop for Spooler<'_> {
-    /// Ends the body: nothing more comes, and what has come goes with its parts.
+    /// Ends the body: no more arrives, and its parts are released.
     fn drop(&mut self) {
         if let Some(coming) = self.body.intake() {
             self.body.lose();
@@ -247,15 +246,15 @@ impl Drop for Spooler<'_> {
     }
 }
 
-/// The outcome of a try.
+/// The result of a try.
 enum SpoolAttempt {
     Done,
     Later,
     Never,
 }
 
-/// Tries something with the disk until it is done; false if it is not, for too long, or has become
-/// useless as `object` is not stored any more.
+/// Repeats an operation of the disk until it succeeds; false if it takes too long, or if `object`
+/// is no longer stored.
 async fn attempt(
     core: &CoreState,
     object: &Object,

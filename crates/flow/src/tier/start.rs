@@ -1,5 +1,4 @@
-//! The start over a disk: what former processes have left is found, and what they invalidated is
-//! invalidated once more.
+//! Start over a disk: records of former processes are found, and their invalidations are replayed.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -12,37 +11,37 @@ use super::journal::DiskJournal;
 use crate::state::invalidate::Invalidator;
 use crate::state::tier::{Cache, DiskRules, JournalBatches, Store, Tier};
 
-/// A disk under a cache, before it is taken up.
+/// A disk before it is attached to a cache.
 #[derive(Debug)]
 pub struct OpenedDisk {
     opened: OpenedStore,
     rules: DiskRules,
 }
 
-/// The outcome of taking a disk up.
+/// The result of attaching a disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DiskStartOutcome {
-    /// Invalidations of former processes that may still matter, and are in force again.
+    /// Invalidations of former processes that were replayed.
     pub invalidations: usize,
-    /// Reasons why some could not be put in force: whatever is older than they are is not used.
+    /// Reasons for which others could not be replayed: all older records are void.
     pub not_done: Vec<String>,
-    /// Volumes, by their numbers, that had something that was not to be trusted, and are empty.
+    /// Numbers of volumes with untrustworthy content, which were emptied.
     pub emptied: Vec<usize>,
-    /// Volumes that cannot be used now, and are tried again: each with the reason, and what to do.
+    /// Volumes that cannot be used now and are tried again: name, reason and advice.
     pub failed: Vec<(String, &'static str)>,
 }
 
-/// Of the budget, what waits for the disk may take one part in so many: it is stored responses that
-/// have left the index, and stay charged until they are written. What does not fit is not kept, so
-/// that evicting makes room for requests however slow the disk is.
+/// The fraction of the budget for the write queue: it holds evicted responses, which stay charged
+/// until they are written. Responses beyond it are not kept, so that eviction frees memory however
+/// slow the disk is.
 const QUEUE_PARTS: u64 = 4;
-/// The least for that, within half of the budget: some long records.
+/// The least size of the queue, within half of the budget: some long records.
 const QUEUE_MIN: u64 = 8 << 20;
 
-/// Opens a disk for what leaves `cache`. It is in use once [`OpenedDisk::take_up`] has been called.
+/// Opens a disk for `cache`. It is used once [`OpenedDisk::take_up`] is called.
 ///
 /// # Errors
-/// The settings or the disks are of no use.
+/// The settings or the disks are unusable.
 pub fn open(
     cache: &Arc<Cache>,
     mut config: Config,
@@ -61,18 +60,18 @@ pub fn open(
 }
 
 impl OpenedDisk {
-    /// The seed of hashes that the disk keeps: those of its records were made with it.
+    /// The seed of the hashes on disk, with which its records were written.
     pub fn seed(&self) -> HashSeed {
         HashSeed::from_u64(seed_bits(&self.opened))
     }
 
-    /// Takes the disk up below the cache of `door`: invalidations of former processes are put in
-    /// force again, new ones are written down, and what is there is found behind that. Once, before
-    /// the first request; the configuration is in force.
-    pub fn take_up(self, door: &Arc<Invalidator>, now: Now) -> DiskStartOutcome {
+    /// Attaches the disk below the cache of `invalidator`: replays former invalidations, journals
+    /// new ones, and finds records in the background. Call it once, before the first request, with the
+    /// configuration in force.
+    pub fn take_up(self, invalidator: &Arc<Invalidator>, now: Now) -> DiskStartOutcome {
         let Self { opened, rules } = self;
-        let tier = door.cache.lower();
-        let mut told = DiskStartOutcome {
+        let tier = invalidator.cache.lower();
+        let mut outcome = DiskStartOutcome {
             invalidations: opened.invalidations.len(),
             emptied: opened.emptied.clone(),
             failed: (opened.failed.iter())
@@ -85,31 +84,33 @@ impl OpenedDisk {
         for invalidation in &opened.invalidations {
             let number = invalidation.number;
             tier.found.replayed.store(number, Ordering::Relaxed);
-            let before = door.cache.newest_ban();
-            let done = door.replay_unswept(&invalidation.bytes, now);
-            let newest = door.cache.newest_ban();
+            let before = invalidator.cache.newest_ban();
+            let done = invalidator.replay_unswept(&invalidation.bytes, now);
+            let newest = invalidator.cache.newest_ban();
             kept.add([number], (newest > before).then_some(newest));
             match done {
                 Ok(()) => former.push((number, newest)),
                 Err(why) => {
                     tier.found.floor.store(number, Ordering::Relaxed);
-                    told.not_done.push(why.to_string());
+                    outcome.not_done.push(why.to_string());
                 }
             }
         }
         tier.found.replayed.store(0, Ordering::Relaxed);
         let seed = HashSeed::from_u64(seed_bits(&opened));
-        let live = door.in_force.live();
+        let live = invalidator.in_force.live();
         let read_ms = live.limits.disk_read_timeout.into();
         let next_ms = live.limits.between_bytes_timeout.into();
         let read_share = live.limits.disk_read_share.into();
         let (disk, bans, kept) = (opened.disk, Mutex::default(), Mutex::new(kept));
         let store = Store { disk, rules, read_ms, next_ms, read_share, seed, former, bans, kept };
         if tier.store.set(store).is_ok() {
-            door.record_invalidations(Arc::new(DiskJournal { cache: Arc::clone(&door.cache) }));
+            invalidator.record_invalidations(Arc::new(DiskJournal {
+                cache: Arc::clone(&invalidator.cache),
+            }));
             tier.store.get().into_iter().for_each(|store| store.disk.find());
         }
-        told
+        outcome
     }
 }
 
@@ -117,7 +118,7 @@ fn seed_bits(opened: &OpenedStore) -> u64 {
     opened.owner.first_chunk().map_or(0, |bits| u64::from_le_bytes(*bits))
 }
 
-/// The index, as the disk knows it.
+/// The index as the disk sees it.
 struct Index {
     cache: Weak<Cache>,
     /// Names of the volumes.

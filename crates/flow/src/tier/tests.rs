@@ -1,4 +1,4 @@
-//! The tier over a disk in memory, whose steps are taken by hand.
+//! Tests of the tier over a disk in memory, step by step.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,7 @@ use crate::verdict::permit;
 
 const BANS_MAX: usize = 20;
 
-/// An empty cache of 16 MiB that has nothing below it yet.
+/// An empty cache of 16 MiB without a disk.
 pub(crate) fn small_cache(bans_max: usize) -> Arc<Cache> {
     memory_only(Config {
         budget_bytes: 16 << 20,
@@ -35,14 +35,14 @@ pub(crate) fn small_cache(bans_max: usize) -> Arc<Cache> {
     })
 }
 
-/// A store over what `vfs` has, in use, with all of it found; and what a start said.
+/// A store over the content of `vfs`, completely recovered, and the result of the start.
 fn over(vfs: &(impl Vfs + Clone)) -> (Arc<SharedState>, DiskStartOutcome) {
     let cache = small_cache(BANS_MAX);
     let volume = VolumeConfig::new(Arc::new(vfs.clone()), 64 << 20);
     let config = disk::Config { threads: false, ..disk::Config::new(vec![volume]) };
     let opened = open(&cache, config, DiskRules { admit_all: true }).expect("a disk");
     let shared = SharedState::with_seed(cache, bare_live(), opened.seed());
-    let taken_up = opened.take_up(&shared.door, rt::now());
+    let taken_up = opened.take_up(&shared.invalidator, rt::now());
     settle(&shared);
     assert!(disk(&shared).has_found());
     shared.cache.lower().found.end();
@@ -57,18 +57,18 @@ fn settle(shared: &SharedState) {
     disk(shared).settle();
 }
 
-/// Does what is done behind requests each second.
+/// Does the chores of a second.
 fn chores(shared: &SharedState) {
     let tier = shared.cache.lower();
     tier.store.get().expect("a disk").drop_needless(tier, &shared.cache);
     settle(shared);
 }
 
-/// Has `what` invalidated, and recorded.
+/// Invalidates `what`, recorded in the journal.
 async fn invalidate(shared: &Arc<SharedState>, what: InvalidationTarget) {
     let now = rt::now();
-    let one: Invalidation = shared.door.invalidation(what, false, Sites::Every, now);
-    shared.door.invalidate(None, [one], now, 10_000).await.expect("it takes effect");
+    let one: Invalidation = shared.invalidator.invalidation(what, false, Sites::Every, now);
+    shared.invalidator.invalidate(None, [one], now, 10_000).await.expect("it takes effect");
 }
 
 fn key(shared: &SharedState, path: &str) -> KeyBuf {
@@ -82,8 +82,8 @@ fn tag(tag: &str) -> InvalidationTarget {
     InvalidationTarget::Many(ResponseSelector::Tags(vec![tag.as_bytes().to_vec()]))
 }
 
-/// Invalidations that another start over the same disk is told of.
-fn told(vfs: &MemoryDirectory) -> usize {
+/// The invalidations that another start over this disk would replay.
+fn replayed(vfs: &MemoryDirectory) -> usize {
     over(&vfs.copy()).1.invalidations
 }
 
@@ -103,11 +103,11 @@ async fn a_start_is_told_of_no_key_that_is_forgotten_and_once_of_each_ban() {
             invalidate(&shared, tag(name)).await;
         }
     }
-    assert_eq!(told(&vfs), 3 * 52, "before the chores nobody knows better");
+    assert_eq!(replayed(&vfs), 3 * 52, "before the chores all records remain");
     chores(&shared);
-    assert_eq!(told(&vfs), 2, "a ban has the words of those before it");
+    assert_eq!(replayed(&vfs), 2, "the ban repeats those before it");
     disk(&shared).close();
-    assert_eq!(told(&vfs), 2);
+    assert_eq!(replayed(&vfs), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -124,7 +124,7 @@ async fn of_more_bans_than_there_may_be_a_start_knows_the_newest_and_nothing_old
     }
     disk(&shared).put(Entry { passed: shared.cache.newest_ban(), ..entry(2) }).expect("taken");
     settle(&shared);
-    // As they are where a kill came before the chores.
+    // As after a kill before the chores.
     let (again, taken) = over(&vfs.copy());
     assert_eq!(taken.invalidations, 10 * BANS_MAX);
     assert!(again.cache.bans().len() <= BANS_MAX);
@@ -135,7 +135,7 @@ async fn of_more_bans_than_there_may_be_a_start_knows_the_newest_and_nothing_old
     assert_eq!(disk(&again).stats().records, 1, "the one that all bans have been tested against");
 }
 
-/// The head of a response that is fresh for so long.
+/// The head of a response with this lifetime.
 fn head_of(length: usize, lifetime_ms: u64) -> NewObject {
     NewObject {
         status: Status::OK,
@@ -155,7 +155,7 @@ fn head_of(length: usize, lifetime_ms: u64) -> NewObject {
     }
 }
 
-/// A large response whose body is on disk, in the index; and its body there.
+/// A large response in the index whose body is on disk; its address; its bytes.
 fn large(shared: &Arc<SharedState>, path: &str) -> (Arc<Object>, (u64, RecordAddress), Bytes) {
     let key = key(shared, path);
     let bytes = Bytes::from((0..1_500_000_u32).flat_map(u32::to_le_bytes).collect::<Vec<u8>>());
@@ -181,7 +181,7 @@ fn large(shared: &Arc<SharedState>, path: &str) -> (Arc<Object>, (u64, RecordAdd
     (object, at, bytes)
 }
 
-/// The next bytes of a read; `None` where there are none any more.
+/// The next bytes of a read; `None` at its end.
 fn next(shared: &SharedState, reading: &mut dyn ExternalBodyReader) -> Option<Bytes> {
     let mut cx = Context::from_waker(Waker::noop());
     for _ in 0..10 {
@@ -201,14 +201,14 @@ async fn a_purge_cuts_nobody_off_who_reads_a_body_that_came_up_twice() {
     let first = Arc::clone(object.elsewhere().expect("a body on disk"));
     let mut slow = first.open();
     let begun = next(&shared, &mut *slow).expect("bytes");
-    // It leaves memory, comes up again, and is purged.
+    // It is demoted, promoted and purged.
     shared.cache.withdraw(at.0, &object);
     drop(object);
     let second = DiskBody::at(&shared.cache, at.0, at.1, bytes.len() as u64, BodyPrefix::default());
     invalidate(&shared, InvalidationTarget::key(&key(&shared, "/film"))).await;
     drop(second);
     chores(&shared);
-    assert_eq!(told(&vfs), 1, "the record is there yet");
+    assert_eq!(replayed(&vfs), 1, "the record is there yet");
     let mut read = begun.to_vec();
     while let Some(piece) = next(&shared, &mut *slow) {
         read.extend_from_slice(&piece);
@@ -218,7 +218,7 @@ async fn a_purge_cuts_nobody_off_who_reads_a_body_that_came_up_twice() {
     settle(&shared);
     assert_eq!(disk(&shared).stats().records, 0, "it goes with its last reader");
     chores(&shared);
-    assert_eq!(told(&vfs), 0);
+    assert_eq!(replayed(&vfs), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -236,7 +236,7 @@ async fn a_large_body_whose_volume_is_out_leaves_the_index() {
     disk(&shared).append(Bytes::from_static(b"x")).expect_err("the journal fails");
     assert!(object.is_live());
     while next(&shared, &mut *reading).is_some() {}
-    assert!(!object.is_live(), "whoever asks from now on has it fetched anew");
+    assert!(!object.is_live(), "later requests fetch anew");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -246,7 +246,7 @@ async fn a_large_body_that_has_just_gone_is_read_by_nobody_and_leaves_the_index(
     assert!(disk(&shared).forget(at.1));
     let reader = object.reader();
     assert!(reader.is_behind() && !reader.is_beyond());
-    assert!(!object.is_live(), "whoever asks from now on has it fetched anew");
+    assert!(!object.is_live(), "later requests fetch anew");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -257,7 +257,7 @@ async fn a_large_body_that_its_origin_confirms_is_on_disk_under_its_new_head() {
     let cache = &shared.cache;
     let mut early = Arc::clone(old.elsewhere().expect("a body on disk")).open();
     let begun = next(&shared, &mut *early).expect("bytes");
-    let lead = cache.begin_refresh(&key(&shared, "/film"), &old).expect("nobody else fetches");
+    let lead = cache.begin_refresh(&key(&shared, "/film"), &old).expect("no other request fetches");
     let new = lead.freshen(permit(), &old, head_of(bytes.len(), 3_600_000), None);
     assert!(new.is_live() && !old.is_live());
     drop(old);
@@ -269,7 +269,7 @@ async fn a_large_body_that_its_origin_confirms_is_on_disk_under_its_new_head() {
     while let Some(piece) = next(&shared, &mut *early) {
         read.extend_from_slice(&piece);
     }
-    assert!(read == bytes, "whoever read before goes on: {}", read.len());
+    assert!(read == bytes, "earlier readers go on: {}", read.len());
     drop((new, early));
 
     let (again, _) = over(&vfs.copy());
@@ -285,7 +285,7 @@ async fn a_large_body_that_its_origin_confirms_is_on_disk_under_its_new_head() {
         store.disk.read_now(place, key.hash(), &disk::RecordRequest::whole()).expect("all of it");
     let raised = store.decode(&answer, rt::now()).expect("a response");
     assert_eq!(raised.record.lifetime_ms(), 3_600_000);
-    // One read brings some 4 MiB.
+    // One read fetches some 4 MiB.
     let body = answer.body.concat();
     assert_eq!(answer.length, bytes.len() as u64);
     assert!(body.len() >= 4 << 20 && bytes.starts_with(&body), "{} bytes", body.len());

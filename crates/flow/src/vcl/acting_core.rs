@@ -1,4 +1,4 @@
-//! A core that acts on the steps of a program.
+//! Acting core: the host of a program's steps that serves requests.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ impl StepHost for ActingCore<'_> {
         sub: Sub,
         seen: ClientVariables<'_>,
     ) -> Action {
-        let ActingCore { core, counts } = &env.stage;
+        let ActingCore { core, counts } = &env.host;
         let (loan, body, lines) = turn.lend(env.asked);
         let world = ProgramWorld::new(
             &core.shared,
@@ -72,7 +72,7 @@ impl StepHost for ActingCore<'_> {
     }
 
     fn find(turn: &ProgramRequest, env: &StepContext<'_, Self>) -> CacheLookup {
-        let cache = &env.stage.core.shared.cache;
+        let cache = &env.host.core.shared.cache;
         if turn.state.hash_always_miss {
             CacheLookup::Nothing
         } else if turn.state.hash_ignore_vary {
@@ -87,7 +87,7 @@ impl StepHost for ActingCore<'_> {
         env: &StepContext<'_, Self>,
         options: BeginOptions<'_>,
     ) -> FetchAssignment {
-        let cache = &env.stage.core.shared.cache;
+        let cache = &env.host.core.shared.cache;
         let mut select = select_by(&turn.req.headers);
         cache.begin(&turn.key, &mut select, options, env.now.mono_ms).into()
     }
@@ -101,7 +101,7 @@ impl StepHost for ActingCore<'_> {
         env: &StepContext<'_, Self>,
         object: &Arc<Object>,
     ) -> Option<Lead> {
-        env.stage.core.shared.cache.begin_refresh(&turn.key, object)
+        env.host.core.shared.cache.begin_refresh(&turn.key, object)
     }
 
     fn refresh(
@@ -114,11 +114,11 @@ impl StepHost for ActingCore<'_> {
     }
 
     fn purge(turn: &ProgramRequest, env: &StepContext<'_, Self>) -> Result<(), String> {
-        let ActingCore { core, counts } = &env.stage;
+        let ActingCore { core, counts } = &env.host;
         let target = InvalidationTarget::key(&turn.key);
-        let stored = core.shared.door.invalidation(target, false, Sites::Every, env.now);
+        let stored = core.shared.invalidator.invalidation(target, false, Sites::Every, env.now);
         let stored = stored.by(Cause::purge(&turn.req));
-        let done = core.shared.door.invalidate_at_once(
+        let done = core.shared.invalidator.invalidate_at_once(
             Some(env.live),
             [stored],
             env.now,
@@ -141,8 +141,8 @@ impl StepHost for ActingCore<'_> {
         let unfolding = BodyDecoding {
             coding: Coding::Gzip,
             limits: decode_limits(&env.live.limits),
-            account: env.front.account,
-            counters: &env.stage.core.counters,
+            account: env.connection.account,
+            counters: &env.host.core.counters,
         };
         unfolding.unfold_body(body, length);
     }
@@ -152,14 +152,14 @@ impl StepHost for ActingCore<'_> {
         env: &StepContext<'_, Self>,
         object: &Arc<Object>,
     ) -> DictionaryAnswer {
-        let (core, occasion) = (env.stage.core, env.occasion(turn));
-        dictionary::note(core, occasion, object);
-        dictionary::seek(FormRequester::Request(core), occasion, object)
+        let (core, dictionary_context) = (env.host.core, env.dictionary_context(turn));
+        dictionary::note(core, dictionary_context, object);
+        dictionary::seek(FormRequester::Request(core), dictionary_context, object)
     }
 
     fn note_dictionary(env: &StepContext<'_, Self>, used: DictionaryUse) {
         if used == DictionaryUse::Used {
-            env.stage.core.counters.inc(Counter::DeltasSent);
+            env.host.core.counters.inc(Counter::DeltasSent);
         }
     }
 }

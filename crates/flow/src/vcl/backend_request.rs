@@ -1,4 +1,5 @@
-//! A backend request before it is sent: checked, framed, with its backend's origin and timeouts.
+//! Backend request before it is sent: it is checked, framed, and gets its backend's origin and
+//! timeouts.
 
 use std::sync::Arc;
 
@@ -13,19 +14,19 @@ use super::fetch::ProgramJudge;
 use crate::fetch::{Fetch, FetchTarget};
 use crate::state::vcl::link::BackendOrigin;
 
-/// Makes `fetch.request` one that `leaf` can be sent.
+/// Prepares `fetch.request` for `leaf`.
 ///
 /// # Errors
-/// Why it cannot be sent, in words.
+/// The reason for which it cannot be sent, in words.
 pub(crate) fn prepare(
     judge: &ProgramJudge,
     fetch: &mut Fetch,
     leaf: &Arc<Leaf>,
 ) -> Result<FetchTarget, String> {
     if BackendOrigin::of(leaf).is_none()
-        && let Some(outside) = fetch.core.shared.vcl.outside()
+        && let Some(host_services) = fetch.core.shared.vcl.host_services()
     {
-        outside.link(leaf);
+        host_services.link(leaf);
     }
     let connected =
         BackendOrigin::of(leaf).ok_or_else(|| format!("backend {}: not connected", leaf.name))?;
@@ -57,7 +58,7 @@ pub(crate) fn prepare(
         local_ms: ms(params.seconds(Param::BackendLocalErrorHolddown)),
         remote_ms: ms(params.seconds(Param::BackendRemoteErrorHolddown)),
     };
-    // Only pipes have a limit for the whole: of others each step has its own.
+    // Only pipes have a total timeout; other requests have one for each phase.
     let total_ms = deadline_ms(&judge.state).unwrap_or(u64::MAX);
     let timeouts = Some(Timeouts { connect_ms, first_byte_ms, between_bytes_ms, total_ms, hold });
     Ok(FetchTarget {
@@ -69,13 +70,13 @@ pub(crate) fn prepare(
     })
 }
 
-/// The time that a pipe may take, in milliseconds; `None` without a limit.
+/// The total timeout of a pipe in milliseconds; `None` without one.
 pub(crate) fn deadline_ms(state: &BereqState) -> Option<u64> {
     state.task_deadline.filter(|seconds| *seconds > 0.0).map(|seconds| (seconds * 1000.0) as u64)
 }
 
-/// The fetch's own timeouts, or its backend's, or the parameters', in seconds: to connect, to the
-/// first byte, between bytes.
+/// The timeouts of the fetch, or of its backend, or of the parameters, in seconds: to connect, to
+/// the first byte, between bytes.
 pub(crate) fn timeouts(
     params: &Params,
     state: &BereqState,

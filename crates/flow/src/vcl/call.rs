@@ -1,7 +1,7 @@
-//! Calls of a program's subroutines for a client's request, and the stage of its steps: a core that
-//! acts on them, or somebody who only looks on.
+//! Calls of a program's subroutines for a client's request, and the host of its steps: a core that
+//! acts, or a rehearsal that only reports.
 //!
-//! `explain` takes the same steps as a request, so what it says cannot differ from what happens.
+//! `explain` takes the steps of requests, so its forecast cannot differ from them.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -36,11 +36,11 @@ use crate::state::site::Site;
 use crate::state::vcl::{LookupResult, ProgramRequest, VclConnection as ClientLine};
 use crate::wait::FetchAssignment;
 
-/// The surroundings of a request's steps.
+/// The host of a request's steps.
 pub(crate) trait StepHost: Sized {
     /// The duty to fetch.
     type Lead;
-    /// A place among those that wait for a fetch.
+    /// A ticket to wait for another request's fetch.
     type Ticket;
 
     fn shared(&self) -> &SharedState;
@@ -49,7 +49,7 @@ pub(crate) trait StepHost: Sized {
 
     fn limit(&self, limit: Limit);
 
-    /// A number for a transaction.
+    /// A new transaction number.
     fn xid(&self) -> u64;
 
     /// Runs a subroutine.
@@ -60,30 +60,30 @@ pub(crate) trait StepHost: Sized {
         seen: ClientVariables<'_>,
     ) -> Action;
 
-    /// Takes note that the request has its key.
+    /// Notes that the request has its key.
     fn note_key(&self, _: &ProgramRequest) {}
 
-    /// Looks up what is stored for the request.
+    /// Looks up the request's key.
     fn find(turn: &ProgramRequest, env: &StepContext<'_, Self>) -> CacheLookup;
 
-    /// Asks the store who fetches.
+    /// Asks the store which request fetches.
     fn begin(
         turn: &ProgramRequest,
         env: &StepContext<'_, Self>,
         options: BeginOptions<'_>,
     ) -> FetchAssignment<Self::Lead, Self::Ticket>;
 
-    /// Gives a duty back: who waits looks again.
+    /// Returns a duty: its waiters look up again.
     fn refuse(lead: Self::Lead);
 
-    /// Takes the duty to fetch `object` anew behind its answer, unless somebody has it.
+    /// Takes the duty to refresh `object` in the background, unless another request has it.
     fn begin_refresh(
         turn: &ProgramRequest,
         env: &StepContext<'_, Self>,
         object: &Arc<Object>,
     ) -> Option<Self::Lead>;
 
-    /// Fetches `stale` anew behind its answer.
+    /// Refreshes `stale` in the background.
     fn refresh(
         turn: &ProgramRequest,
         env: &StepContext<'_, Self>,
@@ -91,53 +91,53 @@ pub(crate) trait StepHost: Sized {
         stale: &Arc<Object>,
     );
 
-    /// Ends what is stored under the request's key.
+    /// Purges the responses under the request's key.
     ///
     /// # Errors
-    /// Why it cannot, in words.
+    /// The reason for which that fails, in words.
     fn purge(turn: &ProgramRequest, env: &StepContext<'_, Self>) -> Result<(), String>;
 
-    /// The body of `object`; `reader` follows it where it was fetched for this request.
+    /// The body of `object`; `reader` reads it if it was fetched for this request.
     fn body(object: &Arc<Object>, reader: Option<Reader>) -> ReplyBody;
 
-    /// Unfolds a body in gzip, to `length` bytes where that is known.
+    /// Decodes a gzip body, to `length` bytes if known.
     fn unfold(env: &StepContext<'_, Self>, body: &mut ReplyBody, length: Option<u64>);
 
-    /// Looks for the form of `object` with the dictionary that the client names; if it is not
-    /// there, it may be next time. Also takes note that the client gets `object`.
+    /// Looks for the form of `object` with the client's dictionary; a missing one may be made. Also
+    /// notes that the client gets `object`.
     fn seek(
         turn: &ProgramRequest,
         env: &StepContext<'_, Self>,
         object: &Arc<Object>,
     ) -> DictionaryAnswer;
 
-    /// Takes note of what became of the dictionary that a client has named.
+    /// Notes the use of the client's dictionary.
     fn note_dictionary(env: &StepContext<'_, Self>, used: DictionaryUse);
 
-    /// Returns true if a reader of the log asks for header fields.
+    /// Returns true if a log reader requests header fields.
     fn is_followed(&self) -> bool {
         false
     }
 
-    /// Takes note that no subroutine could make an answer.
+    /// Notes that no subroutine could make a response.
     fn note_unanswered(&self) {}
 }
 
-/// A core at work.
+/// A core that serves requests.
 pub(crate) struct ActingCore<'a> {
     pub(crate) core: &'a Rc<CoreState>,
     pub(crate) counts: &'a Arc<Counts>,
 }
 
-/// Surroundings that do not change while a request takes steps without waiting.
+/// The context of a request's steps between two waits.
 pub(crate) struct StepContext<'a, S = ActingCore<'a>> {
     pub(crate) live: &'a LiveRef,
     pub(crate) site: &'a Arc<Site>,
-    /// The request as it came.
+    /// The client's original request.
     pub(crate) asked: &'a Request,
-    pub(crate) front: RequestConnection<'a>,
+    pub(crate) connection: RequestConnection<'a>,
     pub(crate) now: Now,
-    pub(crate) stage: S,
+    pub(crate) host: S,
 }
 
 impl<S: StepHost> StepContext<'_, S> {
@@ -147,29 +147,32 @@ impl<S: StepHost> StepContext<'_, S> {
     }
 
     pub(crate) fn xid(&self) -> u64 {
-        self.stage.xid()
+        self.host.xid()
     }
 
-    /// The client's connection, if it is one client's: a proxy sends the requests of many over one.
+    /// The client's connection, unless it is a proxy's, which carries many clients' requests.
     pub(crate) fn owner(&self) -> Option<&Owner> {
-        let peer = self.front.ends?.client;
+        let peer = self.connection.ends?.client;
         let peer = ConnectionPeer::Host(peer.ip());
-        self.front.owner.filter(|_| self.site.policy.asker(self.asked, peer) == peer)
+        self.connection.owner.filter(|_| self.site.policy.asker(self.asked, peer) == peer)
     }
 
-    /// Adds to the reply what goes with every one of the site.
+    /// Adds the site's fields to the reply.
     pub(crate) fn sign(&self, reply: &mut Reply) {
         sign(reply, self.site, 0, self.asked.scheme);
     }
 
-    /// The request as far as dictionaries go by it.
-    pub(crate) fn occasion<'t>(&'t self, turn: &'t ProgramRequest) -> DictionaryContext<'t> {
+    /// The request's context for dictionaries.
+    pub(crate) fn dictionary_context<'t>(
+        &'t self,
+        turn: &'t ProgramRequest,
+    ) -> DictionaryContext<'t> {
         let (request, target) = (self.asked, &turn.req.target);
-        DictionaryContext { live: self.live, request, target, ask: None, now: self.now }
+        DictionaryContext { live: self.live, request, target, ctx: None, now: self.now }
     }
 
     pub(crate) fn count(&self, count: Count) {
-        self.stage.count(count);
+        self.host.count(count);
     }
 }
 
@@ -186,7 +189,7 @@ pub(crate) struct ClientVariables<'a> {
     pub(crate) bereq: Option<Bereq<'a>>,
 }
 
-/// State that a subroutine of the client's side works on.
+/// The state of a subroutine on the client's side.
 pub(crate) struct SubroutineState<'a> {
     pub(crate) instance: &'a Arc<Instance>,
     pub(crate) session: &'a mut Session,
@@ -194,9 +197,9 @@ pub(crate) struct SubroutineState<'a> {
     pub(crate) req: &'a mut Request,
     pub(crate) state: &'a mut ReqState,
     pub(crate) key: &'a mut KeyBuf,
-    /// The request as it came.
+    /// The client's original request.
     pub(crate) asked: &'a Request,
-    /// The request for the page that a fragment is for.
+    /// The request for the page around a fragment.
     pub(crate) top: Option<&'a Request>,
 }
 
@@ -232,21 +235,21 @@ impl SubroutineState<'_> {
 }
 
 impl ProgramRequest {
-    /// A request of the session that `line` tells of, in the memory of an earlier one.
+    /// A request of the session of `vcl_connection`, in spare memory.
     pub(crate) fn take_up(
         env: &StepContext<'_>,
         instance: &Arc<Instance>,
-        line: &ClientLine,
+        vcl_connection: &ClientLine,
     ) -> Box<Self> {
-        let xid = line.xid(&env.stage.core.shared.vcl);
-        let mut turn = match env.stage.core.vcl.spare_turn.take() {
+        let xid = vcl_connection.xid(&env.host.core.shared.vcl);
+        let mut turn = match env.host.core.vcl.spare_turn.take() {
             Some(spare) => spare,
-            None => Box::new(Self::new(instance, line)),
+            None => Box::new(Self::new(instance, vcl_connection)),
         };
-        // Of the same connection mostly, and nearly always in the same program.
+        // The connection is often the same, and nearly always the program.
         if turn.session.xid != xid {
-            turn.session = line.session(xid);
-            turn.address = line.address();
+            turn.session = vcl_connection.session(xid);
+            turn.address = vcl_connection.address();
         }
         turn.session.identity = None;
         if !Arc::ptr_eq(&turn.instance, instance) {
@@ -274,13 +277,13 @@ impl ProgramRequest {
         core.vcl.spare_turn.set(Some(self));
     }
 
-    /// `req` becomes what came again, and VMODs forget.
+    /// Restores `req` and resets VMOD state.
     pub(crate) fn roll_back<S: StepHost>(&mut self, env: &StepContext<'_, S>) {
         self.task.forget();
         self.req.clone_from(env.asked);
     }
 
-    /// Lends what a subroutine works on; beside it the kept body and the log, for its world.
+    /// Lends the state of a subroutine, and beside it the kept body and the log.
     #[inline]
     pub(crate) fn lend<'a>(
         &'a mut self,
@@ -294,7 +297,7 @@ impl ProgramRequest {
             state: &mut self.state,
             key: &mut self.key,
             asked,
-            top: self.downstream.page().map(|within| &within.top.request),
+            top: self.downstream.page().map(|context| &context.top.request),
         };
         (loan, self.body.as_ref(), &self.lines)
     }
@@ -309,7 +312,7 @@ impl ProgramRequest {
         S::run(self, env, sub, seen)
     }
 
-    /// Returns true if one more restart is allowed; the restart has begun then.
+    /// Begins one more restart; false if no more are permitted.
     pub(crate) fn restart<S: StepHost>(&mut self, env: &StepContext<'_, S>) -> bool {
         self.state.restarts += 1;
         if u64::from(self.state.restarts) > env.live.vcl.params.number(Param::MaxRestarts) {

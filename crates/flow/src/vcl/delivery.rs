@@ -1,5 +1,5 @@
-//! From what was found or fetched to the reply: `vcl_deliver`, and `vcl_synth` where there is
-//! nothing.
+//! Delivery under a program: from a found or fetched object to the reply, by `vcl_deliver`, or by
+//! `vcl_synth` without an object.
 
 use std::sync::Arc;
 
@@ -40,13 +40,13 @@ use crate::state::vcl::note;
 use crate::state::vcl::{ProgramRequest, VclConnection};
 use crate::stored_heads::stored_head;
 
-/// A time that is too short for the clock, in seconds.
+/// A time too short for the clock, in seconds.
 const MOMENT_S: f64 = 1e-6;
 
-/// Fields that are added to a head before its program sees it, beside those that a limit counts.
+/// Fields that are added to a head before its program sees it, beyond the limit's count.
 const ADDED: u64 = 5;
 
-/// Runs `vcl_deliver` and makes the reply, unless it goes on elsewhere.
+/// Runs `vcl_deliver` and makes the reply, unless the program returns another step.
 pub(crate) fn deliver<S: StepHost>(
     turn: &mut ProgramRequest,
     env: &StepContext<'_, S>,
@@ -76,16 +76,16 @@ fn stored<S: StepHost>(
     let mut reply = Reply::stored(object, body, served);
     let is_to_be_fetched = reply.is_to_be_fetched(&turn.req);
     if is_to_be_fetched && !object.is_live() && turn.is_hit() {
-        // The disk has it no more, and nobody finds it.
+        // The disk has lost the body, so no lookup finds the object again.
         return Err(RequestStep::Lookup);
     }
     let is_elsewhere = object.elsewhere().is_some();
     if is_to_be_fetched && is_elsewhere && turn.is_hit() {
-        // It is for those who read it already, and stays.
+        // The object stays for its present readers.
         return Err(RequestStep::Pass);
     }
     if is_to_be_fetched && !is_elsewhere {
-        // Its body outgrew the store before this request took hold of it.
+        // The body outgrew the store before this request read it.
         turn.state.hash_always_miss = true;
         return Err(RequestStep::Lookup);
     }
@@ -99,7 +99,7 @@ fn stored<S: StepHost>(
     reply.dictionary = used;
     let unfolds = unfolds(turn, env, told_coding(object.flags()));
     let mut left = VclDeliveryOutcome::Reply;
-    // Of parts the head is written anew.
+    // A head for ranges is written anew.
     let parts = turn.req.headers.contains(HeaderId::Range);
     if unfolds
         || parts
@@ -127,16 +127,16 @@ fn stored<S: StepHost>(
     end(turn, env, reply, left)
 }
 
-/// The outcome of `vcl_deliver` and of what follows it.
+/// The result of `vcl_deliver` and the following steps.
 enum VclDeliveryOutcome {
-    /// A head that cannot be sent.
+    /// The head cannot be sent.
     Nothing,
     Reply,
-    /// A page that is to be put together of the reply.
+    /// A page to be assembled.
     Page(Box<ComposedPage>),
 }
 
-/// The reply, unless it goes on as a page.
+/// Ends with the reply, or with its page.
 #[inline(never)]
 fn end<S: StepHost>(
     turn: &mut ProgramRequest,
@@ -154,7 +154,7 @@ fn end<S: StepHost>(
     }
 }
 
-/// Takes note of what is about the reply.
+/// Notes the facts of the reply.
 #[inline(always)]
 fn conclude<S: StepHost>(turn: &mut ProgramRequest, env: &StepContext<'_, S>, reply: &mut Reply) {
     if reply.dictionary != DictionaryUse::NotNamed {
@@ -163,7 +163,7 @@ fn conclude<S: StepHost>(turn: &mut ProgramRequest, env: &StepContext<'_, S>, re
     finish(turn, env, reply);
 }
 
-/// Takes the stored head apart for `vcl_deliver`, and returns what becomes of it.
+/// Parses the stored head, runs `vcl_deliver`, and returns the result.
 fn shaped<S: StepHost>(
     turn: &mut ProgramRequest,
     env: &StepContext<'_, S>,
@@ -175,7 +175,7 @@ fn shaped<S: StepHost>(
     if unfolds {
         heads::weaken_etag(&mut response.headers);
     }
-    // Once its coding was changed, a program sees no length, as with Varnish.
+    // After a change of the coding a program sees no length, as in Varnish.
     let is_told = !object.flags().coded_here && !object.status().has_no_body();
     if let Some(length) = object.length().filter(|_| is_told) {
         response.headers.push_with(HeaderId::ContentLength, |out| number(out, length));
@@ -194,7 +194,7 @@ fn shaped<S: StepHost>(
     if reply.status.has_no_body() {
         reply.body = ReplyBody::None;
     } else if matches!(reply.body, ReplyBody::None) {
-        // A program gave a 204 a status of which a length is said.
+        // The program changed a 204 to a status that has a length.
         reply.body = ReplyBody::from(Bytes::new()).answering(&env.asked.method, reply.status);
     }
     if dictionary::may_use_dictionary(env.asked, object) {
@@ -222,10 +222,10 @@ fn shaped<S: StepHost>(
     Ok(close(turn, env, reply, left, page, chosen.ranges))
 }
 
-/// The changes of a body on its way to the client, as `resp.filters` has them.
+/// The filters of a body in `resp.filters`.
 struct BodyFilters {
     esi: bool,
-    /// `None` if the program leaves it to request and response.
+    /// `None` if request and response decide.
     gunzip: Option<bool>,
     ranges: bool,
 }
@@ -241,13 +241,13 @@ impl BodyFilters {
         Self { esi: has(b"esi"), gunzip: Some(has(b"gunzip")), ranges }
     }
 
-    /// Returns true if a body in `coding` is unfolded; `usually` where the program does not say.
+    /// Returns true if a body in `coding` is decoded; `usually` if the program does not decide.
     fn unfolds(&self, usually: bool, coding: Coding) -> bool {
         self.gunzip.map_or(usually, |gunzip| gunzip && coding == Coding::Gzip)
     }
 }
 
-/// Changes to a stored response for one client, beside those of its program.
+/// Changes of a stored response for one client, beside those of its program.
 struct DeliveryChanges {
     varnish: VarnishFields,
     age_s: u64,
@@ -256,8 +256,8 @@ struct DeliveryChanges {
     delta: Option<Box<(Bytes, SentForm)>>,
 }
 
-/// Looks for the form of `object` with the dictionary that the client has, where the parameter for
-/// codings is on. A page that is put together has but one form.
+/// Looks for the form of `object` with the client's dictionary, if the parameter for codings is on.
+/// An assembled page has a single form.
 #[inline]
 fn seek<S: StepHost>(
     turn: &ProgramRequest,
@@ -285,8 +285,8 @@ fn seek_some<S: StepHost>(
     }
 }
 
-/// Makes the head that of the form with a dictionary. False if the program has made something else
-/// of it. The tag becomes weak, as for what is unfolded: so is that of every form.
+/// Makes the head that of a form with a dictionary. False if the program has changed the coding.
+/// The tag becomes weak, as for a decoded body.
 fn give_delta(form: SentForm, object: &Object, response: &mut Response) -> bool {
     let given = Coding::of_content(response.headers.values(HeaderId::ContentEncoding));
     if response.status != Status::OK || given != Some(object.flags().coding) {
@@ -301,17 +301,17 @@ fn give_delta(form: SentForm, object: &Object, response: &mut Response) -> bool 
 /// A page as one client gets it.
 struct SentPage {
     instructions: Option<Arc<Instructions>>,
-    /// Its head is that of a body in gzip, which is made when it is sent.
+    /// Its head names gzip, which is encoded while it is sent.
     is_folded: bool,
-    /// It is sent in gzip.
+    /// The page is sent in gzip.
     is_gzip: bool,
-    /// Its instructions do not count.
+    /// Its instructions are ignored.
     is_verbatim: bool,
 }
 
 impl SentPage {
-    /// The page with these instructions; `None` if it is sent as it is stored. Its head is that of
-    /// a body in gzip if `is_folded`, and the client gets it without that if `unfolds`.
+    /// The page with these instructions; `None` if it is sent as stored. With `is_folded` its head
+    /// names gzip; with `unfolds` the client gets it decoded.
     fn of(
         instructions: Option<Arc<Instructions>>,
         chosen: &BodyFilters,
@@ -324,14 +324,13 @@ impl SentPage {
     }
 }
 
-/// The coding that the head of a stored response tells of. A page is stored without one so that it
-/// can be put together, whatever it is sent in.
+/// The coding in the head of a stored response. A page is stored without a coding for its assembly,
+/// whatever coding it is sent in.
 fn told_coding(flags: Flags) -> Coding {
     if flags.gzip_page { Coding::Gzip } else { flags.coding }
 }
 
-/// The form of a body, whose head is brought into line with it: `delta`, or without its gzip if it
-/// `unfolds`.
+/// The source of a body, whose head is adapted: `delta`, or decoded if it `unfolds`.
 fn given(delta: Option<Bytes>, unfolds: bool, response: &mut Response) -> FormSource {
     match delta {
         Some(delta) => FormSource::Beside(delta),
@@ -343,16 +342,16 @@ fn given(delta: Option<Bytes>, unfolds: bool, response: &mut Response) -> FormSo
     }
 }
 
-/// The head that `vcl_deliver` has left, and the form of its body.
+/// The head after `vcl_deliver`, and the form of its body.
 struct DeliveredHead {
     response: Response,
-    /// Its Last-Modified and its Date before: what the program takes out still counts.
+    /// Last-Modified before `vcl_deliver`, and Date: removed fields still apply.
     modified: Option<u64>,
     date: Option<u64>,
     given: FormSource,
-    /// The body is in gzip by its head alone yet.
+    /// Only the head names gzip so far.
     is_folded: bool,
-    /// The length of the body without gzip, if it is known.
+    /// The length of the decoded body, if known.
     length: Option<u64>,
 }
 
@@ -360,7 +359,7 @@ impl DeliveredHead {
     fn validators<S: StepHost>(&self, env: &StepContext<'_, S>) -> Validators<'_> {
         let headers = &self.response.headers;
         let parse = |value| dates::read(value, env.now.unix_secs(), &env.live.vcl.params);
-        // What is no date is later than any.
+        // An invalid date is later than any other.
         let shown = headers.value(HeaderId::LastModified).map(|v| parse(v).unwrap_or(u64::MAX));
         Validators {
             etag: headers.value(HeaderId::Etag),
@@ -370,7 +369,7 @@ impl DeliveredHead {
         }
     }
 
-    /// Gives the reply its form, and narrows it to what the request asks for.
+    /// Sets the form of the reply and narrows it by the request.
     fn narrow<S: StepHost>(
         &mut self,
         turn: &ProgramRequest,
@@ -393,7 +392,7 @@ impl DeliveredHead {
     }
 }
 
-/// Narrows the reply as the request asks, and gives it the head that `vcl_deliver` has left.
+/// Narrows the reply by the request, and sets the head after `vcl_deliver`.
 fn close<S: StepHost>(
     turn: &mut ProgramRequest,
     env: &StepContext<'_, S>,
@@ -407,11 +406,11 @@ fn close<S: StepHost>(
         heads::weaken_etag(headers);
         headers.remove(HeaderId::ContentLength);
         if page.is_folded {
-            // It is said when it is known that there is memory to code the page.
+            // Set again once there is memory to encode the page.
             headers.remove(HeaderId::ContentEncoding);
         }
     }
-    // The whole of a page has no length that could be cut.
+    // An assembled page has no known length to cut.
     left.narrow(turn, env, ranges && page.is_none(), reply);
     let fits = !has_too_many_fields(env, &left.response);
     own_head(turn, reply, left.response);
@@ -432,20 +431,26 @@ impl SentPage {
         let (place, asked) = (SiteContext { live: env.live, site: env.site }, env.asked.clone());
         let mut page =
             ComposedPage::new(Dialect::Varnish, place, asked, turn.downstream.page(), || {
-                let (peer, line) =
+                let (peer, vcl_connection) =
                     (ConnectionPeer::Unnamed(None), VclConnection::of_session(&turn.session));
-                TopPage::new(env.live, turn.req.clone(), peer, Some(line), env.front.account)
+                TopPage::new(
+                    env.live,
+                    turn.req.clone(),
+                    peer,
+                    Some(vcl_connection),
+                    env.connection.account,
+                )
             });
         (page.xid, page.instructions) = (turn.state.xid, self.instructions);
         (page.folded, page.verbatim) = (self.is_folded, self.is_verbatim);
-        // What becomes a part of another page is put into that as it is.
+        // A fragment is joined to its page as it is.
         page.gzip = self.is_gzip && turn.downstream.page().is_none();
         page
     }
 }
 
-/// Returns true if a body in `coding` must be unfolded for this client, or for the page that it
-/// becomes a part of: one in gzip has asked for it so.
+/// Returns true if a body in `coding` must be decoded for this client, or for the enclosing page,
+/// which requests gzip if it is sent in gzip.
 fn unfolds<S: StepHost>(turn: &ProgramRequest, env: &StepContext<'_, S>, coding: Coding) -> bool {
     coding == Coding::Gzip
         && !heads::takes_gzip(&turn.req.headers)
@@ -469,13 +474,12 @@ fn run<S: StepHost>(
         Sub::Deliver,
         ClientVariables { obj: Some(&obj), resp, ..ClientVariables::default() },
     );
-    // A restart remembers it.
+    // A restart keeps this.
     turn.state.no_esi = !state.do_esi;
     after_deliver(turn, action, state.status)
 }
 
-/// Returns the step that follows `vcl_deliver`, which has left this status; `Ok` if the response is
-/// delivered.
+/// Returns the step after `vcl_deliver`, which has set this status; `Ok` to deliver.
 fn after_deliver<L, T>(
     turn: &ProgramRequest,
     action: Action,
@@ -489,12 +493,12 @@ fn after_deliver<L, T>(
         Action::Deliver => Ok(()),
         Action::Restart => Err(RequestStep::Restart),
         Action::Synth(said) => Err(RequestStep::Synth(said)),
-        // The program has logged why; the compiler lets nothing else through.
+        // The program has logged the reason; the compiler permits no other action.
         _ => Err(RequestStep::Fail),
     }
 }
 
-/// Delivers what is for this request only.
+/// Delivers a response for this request only.
 fn passed<S: StepHost>(
     turn: &mut ProgramRequest,
     env: &StepContext<'_, S>,
@@ -524,7 +528,7 @@ fn passed<S: StepHost>(
         head: &head,
         status: status.code(),
         age: times.age + since,
-        // Some time has passed, however short: what was never fresh is over.
+        // Some time has passed, however short: a response that was never fresh is over.
         ttl: (times.ttl - since.max(MOMENT_S)).into(),
         grace: times.grace.into(),
         keep: times.keep.into(),
@@ -567,8 +571,8 @@ fn served_past(turn: &ProgramRequest, private: bool) -> CacheOutcome {
     CacheOutcome::Fetched { reason, stored: false, collapsed: false }
 }
 
-/// The body of a reply that is not stored; `own` where it is for this request only. `head_length`
-/// is what the response to HEAD said.
+/// The body of a reply that is not stored; `own` if it is for this request only. `head_length` is
+/// that of the response to HEAD.
 fn passing_body(
     method: &Method,
     status: Status,
@@ -576,7 +580,7 @@ fn passing_body(
     head_length: Option<u64>,
     own: bool,
 ) -> ReplyBody {
-    // A body that stands in for a response for this request only is not what GET would get.
+    // A substitute for a response of this request is not the body of a GET.
     let stands_in = own && body.part().is_some();
     let mut body = body.answering(method, status);
     if let ReplyBody::Head(length) = &mut body {
@@ -585,7 +589,7 @@ fn passing_body(
     body
 }
 
-/// Runs `vcl_synth` and makes the reply, unless it goes on elsewhere.
+/// Runs `vcl_synth` and makes the reply, unless the program returns another step.
 pub(crate) fn synthesize<S: StepHost>(
     turn: &mut ProgramRequest,
     env: &StepContext<'_, S>,
@@ -636,10 +640,10 @@ pub(crate) fn synthesize<S: StepHost>(
     Ok(reply)
 }
 
-/// The answer when not even `vcl_synth` can make one. Varnish says 500, too, without a head.
+/// The reply if `vcl_synth` fails too: 500 without a head, as in Varnish.
 fn failed<S: StepHost>(turn: &mut ProgramRequest, env: &StepContext<'_, S>) -> Reply {
     turn.close = true;
-    env.stage.note_unanswered();
+    env.host.note_unanswered();
     let response = Response::new(Status::INTERNAL_SERVER_ERROR);
     let status = response.status;
     let mut reply = bare(status, Bytes::new().into(), CacheOutcome::Synthetic);
@@ -648,17 +652,17 @@ fn failed<S: StepHost>(turn: &mut ProgramRequest, env: &StepContext<'_, S>) -> R
     reply
 }
 
-/// Returns true if a program has added more header fields than a head may have (`http_max_hdr`).
+/// Returns true if a program's head exceeds `http_max_hdr` fields.
 fn has_too_many_fields<S: StepHost>(env: &StepContext<'_, S>, response: &Response) -> bool {
     let most = env.live.limits.header_count.saturating_add(ADDED);
     let is_beyond = response.headers.len() as u64 > most;
     if is_beyond {
-        env.stage.limit(base::Limit::HeaderCount);
+        env.host.limit(base::Limit::HeaderCount);
     }
     is_beyond
 }
 
-/// Returns true if a client can ask for parts of a response of this status.
+/// Returns true if clients may request ranges of a response of this status.
 fn offers_ranges<S: StepHost>(env: &StepContext<'_, S>, status: Status) -> bool {
     status == Status::OK && has_ranges(env)
 }
@@ -679,13 +683,13 @@ fn announce<S: StepHost>(
     }
 }
 
-/// Returns true if a program's replies are cut.
+/// Returns true if replies are cut to ranges.
 fn has_ranges<S: StepHost>(env: &StepContext<'_, S>) -> bool {
     env.live.vcl.params.is_on(Param::HttpRangeSupport)
 }
 
-/// Has `give` give the reply its form, and narrows that to what the request's conditions and ranges
-/// ask for, after `vcl_deliver`.
+/// Sets the form of the reply through `give`, and narrows it to the conditions and ranges of the
+/// request, after `vcl_deliver`.
 fn narrow<S: StepHost>(
     turn: &ProgramRequest,
     env: &StepContext<'_, S>,
@@ -701,12 +705,12 @@ fn narrow<S: StepHost>(
     selection.select(validators, || false, give, || None, reply);
 }
 
-/// A reply whose head comes last.
+/// A reply whose head is set last.
 fn bare(status: Status, body: ReplyBody, served: CacheOutcome) -> Reply {
     Reply::new(status, HeadSource::Owned(Box::new(Response::new(status))), body, served)
 }
 
-/// Gives the reply a head of its own, in which Connection is ours to say.
+/// Sets a head on the reply; Connection is written by the engine.
 fn own_head(turn: &mut ProgramRequest, reply: &mut Reply, mut response: Response) {
     let wants_close = response.headers.values(HeaderId::Connection).any(|value| {
         value.split(|b| *b == b',').any(|v| v.trim_ascii().eq_ignore_ascii_case(b"close"))
@@ -724,7 +728,7 @@ fn own_head(turn: &mut ProgramRequest, reply: &mut Reply, mut response: Response
 }
 
 impl ProgramRequest {
-    /// A reply that no subroutine has seen.
+    /// A reply without a subroutine.
     pub(crate) fn signed<S: StepHost>(
         &mut self,
         env: &StepContext<'_, S>,
@@ -735,15 +739,15 @@ impl ProgramRequest {
     }
 }
 
-/// Sets the parts that every reply has.
+/// Sets the parts that all replies share.
 fn finish<S: StepHost>(turn: &mut ProgramRequest, env: &StepContext<'_, S>, reply: &mut Reply) {
     reply.close |= turn.close;
     reply.about.key = turn.key.hash();
-    let mut told = turn.told();
-    if env.stage.is_followed() {
-        told.req = Some(Box::new(turn.req.clone()));
+    let mut program_trace = turn.program_trace();
+    if env.host.is_followed() {
+        program_trace.req = Some(Box::new(turn.req.clone()));
     }
-    reply.about.told = Some(told);
+    reply.about.program_trace = Some(program_trace);
     env.sign(reply);
 }
 
@@ -756,7 +760,7 @@ fn served<S: StepHost>(
     match age(turn, env, object) {
         Age::Fresh if turn.is_hit() => CacheOutcome::Hit,
         _ if turn.is_hit() => CacheOutcome::Stale,
-        // It is what was stored, and the backend has confirmed it.
+        // The stored response, confirmed by the backend.
         _ if !fetched => CacheOutcome::Revalidated,
         _ => {
             let (reason, stored) = (turn.missed(), object.is_live());

@@ -1,5 +1,5 @@
-//! A program as the judge of a fetch: the steps of Varnish's `cache_fetch.c`, from backend request
-//! to what is delivered and stored.
+//! Fetch under a program: the judge with the steps of Varnish's `cache_fetch.c`, from the backend
+//! request to the stored and delivered response.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -36,46 +36,46 @@ use crate::state::vcl::OutstandingRequest;
 use crate::state::vcl::link::BackendOrigin;
 use crate::verdict::RevalidationJudge;
 
-/// A program's report of a fetch to the request that caused it.
+/// A program's report to the request that caused a fetch.
 #[derive(Default)]
 pub(crate) struct Report {
     pub(crate) ran: Vec<SubroutineRun>,
     pub(crate) lines: Vec<LogLine>,
-    /// The limit that its program has reached.
+    /// The limit that the program reached.
     pub(crate) limit: Option<Limit>,
 }
 
-/// No answer: the client is told so.
+/// The fetch failed; the client gets an error.
 pub(crate) struct FetchAbort;
 
 /// Facts about a passing response for its delivery.
 pub(crate) struct PassingFacts {
-    /// Times in seconds, from its arrival.
+    /// Times in seconds since its arrival.
     pub(crate) times: Lifetime,
     /// Its arrival, in monotonic milliseconds.
     pub(crate) came_ms: u64,
     pub(crate) uncacheable: bool,
     /// The number of the fetch.
     pub(crate) xid: u64,
-    /// The request was passed: ranges and conditions were the backend's business.
+    /// The request was passed: the backend evaluated ranges and conditions.
     pub(crate) private: bool,
     /// The instructions of a page.
     pub(crate) page: Option<Arc<Instructions>>,
 }
 
-/// A program's state of a fetch.
+/// A program's state during a fetch.
 pub(crate) struct ProgramJudge {
     pub(crate) instance: Arc<Instance>,
     pub(crate) counts: Arc<Counts>,
     pub(crate) session: Session,
     pub(crate) task: Task,
-    /// `bereq` as it was made, for `std.rollback`.
+    /// The original `bereq`, for `std.rollback`.
     pub(crate) original: Request,
     pub(crate) state: BereqState,
     pub(crate) key: Box<[u8]>,
-    /// The request that it is for, as it is kept with the response.
+    /// The client's request in the form that the response's note keeps.
     pub(crate) asked: Box<[u8]>,
-    /// The mark of a request that is with a backend.
+    /// The mark of a request at a backend.
     pub(crate) sent: Option<OutstandingRequest>,
     /// The backend that was asked last.
     pub(crate) leaf: Option<Arc<Leaf>>,
@@ -83,30 +83,30 @@ pub(crate) struct ProgramJudge {
     pub(crate) ran: Vec<SubroutineRun>,
 }
 
-/// The reading of a body for instructions.
+/// The parsing of a body for instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InstructionParsing {
     No,
     Yes,
-    /// The page is put together in gzip, for clients that take that.
+    /// The page is assembled in gzip, for clients that accept it.
     Folded,
 }
 
-/// The head of a backend's response, or of one made in its stead.
+/// The head of a backend's response or of its substitute.
 pub(crate) struct BackendResponseHead {
     pub(crate) response: Response,
     pub(crate) state: BerespState,
-    /// Seconds for which requests go past the store.
+    /// Seconds of hit-for-pass.
     pub(crate) pass_s: Option<f64>,
-    /// The change that the body is still to undergo.
+    /// The pending recoding of the body.
     pub(crate) recode: BodyRecoding,
     /// The coding of the body after that.
     pub(crate) coding: Coding,
-    /// The coding is not that in which the body came.
+    /// The body arrived in another coding.
     pub(crate) recoded: bool,
-    /// The body is to be read for instructions.
+    /// The pending parsing of the body.
     pub(crate) reading: InstructionParsing,
-    /// Those that it has.
+    /// The parsed instructions.
     pub(crate) page: Option<Arc<Instructions>>,
 }
 
@@ -130,7 +130,7 @@ impl Judge for ProgramJudge {
         self.is_private(fetch) && self.original.method.is_safe()
     }
 
-    /// A program's own choice is not known: it has not seen the response.
+    /// The program has not seen the response and chosen a storage.
     fn sinks(&self) -> cache::DemotionPolicy {
         cache::DemotionPolicy::ByMerit
     }
@@ -198,7 +198,7 @@ impl Judge for ProgramJudge {
                     answer.page = self.read(fetch, &whole.bytes, answer.reading);
                 }
                 if answer.reading == InstructionParsing::Folded && answer.page.is_none() {
-                    // It has no instruction, and is sent as others in gzip are.
+                    // The page has no instruction, so it is sent like other gzip bodies.
                     answer.reading = InstructionParsing::No;
                     if let Some(recode) = self.folding(fetch, Some(whole.bytes.len() as u64)) {
                         answer.coding = Coding::Gzip;
@@ -219,7 +219,7 @@ impl Judge for ProgramJudge {
     }
 
     fn found_file(&mut self, fetch: &mut Fetch, _: Vec<u8>) -> ResponseFate<Self> {
-        // Programs ask backends, which have no files of ours beside them.
+        // Backends have no files beside them here.
         self.fail(fetch, "a file answers in place of the backend")
     }
 
@@ -234,7 +234,7 @@ impl Judge for ProgramJudge {
         Report { ran, lines, limit: self.task.limit }
     }
 
-    fn told(&mut self, report: Report) -> Option<Box<ProgramTrace>> {
+    fn program_trace(&mut self, report: Report) -> Option<Box<ProgramTrace>> {
         let Report { ran, lines, limit } = report;
         let instance = Arc::clone(&self.instance);
         Some(Box::new(ProgramTrace {
@@ -250,7 +250,7 @@ impl Judge for ProgramJudge {
 }
 
 impl ProgramJudge {
-    /// Tells whether the response cannot be stored because its request was passed.
+    /// Returns true if the response cannot be stored because its request was passed.
     pub(crate) fn is_private(&self, fetch: &Fetch) -> bool {
         fetch.lead.is_none() && self.state.uncacheable
     }
@@ -259,17 +259,17 @@ impl ProgramJudge {
         self.counts.inc(count);
     }
 
-    /// Puts into the log why the fetch, or this try of it, comes to nothing.
+    /// Logs the reason for which the fetch or this try fails.
     pub(crate) fn note_error(&self, text: &str) {
         self.lines.borrow_mut().push((vcl::ctx::Tag::FetchError, text.as_bytes().into()));
     }
 
-    /// Puts into the log what the program wants and does not get.
+    /// Logs a request of the program that is not met.
     fn note_vcl_error(&self, text: &str) {
         self.lines.borrow_mut().push((vcl::ctx::Tag::Error, text.as_bytes().into()));
     }
 
-    /// Ends a try that has failed for this reason.
+    /// Fails the try for this reason.
     pub(super) fn fail(&mut self, fetch: &mut Fetch, why: &str) -> ResponseFate<Self> {
         self.count(Count::FetchFailed);
         self.note_error(why);
@@ -289,7 +289,7 @@ impl ProgramJudge {
         action
     }
 
-    /// The backend to ask; `None` if no healthy one is there.
+    /// The backend to ask; `None` without a healthy one.
     pub(crate) fn resolve(&mut self, fetch: &mut Fetch) -> Option<Arc<Leaf>> {
         let backend = self.state.backend.clone();
         let seen = BackendVariables::default();
@@ -297,7 +297,7 @@ impl ProgramJudge {
         self.leaf.clone()
     }
 
-    /// Lends `then` what a subroutine of the backend's side sees.
+    /// Lends `then` the state of a subroutine of the backend's side.
     fn lend<R>(
         &mut self,
         fetch: &mut Fetch,
@@ -362,7 +362,7 @@ impl ProgramJudge {
         if private || state.uncacheable {
             fetch.passage.bytes = transit_bytes(fetch, &state);
         }
-        // Once said it holds for all that the fetch may still come to.
+        // Once set, it holds for the rest of the fetch.
         self.state.uncacheable = state.uncacheable || matches!(action, Action::Pass(_));
         let ((recode, coding), reading) = match (&body, &fetch.old) {
             (ResponseBodySource::Stored(_), Some(stale)) => {
@@ -399,7 +399,7 @@ impl ProgramJudge {
         }
     }
 
-    /// The state of a response before its program sees it.
+    /// The state of a response before its program runs.
     fn begin_state(
         &self,
         fetch: &Fetch,
@@ -425,7 +425,7 @@ impl ProgramJudge {
         }
     }
 
-    /// Goes on with `answer`, after its body where the program wants that whole.
+    /// Continues with `answer`, after its whole body if the program needs that.
     fn settle(
         &self,
         fetch: &Fetch,
@@ -433,7 +433,7 @@ impl ProgramJudge {
         body: ResponseBodySource,
     ) -> ResponseFate<Self> {
         match body {
-            // A page is read for its fragments first, as Varnish does.
+            // As in Varnish, a page is parsed for its fragments first.
             ResponseBodySource::Exchange(exchange)
                 if !answer.state.do_stream || answer.reading != InstructionParsing::No =>
             {
@@ -444,7 +444,7 @@ impl ProgramJudge {
         }
     }
 
-    /// Reads a page's instructions; `None` if it has none.
+    /// Parses a page's instructions; `None` if it has none.
     fn read(
         &self,
         fetch: &Fetch,
@@ -460,9 +460,8 @@ impl ProgramJudge {
         (!page.is_plain()).then_some(page)
     }
 
-    /// Decides what is done to the body, as `beresp.filters` has it, and brings the head into line
-    /// with that. Returns the coding that the body has then, too; no change if there is no memory
-    /// for it. The last part says whether it is to be read for instructions.
+    /// Decides the recoding of the body by `beresp.filters`, and adapts the head. Returns the
+    /// recoding (none without memory for it), the coding after it, and the parsing of instructions.
     fn filter(
         &self,
         fetch: &Fetch,
@@ -476,7 +475,7 @@ impl ProgramJudge {
             headers.remove(HeaderId::ContentEncoding);
             return ((BodyRecoding::None, Coding::Identity), InstructionParsing::No);
         }
-        // A part (206) is handed on as it is.
+        // A part (206) is not recoded.
         if response.status == Status::PARTIAL_CONTENT {
             return ((BodyRecoding::None, Coding::Identity), InstructionParsing::No);
         }
@@ -492,7 +491,7 @@ impl ProgramJudge {
                 heads::keep_gzip(headers);
                 (BodyRecoding::Test(Coding::Gzip), Coding::Gzip)
             }
-            // What is decoded and coded again is what it was, but for its length.
+            // A decoded and encoded body differs only in its length.
             Recoding::Regzip => {
                 self.count(Count::NGunzip);
                 self.count(Count::NGzip);
@@ -516,8 +515,7 @@ impl ProgramJudge {
         (change, InstructionParsing::No)
     }
 
-    /// The compression of a body of so many bytes, if that is known. Without memory for it there is
-    /// none: the body stays as it is.
+    /// The encoding of a body of this length, if known; `None` without memory for it.
     fn folding(&self, fetch: &Fetch, length: Option<u64>) -> Option<BodyRecoding> {
         let level = fetch.live.vcl.params.number(Param::GzipLevel);
         let settings = codec::gzip(u8::try_from(level).unwrap_or(u8::MAX));
@@ -530,8 +528,8 @@ impl ProgramJudge {
         recode
     }
 
-    /// The change of a page's body that is to be read, and so is stored without a coding: its head
-    /// says how it is sent.
+    /// The recoding of a page's body that is parsed, and so stored without a coding; its head names
+    /// the coding that is sent.
     fn plain_page(
         &self,
         response: &mut Response,
@@ -553,8 +551,8 @@ impl ProgramJudge {
         (recode, InstructionParsing::Folded)
     }
 
-    /// Why `answer` cannot be used, whatever the program says of it: its body is gone, or it is a
-    /// part of something although no part was asked for.
+    /// The reason for which `answer` is unusable, whatever the program decides: its body is gone,
+    /// or it is an unrequested part.
     fn why_useless(&self, fetch: &Fetch, answer: &BackendResponseHead) -> Option<&'static str> {
         let is_part = answer.response.headers.contains(HeaderId::ContentRange)
             && !self.original.headers.contains(HeaderId::Range)
@@ -565,7 +563,7 @@ impl ProgramJudge {
         is_part.then_some("Unexpected content-range header")
     }
 
-    /// Has a program fail that makes a final answer of an interim status.
+    /// Fails a program that sends an interim status as a final one.
     fn refuse_interim(&self, action: &mut Action, status: u16) {
         if matches!(action, Action::Deliver | Action::Pass(_)) && is_interim(status) {
             self.note_vcl_error(&format!("no final answer can have the status {status}"));
@@ -573,7 +571,7 @@ impl ProgramJudge {
         }
     }
 
-    /// `return (retry)` of what a backend has answered.
+    /// `return (retry)` after a backend's response.
     pub(super) fn try_again(&mut self, fetch: &mut Fetch) -> ResponseFate<Self> {
         match self.retry(fetch, "Too many retries, delivering 503") {
             Retry::Now => ResponseFate::Try,
@@ -582,7 +580,7 @@ impl ProgramJudge {
         }
     }
 
-    /// Begins one more try, if there may be one; `too_many` is logged where there have been enough.
+    /// Begins one more try, if permitted; otherwise logs `too_many`.
     fn retry(&mut self, fetch: &Fetch, too_many: &str) -> Retry {
         let max = fetch.live.vcl.params.number(Param::MaxRetries);
         self.state.retries += 1;
@@ -604,7 +602,7 @@ impl ProgramJudge {
         Self::end(fetch)
     }
 
-    /// Ends the fetch without an answer. Waiters look again, and fetch for themselves.
+    /// Ends the fetch without a response. Waiters look up again and fetch for themselves.
     fn end(fetch: &mut Fetch) -> ResponseFate<Self> {
         if let Some(lead) = fetch.lead.take() {
             lead.refuse(None);
@@ -629,7 +627,7 @@ impl ProgramJudge {
         response.reason = reason.unwrap_or_else(|| usual_reason(status).to_vec());
         response.headers.push(HeaderId::Date, HttpDate::new(now.unix_secs()).as_bytes());
         response.headers.push(HeaderId::Server, b"Larder");
-        // So that those who wait need not try one after the other.
+        // Waiters need not try one after the other.
         let waited_for = fetch.lead.as_ref().is_some_and(Lead::is_watched);
         let (ttl, grace, keep) = if waited_for { (1.0, 5.0, 5.0) } else { (0.0, 0.0, 0.0) };
         let mut state = BerespState {
@@ -675,8 +673,8 @@ impl ProgramJudge {
     }
 }
 
-/// Bytes that a backend may be ahead of the client in a body that is not stored: as many as a
-/// program or the parameter say, and never more than anybody else's.
+/// The window of a body that is not stored: as the program or the parameter sets it, within the
+/// common limit.
 fn transit_bytes(fetch: &Fetch, state: &BerespState) -> u64 {
     let own = state.transit_buffer.and_then(|bytes| u64::try_from(bytes).ok());
     match own.unwrap_or_else(|| fetch.live.vcl.params.number(Param::TransitBuffer)) {
@@ -685,15 +683,15 @@ fn transit_bytes(fetch: &Fetch, state: &BerespState) -> u64 {
     }
 }
 
-/// The possibility of one more try.
+/// The result of asking for one more try.
 enum Retry {
     Now,
     TooMany,
-    /// The body of the request is gone.
+    /// The body of the request was sent and is not kept.
     Impossible,
 }
 
-/// The lifetime of a response before its program sees it; one that is `private` has an age only.
+/// The lifetime of a response before its program runs; a `private` one has an age only.
 fn lifetime_of(fetch: &Fetch, response: &Response, private: bool) -> Lifetime {
     if private {
         return Lifetime { age: lifetime::age(&response.headers), ..Lifetime::default() };
@@ -707,8 +705,7 @@ fn has_content(framing: Framing) -> bool {
     !matches!(framing, Framing::None | Framing::Length(0))
 }
 
-/// Returns the counter of an answer to a request of `method`, by its status and the framing of its
-/// body.
+/// Returns the counter of a response to `method`, by its status and framing.
 fn kind_of(method: &Method, exchange: &Exchange) -> Count {
     match (exchange.response.status.code(), exchange.framing) {
         _ if *method == Method::Head => Count::FetchHead,

@@ -1,9 +1,9 @@
-//! Forecast of a request in a site's program, without its happening: the steps of
-//! [`steps`](super::steps) on a stage that only looks on.
+//! Forecast of a request in a site's program: the steps of [`steps`](super::steps) on a host that
+//! only reports.
 //!
-//! The subroutines that run are the program's own, so what they return is what they would return.
-//! Must never change anything: nothing is counted, fetched, banned, purged or waited for. What an
-//! origin would answer is not known, so a fetch is told of as far as `vcl_backend_fetch`.
+//! The program's own subroutines run, so their results are real. Must never change state: nothing
+//! is counted, fetched, banned, purged or waited for. A fetch is reported up to
+//! `vcl_backend_fetch`, as the backend's response is unknown.
 
 mod facts;
 mod rehearsal;
@@ -37,20 +37,20 @@ use rehearsal::{Rehearsal, RehearsalContext};
 
 /// The forecast of a request.
 pub(crate) struct ProgramForecast {
-    pub(crate) foreseen: ForecastOutcome,
+    pub(crate) outcome: ForecastOutcome,
     pub(crate) summary: String,
     pub(crate) steps: Vec<policy::DecisionStep>,
-    /// The request as the program leaves it.
+    /// The request after the program's changes.
     pub(crate) request: Request,
-    /// Hash of its key; 0 when none was made.
+    /// Hash of its key; 0 without a key.
     pub(crate) key: u64,
-    /// The page that would be put together.
+    /// The page that would be assembled.
     pub(crate) page: Option<Arc<Object>>,
 }
 
 type RehearsalHalt<'a> = HostHalt<Rehearsal<'a>>;
 
-/// Foretells the outcome of `asked` in the program of its site.
+/// Forecasts the outcome of `asked` in its site's program.
 pub(crate) fn foretell(
     shared: &Arc<SharedState>,
     instance: &Arc<Instance>,
@@ -58,33 +58,39 @@ pub(crate) fn foretell(
     asked: &Request,
 ) -> ProgramForecast {
     let Entrant { place: SiteContext { live, site }, client, now, .. } = *entrant;
-    let stage = Rehearsal::new(shared, live, now);
-    let env =
-        StepContext { live, site, asked, front: RequestConnection::of(client.account), now, stage };
-    let line = VclConnection::of(client.peer);
-    let mut turn = ProgramRequest::new(instance, &line);
-    turn.address = line.address();
+    let host = Rehearsal::new(shared, live, now);
+    let env = StepContext {
+        live,
+        site,
+        asked,
+        connection: RequestConnection::of(client.account),
+        now,
+        host,
+    };
+    let vcl_connection = VclConnection::of(client.peer);
+    let mut turn = ProgramRequest::new(instance, &vcl_connection);
+    turn.address = vcl_connection.address();
     let limits = &live.limits;
     turn.task = Task::new(limits.vcl_steps, Workspace::of(limits.vcl_workspace_client));
     turn.state = ReqState { time: seconds(now), ..ReqState::default() };
-    let (foreseen, summary) = go(&mut turn, &env);
-    let (foreseen, summary) = match env.stage.reads_disk.get() {
-        true => (reading(foreseen), disk_candidates::summary(&summary)),
-        false => (foreseen, summary),
+    let (outcome, summary) = go(&mut turn, &env);
+    let (outcome, summary) = match env.host.reads_disk.get() {
+        true => (reading(outcome), disk_candidates::summary(&summary)),
+        false => (outcome, summary),
     };
-    let (foreseen, summary) = match env.stage.purges.get() {
+    let (outcome, summary) = match env.host.purges.get() {
         true => (ForecastOutcome::Purge, format!("would purge its URL, and {summary}")),
-        false => (foreseen, summary),
+        false => (outcome, summary),
     };
     let key = if turn.key.bytes().is_empty() { 0 } else { turn.key.hash() };
-    let Rehearsal { steps, last, is_page, .. } = env.stage;
+    let Rehearsal { steps, last, is_page, .. } = env.host;
     let page = last.into_inner().filter(|object| is_page.get() && object.whole().is_some());
-    ProgramForecast { foreseen, summary, steps: steps.into_inner(), request: turn.req, key, page }
+    ProgramForecast { outcome, summary, steps: steps.into_inner(), request: turn.req, key, page }
 }
 
-/// The outcome of a request that reads the disk first, and would come to `foreseen` without it.
-fn reading(foreseen: ForecastOutcome) -> ForecastOutcome {
-    match foreseen {
+/// The outcome of a request that reads the disk first; `outcome` is that without a find there.
+fn reading(outcome: ForecastOutcome) -> ForecastOutcome {
+    match outcome {
         ForecastOutcome::Fetch { reason, stale, waits, .. } => {
             ForecastOutcome::Fetch { reason, stale, waits, reads_disk: true }
         }
@@ -97,34 +103,34 @@ fn reading(foreseen: ForecastOutcome) -> ForecastOutcome {
     }
 }
 
-/// Goes as far as it goes without an origin.
+/// Takes steps until a fetch is needed.
 fn go(turn: &mut ProgramRequest, env: &RehearsalContext<'_>) -> Ending {
     let mut step: HostStep<Rehearsal<'_>> = RequestStep::Start;
     loop {
         let halt: RehearsalHalt<'_> = turn.advance(env, step);
         let end = match halt {
-            RehearsalHalt::Reply(reply) => Ok(env.stage.answered(&reply)),
+            RehearsalHalt::Reply(reply) => Ok(env.host.answered(&reply)),
             RehearsalHalt::Page(mut draft) => {
-                env.stage.is_page.set(true);
-                Ok(env.stage.answered(draft.reply()))
+                env.host.is_page.set(true);
+                Ok(env.host.answered(draft.reply()))
             }
             RehearsalHalt::Pause(FetchPause::Fetch(()), _) => {
                 let reason = ForwardReason::UriMiss;
-                let foreseen =
+                let outcome =
                     ForecastOutcome::Fetch { reason, stale: false, waits: true, reads_disk: false };
                 let why = "would wait for another request's fetch of the same";
-                Ok((foreseen, why.to_owned()))
+                Ok((outcome, why.to_owned()))
             }
             RehearsalHalt::Pause(FetchPause::Disk(_), stale) => {
                 let ground = match &stale {
                     Some(_) => "what is in memory for it does not answer it",
                     None => "nothing is in memory for it",
                 };
-                env.stage.tell(
+                env.host.tell(
                     policy::DecisionStep::new("verdict", disk_candidates::verdict(ground))
                         .decisive(),
                 );
-                env.stage.reads_disk.set(true);
+                env.host.reads_disk.set(true);
                 Err(RequestStep::Miss(FetchMiss { lead: (), stale }))
             }
             RehearsalHalt::Fetch(FetchMiss { stale, .. }) => {
@@ -140,23 +146,23 @@ fn go(turn: &mut ProgramRequest, env: &RehearsalContext<'_>) -> Ending {
     }
 }
 
-/// Foretells `vcl_pipe`, and what follows.
+/// Forecasts `vcl_pipe` and the following steps.
 fn pipe<'a>(
     turn: &mut ProgramRequest,
     env: &RehearsalContext<'a>,
 ) -> Result<Ending, HostStep<Rehearsal<'a>>> {
     let BackendRequest { head: mut bereq, mut state } = pipe::bereq(turn, env);
-    match env.stage.run_pipe(turn, env, &mut bereq, &mut state) {
+    match env.host.run_pipe(turn, env, &mut bereq, &mut state) {
         Action::Pipe => {}
         Action::Synth(said) => return Err(RequestStep::Synth(said)),
         _ => return Err(RequestStep::Fail),
     }
-    env.stage.tell(facts::backend(env.live, &state, "asked, and may change the protocol"));
+    env.host.tell(facts::backend(env.live, &state, "asked, and may change the protocol"));
     let why = "would be handed to the backend as it is (pipe)";
     Ok((ForecastOutcome::Tunnel, why.to_owned()))
 }
 
-/// Foretells a fetch; `stale` is stored, and may be confirmed by it.
+/// Forecasts a fetch; `stale` is stored and may be confirmed.
 fn fetch(
     turn: &mut ProgramRequest,
     env: &RehearsalContext<'_>,
@@ -167,35 +173,35 @@ fn fetch(
     let purpose = if private { Purpose::Pass } else { Purpose::Fetch };
     let BackendRequest { head: mut bereq, mut state } = job::bereq(turn, env, purpose, stale);
     let confirms = stale.is_some_and(|old| may_confirm(old, env.now.mono_ms));
-    let foreseen =
+    let outcome =
         ForecastOutcome::Fetch { reason, stale: confirms, waits: false, reads_disk: false };
-    match env.stage.run_fetch(turn, env, &mut bereq, &mut state) {
+    match env.host.run_fetch(turn, env, &mut bereq, &mut state) {
         Action::Fetch => {}
         Action::Error(_) => {
             let why = "would be answered by vcl_backend_error, without a fetch";
-            return (foreseen, why.to_owned());
+            return (outcome, why.to_owned());
         }
         _ => {
             let why = "would be answered with status 503: the fetch is given up";
-            return (foreseen, why.to_owned());
+            return (outcome, why.to_owned());
         }
     }
     let how = match (private, confirms) {
         (true, _) => "asked for this client alone",
         (false, true) => "asked whether what is stored is still good",
-        (false, false) => "asked, once for everybody who waits",
+        (false, false) => "asked, once for all waiting requests",
     };
     if !private && job::may_ask_node(turn) {
-        env.stage.tell_sources(job::miss(turn, env, stale));
+        env.host.tell_sources(job::miss(turn, env, stale));
     }
-    env.stage.tell(facts::backend(env.live, &state, how));
-    env.stage.tell(facts::storing(env.live, private));
+    env.host.tell(facts::backend(env.live, &state, how));
+    env.host.tell(facts::storing(env.live, private));
     let summary = match reason {
         ForwardReason::Bypass => "would be passed to the backend",
         ForwardReason::HitForMiss => "would be fetched, without waiting for others",
         ForwardReason::Stale => "would be fetched: what is stored is too old",
-        _ if env.stage.reads_disk.get() => "would be fetched",
-        _ => "would be fetched: nothing that fits is stored",
+        _ if env.host.reads_disk.get() => "would be fetched",
+        _ => "would be fetched: no stored response fits",
     };
-    (foreseen, summary.to_owned())
+    (outcome, summary.to_owned())
 }

@@ -1,4 +1,5 @@
-//! Fetches for a client's request: the backend request, and what its judge starts with.
+//! Job of a program: the fetch for a client's request, with its backend request and its judge's
+//! first state.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -26,8 +27,8 @@ use crate::state::vcl::halt::FetchMiss;
 use crate::state::vcl::note;
 use crate::stored_heads::stored_head;
 
-/// Returns true if another node may have what `turn` misses. A program that wants nothing that is
-/// stored wants nothing that is stored elsewhere.
+/// Returns true if another node may have the response to `turn`. A program that bypasses the local
+/// store bypasses the others too.
 pub(super) fn may_ask_node(turn: &ProgramRequest) -> bool {
     let state = &turn.state;
     !(turn.downstream.is_node()
@@ -36,7 +37,7 @@ pub(super) fn may_ask_node(turn: &ProgramRequest) -> bool {
         || state.hash_ignore_busy)
 }
 
-/// The miss that `turn` is; `stale` is stored in its place.
+/// The miss of `turn`; `stale` is stored under its key.
 pub(super) fn miss<'a, S: StepHost>(
     turn: &'a ProgramRequest,
     env: &'a StepContext<'_, S>,
@@ -46,7 +47,7 @@ pub(super) fn miss<'a, S: StepHost>(
     Miss { site: env.site, asked, changed, key, is_new: stale.is_none() }
 }
 
-/// Starts the fetch behind an answer that is delivered stale.
+/// Starts the background fetch of a stale object that is delivered.
 pub(crate) fn refresh(
     turn: &ProgramRequest,
     env: &StepContext<'_>,
@@ -55,9 +56,9 @@ pub(crate) fn refresh(
 ) {
     let missing = FetchMiss { lead, stale: Some(Arc::clone(stale)) };
     let trace = Rc::new(Trace::default());
-    let ActingCore { core, counts } = env.stage;
-    let (front, stage) = (RequestConnection::of(&core.background), ActingCore { core, counts });
-    let env = &StepContext { front, stage, ..*env };
+    let ActingCore { core, counts } = env.host;
+    let (connection, host) = (RequestConnection::of(&core.background), ActingCore { core, counts });
+    let env = &StepContext { connection, host, ..*env };
     let mut job = job(turn, env, Some(missing), &mut Upload::None, &trace);
     job.judge.state.is_bgfetch = true;
     let cause = BackgroundCause { rule: 0, key: turn.key.hash(), transaction: turn.state.xid };
@@ -70,7 +71,7 @@ pub(crate) struct BackendRequest {
     pub(crate) state: BereqState,
 }
 
-/// The backend request of a turn: for the store, which has `stale`, or else for itself.
+/// The backend request of a turn: for the store, which has `stale`, or for the request alone.
 pub(crate) fn bereq<S: StepHost>(
     turn: &ProgramRequest,
     env: &StepContext<'_, S>,
@@ -101,7 +102,7 @@ pub(crate) fn bereq<S: StepHost>(
     BackendRequest { head: bereq, state }
 }
 
-/// The fetch for a request: for the store with the duty to, or else for itself.
+/// The fetch for a request: for the store with this duty, or for the request alone.
 pub(crate) fn job(
     turn: &ProgramRequest,
     env: &StepContext<'_>,
@@ -124,7 +125,7 @@ pub(crate) fn job(
     assemble(turn, env, bereq, upload, missing, trace)
 }
 
-/// The fetch of this backend request: for the store with the duty to, or else for itself.
+/// The fetch of this backend request: for the store with this duty, or for the request alone.
 pub(crate) fn assemble(
     turn: &ProgramRequest,
     env: &StepContext<'_>,
@@ -143,7 +144,7 @@ pub(crate) fn assemble(
     let (lead, stale) = missing.map(|missing| (missing.lead, missing.stale)).unzip();
     let judge = ProgramJudge {
         instance: Arc::clone(&turn.instance),
-        counts: Arc::clone(env.stage.counts),
+        counts: Arc::clone(env.host.counts),
         session: turn.session.clone(),
         task: Task::new(limits.vcl_steps, Workspace::of(limits.vcl_workspace_backend)),
         original: bereq.clone(),
@@ -155,7 +156,7 @@ pub(crate) fn assemble(
         lines: Default::default(),
         ran: Vec::new(),
     };
-    let mut fetch = Fetch::new(env.stage.core, env.live, &env.front, turn.key.hash());
+    let mut fetch = Fetch::new(env.host.core, env.live, &env.connection, turn.key.hash());
     (fetch.request, fetch.upload, fetch.trace) = (bereq, upload, Some(Rc::clone(trace)));
     (fetch.lead, fetch.old) = (lead, stale.flatten());
     let Session { client, server, .. } = turn.session;
@@ -167,7 +168,7 @@ pub(crate) fn assemble(
     Job::new(fetch, judge)
 }
 
-/// Asks the origin to confirm what is stored, with the fields as they came.
+/// Makes the request conditional on the validators of the stored object.
 fn add_validators(bereq: &mut Request, stale: &Object) {
     let Some(stored) = stored_head(stale) else { return };
     for (id, condition) in [

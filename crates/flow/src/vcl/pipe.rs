@@ -1,9 +1,9 @@
-//! `vcl_pipe`: the request goes to the backend as it is, and its answer to the client as it comes.
+//! Pipe: `vcl_pipe` sends the request to the backend unchanged, and the response to the client as
+//! it arrives.
 //!
-//! Varnish joins the two connections and reads neither any more. Here the one request is still read
-//! and written by the engine: what follows it on the connection never reaches a backend past
-//! `vcl_recv` (request smuggling), and the connection ends after the answer. After a 101 it is
-//! bytes both ways indeed.
+//! Varnish joins the two connections. Here the engine still parses this one request, so that later
+//! requests of the connection must never reach a backend past `vcl_recv` (request smuggling); the
+//! connection ends after the response. After a 101 bytes pass both ways.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ use crate::state::reply::{CacheOutcome, ForwardReason, Reply};
 use crate::state::trace::Trace;
 use crate::state::vcl::{OutstandingRequest, ProgramRequest};
 
-/// The backend request that `vcl_pipe` sees.
+/// The backend request for `vcl_pipe`.
 pub(super) fn bereq<S: StepHost>(
     turn: &ProgramRequest,
     env: &StepContext<'_, S>,
@@ -50,7 +50,7 @@ pub(super) fn bereq<S: StepHost>(
     BackendRequest { head: bereq, state }
 }
 
-/// Runs `vcl_pipe`, and hands the request over.
+/// Runs `vcl_pipe` and sends the request.
 pub(crate) async fn pipe(
     turn: &mut ProgramRequest,
     env: &StepContext<'_>,
@@ -76,7 +76,7 @@ pub(crate) async fn pipe(
     let deadline = state.task_deadline;
     state.task_deadline =
         deadline.or_else(|| Some(env.live.vcl.params.seconds(Param::PipeTaskDeadline)));
-    // The engine writes Connection and Upgrade anew, where another protocol may be spoken.
+    // The engine writes Connection and Upgrade anew if another protocol may follow.
     bereq.upgrade = match (env.asked.upgrade, bereq.headers.contains(HeaderId::Upgrade)) {
         (Upgrade::None, _) | (_, false) => Upgrade::None,
         _ => Upgrade::Granted,
@@ -85,9 +85,9 @@ pub(crate) async fn pipe(
     let mut job = job::assemble(turn, env, bereq, upload, None, trace);
     let Job { fetch, judge, .. } = &mut *job;
     judge.sent =
-        Some(OutstandingRequest::new(&env.stage.core.shared.vcl.xids, turn.state.xid, None));
+        Some(OutstandingRequest::new(&env.host.core.shared.vcl.xids, turn.state.xid, None));
     turn.close = true;
-    // What `vcl_pipe` has said to directors is kept with the client's task.
+    // State that `vcl_pipe` has given to directors stays with the client's task.
     std::mem::swap(&mut turn.task, &mut judge.task);
     let leaf = judge.resolve(fetch);
     std::mem::swap(&mut turn.task, &mut judge.task);
@@ -110,7 +110,7 @@ pub(crate) async fn pipe(
 /// Sends the request to its backend.
 ///
 /// # Errors
-/// Why there is no response, in words.
+/// The reason for which there is no response, in words.
 async fn hand_over(
     judge: &ProgramJudge,
     fetch: &mut Fetch,
@@ -121,8 +121,7 @@ async fn hand_over(
     sent.map_err(|error| format!("backend {}: {error}", leaf.name))
 }
 
-/// The reply that a backend's response makes, as it comes. It ends at the pipe's deadline, if that
-/// has one.
+/// The reply from a backend's response. It ends at the pipe's deadline, if there is one.
 fn answer(
     turn: &mut ProgramRequest,
     env: &StepContext<'_>,

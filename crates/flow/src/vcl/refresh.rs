@@ -1,5 +1,5 @@
-//! `vcl_backend_refresh`: a backend has confirmed what is stored (304), and the program says under
-//! which fields that goes on.
+//! Refresh: `vcl_backend_refresh` decides the fields of a stored response that a backend has
+//! confirmed (304).
 
 use std::rc::Rc;
 
@@ -14,10 +14,11 @@ use crate::fetch::{Fetch, ResponseBodySource, ResponseFate};
 use crate::stored_heads::stored_head;
 
 impl ProgramJudge {
-    /// Makes `response`, a 304, the stored one that it confirms, and returns the stored body.
+    /// Turns `response`, a 304, into the stored response that it confirms, and returns the stored
+    /// body.
     ///
     /// # Errors
-    /// It confirms nothing, or the program wants it otherwise: what comes of the fetch.
+    /// The fate of the fetch: the 304 confirms nothing, or the program returns another action.
     #[expect(clippy::result_large_err, reason = "a fate is made once in a fetch, and moved on")]
     pub(super) fn refresh(
         &mut self,
@@ -39,7 +40,7 @@ impl ProgramJudge {
         let headers = match self.call(fetch, Sub::BackendRefresh, seen) {
             Action::Merge => {
                 let mut headers = std::mem::take(&mut response.headers);
-                // The stored form has the tag of another coding than the backend's.
+                // The tag of the stored form is not the backend's.
                 if stale.flags().coded_here {
                     heads::weaken_etag(&mut headers);
                 }
@@ -59,7 +60,7 @@ impl ProgramJudge {
     }
 }
 
-/// `own` as fields of the stored body: those that describe its bytes are the stored ones.
+/// `own` with the stored fields that describe the body's bytes.
 fn of_body(mut own: HeaderBlock, stored: &HeaderBlock) -> HeaderBlock {
     const OF_ITS_BYTES: [HeaderId; 4] = [
         HeaderId::ContentEncoding,
@@ -76,7 +77,7 @@ fn of_body(mut own: HeaderBlock, stored: &HeaderBlock) -> HeaderBlock {
     own
 }
 
-/// Takes the conditions out of a request whose stored response is no longer valid.
+/// Removes the conditions from a request whose stored response is no longer valid.
 pub(super) fn leave_conditions(fetch: &mut Fetch) {
     let cache = &fetch.core.shared.cache;
     if fetch.old.as_ref().is_some_and(|old| !cache.is_valid(old)) {

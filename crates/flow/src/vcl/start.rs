@@ -1,4 +1,4 @@
-//! The way of a request into its site's program, and on after it had to wait.
+//! Start of a request in its site's program, and its continuation after a wait.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::state::vcl::halt::Halt;
 use crate::state::vcl::halted_request::HaltedRequest;
 use crate::state::vcl::{ProgramRequest, VclConnection};
 
-/// Takes a request as far as it goes without waiting, in the program `instance`.
+/// Serves a request in the program `instance` as far as possible without waiting.
 pub(crate) fn start(
     core: &Rc<CoreState>,
     instance: &Arc<Instance>,
@@ -30,16 +30,16 @@ pub(crate) fn start(
     asked: &Request,
 ) -> Start {
     let Entrant { place: SiteContext { live, site }, client, now, downstream } = *entrant;
-    let made = client.line.is_none().then(|| VclConnection::of(client.peer));
-    let line = client.line.or(made.as_ref()).expect("one of the two is there");
-    let (front, counts) = (RequestConnection::of(client.account), core.counts());
-    let env = StepContext { live, site, asked, front, now, stage: ActingCore { core, counts } };
-    let mut turn = ProgramRequest::take_up(&env, instance, line);
+    let made = client.vcl_connection.is_none().then(|| VclConnection::of(client.peer));
+    let vcl_connection = client.vcl_connection.or(made.as_ref()).expect("one of the two is there");
+    let (connection, counts) = (RequestConnection::of(client.account), core.counts());
+    let env = StepContext { live, site, asked, connection, now, host: ActingCore { core, counts } };
+    let mut turn = ProgramRequest::take_up(&env, instance, vcl_connection);
     turn.downstream = downstream.clone();
     match downstream.page() {
-        Some(within) => {
+        Some(context) => {
             env.count(Count::EsiReq);
-            turn.state.esi_level = within.level;
+            turn.state.esi_level = context.level;
         }
         None => env.count(Count::ClientReq),
     }
@@ -68,17 +68,17 @@ pub(crate) fn start(
     }))
 }
 
-/// Goes on with a request that must wait.
+/// Continues a request that must wait.
 pub(crate) async fn run(
     waiting: HaltedRequest,
     core: &Rc<CoreState>,
     SiteContext { live, site }: SiteContext<'_>,
     asked: &Request,
-    front: RequestConnection<'_>,
+    connection: RequestConnection<'_>,
     body: Option<Reader>,
     trace: &Rc<Trace>,
 ) -> Reply {
-    let stage = ActingCore { core, counts: core.counts() };
-    let mut env = StepContext { live, site, asked, front, now: core.now(), stage };
+    let host = ActingCore { core, counts: core.counts() };
+    let mut env = StepContext { live, site, asked, connection, now: core.now(), host };
     waiting.run(&mut env, body, trace).await
 }

@@ -13,16 +13,16 @@ use crate::state::duty::FetchPause;
 use crate::state::tier::Lead;
 use crate::state::vcl::halt::{FetchMiss, Halt};
 
-/// The next step.
+/// The next step of a request.
 pub(crate) enum RequestStep<L = Lead, T = Ticket> {
     /// `vcl_recv`, for the first time or after a restart.
     Start,
     Lookup,
-    /// This was found; with a lead it is stale, and fetched anew behind the answer.
+    /// An object was found; with a lead it is stale, and refreshed in the background.
     Hit(Arc<Object>, Option<L>),
-    /// Nothing usable was found in memory; somebody fetches it, or the disk may have it.
+    /// No usable object is in memory; another request fetches it, or the disk may have it.
     Pause(FetchPause<L, T>, Option<Arc<Object>>),
-    /// Nothing usable was found.
+    /// No usable object was found.
     Miss(FetchMiss<L>),
     Pass,
     Pipe,
@@ -31,26 +31,26 @@ pub(crate) enum RequestStep<L = Lead, T = Ticket> {
     Fail,
     Synth(SyntheticStatus),
     Deliver(DeliveredResponse),
-    /// A page is to be put together.
+    /// A page must be assembled.
     Page(Box<dyn Draft>),
 }
 
-/// A step on a stage.
+/// A step on a host.
 pub(crate) type HostStep<S> = RequestStep<<S as StepHost>::Lead, <S as StepHost>::Ticket>;
-/// A halt on a stage.
+/// A halt on a host.
 pub(crate) type HostHalt<S> = Halt<<S as StepHost>::Lead, <S as StepHost>::Ticket>;
 
-/// A synthetic answer of this status.
+/// A synthetic response of this status.
 pub(crate) fn said(status: u16, reason: &str) -> SyntheticStatus {
     let reason = (!reason.is_empty()).then(|| reason.as_bytes().into());
     SyntheticStatus { status, reason }
 }
 
-/// The response that is delivered.
+/// The response to deliver.
 pub(crate) enum DeliveredResponse {
-    /// Something stored, or being stored; `reader` follows its body if it was fetched for this
+    /// A stored object, or one being stored; `reader` reads its body if it was fetched for this
     /// request.
     Object { object: Arc<Object>, reader: Option<Reader> },
-    /// For this request only.
+    /// A response for this request only.
     Passing(Box<PassingResponse<PassingFacts>>),
 }

@@ -1,5 +1,5 @@
-//! The steps of a client's request, as in Varnish's `cache_req_fsm.c`: each says what comes next.
-//! None of them waits; where a request must, they halt and say for what.
+//! Steps of a client's request, as in Varnish's `cache_req_fsm.c`. Each returns the next step. Must
+//! never wait: a request that must wait halts with the reason.
 
 use std::sync::Arc;
 
@@ -23,11 +23,11 @@ use crate::state::vcl::halt::{FetchMiss, Halt};
 use crate::state::vcl::{LookupResult, ProgramRequest};
 use crate::wait::{FetchPart, Role, Verdict};
 
-/// The number of times that a request waits for others before it fetches for itself.
+/// The number of waits for other requests before a request fetches for itself.
 const WAITS_MAX: u32 = 10;
 
 impl ProgramRequest {
-    /// Takes steps from `step` on until one must wait, or there is an answer.
+    /// Takes steps from `step` on until the request must wait or has its reply.
     pub(crate) fn advance<S: StepHost>(
         &mut self,
         env: &StepContext<'_, S>,
@@ -43,7 +43,7 @@ impl ProgramRequest {
                 RequestStep::Miss(missing) => match self.miss(env) {
                     Ok(()) => return Halt::Fetch(missing),
                     Err(step) => {
-                        // Who waits looks again.
+                        // Waiters look up again.
                         S::refuse(missing.lead);
                         step
                     }
@@ -62,7 +62,7 @@ impl ProgramRequest {
                         RequestStep::Start
                     } else {
                         self.note_error("Too many restarts");
-                        // The reason stays that of an earlier `vcl_synth`.
+                        // The reason of an earlier `vcl_synth` stays.
                         let reason = std::mem::take(&mut self.said.reason);
                         RequestStep::Synth(SyntheticStatus { status: 503, reason })
                     }
@@ -90,23 +90,23 @@ impl ProgramRequest {
         }
     }
 
-    /// Puts a line of the machine's own into the log.
+    /// Logs an error of the request.
     pub(crate) fn note_error(&self, text: &str) {
         self.lines.borrow_mut().push((Tag::Error, text.as_bytes().into()));
     }
 
-    /// The same for why there is no answer from a backend.
+    /// Logs the reason for which a backend did not respond.
     pub(crate) fn note_fetch_error(&self, text: &str) {
         self.lines.borrow_mut().push((Tag::FetchError, text.as_bytes().into()));
     }
 
-    /// Returns the step that follows an action that several subroutines may return.
+    /// Returns the step after an action that several subroutines may return.
     fn common<L, T>(action: Action) -> RequestStep<L, T> {
         match action {
             Action::Synth(said) => RequestStep::Synth(said),
             Action::Restart => RequestStep::Restart,
             Action::Pass(_) => RequestStep::Pass,
-            // The program has logged why; the compiler lets nothing else through.
+            // The program has logged the reason; the compiler permits no other action.
             _ => RequestStep::Fail,
         }
     }
@@ -140,7 +140,7 @@ impl ProgramRequest {
         if !matches!(action, Action::Pipe | Action::Pass(_)) {
             self.wash_codings(env);
         }
-        // Before anything is made of it: key, route and backend request follow Host.
+        // Before key, route and backend request are made, which depend on Host.
         if self.req.headers.value(HeaderId::Host) != env.asked.headers.value(HeaderId::Host) {
             heads::follow_host(&mut self.req);
         }
@@ -155,15 +155,14 @@ impl ProgramRequest {
         }
     }
 
-    /// Makes `req` what a program first sees.
+    /// Prepares `req` for `vcl_recv`.
     fn prepare<S: StepHost>(&mut self, env: &StepContext<'_, S>) {
         self.req.clone_from(env.asked);
         begin_program(&mut self.state, &mut self.session, &self.instance);
         heads::prepare_received(&mut self.req.headers, self.address.as_bytes());
     }
 
-    /// Reduces the codings that the client takes to gzip or nothing: the store tells variants apart
-    /// by nothing else.
+    /// Reduces Accept-Encoding to gzip or none: the only distinction of variants.
     fn wash_codings<S: StepHost>(&mut self, env: &StepContext<'_, S>) {
         if env.live.vcl.params.is_on(Param::HttpGzipSupport) {
             heads::normalize_accept_encoding(&mut self.req.headers);
@@ -172,12 +171,12 @@ impl ProgramRequest {
 
     fn hash<S: StepHost>(&mut self, env: &StepContext<'_, S>) -> Result<(), HostStep<S>> {
         self.key.clear();
-        // All others begin with an empty field or `s`.
+        // Other keys begin with an empty field or `s`.
         self.key.field(vcl::vars::KEY_MARK);
         match self.run(env, Sub::Hash, ClientVariables::default()) {
             Action::Lookup => {
-                self.key.finish(&env.stage.shared().seed);
-                env.stage.note_key(self);
+                self.key.finish(&env.host.shared().seed);
+                env.host.note_key(self);
                 Ok(())
             }
             action => Err(Self::common(action)),
@@ -202,7 +201,7 @@ impl ProgramRequest {
                 RequestStep::Hit(object, None)
             }
             _ if object.flags().hit_for_pass => self.begin(env, Some(object)),
-            // Long over, and yet it tells that waiting for each other would be in vain.
+            // Though expired, the mark shows that waiting would be in vain.
             Age::Grace if object.flags().hit_for_miss => self.miss_marked(env, &object),
             Age::Grace => {
                 env.count(Count::CacheHit);
@@ -224,7 +223,7 @@ impl ProgramRequest {
         self.take_on(env, Some(mark), false)
     }
 
-    /// Asks the store who fetches.
+    /// Asks the store which request fetches.
     fn begin<S: StepHost>(
         &mut self,
         env: &StepContext<'_, S>,
@@ -244,15 +243,15 @@ impl ProgramRequest {
         stale: Option<&Arc<Object>>,
         coalesce: bool,
     ) -> HostStep<S> {
-        // A request of the very fetch would wait for itself.
+        // A request of that very fetch would wait for itself.
         let coalesce = coalesce && !loop_detection::is_awaited_by(env, self.key.hash());
         let rounds = WAITS_MAX.saturating_sub(self.waits);
-        // What would come up is not wanted, or has come.
+        // A promoted object is unwanted, or was promoted already.
         let reads_nothing = self.has_read_disk || self.state.hash_always_miss;
         let mut part = FetchPart::new(coalesce, stale.cloned(), rounds).having_read(reads_nothing);
         let role = part.take(
             |options| S::begin(self, env, options),
-            // It came meanwhile, unless this request wants nothing that is stored.
+            // It arrived meanwhile, unless this request refuses stored objects.
             |_, coalesces| {
                 if coalesces { Verdict::End(RequestStep::Lookup) } else { Verdict::Replace }
             },
@@ -277,7 +276,7 @@ impl ProgramRequest {
                 step
             }
             Role::Full => {
-                env.stage.limit(base::Limit::Waiters);
+                env.host.limit(base::Limit::Waiters);
                 self.note_error("Too many requests wait for this page (limit: waiters)");
                 RequestStep::Synth(said(503, ""))
             }
@@ -334,14 +333,14 @@ impl ProgramRequest {
             self.note_error(&why);
             return RequestStep::Fail;
         }
-        // A restart fetches anew, even one that `vcl_synth` begins.
+        // A restart fetches anew, even after `vcl_synth`.
         self.state.hash_always_miss = true;
         let action = self.run(env, Sub::Purge, ClientVariables::default());
         Self::common(action)
     }
 }
 
-/// Forgets what another program has set.
+/// Resets the state that another program has set.
 pub(super) fn begin_program(state: &mut ReqState, session: &mut Session, instance: &Instance) {
     state.backend_hint = instance.default_backend().clone();
     (state.grace, state.ttl, state.storage) = (None, None, None);

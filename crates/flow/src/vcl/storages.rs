@@ -1,5 +1,5 @@
-//! Storages by name: each response belongs to one, and programs choose, see and change it. One
-//! memory is behind all of them. What is chosen decides what goes to the disk below that.
+//! Storages by name: each response belongs to one, which programs set and read. All share one
+//! memory; the choice decides about the disk below.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use vcl::params::Param;
 
 use crate::state::vcl::{StorageRotation, VclSettings};
 
-/// The storage of what is not kept, or not for long.
+/// The storage of transient responses.
 const TRANSIENT: &str = "Transient";
 
-/// The storage of what passes through unstored.
+/// The storage of passing responses.
 pub(crate) fn transient(settings: &VclSettings) -> Option<&Arc<str>> {
     settings.storages.iter().find(|name| ***name == *TRANSIENT)
 }
 
-/// Where a response goes that its program has not seen yet: the storages take turns, and what is
-/// for one request only is `Transient`'s.
+/// The storage of a response before its program runs: storages rotate, and a response for one
+/// request is in `Transient`.
 pub(crate) fn first(
     settings: &VclSettings,
     turns: &StorageRotation,
@@ -34,8 +34,8 @@ pub(crate) fn first(
     all.iter().filter(wanted).nth(turn % among).cloned()
 }
 
-/// The storage where a response ends up: what its program has chosen, or `Transient` for what is
-/// kept for less than the parameter `shortlived`, or not for others.
+/// The final storage of a response: the program's choice, or `Transient` if it is kept for less
+/// than the parameter `shortlived`, or not shared.
 pub(crate) fn place<'n>(settings: &VclSettings, state: &'n BerespState) -> &'n str {
     match &state.storage {
         Some(name) if !(state.uncacheable || is_short(settings, state)) => name,
@@ -43,13 +43,13 @@ pub(crate) fn place<'n>(settings: &VclSettings, state: &'n BerespState) -> &'n s
     }
 }
 
-/// The storage of this name, if there still is one.
+/// The storage of this name, if it still exists.
 pub(crate) fn named<'l>(settings: &'l VclSettings, name: &[u8]) -> Option<&'l Arc<str>> {
     settings.storages.iter().find(|own| own.as_bytes() == name)
 }
 
-/// The fate of a response in the storage of this name when it leaves memory. Storages take
-/// turns: one of memory is no reason to lose what no program has put there.
+/// The demotion policy of a response in the storage of this name. As storages rotate, a memory
+/// storage keeps a response from the disk only if a program chose it.
 pub(crate) fn sinks(settings: &VclSettings, name: &str) -> DemotionPolicy {
     let is_disk = || settings.disk_storages.iter().any(|own| **own == *name);
     match name {

@@ -1,4 +1,5 @@
-//! From a program's verdict on a response to what is stored and delivered of it.
+//! Store step of a program's fetch: from the program's verdict to the stored and delivered
+//! response.
 
 use std::sync::Arc;
 
@@ -27,7 +28,7 @@ use crate::tags;
 use crate::unstored_reason::UnstoredReason;
 
 impl ProgramJudge {
-    /// Stores `answer` as far as it is to be stored, or passes it on.
+    /// Stores `answer` if it is storable; otherwise passes it.
     pub(super) fn conclude(
         &self,
         fetch: &Fetch,
@@ -71,7 +72,7 @@ impl ProgramJudge {
             let left = self.leave(fetch, &answer, selected);
             return self.pass_on(fetch, answer, body, left, head_length);
         };
-        // What is confirmed stays what it was.
+        // A confirmed object keeps its properties.
         let confirmed = fetch.old.as_ref().filter(|_| answer.state.was_304);
         let is_page = confirmed.map_or_else(|| answer.page.is_some(), |old| old.flags().esi);
         let folds = || answer.page.as_ref().is_some_and(|page| page.is_folded);
@@ -99,7 +100,7 @@ impl ProgramJudge {
         ResponseFate::Store(body, Box::new(plan))
     }
 
-    /// All that an answer leaves behind which is for this request only.
+    /// The effects of a response that is for one request only.
     fn leave(
         &self,
         fetch: &Fetch,
@@ -123,7 +124,7 @@ impl ProgramJudge {
         UnstoredEffects { mark: Mark::Object(Box::new(new), selected), over: over(fetch, state) }
     }
 
-    /// Delivers an answer past the store.
+    /// Delivers a response past the store.
     fn pass_on(
         &self,
         fetch: &Fetch,
@@ -155,10 +156,10 @@ impl ProgramJudge {
         )
     }
 
-    /// The object that is stored of an answer, without its keys.
+    /// The object to be stored, without its surrogate keys.
     fn object(&self, fetch: &Fetch, answer: &BackendResponseHead, flags: Flags) -> NewObject {
         let BackendResponseHead { response, state, .. } = answer;
-        // A lifetime that is over already takes the time since from what follows.
+        // A negative lifetime shortens the following windows.
         let (fresh, over) = (state.ttl.max(0.0), (-state.ttl).max(0.0));
         let times = ObjectTimes {
             age_ms: ms(state.age),
@@ -177,21 +178,20 @@ impl ProgramJudge {
     }
 }
 
-/// The stored object in whose place an answer comes. One that `vcl_backend_error` made replaces
-/// none.
+/// The stored object that a response replaces. One made by `vcl_backend_error` replaces none.
 fn over(fetch: &Fetch, state: &BerespState) -> Option<Arc<Object>> {
     let now_ms = fetch.now().mono_ms;
     let is_over = |old: &&Arc<Object>| !old.is_fresh(now_ms) && !old.flags().is_mark();
     fetch.old.as_ref().filter(is_over).filter(|_| state.backend.is_some()).cloned()
 }
 
-/// Tells whether a lookup would find it: Varnish passes over what was never fresh, whatever its
-/// grace and keep. Lifetimes count from when the answer was made.
+/// Returns true if a lookup would find it: Varnish ignores an object that was never fresh, whatever
+/// its grace and keep. Lifetimes count from the response's creation.
 fn is_ever_fresh(state: &BerespState) -> bool {
     state.ttl + state.age > 0.0
 }
 
-/// The surrogate keys of an answer: those in its fields, and those that the program added.
+/// The surrogate keys of a response: those in its fields, and those added by the program.
 fn read_tags(fetch: &Fetch, answer: &BackendResponseHead) -> Result<Tags, base::Limit> {
     let read = tags::read(&answer.response.headers, &fetch.live.limits)?;
     if answer.state.keys.is_empty() {
@@ -205,11 +205,11 @@ fn read_tags(fetch: &Fetch, answer: &BackendResponseHead) -> Result<Tags, base::
     }
 }
 
-/// The variant that the answer is kept as, beside its key.
+/// The variant of the response beside its key.
 fn selected(fetch: &Fetch, vary: Vary) -> Option<VariantSelector> {
     let Vary::Names(names) = vary else { return None };
     let gzip = fetch.live.vcl.params.is_on(Param::HttpGzipSupport);
-    // An object in gzip is for all clients then.
+    // A gzip object then serves all clients.
     let names = if gzip { names.without(HeaderId::AcceptEncoding)? } else { names };
     Some(VariantSelector::of(names, &fetch.request))
 }

@@ -1,4 +1,4 @@
-//! Stored objects as programs see and judge them.
+//! Stored object as programs see and judge it.
 
 use base::Now;
 use cache::Object;
@@ -11,13 +11,13 @@ use crate::state::live_configuration::LiveConfiguration;
 use crate::state::vcl::ProgramRequest;
 use crate::state::vcl::note;
 
-/// The age of a stored object, as a request judges it.
+/// The age of a stored object for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Age {
     Fresh,
-    /// It may answer while it is fetched anew.
+    /// It may answer while it is refreshed.
     Grace,
-    /// It may at best be confirmed.
+    /// At best it may be revalidated.
     Over,
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn age_at(state: &ReqState, now: Now, object: &Object) -> Age {
     if now_ms < until {
         return Age::Fresh;
     }
-    // Too old for this request alone, it has no grace.
+    // An object too old for this request only has no grace.
     if now_ms < object.fresh_until_ms() {
         return Age::Over;
     }
@@ -53,7 +53,7 @@ pub(crate) fn age_at(state: &ReqState, now: Now, object: &Object) -> Age {
     if grace > 0 && now_ms <= until.saturating_add(grace) { Age::Grace } else { Age::Over }
 }
 
-/// Returns true if the origin may be asked whether `object` is still good.
+/// Returns true if the origin may be asked to confirm `object`.
 pub(crate) fn may_confirm(object: &Object, now_ms: u64) -> bool {
     let kept_ms = object.grace_ms().saturating_add(object.stale_if_error_ms());
     let has_validator = object.etag().is_some() || object.last_modified().is_some();

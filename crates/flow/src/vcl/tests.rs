@@ -1,4 +1,4 @@
-//! Requests through programs, with an origin on the loopback.
+//! Tests of requests through programs, with an origin on the loopback.
 
 pub(crate) mod rig;
 
@@ -10,7 +10,7 @@ use crate::invalidate::{Invalidation, Journal, JournalWrite};
 use crate::state::live_configuration::LiveConfiguration;
 use crate::state::reply::CacheOutcome;
 
-/// A configuration of one site, which has no program.
+/// A configuration of one site without a program.
 pub(crate) fn bare_live() -> LiveConfiguration {
     rig::live(None, &vcl::params::Params::default())
 }
@@ -45,12 +45,12 @@ fn a_purge_whose_sweep_is_not_done_says_pending_and_is_in_force() {
     rig.ask("GET /a");
     assert_eq!(rig.origin.asked().len(), 2, "what was purged answers no more");
     drop(held);
-    // However long it takes.
+    // With the longest wait.
     let outcome = rig.purge(u64::from(u32::MAX));
     assert_eq!((outcome.objects, outcome.pending), (1, false));
 }
 
-/// A journal that has no room.
+/// A journal without space.
 struct Full;
 
 impl Journal for Full {
@@ -76,7 +76,7 @@ fn what_a_journal_refuses_no_program_purges_and_its_log_names_the_journal() {
          if (req.http.hard) { set req.http.n = purge.hard(); } if (req.http.soft) { \
          set req.http.n = purge.soft(0s); } }",
     );
-    assert!(rig.core.shared.door.record_invalidations(std::sync::Arc::new(Full)));
+    assert!(rig.core.shared.invalidator.record_invalidations(std::sync::Arc::new(Full)));
     rig.ask("GET /a");
     for (request, status) in [
         ("PURGE /a", 503),
@@ -119,7 +119,7 @@ fn an_uncacheable_answer_leaves_a_mark_for_miss() {
     assert_eq!(first.field("Set-Cookie"), Some("a=b"));
     let second = rig.ask("GET /a");
     assert_eq!((second.field("M"), second.field("U")), (Some("true"), Some("true")));
-    // Cacheable again, it is stored in the mark's place.
+    // A cacheable response replaces the mark.
     rig.origin.answers(&["200 OK\n\ny"]);
     assert_eq!(rig.ask("GET /a").field("U"), Some("false"));
     assert_eq!(rig.ask("GET /a").ran, ["recv", "hash", "hit", "deliver"]);
@@ -270,7 +270,7 @@ fn those_who_ask_at_once_wait_for_one_fetch() {
     let seen = rig.ask_at_once(&["GET /a", "GET /a", "GET /a"]);
     assert!(seen.iter().all(|seen| seen.body == "hello"));
     assert_eq!(rig.origin.asked().len(), 1);
-    // Of what is for one only each fetches its own.
+    // Requests for personal responses fetch for themselves.
     let rig = Rig::new("ORIGIN sub vcl_backend_response { set beresp.uncacheable = true; }");
     let seen = rig.ask_at_once(&["GET /a", "GET /a", "GET /a"]);
     assert!(seen.iter().all(|seen| seen.body == "hello"));
@@ -317,7 +317,7 @@ fn a_kept_body_is_sent_again() {
     let asked = rig.origin.asked();
     assert_eq!(asked.len(), 2);
     assert!(asked.iter().all(|asked| asked.ends_with("abc")));
-    // Not kept, it is gone after the first try.
+    // The body is not kept, so it is gone after the first try.
     let rig = Rig::new(
         "ORIGIN sub vcl_recv { return (pass); } sub vcl_backend_response { if (bereq.retries == 0) \
          { return (retry); } }",
@@ -325,7 +325,7 @@ fn a_kept_body_is_sent_again() {
     assert_eq!(rig.ask("POST /a\n\nabc").status, 503);
 }
 
-/// A program that goes on in another for some requests.
+/// A program that switches to another for some requests.
 fn labelled() -> Rig {
     let rig = Rig::new("ORIGIN\nsub vcl_recv { if (req.http.X-A) { return (vcl(other)); } }");
     rig.label("vcl 4.1;\nbackend none none;\nsub vcl_recv {\n  return (synth(299, \"in it\"));\n}");
@@ -336,7 +336,7 @@ fn labelled() -> Rig {
 fn a_label_goes_on_in_its_program() {
     let seen = labelled().ask("GET /a\nX-A: 1");
     assert_eq!(seen.status, 299);
-    assert_eq!(seen.told[..2], ["recv test.vcl:3 vcl", "recv test.vcl:4 synth"]);
+    assert_eq!(seen.recorded[..2], ["recv test.vcl:3 vcl", "recv test.vcl:4 synth"]);
     assert_eq!(labelled().ask("GET /a").status, 200);
 }
 
@@ -344,18 +344,18 @@ fn a_label_goes_on_in_its_program() {
 fn what_a_labels_program_would_do_is_told() {
     let all = labelled().foretell("GET /a\nX-A: 1");
     let recvs = all.steps.iter().filter(|step| step.what == "recv");
-    let told: Vec<_> = recvs.map(|step| (&*step.why, step.place.as_deref())).collect();
+    let recorded: Vec<_> = recvs.map(|step| (&*step.why, step.place.as_deref())).collect();
     let expected = [
         ("vcl_recv returned vcl(other)", Some("test.vcl:3")),
         ("vcl_recv returned synth(299, \"in it\")", Some("test.vcl:4")),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(recorded, expected);
     assert_eq!(all.summary, "would be answered by vcl_synth, with status 299");
 }
 
 #[test]
 fn a_program_that_takes_too_long_is_stopped() {
-    // Each calls the next eight times: 8^7 statements.
+    // Each subroutine calls the next eight times: 8^7 statements.
     let mut text = "ORIGIN sub s0 { set req.http.X = \"y\"; }".to_owned();
     for n in 1..8 {
         let calls = format!("call s{};", n - 1).repeat(8);
@@ -363,7 +363,7 @@ fn a_program_that_takes_too_long_is_stopped() {
     }
     text.push_str(" sub vcl_recv { call s7; }");
     let seen = Rig::new(&text).ask("GET /a");
-    // No step is left for `vcl_synth` either.
+    // `vcl_synth` has no steps left either.
     assert!(seen.head.starts_with("HTTP/1.1 500 "), "{}", seen.head);
     assert!(!seen.log.is_empty());
 }
@@ -404,7 +404,7 @@ sub vcl_deliver { std.log(\"last\"); }",
     );
     let seen = rig.ask("GET /a");
     assert_eq!(
-        seen.told,
+        seen.recorded,
         [
             "VCL_Log url0",
             "recv test.vcl:8 restart",
@@ -424,7 +424,7 @@ sub vcl_deliver { std.log(\"last\"); }",
         ]
     );
     let hit = ["recv test.vcl:14 hash", "hash <builtin> lookup", "hit <builtin> deliver"];
-    assert_eq!(rig.ask("GET /b").told[1..4], hit);
+    assert_eq!(rig.ask("GET /b").recorded[1..4], hit);
 }
 
 #[test]
@@ -439,7 +439,7 @@ sub vcl_recv {
 }",
     );
     assert_eq!(
-        rig.ask("GET /a").told,
+        rig.ask("GET /a").recorded,
         [
             "VCL_Error on purpose (test.vcl line 6)",
             "recv test.vcl:6 fail",
@@ -447,13 +447,13 @@ sub vcl_recv {
         ]
     );
     rig.origin.answers(&["close"]);
-    let told = rig.ask("GET /b").told;
-    assert!(told[4].starts_with("FetchError backend b: "), "{told:?}");
-    assert_eq!(told[5], "backend_error <builtin> deliver");
+    let recorded = rig.ask("GET /b").recorded;
+    assert!(recorded[4].starts_with("FetchError backend b: "), "{recorded:?}");
+    assert_eq!(recorded[5], "backend_error <builtin> deliver");
 }
 
-/// The step called `what`: why, where, and its facts.
-fn told(rig: &Rig, request: &str, what: &str) -> (String, String, Vec<String>) {
+/// The step called `what`: its reason, place and facts.
+fn step(rig: &Rig, request: &str, what: &str) -> (String, String, Vec<String>) {
     let all = rig.foretell(request);
     let step = all.steps.iter().find(|step| step.what == what);
     let step = step.unwrap_or_else(|| panic!("no {what} in {:?}", all.steps));
@@ -487,30 +487,30 @@ sub vcl_backend_response {
 fn what_would_come_of_a_request_is_told_with_lines_and_changes() {
     let rig = Rig::new(FORETOLD);
     let request = "GET /a\nCookie: a=b\nX-Kind: k";
-    let (why, place, facts) = told(&rig, request, "recv");
+    let (why, place, facts) = step(&rig, request, "recv");
     assert!(why == "vcl_recv returned hash" && place.starts_with("<builtin>:"), "{why} {place}");
     let expected = ["line: return (hash);", "VCL_Log: seen", "changes: req.http.Cookie is unset"];
     assert_eq!(facts, expected);
-    assert_eq!(told(&rig, request, "key").0, "hash_data: `k`, `/a`, `example.com`");
-    let (why, _, facts) = told(&rig, request, "backend");
+    assert_eq!(step(&rig, request, "key").0, "hash_data: `k`, `/a`, `example.com`");
+    let (why, _, facts) = step(&rig, request, "backend");
     assert!(why.starts_with("`b` (127.0.0.1:") && why.contains("once for everybody"), "{why}");
     assert_eq!(facts, ["timeouts: connect 3.5 s, first byte 60 s, between bytes 60 s"]);
-    let fetch = told(&rig, request, "backend_fetch").2;
+    let fetch = step(&rig, request, "backend_fetch").2;
     assert!(fetch.contains(&"changes: bereq.http.X-Fetch to 1".to_owned()), "{fetch:?}");
     let all = rig.foretell(request);
     assert_eq!(
-        (all.foreseen.word(), &*all.summary),
-        ("MISS", "would be fetched: nothing that fits is stored")
+        (all.outcome.word(), &*all.summary),
+        ("MISS", "would be fetched: no stored response fits")
     );
     assert_eq!(rig.origin.asked(), Vec::<String>::new());
     let xid = rig.ask(request).field("X-Varnish").map(str::to_owned);
     assert_eq!(xid.as_deref(), Some("2"), "explaining takes no numbers");
     let hit = rig.foretell(request);
     assert_eq!(
-        (hit.foreseen.word(), &*hit.summary),
+        (hit.outcome.word(), &*hit.summary),
         ("HIT", "would be answered from the cache, with status 200")
     );
-    let (why, ..) = told(&rig, request, "freshness");
+    let (why, ..) = step(&rig, request, "freshness");
     assert!(why.starts_with("ttl 120 s (2 min): parameter `default_ttl`; age "), "{why}");
 }
 
@@ -518,11 +518,11 @@ fn what_would_come_of_a_request_is_told_with_lines_and_changes() {
 fn bans_restarts_and_directors_are_foretold_and_do_not_happen() {
     let rig = Rig::new(FORETOLD);
     rig.ask("GET /a");
-    let (why, place, facts) = told(&rig, "BAN /a", "recv");
+    let (why, place, facts) = step(&rig, "BAN /a", "recv");
     assert_eq!((&*why, &*place), ("vcl_recv returned synth(200, \"Banned\")", "test.vcl:9"));
     assert!(facts.contains(&"would: ban req.url ~ /a".to_owned()), "{facts:?}");
-    assert_eq!(rig.foretell("BAN /a").foreseen.word(), "SYNTH");
-    assert_eq!(rig.foretell("GET /a").foreseen.word(), "HIT", "nothing was banned");
+    assert_eq!(rig.foretell("BAN /a").outcome.word(), "SYNTH");
+    assert_eq!(rig.foretell("GET /a").outcome.word(), "HIT", "nothing was banned");
     let recvs = |all: &Explanation| {
         let all = all.steps.iter().filter(|step| step.what == "recv");
         all.map(|step| step.place.as_deref().unwrap_or_default().to_owned()).collect::<Vec<_>>()
@@ -530,16 +530,16 @@ fn bans_restarts_and_directors_are_foretold_and_do_not_happen() {
     let restarted = rig.foretell("GET /old");
     assert_eq!(recvs(&restarted)[0], "test.vcl:11");
     assert_eq!((recvs(&restarted).len(), &restarted.request.target[..]), (2, &b"/new"[..]));
-    let (why, ..) = told(&rig, "GET /rr", "backend");
+    let (why, ..) = step(&rig, "GET /rr", "backend");
     assert_eq!(why, "one of director `rr` (round-robin) would be asked for this client alone");
-    assert_eq!(rig.foretell("GET /rr").foreseen.word(), "PASS");
+    assert_eq!(rig.foretell("GET /rr").outcome.word(), "PASS");
 }
 
 #[test]
 fn a_lifetime_of_the_program_is_told_with_the_lines_that_set_one() {
     let rig = Rig::new(FORETOLD);
     rig.ask("GET /long");
-    let (why, _, facts) = told(&rig, "GET /long", "freshness");
+    let (why, _, facts) = step(&rig, "GET /long", "freshness");
     assert!(why.starts_with("ttl 3600 s (60 min): set by the program"), "{why}");
     assert_eq!(facts[0], "may be from: test.vcl:19: set beresp.ttl = 1h;");
 }
@@ -555,12 +555,12 @@ fn what_is_foretold_of_what_is_stored_is_what_then_happens() {
         ("GET /a\nRange: bytes=0-0", 206),
         ("GET /a\nRange: bytes=1000-", 416),
     ] {
-        let ForecastOutcome::Answer { served, status: Some(foreseen) } =
-            rig.foretell(request).foreseen
+        let ForecastOutcome::Answer { served, status: Some(outcome) } =
+            rig.foretell(request).outcome
         else {
             panic!("{request}: an answer")
         };
-        assert_eq!((served, foreseen.code()), (CacheOutcome::Hit, status), "{request}");
+        assert_eq!((served, outcome.code()), (CacheOutcome::Hit, status), "{request}");
         assert_eq!(rig.ask(request).status, status, "{request}");
     }
 }

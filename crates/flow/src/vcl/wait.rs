@@ -1,4 +1,4 @@
-//! Requests that must wait: for a fetch, for another request's fetch, for their own body.
+//! Wait of a program's request: for its fetch, for another request's fetch, or for its own body.
 
 use std::rc::Rc;
 
@@ -38,24 +38,24 @@ impl HaltedRequest {
             Some(halt) => halt,
             None => {
                 keep_body(&mut turn, env, &mut upload).await;
-                env.now = env.stage.core.now();
+                env.now = env.host.core.now();
                 turn.advance(env, RequestStep::Start)
             }
         };
         loop {
             if let Halt::Reply(_) | Halt::Page(_) = halt
-                && env.stage.core.recorded() != recorded
+                && env.host.core.recorded() != recorded
             {
-                env.stage.core.shared.door.wait_for_records().await;
+                env.host.core.shared.invalidator.wait_for_records().await;
             }
             let step = match halt {
                 Halt::Reply(reply) => return reply,
                 Halt::Page(mut draft) => {
                     draft.reply().about.trace = Some(Rc::clone(trace));
-                    return draft.run(env.stage.core, env.front);
+                    return draft.run(env.host.core, env.connection);
                 }
                 Halt::Pause(pause, stale) => {
-                    let (core, trace) = (env.stage.core, Some(&**trace));
+                    let (core, trace) = (env.host.core, Some(&**trace));
                     let again = RevalidationJudge::Program;
                     let request = &turn.req;
                     let context = PauseContext { core, request, again, trace, patience: None };
@@ -68,7 +68,7 @@ impl HaltedRequest {
                             env.count(Count::CacheMiss);
                             RequestStep::Miss(FetchMiss { lead, stale })
                         }
-                        // What became of it, the lookup shows.
+                        // The lookup shows the result.
                         PauseEnd::Waited(_) => {
                             env.count(Count::BusyWakeup);
                             RequestStep::Lookup
@@ -88,7 +88,7 @@ impl HaltedRequest {
                     Err(step) => step,
                 },
             };
-            env.now = env.stage.core.now();
+            env.now = env.host.core.now();
             halt = turn.advance(env, step);
         }
     }
@@ -97,10 +97,10 @@ impl HaltedRequest {
 /// Returns the step that follows a fetch.
 fn fetched(
     turn: &mut ProgramRequest,
-    told: Result<FetchNews<ProgramJudge>, oneshot::error::RecvError>,
+    news: Result<FetchNews<ProgramJudge>, oneshot::error::RecvError>,
 ) -> RequestStep {
-    let Ok((fetched, report)) = told else {
-        // It ended by a bug, which is counted there.
+    let Ok((fetched, report)) = news else {
+        // A panic ended it, and is counted there.
         turn.note_error("the fetch ended by a fault of this proxy");
         return RequestStep::Synth(said(503, ""));
     };
@@ -118,7 +118,7 @@ fn fetched(
     })
 }
 
-/// Reads the request's body before its program runs, which may ask for it.
+/// Reads the request's body before its program runs, which may use it.
 async fn keep_body(turn: &mut ProgramRequest, env: &StepContext<'_>, upload: &mut Upload) {
     let Some(most) = turn.instance.program().uses().body else { return };
     let Upload::Stream { reader, .. } = upload else { return };
@@ -126,7 +126,7 @@ async fn keep_body(turn: &mut ProgramRequest, env: &StepContext<'_>, upload: &mu
     while let Ok(Some(piece)) = reader.next().await {
         whole.extend_from_slice(&piece);
         if whole.len() as u64 > most {
-            env.stage.core.counters.inc(Counter::Aborted);
+            env.host.core.counters.inc(Counter::Aborted);
             turn.close = true;
             *upload = Upload::Spent;
             return;

@@ -1,4 +1,4 @@
-//! Services that a program asks of the world while it runs.
+//! Program world: services that a program calls while it runs.
 
 use std::cell::RefCell;
 use std::io;
@@ -21,36 +21,36 @@ use crate::state::live_configuration::LiveConfiguration;
 use crate::state::shared::SharedState;
 use crate::state::vcl::HostServices;
 
-/// Most lines kept of one task.
+/// Most log lines of a task.
 const LINES_MAX: usize = 256;
 
-/// The world as one run of a subroutine sees it.
+/// The world of one run of a subroutine.
 pub struct ProgramWorld<'a> {
     shared: &'a Arc<SharedState>,
     live: &'a LiveConfiguration,
     runner: RunReason<'a>,
     now: Now,
-    /// The request's body, where it has been kept.
+    /// The request's body, if it was kept.
     body: Option<&'a Bytes>,
     log: &'a RefCell<Vec<LogLine>>,
-    /// The request, which may be a purge; none where the program does not act for one.
+    /// The request, which may be a purge; `None` if the program runs for no request.
     asked: Option<&'a Request>,
 }
 
 /// The reason for which a subroutine runs.
 #[derive(Clone, Copy)]
 pub(crate) enum RunReason<'a> {
-    /// A request, whose core counts.
+    /// A request; its core counts.
     Core(&'a Counts, &'a Counters),
-    /// A program begins or ends: no core runs it.
+    /// A program starts or ends, on no core.
     Nobody,
-    /// A forecast: the program changes nothing.
+    /// A forecast: nothing changes.
     Forecast(&'a Forecast),
 }
 
-/// A forecast has this in the place of the world that programs change.
+/// The substitute state of a forecast.
 pub(crate) struct Forecast {
-    /// Memory of VMODs: nothing yet, and nobody else's.
+    /// Empty VMOD memory of its own.
     memory: vcl::vmod::VmodState,
     /// Actions that the program would have caused.
     pub(crate) would: RefCell<Vec<String>>,
@@ -74,14 +74,13 @@ impl<'a> ProgramWorld<'a> {
         Self { shared, live, runner, now, body, log, asked: None }
     }
 
-    /// The same, where `request` may be a purge.
+    /// Sets `request`, which may be a purge.
     #[must_use]
     pub(crate) fn asked_by(self, request: &'a Request) -> Self {
         Self { asked: Some(request), ..self }
     }
 
-    /// The world of `vcl_init` and `vcl_fini`, where there is no request. What is logged goes to
-    /// `log`.
+    /// The world of `vcl_init` and `vcl_fini`, without a request. Log lines go to `log`.
     pub fn without_request(
         shared: &'a Arc<SharedState>,
         live: &'a LiveConfiguration,
@@ -91,27 +90,27 @@ impl<'a> ProgramWorld<'a> {
         Self::new(shared, live, RunReason::Nobody, now, None, log)
     }
 
-    /// Returns true if the program only would do `what`, which is noted.
+    /// Returns true in a forecast, which notes the action `what`.
     fn is_foreseen(&self, what: impl FnOnce() -> String) -> bool {
         let RunReason::Forecast(forecast) = self.runner else { return false };
         forecast.would.borrow_mut().push(what());
         true
     }
 
-    fn outside(&self) -> Option<Arc<Box<dyn HostServices>>> {
-        self.shared.vcl.outside()
+    fn host_services(&self) -> Option<Arc<Box<dyn HostServices>>> {
+        self.shared.vcl.host_services()
     }
 
-    /// Invalidates on every site; the result is how many responses are known to be selected.
+    /// Invalidates on all sites; returns the number of responses selected, as far as known.
     fn invalidate(
         &self,
         what: InvalidationTarget,
         soft: bool,
-        haste: InvalidationMode,
+        mode: InvalidationMode,
     ) -> Result<Outcome, String> {
-        let one = self.shared.door.invalidation(what, soft, Sites::Every, self.now);
+        let one = self.shared.invalidator.invalidation(what, soft, Sites::Every, self.now);
         let one = one.by(self.asked.map(Cause::purge).unwrap_or_default());
-        let done = self.shared.door.invalidate_at_once(None, [one], self.now, haste);
+        let done = self.shared.invalidator.invalidate_at_once(None, [one], self.now, mode);
         if let (Ok(outcome), RunReason::Core(_, counters)) = (&done, self.runner) {
             counters.add(Counter::InvalidationsRecorded, outcome.recorded.into());
         }
@@ -142,9 +141,9 @@ impl ProgramEnvironment for ProgramWorld<'_> {
 
     fn syslog(&self, priority: i64, text: &[u8]) {
         if !self.is_foreseen(|| format!("write to syslog: {}", shown(text)))
-            && let Some(outside) = self.outside()
+            && let Some(host_services) = self.host_services()
         {
-            outside.syslog(priority, text);
+            host_services.syslog(priority, text);
         }
     }
 
@@ -173,7 +172,7 @@ impl ProgramEnvironment for ProgramWorld<'_> {
         }
         let ms = |seconds: f64| (seconds.max(0.0) * 1000.0) as u64;
         let (ttl, grace, keep) = how.times();
-        // Programs that are delivering one of the objects see its times still.
+        // Programs that deliver one of the objects still see its former times.
         let times = NewTimes {
             ttl_ms: ttl.map(|ttl| (ttl * 1000.0) as i64),
             grace_ms: grace.map(ms),
@@ -200,7 +199,7 @@ impl ProgramEnvironment for ProgramWorld<'_> {
     }
 
     fn clock(&self) -> f64 {
-        // That of the request is in its past.
+        // The request's own time is past.
         super::call::seconds(rt::now())
     }
 
@@ -213,24 +212,24 @@ impl ProgramEnvironment for ProgramWorld<'_> {
     }
 
     fn env(&self, name: &str) -> Option<Bytes> {
-        self.outside()?.env(name)
+        self.host_services()?.env(name)
     }
 
     fn file(&self, path: &str) -> Option<Bytes> {
-        self.outside()?.file(path)
+        self.host_services()?.file(path)
     }
 
     fn read(&self, path: &str, bytes_max: u64) -> io::Result<Bytes> {
-        self.outside().ok_or(io::ErrorKind::NotFound)?.read(path, bytes_max)
+        self.host_services().ok_or(io::ErrorKind::NotFound)?.read(path, bytes_max)
     }
 
     fn exists(&self, path: &str) -> bool {
-        self.outside().is_some_and(|outside| outside.exists(path))
+        self.host_services().is_some_and(|host_services| host_services.exists(path))
     }
 
     fn resolve(&self, host: &str, port: &str) -> Vec<SocketAddr> {
-        let Some(outside) = self.outside() else { return Vec::new() };
-        outside.resolve(host, port, matches!(self.runner, RunReason::Nobody)).unwrap_or_else(
+        let Some(host_services) = self.host_services() else { return Vec::new() };
+        host_services.resolve(host, port, matches!(self.runner, RunReason::Nobody)).unwrap_or_else(
             |limit| {
                 self.limit(limit);
                 Vec::new()
@@ -255,7 +254,7 @@ impl ProgramEnvironment for ProgramWorld<'_> {
     }
 
     fn storage(&self, name: &str) -> Option<(u64, u64)> {
-        self.outside()?.storage(name)
+        self.host_services()?.storage(name)
     }
 
     fn limit(&self, limit: Limit) {

@@ -201,7 +201,7 @@ async fn where_a_node_shields_no_other_asks_the_origin() {
         }
         all_are_answered(&nodes[1..]).await;
         let told = owner_told(&nodes[0], "/nothing").await;
-        assert!(told.contains("this one owns it"), "{told}");
+        assert!(told.contains("this node owns it"), "{told}");
         let fetches = figure(&nodes[..1], "peers_fetches_total").await;
         for page in 0..PAGES {
             for node in &nodes[1..] {

@@ -144,7 +144,7 @@ const FIELDS: [&str; 20] = [
 fn agree(told: &Value, record: &Value) -> bool {
     let (foreseen, served) = (text(&told["outcome"], "served"), text(record, "cache"));
     let summary = text(&told["outcome"], "summary");
-    let asks_again = summary.contains("may not be used unasked");
+    let asks_again = summary.contains("must be revalidated");
     let same = foreseen == served || asks_again && ["REVALIDATED", "STALE-ERROR"].contains(&served);
     let status = summary.rsplit_once("with status ").map(|(_, status)| status[..3].parse::<u64>());
     let same_status = status.is_none_or(|status| record["status"].as_u64() == status.ok());

@@ -1,4 +1,4 @@
-//! A page that is still to be put together, before it is a reply.
+//! Draft: a page with instructions before its assembly.
 
 use std::rc::Rc;
 
@@ -6,20 +6,20 @@ use crate::state::core::CoreState;
 use crate::state::reply::Reply;
 use crate::state::request_context::RequestConnection;
 
-/// A page that is still to be put together. It becomes a reply in no other way than this.
+/// A page before its assembly. Only [`Draft::begin`] and [`Draft::run`] may turn it into a reply.
 pub(crate) trait Draft {
-    /// The reply as far as it is known, for what is noted on it. Its body is not the page yet.
+    /// The reply so far, for notes. Its body is not the page yet.
     fn reply(&mut self) -> &mut Reply;
 
-    /// Puts the page together, as far as that goes without waiting.
+    /// Assembles the page as far as possible without waiting.
     ///
     /// # Errors
-    /// The page itself, if it must wait for some of its pieces, which have begun.
+    /// The draft itself, if it must wait for pieces, which have started.
     fn begin(self: Box<Self>, core: &Rc<CoreState>) -> Result<Reply, Box<dyn Draft>>;
 
-    /// Bytes that the pieces take which have begun, about, beside what they are of.
+    /// Bytes that the started pieces take, about, beside their bodies.
     fn memory(&self) -> u64;
 
-    /// Has the pieces come, and returns the reply, whose body they become.
-    fn run(self: Box<Self>, core: &Rc<CoreState>, front: RequestConnection<'_>) -> Reply;
+    /// Assembles the rest and returns the reply, whose body the pieces become.
+    fn run(self: Box<Self>, core: &Rc<CoreState>, connection: RequestConnection<'_>) -> Reply;
 }

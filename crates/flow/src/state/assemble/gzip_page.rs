@@ -1,5 +1,5 @@
-//! Pages in gzip without compressing: segments that were made once, put together with what is sent
-//! as it is.
+//! Gzip page: assembles a page from gzip segments that were compressed once, without compressing
+//! again.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -13,19 +13,19 @@ use codec::{
 
 use crate::state::body::BodyPart;
 
-/// The longest page whose texts are compressed when it is read: that is done in one go. A longer
-/// one is compressed while it is sent.
+/// The longest page whose texts are compressed when it is parsed, in one go. A longer one is
+/// compressed while it is sent.
 pub(crate) const PAGE_BYTES: u64 = 128 << 10;
-/// The level at which the texts of a page are compressed, once.
+/// The gzip level of a page's texts.
 const LEVEL: u8 = 6;
-/// Bytes of gzip's head, before the first block.
+/// Bytes of the gzip header, before the first block.
 const HEAD: usize = codec::HEAD.len();
-/// Bytes after the last block of a segment: an empty block, CRC and length.
+/// Bytes behind the last block of a segment: an empty block, CRC and length.
 const END: usize = 10;
-/// The flush that a segment ends with, and what follows it.
+/// The flush at a segment's end and the bytes behind it.
 const TAIL: usize = 4 + END;
 
-/// A text of a page, compressed so that it can stand among others.
+/// A compressed text of a page, which can be joined with others.
 #[derive(Clone, Debug)]
 pub(crate) struct Clip {
     range: Range<u64>,
@@ -35,7 +35,7 @@ pub(crate) struct Clip {
 }
 
 impl Clip {
-    /// The text in `range` of a page, compressed; `None` where that makes it no shorter.
+    /// The compressed text in `range` of a page; `None` if that is not shorter.
     pub(crate) fn of(whole: BorrowedBody<'_>, range: &Range<u64>) -> Option<Self> {
         let length = range.end - range.start;
         let settings = EncodeSettings::new(Coding::Gzip, LEVEL)?.for_length(length);
@@ -62,39 +62,39 @@ impl Clip {
         })
     }
 
-    /// Bytes that it takes.
+    /// Bytes in memory.
     pub(crate) fn memory(&self) -> usize {
         size_of::<Self>() + self.blocks.len()
     }
 
-    /// The cut of the text in `range`, of `cuts` in the order of their page.
-    pub(crate) fn find<'a>(cuts: &'a [Self], range: &Range<u64>) -> Option<&'a Self> {
-        let at = cuts.binary_search_by_key(&range.start, |cut| cut.range.start).ok()?;
-        Some(&cuts[at]).filter(|cut| cut.range == *range)
+    /// The clip of the text in `range`; `clips` are in the order of the page.
+    pub(crate) fn find<'a>(clips: &'a [Self], range: &Range<u64>) -> Option<&'a Self> {
+        let at = clips.binary_search_by_key(&range.start, |cut| cut.range.start).ok()?;
+        Some(&clips[at]).filter(|cut| cut.range == *range)
     }
 }
 
-/// A page in gzip that is put together.
+/// A gzip page during assembly.
 pub(crate) struct GzipPage {
     parts: VecDeque<BodyPart>,
     joined: TrailerBuilder,
 }
 
 impl GzipPage {
-    /// The beginning of a page of about so many pieces.
+    /// An empty page of about this number of pieces.
     pub(crate) fn begin(pieces: usize) -> Self {
         let mut parts = VecDeque::with_capacity(2 * pieces + 2);
         parts.push_back(BodyPart::Bytes(Bytes::from_static(&codec::HEAD)));
         Self { parts, joined: TrailerBuilder::default() }
     }
 
-    /// Adds a text of the page.
+    /// Appends a text.
     pub(crate) fn add_cut(&mut self, cut: &Clip) {
         self.joined.add(cut.crc, (cut.range.end - cut.range.start) as u32, cut.shift);
         self.parts.push_back(BodyPart::Bytes(cut.blocks.clone()));
     }
 
-    /// Adds what has no coding, in stored blocks. It is in memory.
+    /// Appends bytes without a coding as stored blocks. They must be in memory.
     pub(crate) fn add_plain(&mut self, mut part: BodyPart) {
         let crc = match &part {
             BodyPart::Bytes(bytes) => codec::crc32([&bytes[..]]),
@@ -114,7 +114,7 @@ impl GzipPage {
         }
     }
 
-    /// Adds a body in gzip that was made here.
+    /// Appends a gzip body that was made here.
     pub(crate) fn add_coded(&mut self, cut: &GzipSegment) {
         self.joined.add(cut.crc, cut.length, CrcShift::of(u64::from(cut.length)));
         self.parts.push_back(cut.body.slice(&cut.blocks));
@@ -127,12 +127,12 @@ impl GzipPage {
     }
 }
 
-/// A body in gzip whose inside can stand among others.
+/// A gzip body whose blocks can be joined with others.
 #[derive(Debug)]
 pub(crate) struct GzipSegment {
-    /// All of it: as it is stored, or a form that lies beside that.
+    /// The body, as stored or as a further form.
     body: BodyPart,
-    /// The stored body, if that has no coding.
+    /// The stored body, if it has no coding.
     plain: Option<BodyPart>,
     blocks: Range<u64>,
     /// The CRC-32 of the content.
@@ -141,7 +141,7 @@ pub(crate) struct GzipSegment {
 }
 
 impl GzipSegment {
-    /// That of `body`, which answers for all of `object` in gzip. `None` if it is another's gzip.
+    /// The segment of `body`, the gzip form of `object`. `None` if another encoder made it.
     pub(crate) fn of(object: &Arc<Object>, body: &BodyPart) -> Option<Self> {
         let length = body.len();
         let flags = object.flags();
@@ -157,7 +157,7 @@ impl GzipSegment {
             _ => return None,
         };
         let from = length.checked_sub(TAIL as u64).filter(|from| *from >= HEAD as u64)?;
-        // Its two ends make a stream of the same shape.
+        // Header and trailer together are a stream of the same shape.
         let mut ends = [0; HEAD + TAIL];
         copy(&body.slice(&(0..HEAD as u64)), &mut ends[..HEAD]);
         copy(&body.slice(&(from..length)), &mut ends[HEAD..]);
@@ -166,13 +166,13 @@ impl GzipSegment {
         Some(Self { body: body.clone(), plain, blocks, crc, length })
     }
 
-    /// The body without its coding, if that is at hand; or else in gzip.
+    /// The body without its coding if it is at hand; otherwise in gzip.
     pub(crate) fn into_plain(self) -> Result<BodyPart, BodyPart> {
         self.plain.ok_or(self.body)
     }
 }
 
-/// Copies what is in memory.
+/// Copies a part that is in memory.
 fn copy(part: &BodyPart, to: &mut [u8]) {
     match part {
         BodyPart::Bytes(bytes) => to.copy_from_slice(bytes),

@@ -1,4 +1,4 @@
-//! A page and its fragments, as far as they know of each other.
+//! Composed page: a page with fragments, and the context that its fragments share.
 
 use std::cell::{Cell, OnceCell};
 use std::fmt;
@@ -19,57 +19,58 @@ use crate::state::site_context::SiteContext;
 use crate::state::trace::{FailureNote, Trace};
 use crate::state::vcl::VclConnection;
 
-/// A page that is to be put together.
+/// A page to be assembled.
 pub(crate) struct ComposedPage {
     pub(crate) dialect: Dialect,
     pub(crate) live: LiveRef,
     pub(crate) site: Arc<Site>,
-    /// The request that the page answers, as its client or the page above sent it.
+    /// The request for the page, from its client or the enclosing page.
     pub(crate) request: Request,
-    /// The cookies that policy has left of the request's, where that has them all for fragments.
+    /// The request's cookies after the policy's changes, if fragments get the original ones.
     pub(crate) cookies_left: Option<Box<[u8]>>,
-    /// The surroundings of its fragments.
-    pub(crate) within: Rc<FragmentContext>,
-    /// The number of the request in its program; 0 without one.
+    /// The context of its fragments.
+    pub(crate) context: Rc<FragmentContext>,
+    /// The request's number in its program; 0 without a program.
     pub(crate) xid: u64,
-    /// Its instructions, if a program has had them read.
+    /// The instructions, if a program had them parsed.
     pub(crate) instructions: Option<Arc<Instructions>>,
-    /// Where it is noted what has gone wrong.
+    /// The trace that failures are noted in.
     pub(crate) trace: Rc<Trace>,
-    /// It is sent in gzip.
+    /// The page is sent in gzip.
     pub(crate) gzip: bool,
-    /// Under a program it is one for clients with gzip, whoever asks for it: so are its fragments.
+    /// Under a program: the page and its fragments are for clients with gzip, whatever this client
+    /// accepts.
     pub(crate) folded: bool,
-    /// It is sent as it is, whatever instructions it has.
+    /// The page is sent unchanged, despite its instructions.
     pub(crate) verbatim: bool,
-    /// The part that the requests for its fragments have in common, once one is made.
+    /// The common part of its fragments' requests, once one is made.
     pub(crate) pattern: OnceCell<Request>,
-    /// Memory for the next of them.
+    /// Spare memory for the next request.
     pub(crate) spare: Cell<Option<Box<Request>>>,
 }
 
-/// The surroundings of a fragment.
+/// The context of a fragment.
 #[derive(Debug)]
 pub(crate) struct FragmentContext {
-    /// 1 for a fragment of the page that a client asked for.
+    /// The depth: 1 for a fragment of the page that a client requested.
     pub(crate) level: u32,
     pub(crate) top: Rc<TopPage>,
 }
 
-/// The page that a client asked for, and what all its fragments share.
+/// The page that a client requested, and the shared state of all its fragments.
 pub(crate) struct TopPage {
-    /// Its request, as the policy left it.
+    /// The request after the policy's changes.
     pub(crate) request: Request,
     pub(crate) peer: ConnectionPeer,
     /// The client's connection, as programs see it.
-    pub(crate) line: Option<VclConnection>,
-    /// The account of what is held for the client.
+    pub(crate) vcl_connection: Option<VclConnection>,
+    /// The account of memory reserved for the client.
     pub(crate) account: Arc<Account>,
-    /// The client has a certificate: what it gets is for it alone.
+    /// The client has a certificate, so its responses are personal.
     pub(crate) personal: bool,
-    /// Places of those fragments that may be under way together.
+    /// The permits of fragments in progress.
     pub(crate) places: Rc<FragmentPermits>,
-    /// Fragments so far, those of fragments included.
+    /// Fragments so far, nested ones included.
     begun: Cell<u64>,
     /// Bytes so far.
     bytes: Cell<u64>,
@@ -88,21 +89,21 @@ impl fmt::Debug for TopPage {
 }
 
 impl TopPage {
-    /// The page that `request` asks for on behalf of `peer`, over `line`.
+    /// The page that `request` of `peer` asks for, over `vcl_connection`.
     pub(crate) fn new(
         live: &LiveRef,
         request: Request,
         peer: ConnectionPeer,
-        line: Option<VclConnection>,
+        vcl_connection: Option<VclConnection>,
         account: &Arc<Account>,
     ) -> Self {
-        // A page of a program has a line.
-        let wished = line.as_ref().map(|_| live.vcl.params.number(Param::EsiParallel));
+        // Pages of programs have a connection.
+        let wished = vcl_connection.as_ref().map(|_| live.vcl.params.number(Param::EsiParallel));
         let wished = wished.filter(|most| *most > 0);
         Self {
             request,
             peer,
-            line,
+            vcl_connection,
             account: Arc::clone(account),
             personal: false,
             places: FragmentPermits::new(&live.limits, wished),
@@ -113,27 +114,27 @@ impl TopPage {
 }
 
 impl ComposedPage {
-    /// The page that answers `request`, itself a fragment where it is `within` another.
+    /// The page that answers `request`, itself a fragment if it has the `context` of another.
     pub(crate) fn new(
         dialect: Dialect,
         SiteContext { live, site }: SiteContext<'_>,
         request: Request,
-        within: Option<&Rc<FragmentContext>>,
+        context: Option<&Rc<FragmentContext>>,
         top: impl FnOnce() -> TopPage,
     ) -> Self {
-        let (level, top) = match within {
-            Some(within) => (within.level + 1, Rc::clone(&within.top)),
+        let (level, top) = match context {
+            Some(context) => (context.level + 1, Rc::clone(&context.top)),
             None => (1, Rc::new(top())),
         };
         let (live, site) = (Rc::clone(live), Arc::clone(site));
-        let within = Rc::new(FragmentContext { level, top });
+        let context = Rc::new(FragmentContext { level, top });
         Self {
             dialect,
             live,
             site,
             request,
             cookies_left: None,
-            within,
+            context,
             xid: 0,
             instructions: None,
             trace: Rc::default(),
@@ -145,8 +146,8 @@ impl ComposedPage {
         }
     }
 
-    /// Returns true if the page cannot go on without a fragment of this wish that failed and has
-    /// nothing in its place.
+    /// Returns true if the page breaks off after a failed fragment with this `onerror` and no
+    /// substitute.
     pub(crate) fn breaks(&self, onerror: OnError) -> bool {
         match self.dialect {
             Dialect::Varnish => onerror == OnError::Fail,
@@ -154,13 +155,14 @@ impl ComposedPage {
         }
     }
 
-    /// Returns true if the page goes on when a fragment of this wish breaks off: Varnish does that.
+    /// Returns true if the page continues after a fragment with this `onerror` breaks off, as in
+    /// Varnish.
     pub(crate) fn goes_on(&self, onerror: OnError) -> bool {
         self.dialect == Dialect::Varnish && onerror != OnError::Fail
     }
 
-    /// The number of the transaction that the page answers, for the records of its fragments: the
-    /// `next` one, if it has none yet.
+    /// The transaction number of the page, for the records of its fragments; taken from `next` at
+    /// first use.
     pub(crate) fn number(&self, next: impl FnOnce() -> u64) -> u64 {
         if self.xid != 0 {
             return self.xid;
@@ -171,12 +173,12 @@ impl ComposedPage {
         self.trace.number.get()
     }
 
-    /// Takes note of one more fragment.
+    /// Counts a fragment.
     ///
     /// # Errors
     /// The limit that forbids it.
     pub(crate) fn count(&self, counters: &Counters) -> Result<(), Limit> {
-        let FragmentContext { level, top } = &*self.within;
+        let FragmentContext { level, top } = &*self.context;
         top.begun.set(top.begun.get() + 1);
         let deepest = match self.dialect {
             Dialect::Varnish => self.live.vcl.params.number(Param::MaxEsiDepth),
@@ -191,16 +193,16 @@ impl ComposedPage {
         Err(limit)
     }
 
-    /// Takes note that the page ends before it is whole, and by which limit.
+    /// Notes that the page ends incomplete because of `limit`.
     pub(crate) fn note_ended(&self, limit: Limit) {
         let error = format!("the page ended before it was whole (limit: {})", limit.name()).into();
         let limit = Some(limit);
         self.trace.trouble.borrow_mut().get_or_insert(FailureNote { error, limit });
     }
 
-    /// Takes note of `bytes` more; false when the page becomes too large by them.
+    /// Counts `bytes`; false if the page becomes too large.
     pub(crate) fn weigh(&self, counters: &Counters, bytes: u64) -> bool {
-        let sum = &self.within.top.bytes;
+        let sum = &self.context.top.bytes;
         sum.set(sum.get().saturating_add(bytes));
         let fits = sum.get() <= self.live.limits.esi_bytes;
         if !fits {

@@ -1,10 +1,10 @@
-//! Places of fragments that are under way: as many as a page may have together, and the bytes that
-//! may be held of those whose turn has not come.
+//! Permits of fragments in progress: their number for a page, and the bytes reserved for bodies
+//! whose turn has not come.
 //!
-//! A page's pieces are handed on in its order. Of what its client's connection may hold, a quarter
-//! is for the page's own window, a quarter for the window of the fragment whose turn it is, and a
-//! quarter is shared by those behind it. What is left is for a decoder. So nothing behind can hold
-//! what the first one needs.
+//! Pieces are sent in order. Of the bytes that a client's connection may reserve, a quarter is for
+//! the page's own window, a quarter for the window of the fragment whose turn it is, and a quarter
+//! is shared by later fragments; a decoder gets the rest. So a later fragment can never block an
+//! earlier one.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -12,41 +12,41 @@ use std::rc::Rc;
 use base::{Account, Limits};
 use tokio::sync::Notify;
 
-/// The smallest share: a window holds no less.
+/// The smallest share: that of the smallest window.
 const LEAST_BYTES: u64 = 4096;
-/// Of what an account has left, one in so many.
+/// The fraction of an account's free bytes.
 const PARTS: u64 = 4;
 
-/// The most that one window of a page may hold of what `account` has left.
+/// The most that one window of a page may take of the free bytes of `account`.
 pub(crate) fn part_of(account: &Account) -> u64 {
     (account.left() / PARTS).max(LEAST_BYTES)
 }
 
-/// The places of one page, its fragments' fragments included.
+/// The permits of one page, nested fragments included.
 #[derive(Debug)]
 pub(crate) struct FragmentPermits {
     most: u64,
     window_bytes: u64,
     free: Cell<u64>,
-    /// Bytes that are left for bodies whose turn has not come.
+    /// Free bytes for bodies whose turn has not come.
     room: Cell<u64>,
-    /// The part of them that one body gets; 0 before one has begun.
+    /// The share of one such body; 0 before the first.
     share: Cell<u64>,
-    /// Told when there is a place again.
+    /// Notified when a permit is free again.
     freed: Notify,
 }
 
-/// One of them; it is free again when this is dropped.
+/// A permit, released on drop.
 #[derive(Debug)]
 pub(crate) struct FragmentPermit {
-    /// `None`: it is beside those that are counted.
+    /// `None`: the permit does not count.
     of: Option<Rc<FragmentPermits>>,
     is_counted: bool,
     bytes: u64,
 }
 
 impl FragmentPermits {
-    /// The places that `limits` give, or so many as are `wished`, and at least one.
+    /// As many permits as `limits` set or as are `wished`, at least one.
     pub(crate) fn new(limits: &Limits, wished: Option<u64>) -> Rc<Self> {
         let most = wished.unwrap_or(limits.esi_parallel).max(1);
         Rc::new(Self {
@@ -59,11 +59,11 @@ impl FragmentPermits {
         })
     }
 
-    /// The bytes that each body gets whose turn has not come, of what `account` has left when the
-    /// first of them begins.
+    /// The share of each body whose turn has not come, of the free bytes of `account` when the
+    /// first starts.
     fn share(&self, account: &Account) -> u64 {
         if self.share.get() == 0 {
-            // One at least, which what is stored gives back at once.
+            // At least one byte, which a stored body releases at once.
             let room = part_of(account);
             let share = (room / self.most).min(self.window_bytes).max(LEAST_BYTES);
             self.share.set(share);
@@ -72,7 +72,7 @@ impl FragmentPermits {
         self.share.get()
     }
 
-    /// A place if one is free, for a body that is held on `account`.
+    /// A permit for a body on `account`, if one is free.
     pub(crate) fn take(self: &Rc<Self>, account: &Account) -> Option<FragmentPermit> {
         let bytes = self.share(account);
         let (free, room) = (self.free.get().checked_sub(1)?, self.room.get().checked_sub(bytes)?);
@@ -81,7 +81,7 @@ impl FragmentPermits {
         Some(FragmentPermit { of: Some(Rc::clone(self)), is_counted: true, bytes })
     }
 
-    /// Ready when one is free.
+    /// Completes once a permit is free.
     pub(crate) async fn wait_until_free(&self) {
         while self.is_full() {
             self.freed.notified().await;
@@ -103,20 +103,19 @@ impl FragmentPermits {
 }
 
 impl FragmentPermit {
-    /// A place for the fragment whose turn it is: it needs none of the others, so that a page never
-    /// waits for itself.
+    /// A permit for the fragment whose turn it is. It does not count, so a page never waits for
+    /// itself.
     pub(crate) fn of_turn() -> Self {
         Self { of: None, is_counted: false, bytes: 0 }
     }
 
-    /// Bytes that a body may hold before its turn comes; `None` for the one whose turn it is.
+    /// Bytes that a body may reserve before its turn; `None` when it is its turn.
     pub(crate) fn window(&self) -> Option<u64> {
         self.of.is_some().then_some(self.bytes)
     }
 
-    /// Its fragment is answered: another may be asked for. `length` bytes at most are held of the
-    /// body until it is handed on. Where fragments come one after the other, the next one waits
-    /// until then.
+    /// Lets another fragment start after this reply. At most `length` bytes stay reserved until the
+    /// body is sent. If fragments run one by one, the next one starts only then.
     pub(crate) fn answered(&mut self, length: u64) {
         if let Some(places) = &self.of
             && (places.most > 1 || length == 0)
@@ -147,7 +146,7 @@ mod tests {
 
     use super::*;
 
-    /// Places, and an account that has `left` bytes.
+    /// Permits, and an account with `left` free bytes.
     fn places(most: u64, left: u64) -> (Rc<FragmentPermits>, Arc<Account>) {
         let memory = MemoryBudget::new(64 << 20, 64 << 20);
         let limits = Limits { esi_parallel: most, window_bytes: 10_000, ..Limits::default() };
@@ -190,7 +189,7 @@ mod tests {
         let windows: Vec<_> = taken.iter().map(FragmentPermit::window).collect();
         assert_eq!(windows, [Some(8192); 4]);
         assert_eq!(FragmentPermit::of_turn().window(), None);
-        // Answered, they keep as much as their bodies are long, and others begin.
+        // After their replies they keep their bodies' lengths, and others start.
         taken.iter_mut().for_each(|place| place.answered(2048));
         let more: Vec<_> = std::iter::from_fn(|| places.take(&account)).collect();
         assert_eq!(more.len(), 3, "8 KiB of 32 are kept");

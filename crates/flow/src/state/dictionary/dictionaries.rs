@@ -1,4 +1,4 @@
-//! The list of dictionaries, by their hashes.
+//! List of dictionaries by hash, for all cores.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::Ordering;
@@ -11,10 +11,10 @@ use parking_lot::{Mutex, RwLock};
 use super::entry::{Dictionary, DictionaryScope};
 use super::named_dictionary::key;
 
-/// For so long one is not listed again that had to leave for another.
+/// Milliseconds for which a replaced dictionary is not listed again.
 const FORGOTTEN_MS: u64 = 10_000;
 
-/// Dictionaries of all cores.
+/// The dictionaries of all cores.
 #[derive(Default)]
 pub(crate) struct Dictionaries {
     listed: RwLock<DictionaryIndex>,
@@ -24,14 +24,14 @@ pub(crate) struct Dictionaries {
 #[derive(Default)]
 struct DictionaryIndex {
     by_hash: HashMap<DictionaryHash, Arc<Dictionary>>,
-    /// The same, the oldest first.
+    /// The same hashes, the oldest first.
     order: VecDeque<DictionaryHash>,
 }
 
-/// A response that will be a dictionary.
+/// A response that becomes a dictionary once its body is complete.
 struct ExpectedDictionary {
     object: Weak<Object>,
-    birth: DictionaryScope,
+    scope: DictionaryScope,
 }
 
 impl Dictionaries {
@@ -41,14 +41,13 @@ impl Dictionaries {
         listed.by_hash.get(hash).filter(|one| one.body.is_there()).map(Arc::clone)
     }
 
-    /// Returns true if no form with the dictionary of this key is of use any more.
+    /// Returns true if the dictionary of this key is gone, and so forms with it are useless.
     pub(crate) fn is_over(&self, of: u64) -> bool {
         let listed = self.listed.read();
         !listed.by_hash.iter().any(|(hash, one)| key(hash) == of & !1 && one.body.is_there())
     }
 
-    /// Lists a dictionary whose hash is known. Returns true if another one, that is still stored,
-    /// had to leave for it.
+    /// Lists a dictionary with a known hash. Returns true if a stored one had to leave for it.
     pub(crate) fn list(&self, dictionary: &Arc<Dictionary>, most: u64, now_ms: u64) -> bool {
         let Some(hash) = dictionary.hash.get() else { return false };
         let most = most as usize;
@@ -63,12 +62,12 @@ impl Dictionaries {
             let Some(oldest) = order.pop_front().and_then(|hash| by_hash.remove(&hash)) else {
                 break;
             };
-            // Who gets it later has it listed anew: not at once, or more of them than may be would
-            // have cores wait for the list.
+            // A later client gets it listed again: not at once, or more dictionaries than permitted
+            // would have cores compete for the list.
             oldest.list_from_ms.store(now_ms + FORGOTTEN_MS, Ordering::Relaxed);
             is_over = true;
         }
-        // Of the same bytes under two URLs the latest counts, for as long as it is there.
+        // Of equal bytes under two URLs the later one counts while it exists.
         if let Some(before) = by_hash.insert(*hash, Arc::clone(dictionary)) {
             before.list_from_ms.store(now_ms + FORGOTTEN_MS, Ordering::Relaxed);
         } else {
@@ -78,13 +77,13 @@ impl Dictionaries {
         is_over
     }
 
-    /// Remembers a response whose body is still coming, and that nobody may ask for again, unless
-    /// somebody else is at the list. Of more than `most`, the oldest are forgotten.
+    /// Remembers a response whose body still arrives, and that may not be requested again, unless
+    /// the list is locked. Beyond `most`, the oldest are forgotten.
     pub(crate) fn expect(
         &self,
         object: &Arc<Object>,
         most: u64,
-        birth: impl FnOnce() -> DictionaryScope,
+        scope: impl FnOnce() -> DictionaryScope,
     ) {
         let Some(mut expected) = self.expected.try_lock() else { return };
         let weak = Arc::downgrade(object);
@@ -93,16 +92,16 @@ impl Dictionaries {
         }
         let over = (expected.len() + 1).saturating_sub(most as usize);
         expected.drain(..over);
-        expected.push_back(ExpectedDictionary { object: weak, birth: birth() });
+        expected.push_back(ExpectedDictionary { object: weak, scope: scope() });
     }
 
-    /// Takes out the latest response that was expected and has come.
+    /// Takes the latest expected response that is complete.
     pub(crate) fn expected(&self) -> Option<(Arc<Object>, DictionaryScope)> {
         let mut expected = self.expected.try_lock()?;
         expected.retain(|one| one.object.strong_count() > 0);
         let has_come = |one: &ExpectedDictionary| Some(one.object.upgrade()?.whole().is_some());
         let at = expected.iter().rposition(|one| has_come(one) == Some(true))?;
-        let ExpectedDictionary { object, birth } = expected.remove(at)?;
-        Some((object.upgrade()?, birth))
+        let ExpectedDictionary { object, scope } = expected.remove(at)?;
+        Some((object.upgrade()?, scope))
     }
 }

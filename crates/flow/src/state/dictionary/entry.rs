@@ -1,4 +1,4 @@
-//! A stored response that may serve as a dictionary, and where it was asked for.
+//! Dictionary entry: a stored response that may serve as a dictionary, and its scope.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -10,35 +10,34 @@ use message::{HeaderId, Request};
 
 use crate::stored_heads::stored_head;
 
-/// Where a response was asked for that may be a dictionary.
+/// The scope of a dictionary: the request that it was received for.
 #[derive(Debug)]
 pub(crate) struct DictionaryScope {
-    /// Scheme, host and port of the requests that it is for.
+    /// Scheme, host and port of the requests that may use it.
     pub(crate) origin: Box<[u8]>,
     pub(crate) target: Box<[u8]>,
     pub(crate) audience: Box<[u8]>,
 }
 
-/// A stored response that says that it may serve as a dictionary.
+/// A stored response with a Use-As-Dictionary field.
 #[derive(Debug)]
 pub(crate) struct Dictionary {
     pub(crate) body: BodyRef,
     pub(crate) coding: Coding,
-    pub(crate) birth: DictionaryScope,
-    /// `None` if its field is malformed: then it is no dictionary.
+    pub(crate) scope: DictionaryScope,
+    /// `None` if the field is malformed: the response is no dictionary.
     pub(crate) use_as: Option<UseAsDictionary>,
     pub(crate) hash: OnceLock<DictionaryHash>,
-    /// Somebody has begun to compute the hash, or has had no success.
+    /// The hash is being computed, or could not be.
     pub(crate) is_begun: AtomicBool,
-    /// When it may be listed among those that are found by their hash, in milliseconds of the
-    /// monotonic clock: never again while it is.
+    /// Monotonic milliseconds from which it may be listed by hash; the maximum while it is listed.
     pub(crate) list_from_ms: AtomicU64,
 }
 
 impl DerivedData for Dictionary {
     fn memory(&self) -> u64 {
         let pattern = self.use_as.as_ref().map_or(0, UseAsDictionary::memory);
-        let DictionaryScope { origin, target, audience } = &self.birth;
+        let DictionaryScope { origin, target, audience } = &self.scope;
         (size_of::<Self>() + origin.len() + target.len() + audience.len() + pattern) as u64
     }
 }
@@ -53,16 +52,16 @@ pub(crate) fn origin(request: &Request) -> Vec<u8> {
 }
 
 impl Dictionary {
-    /// The one that `object` is, which was asked for so.
-    pub(crate) fn of(object: &Arc<Object>, birth: DictionaryScope) -> Self {
+    /// The entry of `object`, which was requested in this scope.
+    pub(crate) fn of(object: &Arc<Object>, scope: DictionaryScope) -> Self {
         let use_as = stored_head(object).and_then(|head| {
             let values = head.headers.values(HeaderId::UseAsDictionary);
-            UseAsDictionary::parse(values, &birth.origin, &birth.target)
+            UseAsDictionary::parse(values, &scope.origin, &scope.target)
         });
         Self {
             body: object.body_ref(),
             coding: object.flags().coding,
-            birth,
+            scope,
             use_as,
             hash: OnceLock::new(),
             is_begun: AtomicBool::new(false),
@@ -70,7 +69,7 @@ impl Dictionary {
         }
     }
 
-    /// Returns true if nothing can be done now for it to be found.
+    /// Returns true if nothing can be done now to list it.
     pub(crate) fn is_settled(&self, now_ms: u64) -> bool {
         self.use_as.is_none()
             || now_ms < self.list_from_ms.load(Ordering::Relaxed)

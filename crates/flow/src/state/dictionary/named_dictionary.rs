@@ -1,4 +1,5 @@
-//! The dictionary that a client names, and the form of a stored response that is coded with it.
+//! Named dictionary: the dictionary that a client names, and the form of a stored response that is
+//! coded with it.
 
 use bytes::Bytes;
 use cache::{Object, Record};
@@ -10,7 +11,7 @@ use observe::DictionaryUse;
 use crate::sent_form::{SentCoding, SentForm};
 use crate::stored_heads::{form_tags, stored_head};
 
-/// A dictionary that a client has, and the coding in which it takes what is coded with it.
+/// A client's dictionary, and the accepted coding that uses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NamedDictionary {
     pub(crate) hash: DictionaryHash,
@@ -24,18 +25,18 @@ impl NamedDictionary {
     }
 }
 
-/// Common bits of the keys of all forms with a dictionary; the lowest one tells codings apart.
+/// The key bits of all forms with a dictionary; the lowest bit distinguishes the codings.
 pub(crate) fn key(hash: &DictionaryHash) -> u64 {
     let mut first = [0; 8];
     first.copy_from_slice(&hash[..8]);
     u64::from_le_bytes(first) & !1
 }
 
-/// The dictionary that the client of `request` names, over HTTPS, where the client takes such a
-/// coding. Whether there is such a dictionary, and who may have it, are other questions.
+/// The dictionary that the client of `request` names over HTTPS, if it accepts such a coding. Its
+/// existence and its audience are checked elsewhere.
 ///
 /// # Errors
-/// The reason for naming none.
+/// The reason for which none is named.
 #[inline]
 pub(crate) fn named(request: &Request) -> Result<NamedDictionary, DictionaryUse> {
     if !request.headers.contains(HeaderId::AvailableDictionary) {
@@ -55,8 +56,8 @@ fn named_well(request: &Request) -> Result<NamedDictionary, DictionaryUse> {
     Ok(NamedDictionary { hash: hash.ok_or(DictionaryUse::Malformed)?, coding })
 }
 
-/// Returns true if the page that asks could read `object`: otherwise its length, seen from outside,
-/// would tell what differs from what the page has (RFC 9842 9.3.3).
+/// Returns true if the requesting page could read `object`. Otherwise the visible length of a form
+/// would reveal its difference from the dictionary (RFC 9842 9.3.3).
 pub(crate) fn is_readable(request: &Request, object: &Record) -> bool {
     let headers = &request.headers;
     let (site, mode) =
@@ -76,9 +77,9 @@ pub(crate) fn is_readable(request: &Request, object: &Record) -> bool {
     }
 }
 
-/// The form of `object` that is coded with this dictionary, if it is there.
+/// The form of `object` with this dictionary, if it exists.
 pub(crate) fn form_with(object: &Object, named: &NamedDictionary) -> Option<(Bytes, SentForm)> {
-    // Two dictionaries may have one key; the form itself names its own.
+    // Two dictionaries may share a key; the form contains its own hash.
     let NamedDictionary { hash, coding } = named;
     let is_it = |body: &Bytes| delta::needs(body) == Some((*coding, hash));
     let bytes = object.keyed_form(named.key()).filter(is_it)?;
@@ -90,7 +91,7 @@ pub(crate) fn form_with(object: &Object, named: &NamedDictionary) -> Option<(Byt
     Some((bytes, SentForm { coding: SentCoding::Delta(*coding), tag }))
 }
 
-/// The form with a dictionary that the client of `request` has, as its If-None-Match says.
+/// The form with a dictionary that the client of `request` names in If-None-Match.
 pub(crate) fn form_of_client(object: &Record, request: &Request) -> Option<SentForm> {
     named(request).ok()?;
     let tags = form_tags(object)?;

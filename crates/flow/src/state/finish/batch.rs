@@ -1,4 +1,4 @@
-//! Records that are collected, and the fields whose values they keep.
+//! Record batch: collected records, and the fields whose values they contain.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use message::trace_context::FIELD;
 use message::{HeaderBlock, HeaderId};
 use observe::record::{SENT, USER};
 
-/// The number of a transaction, and when it ended.
+/// The number and end of a transaction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TransactionEnd {
     pub(crate) id: u64,
@@ -17,20 +17,20 @@ pub(crate) struct TransactionEnd {
 pub(crate) struct RecordBatch {
     pub(crate) bytes: Vec<u8>,
     pub(crate) count: u32,
-    /// Where it is put together what a program has done.
+    /// A buffer for the text about a program.
     pub(crate) room: Vec<u8>,
 }
 
-/// A field by its quickest way.
+/// A field, by its fastest access.
 #[derive(Debug)]
 pub(crate) enum Name {
     Known(HeaderId),
     Other(Box<[u8]>),
-    /// The `traceparent` that the request brought; two of them are none.
+    /// The `traceparent` of the request; two such fields count as none.
     Brought,
-    /// The `traceparent` that the origin was sent.
+    /// The `traceparent` sent to the origin.
     Sent,
-    /// The user who signed in.
+    /// The authenticated user.
     User,
 }
 

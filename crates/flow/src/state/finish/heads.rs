@@ -1,4 +1,4 @@
-//! Header fields on all sides of a transaction, kept with its record while a reader asks for them.
+//! Heads on all sides of a transaction, recorded while a log reader requests them.
 
 use message::{HeaderBlock, HeaderId, Request, Response, Version};
 use observe::FieldSubscriptions;
@@ -9,29 +9,29 @@ use super::transaction_facts::TransactionFacts;
 use crate::state::reply::Reply;
 use crate::state::trace::Trace;
 
-/// Room in which the heads of one transaction after another are put together.
+/// Buffers in which the heads of one transaction after another are assembled.
 #[derive(Debug, Default)]
 pub(crate) struct HeadRoom {
     pub(crate) heads: Heads,
     pub(crate) line: Vec<u8>,
 }
 
-/// Writes heads as far as somebody asks for them.
+/// A writer of the heads that readers request.
 pub(crate) struct Writer<'a> {
     pub(crate) heads: &'a mut Heads,
-    /// Room for lines and heads that are made to be taken apart.
+    /// A buffer for lines and heads that are made to be parsed.
     pub(crate) line: &'a mut Vec<u8>,
     pub(crate) wanted: &'a FieldSubscriptions,
     pub(crate) most: usize,
 }
 
 impl Writer<'_> {
-    /// Writes the fields that go with the record of a client's transaction.
-    pub(crate) fn answered(&mut self, reply: &Reply, told: &TransactionFacts<'_>) {
-        // A program's reader wants to know what it has made of the request.
-        let left = reply.about.told.as_ref().and_then(|told| told.req.as_deref());
+    /// Writes the heads of a client's transaction.
+    pub(crate) fn answered(&mut self, reply: &Reply, facts: &TransactionFacts<'_>) {
+        // With a program, readers see the request as the program changed it.
+        let left = reply.about.program_trace.as_ref().and_then(|program| program.req.as_deref());
         if let Some(request) =
-            left.or(told.request).filter(|_| self.wanted.keeps_any(HeadSide::Req))
+            left.or(facts.request).filter(|_| self.wanted.keeps_any(HeadSide::Req))
         {
             self.req(request);
         }
@@ -39,11 +39,11 @@ impl Writer<'_> {
             self.fetched(trace);
         }
         if self.wanted.keeps_any(HeadSide::Resp) {
-            self.reply(reply, told);
+            self.reply(reply, facts);
         }
     }
 
-    /// Writes the fields that go with the record of a fetch.
+    /// Writes the heads of a fetch.
     pub(crate) fn fetched(&mut self, trace: &Trace) {
         if let Some(heads) = &*trace.heads.borrow() {
             self.heads.append(self.most, heads);
@@ -61,7 +61,7 @@ impl Writer<'_> {
         self.fields(HeadSide::Req, &request.headers);
     }
 
-    /// The request to `origin`, whose Host is written anew when it is sent.
+    /// Writes the request to `origin`, whose Host is set when it is sent.
     pub(crate) fn bereq(&mut self, request: &Request, origin: &Origin) {
         let line = [request.method.token(), b" ", &request.target, b" HTTP/1.1"];
         self.add_line(HeadSide::Bereq, &line);
@@ -82,11 +82,11 @@ impl Writer<'_> {
         self.fields(side, &response.headers);
     }
 
-    /// The head of the answer to the client, but for what frames its body on the connection.
-    fn reply(&mut self, reply: &Reply, told: &TransactionFacts<'_>) {
+    /// Writes the head of the client's response, without the connection's framing.
+    fn reply(&mut self, reply: &Reply, facts: &TransactionFacts<'_>) {
         let mut head = std::mem::take(self.line);
         head.clear();
-        reply.write_head(told.live, &mut head);
+        reply.write_head(facts.live, &mut head);
         let mut lines = head.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
         let first = lines.next().unwrap_or_default();
         let status = first.strip_prefix(b"HTTP/1.1 ").unwrap_or(first);
@@ -98,7 +98,7 @@ impl Writer<'_> {
         *self.line = head;
     }
 
-    /// Adds the first line of a head.
+    /// Writes the first line of a head.
     fn add_line(&mut self, side: HeadSide, parts: &[&[u8]]) {
         if self.wanted.keeps(side, b"") {
             let mut line = std::mem::take(self.line);

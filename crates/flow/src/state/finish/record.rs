@@ -1,4 +1,4 @@
-//! Records of transactions, written.
+//! Records of transactions, as they are written.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -14,37 +14,37 @@ use crate::state::reply::{CacheOutcome, ForwardReason, Reply};
 use crate::state::site::Site;
 use crate::state::trace::{ReplyNotes, Trace};
 
-/// Adds the record of a client's transaction, which is over, to the batch.
+/// Appends the record of a client's finished transaction to the batch.
 pub(crate) fn answered(
     reply: &Reply,
-    told: &TransactionFacts<'_>,
+    facts: &TransactionFacts<'_>,
     TransactionEnd { id, end_us }: TransactionEnd,
     names: &[Name],
     RecordBatch { bytes: out, room, .. }: &mut RecordBatch,
 ) {
-    let TransactionFacts { started, request, live, .. } = told;
+    let TransactionFacts { started, request, live, .. } = facts;
     let about = &reply.about;
     let site = about.site(live);
     let mut record = Record {
         id,
-        kind: if told.parent.is_some() { Kind::Fragment } else { Kind::Client },
-        parent: told.parent.unwrap_or(0),
-        // The wall clock was looked at when the head was whole.
+        kind: if facts.parent.is_some() { Kind::Fragment } else { Kind::Client },
+        parent: facts.parent.unwrap_or(0),
+        // The wall clock was read when the head was complete.
         start_unix_ms: started
             .at
             .unix_ms
             .saturating_sub((started.read_us - started.began_us) / 1000),
         start_us: started.began_us,
-        flags: flags(reply, told),
-        client: told.client.address(),
+        flags: flags(reply, facts),
+        client: facts.client.address(),
         suite: started.suite,
         version: request.map_or(11, version),
         status: reply.status.code(),
         served: served(reply.served),
         head_in: short(started.head_bytes as u64),
-        head_out: short(told.head_out),
-        body_in: told.body_in,
-        body_out: told.body_out,
+        head_out: short(facts.head_out),
+        body_in: facts.body_in,
+        body_out: facts.body_out,
         key: about.key,
         age_s: reply.age_s,
         ttl_s: reply.ttl_s,
@@ -57,18 +57,18 @@ pub(crate) fn answered(
         record.site = site.name.as_bytes();
         record.rule = about.rule_name(live).unwrap_or_default().as_bytes();
     }
-    record.target = told.received;
+    record.target = facts.received;
     if let Some(request) = request {
         record.method = request.method.token();
         record.host = &request.host;
         record.port = request.port.unwrap_or(0);
         record.target = &request.target;
     }
-    record.phases = phases(reply, told, end_us);
+    record.phases = phases(reply, facts, end_us);
     let headers = request.map(|request| &request.headers);
     let values = RecordValues { names, headers, user: about.guarded.user() };
-    if let Some(told) = &about.told {
-        tell_program(told, about.site(live), &mut record, room);
+    if let Some(program) = &about.program_trace {
+        tell_program(program, about.site(live), &mut record, room);
     }
     match &about.trace {
         Some(trace) => write_with(record, trace, site, values, out),
@@ -76,12 +76,12 @@ pub(crate) fn answered(
     }
 }
 
-/// The values that a record keeps of a request.
+/// The recorded values of a request.
 #[derive(Clone, Copy)]
 pub(crate) struct RecordValues<'a> {
     pub(crate) names: &'a [Name],
     pub(crate) headers: Option<&'a HeaderBlock>,
-    /// The user that a gate knows.
+    /// The authenticated user.
     pub(crate) user: Option<&'a str>,
 }
 
@@ -96,7 +96,7 @@ impl<'a> RecordValues<'a> {
     }
 }
 
-/// Writes a record with what its `trace` tells of the fetch.
+/// Writes a record with the facts of the fetch in `trace`.
 pub(crate) fn write_with(
     record: Record<'_>,
     trace: &Trace,
@@ -129,32 +129,32 @@ pub(crate) fn write_with(
     record.with_derived_flags().write(values, out);
 }
 
-/// Tells the record what the program of `site` has done; the text is put together in `room`.
+/// Adds the actions of the program of `site` to the record; the text is assembled in `room`.
 pub(crate) fn tell_program<'a>(
-    told: &'a trace::ProgramTrace,
+    program_trace: &'a trace::ProgramTrace,
     site: Option<&Arc<Site>>,
     record: &mut Record<'a>,
     room: &'a mut Vec<u8>,
 ) {
     let first = site.and_then(|site| site.vcl.as_ref()).map(|vcl| &**vcl.program());
     room.clear();
-    told.write(first, room);
-    // Rules are of declared policies.
+    program_trace.write(first, room);
+    // Rules belong to declared policies.
     record.rule = b"";
-    (record.vcl, record.xid, record.session) = (room, told.xid, told.session);
-    if let (b"", Some(error)) = (record.error, told.error()) {
+    (record.vcl, record.xid, record.session) = (room, program_trace.xid, program_trace.session);
+    if let (b"", Some(error)) = (record.error, program_trace.error()) {
         record.error = error;
     }
 }
 
 fn limit(about: &ReplyNotes) -> Option<base::Limit> {
     let trouble = about.trouble.as_ref().and_then(|trouble| trouble.limit);
-    let told = || about.told.as_ref()?.limit;
-    trouble.or_else(told).or_else(|| about.trace.as_ref()?.limit.get())
+    let of_program = || about.program_trace.as_ref()?.limit;
+    trouble.or_else(of_program).or_else(|| about.trace.as_ref()?.limit.get())
 }
 
-fn phases(reply: &Reply, told: &TransactionFacts<'_>, end_us: u64) -> Phases {
-    let started = told.started;
+fn phases(reply: &Reply, facts: &TransactionFacts<'_>, end_us: u64) -> Phases {
+    let started = facts.started;
     let after = |us: u64| us.saturating_sub(started.began_us);
     let after32 = |us: u64| u32::try_from(after(us)).unwrap_or(u32::MAX - 1);
     let trace = reply.about.trace.as_deref();
@@ -164,23 +164,23 @@ fn phases(reply: &Reply, told: &TransactionFacts<'_>, end_us: u64) -> Phases {
         wait: trace.and_then(|trace| trace.wait_us.get()).map(after32),
         fetch: trace.and_then(|trace| trace.fetch_us.get()).map(after32),
         head: trace.and_then(|trace| trace.head_us.get()).map(after32),
-        reply: Some(after32(told.reply_us.unwrap_or(started.policy_us))),
+        reply: Some(after32(facts.reply_us.unwrap_or(started.policy_us))),
         end: after(end_us),
     }
 }
 
-fn flags(reply: &Reply, told: &TransactionFacts<'_>) -> Flags {
-    // What grew too large, or broke off, was stored when its head was sent.
+fn flags(reply: &Reply, facts: &TransactionFacts<'_>) -> Flags {
+    // A body that grew too large or broke off was stored when its head was sent.
     let kept = reply.about.trace.as_ref().is_none_or(|trace| trace.not_stored.get().is_empty());
     let stored = kept && matches!(reply.served, CacheOutcome::Fetched { stored: true, .. });
-    let tls = match told.request {
+    let tls = match facts.request {
         Some(request) => request.scheme == Scheme::Https,
-        None => told.started.suite != CipherSuite::default(),
+        None => facts.started.suite != CipherSuite::default(),
     };
     Flags::default()
         .with(Flags::TLS, tls)
-        .with(Flags::REFUSED, told.request.is_none())
-        .with(Flags::CUT_OFF, told.cut_off)
+        .with(Flags::REFUSED, facts.request.is_none())
+        .with(Flags::CUT_OFF, facts.cut_off)
         .with(Flags::STORED, stored)
         .with(Flags::TUNNEL, reply.status.code() == 101)
 }

@@ -1,4 +1,4 @@
-//! The header fields that readers of the log ask for, noted as transactions go.
+//! Requested fields: the header fields that log readers request, noted during transactions.
 
 use std::sync::Arc;
 
@@ -14,12 +14,12 @@ use super::{CoreLog, Sinks};
 use crate::state::trace::Trace;
 
 impl CoreLog {
-    /// Takes over what readers ask for.
+    /// Takes over the readers' requests.
     pub(crate) fn want(&self, wanted: Option<Arc<FieldSubscriptions>>) {
         *self.wanted.borrow_mut() = wanted;
     }
 
-    /// Forgets readers that are gone.
+    /// Forgets readers that have left.
     pub(crate) fn forget(&self, now_ms: u64) {
         let mut wanted = self.wanted.borrow_mut();
         if let Some(own) = wanted.as_ref().filter(|wanted| wanted.has_ended(now_ms)) {
@@ -28,7 +28,7 @@ impl CoreLog {
         }
     }
 
-    /// Returns true if a reader asks for header fields.
+    /// Returns true if a reader requests header fields.
     pub(crate) fn is_asked(&self) -> bool {
         self.wanted.borrow().is_some()
     }
@@ -38,7 +38,7 @@ impl CoreLog {
         self.note(trace, HeadSide::Bereq, |writer| writer.bereq(request, origin));
     }
 
-    /// Notes the head of an origin's answer.
+    /// Notes the head of an origin's response.
     pub(crate) fn note_beresp(&self, trace: Option<&Trace>, response: &Response) {
         self.note(trace, HeadSide::Beresp, |writer| writer.response(HeadSide::Beresp, response));
     }
@@ -55,7 +55,7 @@ impl CoreLog {
         write(&mut Writer { heads, line, wanted, most: HEADS_MAX });
     }
 
-    /// Puts heads behind the record at `at` of the batch, if somebody asks for that.
+    /// Appends heads behind the record at `at` in the batch, if a reader requests them.
     pub(crate) fn add_heads(
         &self,
         core: &Sinks,

@@ -1,4 +1,4 @@
-//! Facts about a transaction that its reply does not know.
+//! Transaction facts that the reply does not contain.
 
 use base::Now;
 use message::Request;
@@ -7,60 +7,61 @@ use policy::ConnectionPeer;
 
 use crate::state::live_configuration::LiveConfiguration;
 
-/// When a request began and over what, and how far it came before it was answered or had to wait.
+/// The start of a request: its times and connection, until it was answered or had to wait.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestStart {
-    /// When its head was whole, by the clocks that count.
+    /// When its head was complete, by both clocks.
     pub at: Now,
-    /// When its first bytes came, in microseconds of [`CoreLog::micros`](super::CoreLog::micros).
+    /// The arrival of its first bytes, in microseconds of
+    /// [`CoreLog::micros`](super::CoreLog::micros).
     pub began_us: u64,
-    /// When its head was whole.
+    /// When its head was complete.
     pub read_us: u64,
-    /// When policy and store had been asked.
+    /// When policy and store had decided.
     pub policy_us: u64,
     /// Bytes of its head.
     pub head_bytes: usize,
-    /// The cipher suite of the connection that brought it.
+    /// The cipher suite of its connection.
     pub suite: CipherSuite,
 }
 
-/// A request that could not be read, and whose refusal has been sent.
+/// An unreadable request whose refusal was sent.
 #[derive(Clone, Copy, Debug)]
 pub struct UnreadableRequest<'a> {
-    /// The bytes that came.
+    /// The bytes received.
     pub received: &'a [u8],
     /// Bytes of the refusal's head.
     pub head_out: u64,
 }
 
-/// Facts about a transaction that its reply does not know.
+/// Facts about a transaction that its reply does not contain.
 pub struct TransactionFacts<'a> {
-    /// On whose behalf it was asked.
+    /// The client for whom the request was made.
     pub client: ConnectionPeer,
     /// The configuration it began with.
     pub live: &'a LiveConfiguration,
-    /// `None` if it could not be read.
+    /// `None` if it was unreadable.
     pub request: Option<&'a Request>,
-    /// The bytes that came of a request that could not be read.
+    /// The bytes received of an unreadable request.
     pub received: &'a [u8],
-    /// The transaction's beginning.
+    /// The start of the transaction.
     pub started: &'a RequestStart,
-    /// When the answer was ready; `None` where it left at once.
+    /// When the reply was ready; `None` if it was sent at once.
     pub reply_us: Option<u64>,
-    /// Bytes of the answer's head.
+    /// Bytes of the response's head.
     pub head_out: u64,
     /// Bytes of the request's body.
     pub body_in: u64,
-    /// Bytes of the answer's body, as sent.
+    /// Bytes of the response's body, as sent.
     pub body_out: u64,
-    /// The answer did not reach its end.
+    /// The response was cut off.
     pub cut_off: bool,
-    /// The number of the transaction that it was a fragment for.
+    /// The number of the transaction whose page contains the fragment.
     pub parent: Option<u64>,
 }
 
 impl<'a> TransactionFacts<'a> {
-    /// A transaction of a client before anything has been sent.
+    /// A client's transaction before its response is sent.
     pub fn new(
         client: ConnectionPeer,
         live: &'a LiveConfiguration,

@@ -1,21 +1,21 @@
-//! Something that a gate does not know yet, and that is to be found out.
+//! Pending check: an authentication check that the cache could not decide.
 
 use std::sync::Arc;
 
 use super::gates::{BasicAuthCheck, ForwardAuthCheck};
 
-/// Something that is to be found out.
+/// A pending authentication check.
 pub(crate) enum PendingAuthCheck {
-    /// A password is that of the user.
+    /// Verify the password of a user.
     Password { gate: Arc<BasicAuthCheck>, digest: [u8; 32], user: Vec<u8>, password: Vec<u8> },
-    /// Another server lets the request in. A password that is for the gate alone is not told.
-    Word { gate: Arc<ForwardAuthCheck>, digest: [u8; 32], keeps_password: bool },
+    /// Ask the authentication server. With `keeps_password` it does not get the password.
+    ForwardAuth { gate: Arc<ForwardAuthCheck>, digest: [u8; 32], keeps_password: bool },
 }
 
 impl PendingAuthCheck {
-    /// The digest of what was shown.
+    /// The digest of the credentials.
     pub(crate) fn digest(&self) -> [u8; 32] {
-        let (Self::Password { digest, .. } | Self::Word { digest, .. }) = self;
+        let (Self::Password { digest, .. } | Self::ForwardAuth { digest, .. }) = self;
         *digest
     }
 }

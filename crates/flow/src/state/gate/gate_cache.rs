@@ -1,5 +1,5 @@
-//! A core's memory of who was let in. Where it is full, what nobody has used lately leaves: whoever
-//! is let in with much that comes once takes nothing from others. Each entry is held on an account.
+//! Gate cache: a core's cache of grants. When it is full, entries that were not used lately leave;
+//! a flood of entries that are used once displaces no others. Each entry is reserved on an account.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -11,21 +11,20 @@ use policy::headers::FieldName;
 use super::user::User;
 use crate::state::term::Term;
 
-/// Bytes of an entry beside what it holds: its place in a table that is half full, and what the
-/// allocator adds.
+/// Bytes of an entry beside its data: its slot in a half-full table, and the allocator's overhead.
 const ENTRY_BYTES: usize = 2 * (32 + size_of::<CachedGrant>()) + 64;
-/// The same of a field: its name, and two allocations.
+/// Bytes of a field beside its data: its name and two allocations.
 const FIELD_BYTES: usize = size_of::<(FieldName, Box<[u8]>)>() + 64;
 
-/// Fields that a server which was asked has told.
+/// Fields that an authentication server returned.
 pub(crate) type ForwardAuthFields = Arc<[(FieldName, Box<[u8]>)]>;
 
-/// One who has been let in.
+/// The grant of a check.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AuthGrant {
-    /// The user, by the name that the password was shown for.
+    /// The user, by the name in the credentials.
     pub(crate) user: Option<Arc<User>>,
-    /// Fields that the server which was asked has told.
+    /// Fields that the authentication server returned.
     pub(crate) fields: ForwardAuthFields,
 }
 
@@ -38,13 +37,13 @@ impl AuthGrant {
     }
 }
 
-/// An answer that one request has found out, for itself.
+/// The result of a check, for the request that waited for it.
 pub(crate) struct AuthResult {
     pub(crate) digest: [u8; 32],
     pub(crate) entered: AuthGrant,
 }
 
-/// A core's memory, by digests of what was shown.
+/// A core's cache of grants, by digests of credentials.
 #[derive(Debug)]
 pub(crate) struct AuthCache {
     all: HashMap<[u8; 32], CachedGrant>,
@@ -54,27 +53,27 @@ pub(crate) struct AuthCache {
 #[derive(Debug)]
 struct CachedGrant {
     until_ms: u64,
-    /// It was used since others had to leave.
+    /// The entry was used since others last had to leave.
     is_used: Cell<bool>,
     entered: AuthGrant,
     _held: HeldBytes,
 }
 
 impl AuthCache {
-    /// Nobody yet, held on `account`.
+    /// An empty cache, reserved on `account`.
     pub(crate) fn new(account: Arc<Account>) -> Self {
         Self { all: HashMap::new(), account }
     }
 
-    /// Finds who has shown this, if it is remembered at `now_ms`.
+    /// Returns the grant for a digest, if it is cached at `now_ms`.
     pub(crate) fn get(&self, digest: &[u8; 32], now_ms: u64) -> Option<&AuthGrant> {
         let own = self.all.get(digest).filter(|own| now_ms < own.until_ms)?;
         own.is_used.set(true);
         Some(&own.entered)
     }
 
-    /// Remembers it for `term`, which begins now, with no more than `most`; false if others had to
-    /// leave, or all others are in use, or there is no memory for it.
+    /// Caches a grant for `term`, with at most `most` entries; false if others had to leave, if all
+    /// others are in use, or without memory.
     pub(crate) fn put(
         &mut self,
         digest: [u8; 32],
@@ -106,7 +105,7 @@ impl AuthCache {
         had_room
     }
 
-    /// Forgets what is over.
+    /// Removes expired entries.
     pub(crate) fn sweep(&mut self, now_ms: u64) {
         self.all.retain(|_, own| now_ms < own.until_ms);
     }

@@ -1,4 +1,4 @@
-//! The gates of a site and of its routes, as the configuration has them.
+//! Gates: the authentication checks of a site and of its routes, as configured.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -20,41 +20,41 @@ use tokio::sync::OnceCell;
 
 use super::queue::{Queue, QueueBounds};
 
-/// Places in the count of clients for each that may wait: a client shares its place with another
-/// where all of a few are taken.
+/// Slots of the client counter for each password that may wait. Two clients share a slot only if a
+/// few are all taken.
 const PLACES_EACH: usize = 8;
 
-/// The gates of a site and of its routes.
+/// The authentication checks of a site and of its routes.
 #[derive(Debug)]
 pub struct SiteAuthChecks {
-    /// Those of the site, then those of its routes in their order.
+    /// The site's checks, then those of each route in order.
     routes: Vec<RouteAuthChecks>,
-    /// The places of passwords that are checked at once, and those who wait for one.
+    /// The permits to check passwords, and the requests that wait for one.
     pub(crate) queue: Arc<Queue>,
     pub(crate) bounds: QueueBounds,
-    /// The number of passwords of each client that are checked at present.
+    /// The number of passwords being checked for each client.
     pub(crate) clients: Arc<ConcurrencyLimiter>,
     /// Passwords of one client that are checked at once.
     pub(crate) each: u32,
-    /// Those that are checked at present, by digests of what was shown: a browser shows its
-    /// password many times at once, and to several cores.
+    /// Passwords being checked, by digests of credentials: a browser sends its password many times
+    /// at once, and to several cores.
     under_way: Mutex<HashMap<[u8; 32], Weak<OnceCell<bool>>>>,
-    /// Milliseconds for which a password is remembered.
+    /// Milliseconds for which a password is cached.
     pub(crate) keep_ms: u64,
 }
 
-/// The gates of one route.
+/// The authentication checks of one route.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RouteAuthChecks {
     pub(crate) password: Option<Arc<BasicAuthCheck>>,
-    pub(crate) word: Option<Arc<ForwardAuthCheck>>,
+    pub(crate) forward_auth: Option<Arc<ForwardAuthCheck>>,
 }
 
 #[derive(Debug)]
 pub(crate) struct BasicAuthCheck {
     pub(crate) rule: Arc<BasicAuth>,
     pub(crate) users: Arc<Users>,
-    /// The origin is told the user, and its responses are one user's own.
+    /// The origin gets the user's name, so its responses are personal.
     pub(crate) is_personal: bool,
 }
 
@@ -67,39 +67,39 @@ pub(crate) struct ForwardAuthCheck {
     pub(crate) is_personal: bool,
 }
 
-/// The client of a request, as its site's policy names it.
+/// The client of a request, as the site's policy determines it.
 #[derive(Clone, Copy)]
 pub(crate) struct ClientIdentity {
-    /// On whose behalf the request is made.
+    /// The client for whom the request is made.
     pub(crate) who: ConnectionPeer,
-    /// The scheme by which it is.
+    /// The client's scheme.
     pub(crate) scheme: Scheme,
 }
 
 impl ClientIdentity {
-    /// The client of `request`, which `peer` makes, by its site's policy.
+    /// The client of `request`, which `peer` sends, by its site's policy.
     pub(crate) fn of(policy: &dyn Policy, request: &Request, peer: ConnectionPeer) -> Self {
         Self { who: policy.client(request, peer), scheme: policy.scheme(request, peer) }
     }
 }
 
 impl RouteAuthChecks {
-    /// The fields in which the origin is told of the user.
+    /// The fields that pass the user to the origin.
     pub(crate) fn fields(&self) -> impl Iterator<Item = &FieldName> {
         let user = self.password.iter().filter_map(|gate| gate.rule.user_field.as_ref());
-        user.chain(self.word.iter().flat_map(|gate| &gate.rule.copy))
+        user.chain(self.forward_auth.iter().flat_map(|gate| &gate.rule.copy))
     }
 
-    /// Returns true if what the origin is told makes its responses one user's own.
+    /// Returns true if a field for the origin makes its responses personal.
     pub(crate) fn is_personal(&self) -> bool {
         self.password.as_ref().is_some_and(|gate| gate.is_personal)
-            || self.word.as_ref().is_some_and(|gate| gate.is_personal)
+            || self.forward_auth.as_ref().is_some_and(|gate| gate.is_personal)
     }
 }
 
 impl SiteAuthChecks {
-    /// The gates of the site with these rules, whose name is `site`; `None` if it has none. `users`
-    /// finds the users of a file, `origins` are all there are.
+    /// The checks in the rules of `site`; `None` without any. `users` finds the users of a file;
+    /// `origins` are those of the configuration.
     pub fn new(
         rules: &SiteRules,
         site: &str,
@@ -114,13 +114,13 @@ impl SiteAuthChecks {
                 let users = users(&rule.file).unwrap_or_else(|| Arc::new(Users::nobody()));
                 Arc::new(BasicAuthCheck { rule: Arc::clone(rule), users, is_personal })
             }),
-            word: settings.forward_auth.as_ref().and_then(|rule| {
+            forward_auth: settings.forward_auth.as_ref().and_then(|rule| {
                 let is_personal = rule.copy.iter().any(|field| !is_in_key(settings, field));
                 let origin = Arc::clone(origins.get(rule.origin)?);
-                // The rule has only its number, which may be another server's after a reload.
-                let (servers, told) = (origin.servers(), format!("{rule:?}"));
+                // The rule contains only a number, which may mean another server after a reload.
+                let (servers, text) = (origin.servers(), format!("{rule:?}"));
                 let names = servers.iter().map(|server| server.name.as_bytes());
-                let parts = [site.as_bytes(), told.as_bytes(), origin.name().as_bytes()];
+                let parts = [site.as_bytes(), text.as_bytes(), origin.name().as_bytes()];
                 let digest = digest_of(parts.into_iter().chain(names));
                 Some(Arc::new(ForwardAuthCheck {
                     rule: Arc::clone(rule),
@@ -132,7 +132,8 @@ impl SiteAuthChecks {
         };
         let routes = rules.routes.iter().map(|route| &route.settings);
         let routes: Vec<_> = std::iter::once(&rules.settings).chain(routes).map(gate).collect();
-        let is_any = routes.iter().any(|gate| gate.password.is_some() || gate.word.is_some());
+        let is_any =
+            routes.iter().any(|gate| gate.password.is_some() || gate.forward_auth.is_some());
         is_any.then(|| {
             let size = |limit: u64| usize::try_from(limit).unwrap_or(usize::MAX);
             let (places, most) = (size(limits.password_checks), size(limits.password_queue));
@@ -149,15 +150,14 @@ impl SiteAuthChecks {
         })
     }
 
-    /// The gates that a request passes: those of its route, and of another one that an origin may
-    /// take it for.
+    /// The checks for a request: those of its route, and of another route that the origin may
+    /// select.
     pub(crate) fn of(&self, routes: Routes) -> impl Iterator<Item = &RouteAuthChecks> {
         let of = |route: u32| self.routes.get(route as usize).unwrap_or(&self.routes[0]);
         std::iter::once(of(routes.own)).chain(routes.also.map(of))
     }
 
-    /// The verdict on a password by the digest of what was shown, empty until somebody has found
-    /// out; all who show the same meanwhile have the same one.
+    /// The shared verdict on credentials, by their digest; empty until a check completes.
     pub(crate) fn verdict(self: &Arc<Self>, digest: [u8; 32]) -> PasswordVerdict {
         let mut under_way = self.under_way.lock();
         let known = under_way.get(&digest).and_then(Weak::upgrade);
@@ -170,12 +170,12 @@ impl SiteAuthChecks {
         PasswordVerdict { gates: Arc::clone(self), digest, cell: Some(cell) }
     }
 
-    /// Returns true if a gate tells origins something in a field called `name`.
+    /// Returns true if a gate sets the field `name` for origins.
     pub(crate) fn speak_in(&self, name: &[u8]) -> bool {
         self.routes.iter().flat_map(RouteAuthChecks::fields).any(|field| field.is_spelt(name))
     }
 
-    /// Tells what the gates of a request are, for a forecast.
+    /// Forecasts the checks of a request.
     pub(crate) fn foretell(&self, policy: &dyn Policy, request: &Request) -> Vec<DecisionStep> {
         let mut steps = Vec::new();
         for gate in self.of(policy.routes(request)) {
@@ -187,8 +187,9 @@ impl SiteAuthChecks {
                 let step = step.fact("users", users);
                 steps.push(step.fact("file", gate.rule.file.display().to_string()));
             }
-            if let Some(gate) = &gate.word {
-                let why = "another server is asked first, and what follows is for whom it lets in";
+            if let Some(gate) = &gate.forward_auth {
+                let why =
+                    "another server is asked first; the next steps are for clients that it admits";
                 let step = DecisionStep::new("forward_auth", why)
                     .fact("origin", gate.origin.name().to_string());
                 steps.push(step.fact("path", gate.rule.shown_path()));
@@ -198,7 +199,7 @@ impl SiteAuthChecks {
     }
 }
 
-/// A share in a verdict on a password. It is forgotten with the last one.
+/// A share in the verdict on a password, which is dropped with the last share.
 pub(crate) struct PasswordVerdict {
     gates: Arc<SiteAuthChecks>,
     digest: [u8; 32],
@@ -208,7 +209,7 @@ pub(crate) struct PasswordVerdict {
 impl Drop for PasswordVerdict {
     fn drop(&mut self) {
         let mut under_way = self.gates.under_way.lock();
-        // Behind the lock, so that of two the later one is the last.
+        // Under the lock, so that of two shares the later one is the last.
         self.cell = None;
         if under_way.get(&self.digest).is_some_and(|verdict| verdict.strong_count() == 0) {
             under_way.remove(&self.digest);
@@ -216,12 +217,12 @@ impl Drop for PasswordVerdict {
     }
 }
 
-/// Returns true if the values of `field` tell stored responses apart.
+/// Returns true if `field` distinguishes stored responses.
 fn is_in_key(settings: &Settings, field: &FieldName) -> bool {
     settings.key_headers.iter().any(|key| key.as_bytes().eq_ignore_ascii_case(field.as_bytes()))
 }
 
-/// A digest of `parts`, which no other parts have.
+/// A digest of `parts` that no other parts have.
 pub(crate) fn digest_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> [u8; 32] {
     let mut digest = Sha256::new();
     for part in parts {

@@ -1,4 +1,5 @@
-//! A core's side of gates: who was let in, and by what passwords on all cores.
+//! Authentication memory of a core: its cache of grants, and the passwords that other cores have
+//! verified.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -9,46 +10,49 @@ use super::gate_cache::{AuthCache, AuthGrant};
 use super::verified_passwords::VerifiedPasswords;
 use crate::state::term::Term;
 
-/// A core's memory of who was let in.
+/// A core's authentication memory.
 pub(crate) struct AuthMemory {
     known: RefCell<AuthCache>,
-    pub(crate) right: Arc<VerifiedPasswords>,
+    pub(crate) verified_passwords: Arc<VerifiedPasswords>,
     pub(crate) counters: Arc<Counters>,
 }
 
 impl AuthMemory {
-    /// Nobody yet, held on `account`.
+    /// An empty memory, reserved on `account`.
     pub(crate) fn new(
         account: Arc<Account>,
-        right: &Arc<VerifiedPasswords>,
+        verified_passwords: &Arc<VerifiedPasswords>,
         counters: &Arc<Counters>,
     ) -> Self {
         let known = RefCell::new(AuthCache::new(account));
-        Self { known, right: Arc::clone(right), counters: Arc::clone(counters) }
+        Self {
+            known,
+            verified_passwords: Arc::clone(verified_passwords),
+            counters: Arc::clone(counters),
+        }
     }
 
-    /// Finds who has shown this, if it is remembered at `now_ms`.
+    /// Returns the grant for a digest, if it is cached at `now_ms`.
     pub(crate) fn get(&self, digest: &[u8; 32], now_ms: u64) -> Option<AuthGrant> {
         self.known.borrow().get(digest, now_ms).cloned()
     }
 
-    /// Remembers for `term` what was found out about what has this digest, with no more than
-    /// `most`.
+    /// Caches the grant of a digest for `term`, with at most `most` entries.
     pub(crate) fn remember(&self, digest: [u8; 32], entered: &AuthGrant, term: Term, most: u64) {
         if !self.known.borrow_mut().put(digest, entered.clone(), term, most) {
             self.counters.limit(Limit::GateMemory);
         }
     }
 
-    /// The user whose password another core has checked; this one remembers it, too.
+    /// The grant of a password that another core has verified; it is cached here too.
     pub(crate) fn learn(&self, digest: [u8; 32], now_ms: u64, most: u64) -> Option<AuthGrant> {
-        let (user, until_ms) = self.right.entered(&digest, now_ms)?;
+        let (user, until_ms) = self.verified_passwords.entered(&digest, now_ms)?;
         let entered = AuthGrant { user: Some(user), ..AuthGrant::default() };
         self.remember(digest, &entered, Term { from_ms: now_ms, until_ms }, most);
         Some(entered)
     }
 
-    /// Forgets what is over.
+    /// Removes expired entries.
     pub(crate) fn sweep(&self, now_ms: u64) {
         self.known.borrow_mut().sweep(now_ms);
     }
@@ -63,12 +67,12 @@ mod tests {
 
     #[test]
     fn a_password_that_one_core_has_checked_lets_in_on_another() {
-        let (memory, right) = (MemoryBudget::new(8 << 20, 4 << 20), Arc::default());
+        let (memory, verified_passwords) = (MemoryBudget::new(8 << 20, 4 << 20), Arc::default());
         let account = || Account::open(&memory, u64::MAX);
-        let other = AuthMemory::new(account(), &right, &Arc::default());
+        let other = AuthMemory::new(account(), &verified_passwords, &Arc::default());
         assert!(other.learn([1; 32], 5, 4).is_none());
         let term = Term { from_ms: 0, until_ms: 10 };
-        right.note([1; 32], 7, &Arc::new(User("ann".into())), term);
+        verified_passwords.note([1; 32], 7, &Arc::new(User("ann".into())), term);
         assert!(other.get(&[1; 32], 5).is_none() && other.learn([1; 32], 5, 4).is_some());
         let known = other.get(&[1; 32], 9).and_then(|known| known.user);
         assert!(known.is_some_and(|user| &*user.0 == "ann"));

@@ -1,5 +1,5 @@
-//! A request that waits at a stage before its site's policy, for its turn or at a gate, and what is
-//! kept of its connection meanwhile.
+//! Parked request: a request that waits at a stage, for its turn or a check, with the facts of its
+//! connection.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -21,20 +21,20 @@ pub(crate) struct ParkedRequest {
     pub(crate) kept: KeptClient,
 }
 
-/// The parts of a client that outlast the look at its request.
+/// The facts of a client that are needed after the wait.
 pub(crate) struct KeptClient {
     peer: ConnectionPeer,
     near: bool,
     secured: Option<Rc<SessionTerms>>,
-    line: Option<VclConnection>,
+    vcl_connection: Option<VclConnection>,
     wants_tunnel: bool,
 }
 
-/// The event that a request waits for at a stage.
+/// The event that a parked request waits for.
 pub(crate) enum StageWait {
-    /// Its turn, as its site's limits have it.
+    /// Its turn, by its site's limits.
     Turn(Duration),
-    /// A check at a gate.
+    /// An authentication check.
     Check(Box<PendingAuthCheck>, ClientIdentity),
 }
 
@@ -47,22 +47,22 @@ impl ParkedRequest {
                 peer: client.peer,
                 near: client.near,
                 secured: client.secured.cloned(),
-                line: client.line.cloned(),
+                vcl_connection: client.vcl_connection.cloned(),
                 wants_tunnel: request.upgrade != Upgrade::None,
             },
         })
     }
 
-    /// Returns true if the client asks for another protocol, and may be answered with a tunnel.
+    /// Returns true if the client asks for another protocol, so that a tunnel may answer.
     pub(crate) fn wants_tunnel(&self) -> bool {
         self.kept.wants_tunnel
     }
 }
 
 impl KeptClient {
-    /// The client, for which bytes are held on `account`.
+    /// The client, with memory of `account`.
     pub(crate) fn client<'a>(&'a self, account: &'a Arc<Account>) -> Client<'a> {
-        let (secured, line) = (self.secured.as_ref(), self.line.as_ref());
-        Client { peer: self.peer, near: self.near, secured, line, account }
+        let (secured, vcl_connection) = (self.secured.as_ref(), self.vcl_connection.as_ref());
+        Client { peer: self.peer, near: self.near, secured, vcl_connection, account }
     }
 }

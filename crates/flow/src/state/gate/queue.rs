@@ -1,9 +1,9 @@
-//! The queue of passwords that are to be checked. It has bounds of number and time: whoever has
-//! many addresses to guess from holds up other guesses, and no user.
+//! Queue of passwords to be checked, bounded in number and time: a client with many addresses
+//! delays other guesses, but no known user.
 //!
-//! Clients and users who were right lately come first, in their order. Of all others the latest
-//! comes first: under an attack those who have waited for long are the attack, and a user who is
-//! new has a chance that does not shrink with the queue.
+//! Clients and users that were right lately come first, in order. Of the others the latest comes
+//! first: under an attack the longest waiters are the attacker, and a new user's chance does not
+//! shrink with the queue.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,60 +12,60 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-/// The places of passwords that are checked at once, and those who wait for one.
+/// The permits to check passwords, and the requests that wait for one.
 #[derive(Debug)]
 pub(crate) struct Queue(Mutex<CheckQueueState>);
 
 #[derive(Debug)]
 struct CheckQueueState {
-    /// Places that are free.
+    /// Free permits.
     free: usize,
     known: VecDeque<oneshot::Sender<CheckPermit>>,
     others: VecDeque<oneshot::Sender<CheckPermit>>,
 }
 
-/// The standing of one who shows a password.
+/// The standing of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Urgency {
     /// The client, or this user with this password, was right lately.
     Known,
-    /// Nothing is known.
+    /// Others.
     Other,
 }
 
-/// Why there is no place.
+/// The reason for which there is no permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum QueueRefusal {
-    /// Too many wait.
+    /// Too many requests wait.
     Full,
-    /// None became free in time.
+    /// No permit was free in time.
     Late,
 }
 
-/// Bounds of the wait for a place.
+/// Bounds of the wait for a permit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct QueueBounds {
-    /// Passwords that wait at once.
+    /// Passwords that may wait.
     pub(crate) most: usize,
-    /// The longest that one waits.
+    /// The longest wait.
     pub(crate) wait: Duration,
 }
 
-/// A place, which is the next one's when it is dropped.
+/// A permit, passed to the next waiter on drop.
 #[derive(Debug)]
 pub(crate) struct CheckPermit(Option<Arc<Queue>>);
 
 impl Queue {
-    /// A queue for so many places.
+    /// A queue for this number of permits.
     pub(crate) fn new(places: usize) -> Arc<Self> {
         let (known, others) = Default::default();
         Arc::new(Self(Mutex::new(CheckQueueState { free: places.max(1), known, others })))
     }
 
-    /// Waits for a place, within `bounds`.
+    /// Waits for a permit within `bounds`.
     ///
     /// # Errors
-    /// The reason why no place came.
+    /// The reason for which no permit is free.
     pub(crate) async fn place(
         self: &Arc<Self>,
         standing: Urgency,
@@ -77,13 +77,13 @@ impl Queue {
         };
         match rt::time::timeout(bounds.wait, coming).await {
             Ok(Ok(place)) => Ok(place),
-            // A later one took its place in the queue.
+            // A later request took its place in the queue.
             Ok(Err(_)) => Err(QueueRefusal::Full),
             Err(_) => Err(QueueRefusal::Late),
         }
     }
 
-    /// Takes a place, or one in the queue.
+    /// Takes a permit, or a place in the queue.
     fn join(
         self: &Arc<Self>,
         standing: Urgency,
@@ -97,7 +97,7 @@ impl Queue {
         let (tell, coming) = oneshot::channel();
         if waiting.known.len() + waiting.others.len() >= most {
             waiting.known.retain(|one| !one.is_closed());
-            // The one who has waited for longest makes room.
+            // The longest waiter makes room.
             let longest = waiting.others.pop_front();
             if longest.is_none() && waiting.known.len() >= most {
                 return Err(QueueRefusal::Full);
@@ -110,14 +110,14 @@ impl Queue {
         Ok(Err(coming))
     }
 
-    /// Returns true if whoever comes has to wait.
+    /// Returns true if a new request would wait.
     pub(crate) fn is_busy(&self) -> bool {
         self.0.lock().free == 0
     }
 }
 
 impl CheckQueueState {
-    /// The one whose turn it is.
+    /// The next waiter.
     fn next(&mut self) -> Option<oneshot::Sender<CheckPermit>> {
         self.known.pop_front().or_else(|| self.others.pop_back())
     }
@@ -135,7 +135,8 @@ impl Drop for CheckPermit {
             drop(waiting);
             match next.send(Self(Some(Arc::clone(&queue)))) {
                 Ok(()) => return,
-                // It waits no more; its place is not given back here but goes to the next one.
+                // The waiter has left: its permit must not be released on drop, but goes to the
+                // next one.
                 Err(mut unwanted) => unwanted.0 = None,
             }
         }
@@ -149,17 +150,17 @@ mod tests {
 
     use super::*;
 
-    /// Looks at a future once.
+    /// Polls a future once.
     fn look<F: Future>(future: &mut Pin<Box<F>>) -> Poll<F::Output> {
         future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
     }
 
-    /// Bounds of a long wait among at most `most`.
+    /// Bounds of a long wait with at most `most` waiters.
     const fn patient(most: usize) -> QueueBounds {
         QueueBounds { most, wait: Duration::from_secs(3600) }
     }
 
-    /// The order in which they come, as each gives its place back.
+    /// The order in which permits are given, as each waiter releases its own.
     async fn order(queue: &Arc<Queue>, held: CheckPermit, all: &[(&str, Urgency)]) -> Vec<String> {
         let mut waiting: Vec<_> = all
             .iter()

@@ -1,5 +1,5 @@
-//! The way in which a request enters a site: what its gates take off it, and what they tell the
-//! origin.
+//! Site admission: the effect of the gates on an admitted request: the fields that are removed, and
+//! those that are set for the origin.
 
 use std::sync::Arc;
 
@@ -8,24 +8,24 @@ use policy::headers::FieldName;
 
 use super::user::User;
 
-/// The way in which a request enters a site.
+/// The admission of a request to a site.
 #[derive(Debug, Default)]
 pub(crate) struct SiteAdmission {
-    /// The user, by the name that the password was shown for.
+    /// The user, by the name in the credentials.
     pub(crate) user: Option<Arc<User>>,
     /// Its responses are for one user alone.
     pub(crate) is_personal: bool,
-    /// The password stays here.
+    /// The password is not sent to the origin.
     pub(crate) keeps_password: bool,
-    /// Fields that are the gates' to say.
+    /// Fields that only gates may set.
     pub(crate) own: Vec<FieldName>,
-    /// Their values, in the order of the gates.
-    told: Vec<(FieldName, Box<[u8]>)>,
+    /// Fields and their values, in the order of the gates.
+    fields: Vec<(FieldName, Box<[u8]>)>,
 }
 
 impl SiteAdmission {
-    /// Has the origin told these values of `field`, unless another gate has a say in it already: of
-    /// two routes that a path may mean both may have the same gate.
+    /// Sets values of `field` for the origin, unless another gate has set it: two routes that a
+    /// path may mean can share a gate.
     pub(crate) fn add<'a>(
         &mut self,
         field: &FieldName,
@@ -35,10 +35,11 @@ impl SiteAdmission {
             return;
         }
         self.own.push(field.clone());
-        self.told.extend(values.into_iter().map(|value| (field.clone(), value.into())));
+        self.fields.extend(values.into_iter().map(|value| (field.clone(), value.into())));
     }
 
-    /// Takes off `request` what is not for the site, and what only the gates may say.
+    /// Removes from `request` the password if it is not for the origin, and the fields that only
+    /// gates may set.
     pub(crate) fn take_off(&self, request: &mut Request) {
         let headers = &mut request.headers;
         if self.keeps_password {
@@ -49,10 +50,9 @@ impl SiteAdmission {
         }
     }
 
-    /// Says in `request` what the gates have to say. Returns true if the response is for one user
-    /// alone.
+    /// Writes the gates' fields into `request`. Returns true if the response is personal.
     pub(crate) fn tell(&self, request: &mut Request) -> bool {
-        for (name, value) in &self.told {
+        for (name, value) in &self.fields {
             request.headers.push_named(name.as_bytes(), value);
         }
         self.is_personal

@@ -1,5 +1,5 @@
-//! The name of a user, as a gate knows it.
+//! User: the name of an authenticated user.
 
-/// The name of a user, as a gate knows it.
+/// The name of an authenticated user.
 #[derive(Debug)]
 pub(crate) struct User(pub(crate) Box<str>);

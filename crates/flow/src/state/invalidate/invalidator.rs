@@ -1,4 +1,4 @@
-//! The door: the one way by which invalidations reach the store.
+//! Invalidator: the only entry point of invalidations to the store.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
@@ -11,31 +11,31 @@ use crate::state::configuration_holder::ConfigurationHolder;
 use crate::state::tier::Cache;
 use crate::trust::Trust;
 
-/// The way of invalidations to a store.
+/// The entry point of invalidations to a store.
 pub struct Invalidator {
     pub(crate) cache: Arc<Cache>,
-    /// The secret of the keys' hashes.
+    /// The secret seed of key hashes.
     pub(crate) seed: HashSeed,
-    /// The configuration that names of sites are of, if they are of no request's.
+    /// The configuration in which names of sites are looked up, unless a request has its own.
     pub(crate) in_force: Arc<ConfigurationHolder>,
-    /// Trust in what is stored.
+    /// Trust in stored responses.
     pub trust: Arc<Trust>,
-    /// Counters of what no core counts.
+    /// Counters of events that belong to no core.
     pub(crate) counters: Arc<Counters>,
-    /// This process among those whose invalidations may meet in a journal.
+    /// The identity of this process among those whose invalidations meet in a journal.
     pub(crate) node: u64,
     pub(crate) sequence: AtomicU64,
     pub(crate) applied: Mutex<AppliedInvalidations>,
     pub(crate) journal: OnceLock<Arc<dyn Journal>>,
     pub(crate) others: OnceLock<Arc<dyn PeerCaches>>,
-    /// Held by the sweep of the store that is under way.
+    /// Locked by the sweep in progress.
     pub(crate) sweeping: Arc<tokio::sync::Mutex<()>>,
-    /// Held by the look at all that is stored that is under way.
+    /// Locked by the listing in progress.
     pub(crate) listing: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Invalidator {
-    /// The door to `cache`, which nothing has come by yet.
+    /// The invalidator of `cache`.
     pub(crate) fn new(
         cache: &Arc<Cache>,
         seed: HashSeed,
@@ -60,25 +60,25 @@ impl Invalidator {
     }
 }
 
-/// The outcome of an invalidation.
+/// The result of an invalidation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// Stored responses that it selected.
     pub objects: u64,
-    /// The same as Varnish's xkey counts ([`cache::Ban::finds`]).
+    /// The count of selected responses like Varnish's xkey ([`cache::Ban::finds`]).
     pub finds: u64,
-    /// Not everything has been looked at yet. What is still there is not used any more.
+    /// The count is incomplete. Uncounted responses are not used either.
     pub pending: bool,
-    /// It is being recorded: who must know that it will outlive the process waits for that.
+    /// The journal is recording it: wait for that if the answer must survive a restart.
     pub recorded: bool,
 }
 
-/// The things that an answer waits for.
+/// The conditions that an answer waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidationWait {
-    /// Milliseconds until everything stored has been looked at.
+    /// Milliseconds to wait for the count.
     pub count_ms: u64,
-    /// The word of other nodes; the one that the settings say if nothing is said.
+    /// The required confirmation by other nodes; `None` for the configured one.
     pub level: Option<Level>,
 }
 
@@ -88,14 +88,15 @@ impl From<u64> for InvalidationWait {
     }
 }
 
-/// Ways in which a thread that must not wait invalidates.
+/// Modes of invalidation for a thread that must not wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InvalidationMode {
-    /// Described responses are looked at as they are found, or by a sweep beside the cores.
+    /// Described responses are examined when they are found, or by a sweep off the cores.
     Beside,
-    /// They are counted: of a large store as many as can be looked at without holding others up.
+    /// Described responses are counted: in a large store as many as can be examined without
+    /// delaying others.
     Counted,
-    /// As `Beside`, and done when the journal refuses, too: an origin has changed already, and a
-    /// cache must follow (RFC 9111 4.4).
+    /// Like `Beside`, but in force even if the journal refuses: the origin has changed already, and
+    /// a cache must follow (RFC 9111 4.4).
     Regardless,
 }

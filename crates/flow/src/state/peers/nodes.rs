@@ -1,4 +1,4 @@
-//! The nodes of a cluster that share what they store, and which of them owns a key.
+//! Nodes of a cluster that share their stores, and the owner of each key.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,45 +8,45 @@ use origin::Origin;
 use policy::DecisionStep;
 use tls::{ClientAuth, Roster};
 
-/// Exchanges under way with one node that are few, whatever the others have.
+/// Exchanges with one node that count as few, whatever the others have.
 const FEW: u64 = 16;
 
-/// An entry of the cluster's stream of invalidations, and all before it.
+/// A position in the cluster's stream of invalidations, with all entries before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidationPosition {
-    /// The stream's creation: another stream counts anew.
+    /// The stream's creation: another stream numbers its entries anew.
     pub epoch: u64,
     /// The last entry.
     pub sequence: u64,
-    /// When the stream stored it, in nanoseconds since 1970, if it is known: a stream that has lost
-    /// it gives its place to another.
+    /// When the stream stored the entry, in nanoseconds since 1970, if known: a stream that has
+    /// lost entries reuses their positions.
     pub stored_ns: Option<u64>,
 }
 
-/// The node's standing in its cluster, as far as sharing goes by it.
+/// The node's standing in its cluster, as far as sharing depends on it.
 pub trait ClusterStanding: fmt::Debug + Send + Sync {
-    /// All that it has applied, if everything that it has invalidated itself is among that, and it
-    /// may use what it stores; `None` where it is better to ask nobody.
+    /// The node's position, if it contains all its own invalidations and stored responses are
+    /// trusted; `None` if no node should be asked.
     fn asks(&self) -> Option<InvalidationPosition>;
-    /// Returns true if it has applied as much, and may use what it stores.
+    /// Returns true if this node has applied that position, and stored responses are trusted.
     fn has_applied(&self, applied: InvalidationPosition) -> bool;
 }
 
-/// A node.
+/// A node of the cluster.
 #[derive(Debug)]
 pub struct PeerNode {
     name: Box<str>,
-    /// Its place in the order of owners.
+    /// The seed of its rank among owners.
     seed: HashSeed,
-    /// The way to it; `None` for this node.
-    way: Option<Arc<Origin>>,
+    /// The origin by which it is reached; `None` for this node.
+    origin: Option<Arc<Origin>>,
 }
 
 impl PeerNode {
-    /// The node `name`, asked by `way`; by none it is this node.
-    pub fn new(name: &str, way: Option<Arc<Origin>>) -> Self {
+    /// The node `name`, reached by `origin`; without one it is this node.
+    pub fn new(name: &str, origin: Option<Arc<Origin>>) -> Self {
         let number = HashSeed::from_u64(0).hash(name.as_bytes());
-        Self { name: name.into(), seed: HashSeed::from_u64(number), way }
+        Self { name: name.into(), seed: HashSeed::from_u64(number), origin }
     }
 
     /// Its name.
@@ -54,49 +54,50 @@ impl PeerNode {
         &self.name
     }
 
-    /// The way to it; `None` for this node.
-    pub fn way(&self) -> Option<&Arc<Origin>> {
-        self.way.as_ref()
+    /// The origin by which it is reached; `None` for this node.
+    pub fn origin(&self) -> Option<&Arc<Origin>> {
+        self.origin.as_ref()
     }
 }
 
-/// The nodes that share.
+/// The nodes that share their stores.
 #[derive(Debug)]
 pub struct Peers {
-    /// Those that own keys, by their names.
+    /// The nodes that own keys, with their names.
     pub nodes: Vec<PeerNode>,
-    /// The check of connections to the node's own port for the others.
+    /// The certificate check of the other nodes' connections.
     pub auth: ClientAuth,
-    /// Those that it lets in.
+    /// The nodes that are accepted.
     pub roster: Arc<Roster>,
-    /// The server that this port shakes hands with.
+    /// The TLS server of the port for nodes.
     pub server: Arc<tls::ServerContext>,
-    /// The node's own standing.
+    /// This node's standing.
     pub standing: Arc<dyn ClusterStanding>,
 }
 
 impl Peers {
-    /// The node that owns `key`: the first in the key's own order of nodes that is well, and not
-    /// busier than others. All nodes agree on the order, and a node more changes the owner of no
-    /// more keys than become its own.
+    /// The node that owns `key`: the first healthy one in the key's order of nodes that is not
+    /// busier than others. All nodes agree on the order; an additional node takes over only the
+    /// keys that it owns.
     pub(crate) fn owner(&self, key: &[u8]) -> Option<&PeerNode> {
-        let ways = || self.nodes.iter().filter_map(|node| node.way.as_ref());
-        let in_flight: u64 = ways().map(|way| u64::from(way.in_flight())).sum();
-        let mean = in_flight / (ways().count() as u64).max(1);
+        let origins = || self.nodes.iter().filter_map(|node| node.origin.as_ref());
+        let in_flight: u64 = origins().map(|origin| u64::from(origin.in_flight())).sum();
+        let mean = in_flight / (origins().count() as u64).max(1);
         let most = (mean + mean / 4).max(FEW);
-        let is_open = |way: &Arc<Origin>| way.is_healthy() && u64::from(way.in_flight()) <= most;
-        let open = self.nodes.iter().filter(|node| node.way.as_ref().is_none_or(is_open));
+        let is_open =
+            |origin: &Arc<Origin>| origin.is_healthy() && u64::from(origin.in_flight()) <= most;
+        let open = self.nodes.iter().filter(|node| node.origin.as_ref().is_none_or(is_open));
         open.max_by_key(|node| node.seed.hash(key))
     }
 
-    /// The owner of `key` in words, for a forecast, if there is one.
+    /// Forecasts the owner of `key`, if there is one.
     pub(crate) fn foretell(&self, key: &[u8]) -> Option<DecisionStep> {
         let owner = self.owner(key)?;
-        let why = match &owner.way {
+        let why = match &owner.origin {
             Some(_) => {
                 format!("node `{}` owns it, and would be asked before the origin", owner.name)
             }
-            None => "this one owns it, and fetches it for all".to_owned(),
+            None => "this node owns it, and fetches it for all".to_owned(),
         };
         Some(DecisionStep::new("node", why).fact("nodes that own", self.nodes.len().to_string()))
     }

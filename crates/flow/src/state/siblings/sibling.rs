@@ -1,4 +1,4 @@
-//! Siblings, and the questions that they are asked.
+//! Sibling: another cache, and the queries that it is sent.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,35 +7,35 @@ use message::Scheme;
 use origin::Origin;
 use tokio::sync::oneshot;
 
-/// A question to siblings: whether a response to this request is stored.
+/// A query for a stored response to a request.
 #[derive(Clone, Copy, Debug)]
 pub struct SiblingQuestion<'a> {
     /// The absolute URL.
     pub url: &'a [u8],
-    /// Fields of the request that may select a response, each line with its CRLF.
+    /// Request fields that may select a response, each line with its CRLF.
     pub fields: &'a [u8],
 }
 
-/// The port of a sibling for questions.
+/// The query port of a sibling.
 pub trait SiblingPort: fmt::Debug + Send + Sync {
-    /// The moment since which it has confirmed everything that was invalidated here, in
-    /// milliseconds of the monotonic clock, 0 for always; `None` while it is not to be asked.
+    /// Monotonic milliseconds since which the sibling has confirmed all local invalidations, 0 for
+    /// always; `None` while it must not be asked.
     fn trusted_since(&self) -> Option<u64>;
-    /// Sends a question, and returns the number that [`SiblingPort::forget`] takes; `None` if it
-    /// cannot be sent.
+    /// Sends a query and returns the number that [`SiblingPort::forget`] takes; `None` if it cannot
+    /// be sent.
     fn ask(&self, question: &SiblingQuestion<'_>, answer: oneshot::Sender<bool>) -> Option<u32>;
-    /// Nobody waits for the answer to this question any more.
+    /// Drops the query of this number.
     fn forget(&self, number: u32);
-    /// A question was not answered in time.
+    /// Notes a query without a timely reply.
     fn was_silent(&self);
 }
 
-/// A sibling.
+/// A sibling cache.
 #[derive(Debug)]
 pub struct Sibling {
-    /// The way to what it has stored.
-    pub way: Arc<Origin>,
-    /// The names of the sites that it has pages of; empty for all.
+    /// The origin by which its stored responses are fetched.
+    pub origin: Arc<Origin>,
+    /// The names of the sites that it is asked for; empty for all.
     pub sites: Vec<String>,
     /// Its port for questions.
     pub port: Arc<dyn SiblingPort>,
@@ -46,17 +46,17 @@ pub struct Sibling {
 pub struct Siblings(pub Vec<Sibling>);
 
 impl Sibling {
-    /// Returns true if it may have pages of `site`. Pages of the other scheme are others, which it
-    /// would look for in vain.
+    /// Returns true if the sibling is asked for `site` in this scheme. It would search for the
+    /// other scheme in vain.
     pub(crate) fn is_for(&self, site: &str, scheme: Scheme) -> bool {
-        let is_secure = self.way.config().servers.iter().any(|server| server.tls);
+        let is_secure = self.origin.config().servers.iter().any(|server| server.tls);
         is_secure == (scheme == Scheme::Https)
             && (self.sites.is_empty() || self.sites.iter().any(|own| own == site))
     }
 
-    /// As [`SiblingPort::trusted_since`], unless its responses are not to be had.
+    /// As [`SiblingPort::trusted_since`]; `None` if its responses cannot be fetched.
     pub(crate) fn trusted_since(&self) -> Option<u64> {
-        self.port.trusted_since().filter(|_| self.way.is_healthy())
+        self.port.trusted_since().filter(|_| self.origin.is_healthy())
     }
 }
 

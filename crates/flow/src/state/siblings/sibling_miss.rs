@@ -1,4 +1,4 @@
-//! A miss that siblings may be asked for.
+//! Sibling miss: a miss that siblings may be asked for.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(crate) struct SiblingMiss {
 }
 
 impl SiblingMiss {
-    /// The question behind `miss`; `None` where no sibling is to be asked.
+    /// The query for `miss`; `None` if no sibling may be asked.
     pub(crate) fn of(siblings: &ArcSwapOption<Siblings>, miss: Miss<'_>) -> Option<Box<Self>> {
         let siblings = siblings.load_full()?;
         let is_any = siblings.of(&miss.site.name, miss.asked.scheme).next().is_some();
@@ -29,20 +29,20 @@ impl SiblingMiss {
 }
 
 impl Miss<'_> {
-    /// Returns true if siblings may have what the client wants.
+    /// Returns true if siblings may have the response.
     pub(crate) fn may_be_with_siblings(self) -> bool {
         let Self { site, asked, changed, key, is_new } = self;
         is_new
             && asked.method == Method::Get
             && !asked.headers.contains(HeaderId::Range)
-            // Whoever wants that has asked a sibling himself.
+            // Such a client has asked its siblings itself.
             && !only_if_cached(asked)
             && is_of_url(site, changed.unwrap_or(asked), key)
     }
 }
 
-/// Returns true if nothing but its URL is in the key of `request`: a cache that does not know what
-/// else is told apart here would give one for another.
+/// Returns true if the key of `request` contains nothing but its URL: a cache that does not know
+/// the other parts would confuse responses.
 fn is_of_url(site: &Site, request: &Request, key: &[u8]) -> bool {
     if site.vcl.is_none() {
         let mut plain = KeyBuf::new();
@@ -53,6 +53,6 @@ fn is_of_url(site: &Site, request: &Request, key: &[u8]) -> bool {
     let is_known = |part: &[u8]| {
         part == request.target || host.is_some_and(|host| part.eq_ignore_ascii_case(host))
     };
-    // The first one says that a program made it.
+    // The first field says that a program made the key.
     key_fields(key).skip(1).all(is_known)
 }

@@ -1,5 +1,5 @@
-//! An origin's answer to a request for a range, read with distrust: it is the range that was asked
-//! for, of the version that was asked for, or it is not used.
+//! Answer of an origin to a request for a range. It is used only if it is the requested range of
+//! the requested version.
 
 use std::ops::Range;
 
@@ -18,13 +18,13 @@ use super::shape::Shape;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Validator {
     Etag(Box<[u8]>),
-    /// A Last-Modified from before the second of Date (RFC 9110 8.8.2.2).
+    /// A Last-Modified before the second of Date (RFC 9110 8.8.2.2).
     Modified(Box<[u8]>),
 }
 
 impl Validator {
-    /// The strong validator of a response; `None` if it has no strong one. A date counts only where
-    /// there is no entity tag (RFC 9110 13.1.5).
+    /// The strong validator of a response, if there is one. A date counts only without an entity
+    /// tag (RFC 9110 13.1.5).
     pub(crate) fn of(headers: &HeaderBlock) -> Option<Self> {
         if headers.contains(HeaderId::Etag) {
             let tag = sole(headers, HeaderId::Etag).filter(|tag| is_strong(tag))?;
@@ -43,7 +43,7 @@ impl Validator {
         }
     }
 
-    /// Returns true if `headers` name this version; `None` if they do not say.
+    /// Returns true if `headers` name this version; `None` if they name none.
     fn names(&self, headers: &HeaderBlock) -> Option<bool> {
         let id = match self {
             Self::Etag(_) => HeaderId::Etag,
@@ -53,7 +53,7 @@ impl Validator {
     }
 }
 
-/// The value of a field that is there once.
+/// The value of a field that occurs once.
 fn sole(headers: &HeaderBlock, id: HeaderId) -> Option<&[u8]> {
     let mut values = headers.values(id);
     match (values.next(), values.next()) {
@@ -62,20 +62,20 @@ fn sole(headers: &HeaderBlock, id: HeaderId) -> Option<&[u8]> {
     }
 }
 
-/// The verdict on an answer to a request for a slice.
+/// The verdict on the response to a request for a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SliceVerdict {
-    /// It is the slice.
+    /// The slice.
     Slice,
-    /// There is another version.
+    /// Another version exists.
     Changed,
-    /// The origin sends no ranges, or not those that it is asked for.
+    /// The origin sends no ranges, or not the requested ones.
     NoRange,
-    /// It is no answer to that.
+    /// No usable response.
     Nothing,
 }
 
-/// The facts that all slices of a set share.
+/// The properties that all slices of a set share.
 #[derive(Clone, Debug)]
 pub(crate) struct Edition {
     pub(crate) validator: Validator,
@@ -83,15 +83,15 @@ pub(crate) struct Edition {
     pub(crate) length: u64,
     /// Content-Encoding of the whole.
     pub(crate) coding: Box<[u8]>,
-    /// Its own words against being stored.
+    /// The directives against storing in it.
     pub(crate) against: StorageObjections,
 }
 
 impl Edition {
-    /// The version that an origin sends all or a part of; `None` if it is not stored in slices.
+    /// The version that an origin sent all or a part of; `None` if it is not stored in slices.
     ///
-    /// A whole response counts only if its origin says that it sends ranges: what is sliced on a
-    /// guess would break off for those who come to a part that has not been stored.
+    /// A whole response counts only if its origin sends ranges. A set without further slices would
+    /// break off for clients that reach a missing one.
     pub(crate) fn of(exchange: &Exchange, limits: &Limits) -> Option<Self> {
         let headers = &exchange.response.headers;
         let length = match (exchange.response.status, exchange.framing) {
@@ -108,8 +108,8 @@ impl Edition {
         Some(Self { validator: Validator::of(headers)?, length, coding, against })
     }
 
-    /// Says in `response`, which another node gets, what an origin would say of this version. The
-    /// result is the part that `request` asks for; `None` if it asks for none that there is.
+    /// Sets the fields of this version in `response`, for another node. Returns the part that
+    /// `request` asks for; `None` if there is no such part.
     pub(crate) fn show(
         &self,
         request: &Request,
@@ -143,7 +143,7 @@ impl Edition {
         Some(range)
     }
 
-    /// Makes `request` one for `range` of this version.
+    /// Makes `request` ask for `range` of this version.
     pub(crate) fn ask(&self, range: &Range<u64>, request: &mut Request) {
         request.headers.set(HeaderId::Range, range_text(range).as_bytes());
         request.headers.set(HeaderId::IfRange, self.validator.text());
@@ -154,7 +154,7 @@ impl Edition {
         self.judge(&exchange.response, exchange.framing, range) == SliceVerdict::Slice
     }
 
-    /// Judges `response`, whose body is framed so, to a request for `range`.
+    /// Judges `response` with this framing as the response to a request for `range`.
     pub(crate) fn judge(
         &self,
         response: &Response,
@@ -196,12 +196,12 @@ impl Edition {
     }
 }
 
-/// Returns true if an origin says that it sends ranges of the representation.
+/// Returns true if an origin sends ranges of the representation.
 fn sends_ranges(headers: &HeaderBlock) -> bool {
     members(headers.values(HeaderId::AcceptRanges)).any(|unit| unit.eq_ignore_ascii_case(b"bytes"))
 }
 
-/// Tells whether a body of this framing may have the bytes of `range`.
+/// Returns true if a body of this framing may contain `range`.
 fn may_bring(framing: Framing, range: &Range<u64>) -> bool {
     framing.length().is_none_or(|length| length == range.end - range.start)
         && framing != Framing::None
@@ -225,7 +225,7 @@ impl Extent {
         self.range == (0..self.length)
     }
 
-    /// Makes the head of a 206 that of the 200 that would have had the whole (RFC 9110 15.3.7).
+    /// Turns the head of a 206 into that of the 200 for the whole (RFC 9110 15.3.7).
     pub(crate) fn become_whole(&self, response: &mut Response) {
         response.status = Status::OK;
         response.reason = Status::OK.reason().into();
@@ -235,15 +235,15 @@ impl Extent {
     }
 }
 
-/// A range that an origin is asked for in place of a whole that nothing is known about.
+/// A range that is requested instead of an unknown whole.
 #[derive(Clone, Debug)]
 pub(crate) struct Probe {
     range: Range<u64>,
 }
 
 impl Probe {
-    /// The slice of `shape` with the first byte that `request` wants, as far as it says that before
-    /// the length is known; `None` if no part is wanted, or more than `most` are.
+    /// The slice of `shape` with the first byte that `request` wants, as far as that is known
+    /// without the length; `None` if it wants no part, or more than `most` parts.
     pub(crate) fn of(request: &Request, shape: Shape, most: u64) -> Option<Self> {
         if request.method != Method::Get {
             return None;
@@ -253,13 +253,13 @@ impl Probe {
         Some(Self { range: start..start.checked_add(shape.slice_bytes)? })
     }
 
-    /// Asks for it.
+    /// Sets the range of a request.
     pub(crate) fn ask(&self, request: &mut Request) {
         request.headers.set(HeaderId::Range, range_text(&self.range).as_bytes());
     }
 }
 
-/// Reads a 206 to a request for what `probe` says; `None` if it is not that.
+/// Parses a 206 to the request for `probe`; `None` if it does not fit.
 pub(crate) fn part_of(response: &Response, framing: Framing, probe: &Probe) -> Option<Extent> {
     let part = ContentRange::parse(sole(&response.headers, HeaderId::ContentRange)?)?;
     let length = part.length?;
@@ -268,7 +268,7 @@ pub(crate) fn part_of(response: &Response, framing: Framing, probe: &Probe) -> O
     is_it.then_some(Extent { range: part.range, length })
 }
 
-/// The value of a Range.
+/// The value of a Range field.
 pub(crate) fn range_text(range: &Range<u64>) -> String {
     format!("bytes={}-{}", range.start, range.end - 1)
 }
@@ -386,7 +386,7 @@ mod tests {
         };
         assert_eq!(probe("bytes=0-"), Some(0..100));
         assert_eq!(probe("bytes=250-999"), Some(200..300));
-        assert_eq!(probe("bytes=-5"), Some(0..100), "any slice tells the length");
+        assert_eq!(probe("bytes=-5"), Some(0..100), "any slice has the length");
         assert_eq!(probe("bytes=900-999, 250-259"), Some(200..300));
         assert_eq!(probe("bytes=0-0, 2-2, 4-4"), None, "too many");
         assert_eq!(

@@ -1,11 +1,10 @@
-//! The life of the slices of a set.
+//! Life of a set's slices.
 
 use std::sync::{Arc, Weak};
 
 use super::memory::{Remains, SliceMemory};
 
-/// The life of a set's slices: they are removed when neither memory nor the disk has the set any
-/// more.
+/// The life of a set's slices: they are removed once neither memory nor disk has the set.
 pub(crate) struct SliceLife {
     pub(crate) id: u64,
     /// The number of slices.
@@ -14,7 +13,7 @@ pub(crate) struct SliceLife {
 }
 
 impl SliceLife {
-    /// That of `count` slices.
+    /// The life of `count` slices.
     pub(crate) fn new(memory: &Arc<SliceMemory>, id: u64, count: u64) -> Arc<Self> {
         Arc::new(Self { id, count, memory: Arc::downgrade(memory) })
     }
@@ -29,7 +28,7 @@ impl std::fmt::Debug for SliceLife {
 impl Drop for SliceLife {
     fn drop(&mut self) {
         if let Some(memory) = self.memory.upgrade() {
-            // A lock of the store may be held: what is left is removed by a sweep.
+            // The store may be locked here: a sweep removes the slices.
             memory.leave(Remains { id: self.id, next: 0, end: self.count });
         }
     }

@@ -1,5 +1,4 @@
-//! Memory that all cores share about slices: numbers of sets, what ended sets have left behind, and
-//! origins that send no ranges.
+//! Slice memory of all cores: numbers of sets, slices of ended sets, and origins without ranges.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,31 +11,31 @@ use crate::key::slice_key;
 use crate::state::term::Term;
 use crate::state::tier::Cache;
 
-/// Slices that one sweep of a core looks for.
+/// Slices that one sweep looks up.
 const SWEPT: u64 = 16 * 1024;
-/// Origins remembered at once.
+/// Origins that are remembered.
 const ORIGINS_MAX: usize = 1024;
 
-/// The memory of all cores, and the store that slices lie in.
+/// The slice memory of all cores, and the store of the slices.
 pub(crate) struct SliceMemory {
     pub(crate) cache: Arc<Cache>,
-    /// The secret of the keys' hashes.
+    /// The secret seed of key hashes.
     pub(crate) seed: HashSeed,
-    /// The next set's number. Slices of former processes may be on disk: it begins anywhere.
+    /// The number of the next set. It starts at random: slices of former processes may be on disk.
     next: AtomicU64,
-    /// Sets that have ended, and the numbers of their slices.
+    /// Ended sets, and the numbers of their slices.
     remains: Mutex<Vec<Remains>>,
-    /// Origins that have answered a request for a first range with something else.
+    /// Origins that did not send a first range.
     pub(crate) unprobed: Origins,
-    /// Origins that have answered a request for a slice with something else.
+    /// Origins that did not send a slice.
     pub(crate) unsliced: Origins,
 }
 
-/// Names of origins that something is not tried with for a time.
+/// Names of origins that are not asked for ranges for a time.
 #[derive(Debug, Default)]
 pub(crate) struct Origins(Mutex<HashMap<Arc<str>, u64>>);
 
-/// Slices that nobody can reach any more.
+/// Slices that no set contains any more.
 #[derive(Debug)]
 pub(crate) struct Remains {
     pub(crate) id: u64,
@@ -45,7 +44,7 @@ pub(crate) struct Remains {
 }
 
 impl SliceMemory {
-    /// No set yet.
+    /// An empty memory.
     pub(crate) fn new(cache: &Arc<Cache>, seed: HashSeed) -> Self {
         Self {
             cache: Arc::clone(cache),
@@ -57,7 +56,7 @@ impl SliceMemory {
         }
     }
 
-    /// A number that no other set has.
+    /// A unique number for a set.
     pub(crate) fn number(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
@@ -66,7 +65,7 @@ impl SliceMemory {
         self.remains.lock().push(remains);
     }
 
-    /// Removes slices that ended sets have left, a bounded number of them.
+    /// Removes slices of ended sets, a bounded number of them.
     pub(crate) fn sweep(&self) {
         let mut left = SWEPT;
         let mut key = KeyBuf::new();
@@ -87,7 +86,7 @@ impl SliceMemory {
 }
 
 impl Origins {
-    /// Takes one in for `term`, which begins now.
+    /// Adds an origin for `term`.
     pub(crate) fn note(&self, origin: &Arc<str>, term: Term) {
         let mut names = self.0.lock();
         if names.len() >= ORIGINS_MAX {
@@ -98,7 +97,7 @@ impl Origins {
         }
     }
 
-    /// Returns true if the one of this name is among them.
+    /// Returns true if the origin is contained.
     pub(crate) fn has(&self, origin: &str, now_ms: u64) -> bool {
         self.0.lock().get(origin).is_some_and(|until_ms| now_ms < *until_ms)
     }

@@ -1,5 +1,4 @@
-//! Sets of slices that outlive their memory, and their process: what the disk keeps of one, and the
-//! set that is made of that again.
+//! Persistence of slice sets: what the disk stores of a set, and the set made from it again.
 
 use std::any::Any;
 use std::rc::Rc;
@@ -18,7 +17,7 @@ use crate::state::slices::{
     Edition, Shape, SliceLife, SliceOrder, SliceOrigin, SliceSet, SliceableResponse, Validator,
 };
 
-/// A set as the disk keeps it.
+/// A set in the form that the disk stores.
 #[derive(Debug, Serialize, Deserialize)]
 struct KeptSet<'a> {
     id: u64,
@@ -28,7 +27,7 @@ struct KeptSet<'a> {
     validator: &'a [u8],
     coding: &'a [u8],
     against: u8,
-    /// The origin, by its name and its servers' names.
+    /// The origin's name and its servers' names.
     origin: &'a str,
     #[serde(borrow)]
     servers: Vec<&'a str>,
@@ -40,13 +39,13 @@ struct KeptSet<'a> {
     fields: Vec<(&'a [u8], &'a [u8])>,
 }
 
-/// The set that is the body of `object`, if that is one and can be read.
+/// The set that is the body of `object`, if it is a readable one.
 pub(crate) fn of_object(object: &Object) -> Option<&SliceSet> {
     let set: &SliceSet = object.elsewhere()?.as_any()?.downcast_ref()?;
     (!set.has_ended()).then_some(set)
 }
 
-/// All that another process needs to know of `set`.
+/// The stored form of `set`.
 pub(crate) fn kept(set: &SliceSet) -> Vec<u8> {
     let Request { scheme, host, port, target, headers, .. } = &set.source.request;
     let servers = set.source.origin.servers();
@@ -71,7 +70,7 @@ pub(crate) fn kept(set: &SliceSet) -> Vec<u8> {
 }
 
 impl KeptSet<'_> {
-    /// The origin, if the configuration has it as it was.
+    /// The origin, if the configuration still has it unchanged.
     fn origin(&self, core: &CoreState) -> Option<Arc<Origin>> {
         let is_it = |origin: &Origin| {
             let servers = origin.servers();
@@ -95,9 +94,9 @@ impl KeptSet<'_> {
     }
 }
 
-/// The set that the disk has kept as `bytes`, whose slices may have a `life` already; `None` if its
-/// origin is not there any more. `key_hash` is that of the response whose body it is, and which
-/// `permit` is for.
+/// The set that the disk has stored as `bytes`; its slices may have a `life` already. `None` if its
+/// origin has changed. `key_hash` is that of the response that the set is the body of, and `permit`
+/// is for that response.
 pub(crate) fn restore_set(
     core: &Rc<CoreState>,
     permit: &Permit,
@@ -118,7 +117,7 @@ pub(crate) fn restore_set(
         request: kept.request(),
         key_hash,
         caller: OriginRequestContext::default(),
-        asking: None,
+        owner_request: None,
     };
     let count = kept.length.div_ceil(kept.slice_bytes);
     let life = life.and_then(|life| life.downcast().ok());

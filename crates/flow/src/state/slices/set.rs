@@ -1,4 +1,4 @@
-//! A set of slices: the body of one version of a representation. Any part of it may be there.
+//! Slice set: the body of one version of a representation, stored in whole or in parts.
 
 use std::fmt;
 use std::ops::Range;
@@ -22,27 +22,27 @@ use super::slice_fetcher::SliceOrder;
 use crate::key::slice_key;
 use crate::state::peers::OwnerRequest;
 
-/// Milliseconds for which a slice would be fresh: its set says how long it is used.
+/// Milliseconds for which a slice is fresh: its set decides how long it is used.
 const LIFETIME_MS: u64 = 10 * 365 * 24 * 3600 * 1000;
 
-/// Where slices are fetched.
+/// The origin of slices.
 pub(crate) struct SliceOrigin {
     pub(crate) origin: Arc<Origin>,
-    /// The request, without conditions and ranges.
+    /// The request without conditions and ranges.
     pub(crate) request: Request,
     pub(crate) key_hash: u64,
-    /// The client for which the set was made.
+    /// The client that the set was made for.
     pub(crate) caller: OriginRequestContext,
-    /// The question to the node that owns the response, and is asked first; absent where the set is
-    /// not from one.
-    pub(crate) asking: Option<Box<OwnerRequest>>,
+    /// The request to the node that owns the response and is asked first; `None` if the set is not
+    /// from a node.
+    pub(crate) owner_request: Option<Box<OwnerRequest>>,
 }
 
-/// A response as slices of it are had.
+/// A response that may be stored in slices.
 pub(crate) struct SliceableResponse {
     pub(crate) edition: Edition,
     pub(crate) source: SliceOrigin,
-    /// The permission to keep its slices.
+    /// The permit to keep its slices.
     pub(crate) parts: PartPermits,
 }
 
@@ -52,38 +52,38 @@ pub(crate) struct SliceSet {
     pub(crate) shape: Shape,
     pub(crate) edition: Edition,
     pub(crate) source: SliceOrigin,
-    /// The permission to keep its slices.
+    /// The permit to keep its slices.
     pub(crate) parts: PartPermits,
-    /// The desk of the core that made it, and fetches for it.
+    /// The sender of orders to the core that made it and fetches for it.
     pub(crate) orders: UnboundedSender<SliceOrder>,
-    /// Clients that waited for another's slice and have not been counted.
+    /// Clients that waited for another's slice and were not counted yet.
     pub(crate) joined: AtomicU64,
-    /// A reader has gone on, or left.
+    /// A reader has moved or left.
     pub(crate) moved: Notify,
-    /// The way of its slices when they leave memory.
+    /// The demotion policy of its slices.
     pub(crate) sinks: DemotionPolicy,
     readers: Mutex<Readers>,
-    /// The stored response that has it as its body.
+    /// The stored response whose body it is.
     object: OnceLock<Weak<Object>>,
     has_ended: AtomicBool,
 }
 
-/// Where the readers of a set are.
+/// The positions of a set's readers.
 #[derive(Debug, Default)]
 struct Readers {
     next: u64,
-    /// Number and slice of each.
+    /// The number and slice of each reader.
     at: Vec<(u64, u64)>,
 }
 
-/// The next step of whoever cuts a running response.
+/// The next step of a response that is being cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SlicingStep {
-    /// Goes on: a reader is near.
+    /// Continue: a reader is near.
     GoOn,
-    /// Waits for the reader that follows.
+    /// Wait for the following reader.
     Wait,
-    /// Ends: nobody follows.
+    /// End: no reader follows.
     End,
 }
 
@@ -100,7 +100,7 @@ impl SliceSet {
         Self::living(life, shape, sliced, sinks, orders)
     }
 
-    /// A set whose slices have `life`.
+    /// A set whose slices have this `life`.
     pub(crate) fn living(
         life: Arc<SliceLife>,
         shape: Shape,
@@ -124,13 +124,13 @@ impl SliceSet {
         })
     }
 
-    /// Takes note of the stored response whose body this is.
+    /// Notes the stored response whose body this is.
     pub(crate) fn stands_for(&self, object: &Arc<Object>) {
         _ = self.object.set(Arc::downgrade(object));
     }
 
-    /// Says in `response`, which another node gets, which version this is. The result is the part
-    /// that `request` asks for; `None` if it asks for none that there is.
+    /// Sets the fields of this version in `response`, for another node. Returns the part that
+    /// `request` asks for; `None` if there is no such part.
     pub(crate) fn show(
         &self,
         request: &Request,
@@ -165,8 +165,7 @@ impl SliceSet {
         self.has_ended.load(Ordering::Acquire)
     }
 
-    /// Ends the set: nobody reads it any more, and new requests are fetched. False if it has ended
-    /// before.
+    /// Ends the set: it is not read any more, and new requests fetch. False if it has ended before.
     pub(crate) fn end(&self) -> bool {
         if self.has_ended.swap(true, Ordering::AcqRel) {
             return false;
@@ -179,7 +178,7 @@ impl SliceSet {
         true
     }
 
-    /// Takes in a reader at the beginning; returns its number.
+    /// Registers a reader at the beginning and returns its number.
     pub(crate) fn enter(&self) -> u64 {
         let mut readers = self.readers.lock();
         let number = readers.next;
@@ -188,7 +187,7 @@ impl SliceSet {
         number
     }
 
-    /// A reader has come to `slice`; without one it has left.
+    /// Moves a reader to `slice`; `None` removes it.
     pub(crate) fn move_reader(&self, reader: u64, slice: Option<u64>) {
         {
             let mut readers = self.readers.lock();
@@ -207,15 +206,15 @@ impl SliceSet {
         !self.readers.lock().at.is_empty()
     }
 
-    /// The pace of whoever comes to `slice` with a running response.
+    /// The next step of a response that has reached `slice`.
     pub(crate) fn pace(&self, slice: u64) -> SlicingStep {
         let readers = self.readers.lock();
         pace_of(readers.at.iter().map(|(_, at)| *at), slice, self.shape.ahead)
     }
 }
 
-/// The pace at `slice` of whoever brings slices up to `ahead` before `readers`: it waits for one
-/// that follows it, not for one that has to catch up.
+/// The next step at `slice` if slices may be up to `ahead` before `readers`. It waits for a reader
+/// that follows, not for one that must catch up.
 fn pace_of(readers: impl Iterator<Item = u64>, slice: u64, ahead: u64) -> SlicingStep {
     match readers.filter(|at| *at <= slice + ahead).max() {
         Some(at) if at + ahead >= slice => SlicingStep::GoOn,
@@ -230,7 +229,7 @@ impl fmt::Debug for SliceSet {
     }
 }
 
-/// A slice of so many bytes as it is stored from now on.
+/// A slice of this length, stored from now on.
 pub(crate) fn new_slice(length: u64, now_ms: u64) -> NewObject {
     NewObject {
         status: Status::PARTIAL_CONTENT,
@@ -263,6 +262,6 @@ mod tests {
         assert_eq!(pace(&[], 1), SlicingStep::End);
         assert_eq!(pace(&[0, 9], 3), SlicingStep::Wait, "one is far ahead");
         assert_eq!(pace(&[0, 5], 3), SlicingStep::GoOn, "one waits for what comes soon");
-        assert_eq!(pace(&[9], 3), SlicingStep::End, "whoever is ahead fetches for itself");
+        assert_eq!(pace(&[9], 3), SlicingStep::End, "a reader ahead fetches for itself");
     }
 }

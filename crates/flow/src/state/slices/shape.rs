@@ -1,23 +1,23 @@
-//! The way in which bodies are sliced.
+//! Shape of slices: their length and alignment.
 
 use base::Limits;
 
-/// Slices begin at multiples of it.
+/// The alignment of slices.
 const GRAIN_BYTES: u64 = 64 * 1024;
 
-/// The way in which bodies are sliced.
+/// The shape of slices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
-    /// Length from which bodies are sliced.
+    /// The length from which bodies are sliced.
     pub(crate) from: u64,
-    /// Length of a slice.
+    /// The length of a slice.
     pub(crate) slice_bytes: u64,
-    /// Slices brought ahead of a reader.
+    /// Slices fetched ahead of a reader.
     pub(crate) ahead: u64,
 }
 
 impl Shape {
-    /// The shape that `limits` set; `None` if nothing is sliced.
+    /// The shape in `limits`; `None` if bodies are not sliced.
     pub(crate) fn of(limits: &Limits) -> Option<Self> {
         let most = limits.slice_bytes.min(limits.object_bytes);
         let slice_bytes = most / GRAIN_BYTES * GRAIN_BYTES;

@@ -1,5 +1,4 @@
-//! A core's desk for slices, and the orders that it takes from whatever thread a client is served
-//! by.
+//! Slice fetcher of a core, and the orders that it takes from the threads of all clients.
 
 use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
@@ -12,19 +11,19 @@ use tokio::sync::{Notify, oneshot};
 use super::set::SliceSet;
 use crate::state::tier::Lead;
 
-/// An order for a slice, with the duty to answer all who wait for it.
+/// An order for a slice, with the duty to answer all its waiters.
 pub(crate) struct SliceOrder {
     pub(crate) set: Arc<SliceSet>,
     pub(crate) slice: u64,
     pub(crate) lead: Lead,
-    /// Where the reader goes of whoever ordered it; none of what is ordered ahead.
+    /// The receiver of the ordering reader; `None` for a slice ordered ahead.
     pub(crate) reply: Option<oneshot::Sender<Reader>>,
-    /// For whom the slice is held, should it not be kept; this core if it is `None`.
+    /// The account of a slice that is not stored; `None` for the core's.
     pub(crate) account: Option<Arc<Account>>,
 }
 
 impl SliceOrder {
-    /// Returns true if somebody still waits for the slice.
+    /// Returns true if a reader still waits for the slice.
     pub(crate) fn is_wanted(&self) -> bool {
         let is_awaited = match &self.reply {
             Some(reply) => !reply.is_closed(),
@@ -34,7 +33,7 @@ impl SliceOrder {
     }
 }
 
-/// A core's desk.
+/// The slice fetcher of a core.
 #[derive(Debug, Default)]
 pub(crate) struct SliceFetcher {
     pub(crate) orders: OnceCell<UnboundedSender<SliceOrder>>,

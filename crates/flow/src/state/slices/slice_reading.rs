@@ -1,5 +1,5 @@
-//! A client's way through a set of slices: each is found, waited for or ordered as it is come to,
-//! and the next ones before that where the client reads on.
+//! Slice reading: a client's read of a set. Each slice is looked up, waited for or ordered when it
+//! is reached, and the next ones ahead of a client that reads on.
 
 use std::any::Any;
 use std::fmt;
@@ -21,38 +21,38 @@ use crate::state::slices::persistence::kept;
 use crate::state::slices::{SliceMemory, SliceOrder, SliceSet};
 use crate::state::tier::MissStep;
 
-/// Slices that are counted for an operator.
+/// Slices that are counted for operators.
 const COUNTED_MAX: u64 = 16 * 1024;
-/// Further tries to get one slice.
+/// Further tries for one slice.
 const TRIES_MAX: u32 = 2;
 
 /// A read of a set.
 pub(crate) struct SliceReading {
     set: Arc<SliceSet>,
-    /// Its number among the readers of the set.
+    /// The reader's number in the set.
     number: u64,
     /// The offset of its next byte.
     at: u64,
-    /// The offset that it began at.
+    /// The offset at which it began.
     began: u64,
-    /// The offset of the first byte that is not wanted.
+    /// The offset of the first unwanted byte.
     until: u64,
-    /// The slice beyond which the next ones have been ordered.
+    /// The slice up to which the next ones were ordered.
     ahead_of: Option<u64>,
-    /// Tries to get this slice that came to nothing.
+    /// Failed tries for this slice.
     tries: u32,
     step: SliceFetchState,
 }
 
-/// The way in which a read comes by its next bytes.
+/// The state of a read.
 enum SliceFetchState {
-    /// By nothing yet.
+    /// No source of the next bytes.
     Idle,
-    /// By its own order.
+    /// Its own order.
     Ordered(oneshot::Receiver<Reader>),
-    /// By another's order.
+    /// Another reader's order.
     Joined(Ticket),
-    /// By the slice.
+    /// The slice.
     Slice(Reader),
 }
 
@@ -63,7 +63,7 @@ impl SliceReading {
         Self { set, number, at, began, until, ahead_of, tries, step }
     }
 
-    /// Comes by the slice of the next byte.
+    /// Finds the slice of the next byte.
     fn begin(&mut self, account: Option<&Arc<Account>>) -> Result<SliceFetchState, IncompleteBody> {
         let memory = self.set.life.memory.upgrade().ok_or(IncompleteBody)?;
         if self.set.has_ended() {
@@ -94,14 +94,14 @@ impl SliceReading {
         }
     }
 
-    /// Reads on in a slice.
+    /// Continues in a slice.
     fn follow(
         &mut self,
         object: &Arc<Object>,
         account: Option<&Arc<Account>>,
     ) -> Result<SliceFetchState, IncompleteBody> {
         let reader = object.reader();
-        // It passes to others, and began before.
+        // The slice passes to others and began before.
         if reader.is_behind() { self.again() } else { Ok(self.read_on(reader, account)) }
     }
 
@@ -113,18 +113,18 @@ impl SliceReading {
         SliceFetchState::Slice(reader)
     }
 
-    /// Tries once more, if it may.
+    /// Tries once more, if permitted.
     fn again(&mut self) -> Result<SliceFetchState, IncompleteBody> {
         self.tries += 1;
         if self.tries > TRIES_MAX { Err(IncompleteBody) } else { Ok(SliceFetchState::Idle) }
     }
 
-    /// Takes note of bytes read.
+    /// Counts bytes read.
     fn advance(&mut self, bytes: u64) {
         let slice = self.set.slice_at(self.at);
         self.at += bytes;
         let next = self.set.slice_at(self.at);
-        // Whoever has read half a slice reads on, as far as can be told.
+        // A client that has read half a slice probably reads on.
         let reads_on = self.at - self.began >= self.set.shape.slice_bytes / 2;
         if reads_on && self.ahead_of.is_none_or(|of| of < next) {
             self.ahead_of = Some(next);
@@ -138,7 +138,7 @@ impl SliceReading {
         }
     }
 
-    /// Orders the slices behind `slice` that nobody has and nobody brings.
+    /// Orders the slices behind `slice` that are neither stored nor being fetched.
     fn order_ahead(&self, memory: &SliceMemory, slice: u64) {
         for slice in slice + 1..=slice + self.set.shape.ahead {
             if slice >= self.set.count() || self.set.range(slice).start >= self.until {
@@ -150,7 +150,7 @@ impl SliceReading {
             if let MissStep::Lead(lead) = begun {
                 let set = Arc::clone(&self.set);
                 let order = SliceOrder { set, slice, lead, reply: None, account: None };
-                // Without a desk it is dropped, and whoever needs it is told.
+                // Without the core's task the order is dropped, which wakes its waiters.
                 drop(self.set.orders.send(order));
             }
         }
@@ -230,8 +230,9 @@ impl ExternalBody for SliceSet {
     fn memory(&self) -> u64 {
         let request = &self.source.request;
         let fields = request.headers.memory() + request.target.len() + request.host.len();
-        let asking = self.source.asking.as_ref().map_or(0, |asking| asking.memory());
-        (size_of::<Self>() + fields + self.edition.coding.len() + asking) as u64
+        let owner_request =
+            self.source.owner_request.as_ref().map_or(0, |owner_request| owner_request.memory());
+        (size_of::<Self>() + fields + self.edition.coding.len() + owner_request) as u64
     }
 
     fn as_any(&self) -> Option<&dyn Any> {

@@ -1,5 +1,5 @@
-//! Stretches of a body that is read, with bytes between them: multipart/byteranges (RFC 9110 14.6)
-//! of what is not in memory.
+//! Stretches of an arriving body with bytes between them: multipart/byteranges (RFC 9110 14.6) of a
+//! body that is not in memory.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use bytes::Bytes;
 use cache::{ExternalBody, ExternalBodyReader, IncompleteBody, Reader};
 use parking_lot::Mutex;
 
-/// A piece of what is sent.
+/// A piece of the output.
 #[derive(Clone, Debug)]
 pub(crate) enum StretchPiece {
     Bytes(Bytes),
@@ -27,7 +27,7 @@ impl StretchPiece {
     }
 }
 
-/// Pieces in their order, as a body of their own. It is read once, from its beginning.
+/// Pieces in order, as a body. It is read once, from its beginning.
 #[derive(Debug)]
 pub(crate) struct MultipartRanges {
     length: u64,
@@ -35,7 +35,7 @@ pub(crate) struct MultipartRanges {
 }
 
 impl MultipartRanges {
-    /// A reader of `pieces`; some are of the body that `reader` reads.
+    /// A reader of `pieces`; `reader` reads the body that they are cut from.
     pub(crate) fn read(reader: Reader, pieces: Vec<StretchPiece>) -> Reader {
         let length = pieces.iter().map(StretchPiece::len).sum();
         let stretching =
@@ -62,12 +62,12 @@ impl ExternalBody for MultipartRanges {
 struct MultipartReading {
     reader: Option<Reader>,
     pieces: Vec<StretchPiece>,
-    /// The piece that is read.
+    /// The index of the current piece.
     at: usize,
-    /// Bytes of it that have been.
+    /// Bytes of the piece that were output.
     done: u64,
-    /// Bytes that the reader has brought beyond a piece, and the offset behind them, where the
-    /// reader is: what passes through a window comes once.
+    /// Bytes that the reader has brought beyond a piece, and the offset behind them: a window
+    /// delivers bytes once.
     spare: Option<(Bytes, u64)>,
 }
 
@@ -127,7 +127,7 @@ impl ExternalBodyReader for MultipartReading {
 }
 
 impl MultipartReading {
-    /// Takes what the piece needs of `data`, which ends before the offset `end`.
+    /// Takes the bytes for the piece out of `data`, which ends before the offset `end`.
     fn take(&mut self, mut data: Bytes, end: u64) -> Bytes {
         let left = self.pieces.get(self.at).map_or(0, StretchPiece::len) - self.done;
         let most = usize::try_from(left).unwrap_or(usize::MAX).min(data.len());
@@ -139,7 +139,7 @@ impl MultipartReading {
         data
     }
 
-    /// Has the reader begin where the piece does that is come to.
+    /// Moves the reader to the beginning of the current piece.
     fn go_to_piece(&mut self) {
         if let Some(StretchPiece::Of(range)) = self.pieces.get(self.at)
             && let Some((mut rest, end)) = self.spare.take()

@@ -1,4 +1,5 @@
-//! A body that is too large for memory: it is read from where it lies, also while it comes.
+//! Disk body: a body too large for memory. It is read from the disk, even while it is being
+//! written.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -19,43 +20,42 @@ use super::intake::{Intake, IntakeProgress};
 use super::store::Store;
 use super::{Cache, Tier};
 
-/// Bytes that one read of the disk brings: a few blocks.
+/// Bytes that one read fetches: a few blocks.
 const READ_BYTES: u64 = 256 * 1024;
-/// Bytes that are taken from the system's memory at once: they are still in the core's own cache
-/// when they are sent.
+/// Bytes taken from the page cache at once: they are still in the processor's cache when they are
+/// sent.
 const NOW_BYTES: u64 = 128 * 1024;
 
-/// A body on the disk, which an object in memory has as its own.
+/// A body on the disk, used as the body of an object in memory.
 #[derive(Debug)]
 pub(crate) struct DiskBody {
     cache: Weak<Cache>,
     hash: u64,
-    /// The bits of its place, which the disk may change; [`NOWHERE`] while it comes.
+    /// The bits of its address, which the disk may change; [`NOWHERE`] while it arrives.
     place: AtomicU64,
     length: u64,
-    /// The stored response whose body it is, if it is in memory.
+    /// The stored response whose body it is, if that is in memory.
     object: Mutex<Weak<Object>>,
-    /// A body that has come in this process.
+    /// The intake of a body that arrived in this process.
     coming: Option<Intake>,
-    /// The beginning, where it has been read.
+    /// The beginning, if it has been read.
     opening: BodyPrefix,
-    /// Those who read it, and what keeps it where it is so long.
+    /// Its readers, and the pin that keeps the record in place for them.
     readers: Mutex<DiskReaders>,
-    /// The index has its place, or had it.
+    /// The index contains its address, or did.
     is_entered: AtomicBool,
-    /// The index has let go of it, or does not know of it yet: the record goes when nobody reads it
-    /// any more.
+    /// The index does not contain it: the last reader releases the record.
     is_parting: AtomicBool,
 }
 
-/// Reads of a body that are under way.
+/// Readers of a disk body.
 #[derive(Debug, Default)]
 struct DiskReaders {
     count: u32,
     hold: Option<SegmentPin>,
 }
 
-/// The beginning of a body that has been read, and what is known of the rest by that.
+/// The beginning of a body that was read, and the facts about the rest.
 #[derive(Debug, Default)]
 pub(crate) struct BodyPrefix {
     pieces: Vec<Bytes>,
@@ -63,12 +63,12 @@ pub(crate) struct BodyPrefix {
 }
 
 impl BodyPrefix {
-    /// The beginning that `answer` has.
+    /// The beginning in `answer`.
     pub(crate) fn of(answer: RecordData) -> Self {
         Self { pieces: answer.body, seal: answer.seal }
     }
 
-    /// The same without its bytes, for a body that stays.
+    /// The facts without the bytes, for a body that stays on the disk.
     pub(crate) fn without_bytes(answer: &RecordData) -> Self {
         Self { pieces: Vec::new(), seal: answer.seal }
     }
@@ -77,7 +77,7 @@ impl BodyPrefix {
         self.pieces.iter().map(|piece| piece.len() as u64).sum()
     }
 
-    /// The bytes of it from `at` on.
+    /// The bytes from `at` on.
     fn from(&self, at: u64) -> VecDeque<Bytes> {
         let mut before = at;
         let mut rest = VecDeque::new();
@@ -92,12 +92,12 @@ impl BodyPrefix {
     }
 }
 
-/// No place: that of a volume, a segment and a unit that there cannot be.
+/// No address: that of a volume, segment and unit that cannot exist.
 const NOWHERE: u64 = u64::MAX;
 
 impl DiskBody {
-    /// The body of `length` bytes at `place`, under a key of this hash: one that is being read from
-    /// there, if there is one.
+    /// The body of `length` bytes at `place`, under a key of this hash: shared with its present
+    /// readers.
     pub(crate) fn at(
         cache: &Arc<Cache>,
         hash: u64,
@@ -116,7 +116,7 @@ impl DiskBody {
         body
     }
 
-    /// A body of `length` bytes that is coming.
+    /// A body of `length` bytes that is arriving.
     pub(crate) fn coming(cache: &Arc<Cache>, hash: u64, length: u64, part_bytes: u64) -> Arc<Self> {
         let coming = Some(Intake::new(part_bytes));
         Arc::new(Self::of(cache, hash, length, BodyPrefix::default(), coming))
@@ -143,19 +143,19 @@ impl DiskBody {
         }
     }
 
-    /// The disk has it at `place`, and the index is to be told.
+    /// Moves the complete body to its record at `place`, which the index must enter.
     pub(crate) fn finish_at(self: &Arc<Self>, cache: &Cache, place: RecordAddress) {
         cache.lower().part_later(self);
         self.lies_at(cache.lower(), place);
         cache.lower().lent.lock().insert(place, Arc::downgrade(self));
     }
 
-    /// It is at `place` from now on, and is kept there if somebody reads it.
+    /// Notes its address, and pins the record if it has readers.
     fn lies_at(&self, tier: &Tier, place: RecordAddress) {
         self.place.store(place.bits(), Ordering::Release);
         let mut readers = self.readers.lock();
         if readers.count > 0 {
-            // Without another the parts are those that are held already.
+            // Without a new pin the parts keep theirs.
             readers.hold = self.hold(tier).or_else(|| readers.hold.take());
         }
     }
@@ -165,8 +165,8 @@ impl DiskBody {
         store.disk.hold(self.place(), store.read_share.load(Ordering::Relaxed))
     }
 
-    /// Somebody reads it from now on, unless he can do without, and it is about to go, or keeps
-    /// more than may be: then it is as if he had not come.
+    /// Registers a reader. A reader that `can_do_without` is refused if the record is about to be
+    /// released, or if it would pin more than permitted.
     fn enter(&self, can_do_without: bool) -> Result<(), BodyOpenError> {
         let mut readers = self.readers.lock();
         if readers.hold.is_none() && self.place.load(Ordering::Acquire) != NOWHERE {
@@ -183,7 +183,7 @@ impl DiskBody {
         Ok(())
     }
 
-    /// One who read it does not any more.
+    /// Removes a reader.
     fn leave(&self) {
         let mut readers = self.readers.lock();
         readers.count -= 1;
@@ -192,13 +192,12 @@ impl DiskBody {
         }
     }
 
-    /// The way in which it comes, as long as it does.
+    /// The intake, while the body arrives.
     pub(crate) fn intake(&self) -> Option<&Intake> {
         self.coming.as_ref().filter(|coming| !coming.is_over())
     }
 
-    /// The place that the index is to enter for `object`: once, when the disk has a body that has
-    /// just come.
+    /// The address that the index must enter for `object`: once, when its body is complete on disk.
     pub(crate) fn to_enter(object: &Object) -> Option<RecordAddress> {
         let body: &Self = object.elsewhere()?.as_any()?.downcast_ref()?;
         let place = body.place.load(Ordering::Acquire);
@@ -209,16 +208,16 @@ impl DiskBody {
         is_new.then(|| RecordAddress::of_bits(place))
     }
 
-    /// The body of `object`, if the index has let go of its record: an origin has confirmed it, and
-    /// the head that is on disk is an older one.
+    /// The body of `object` if the index no longer contains its record: an origin has confirmed the
+    /// object, and the head on disk is older.
     pub(crate) fn released_body(object: &Object) -> Option<&Self> {
         let body: &Self = object.elsewhere()?.as_any()?.downcast_ref()?;
         let is_left = body.is_parting.load(Ordering::Acquire);
         (is_left && body.is_entered.load(Ordering::Acquire)).then_some(body)
     }
 
-    /// Has the disk keep it under the head of `object`, which is in the index; its place, which the
-    /// index is to enter.
+    /// Writes the record again under the new head of `object`, which is in the index. Returns the
+    /// address for the index.
     pub(crate) fn rehead(
         &self,
         tier: &Tier,
@@ -243,7 +242,7 @@ impl DiskBody {
         Some(place)
     }
 
-    /// Takes note of the stored response whose body this is.
+    /// Notes the stored response whose body this is.
     pub(crate) fn stands_for(&self, object: &Arc<Object>) {
         *self.object.lock() = Arc::downgrade(object);
     }
@@ -257,26 +256,26 @@ impl DiskBody {
         RecordAddress::of_bits(self.place.load(Ordering::Acquire))
     }
 
-    /// The body can no longer be had: the response leaves.
+    /// Removes the response, whose body is lost.
     pub(crate) fn lose(&self) {
         let object = self.object.lock().upgrade();
         let Some(cache) = self.cache.upgrade() else { return };
         match object {
             Some(object) => cache.withdraw(self.hash, &object),
-            // It was lent, and is not in memory.
+            // The response was lent, and is not in memory.
             None => _ = cache.drop_cold(self.hash, self.place()),
         }
     }
 }
 
 impl Tier {
-    /// Notes that the record at `old` is at `new` from now on, or is gone.
+    /// Notes that the record at `old` moved to `new`, or is gone.
     pub(crate) fn note_moved(&self, old: RecordAddress, new: Option<RecordAddress>) {
         let life = self.sets.lock().remove(&old);
         if let (Some(new), Some(life)) = (new, life) {
             self.sets.lock().insert(new, life);
         }
-        // A body that ends takes the lock, too.
+        // Dropping a body takes the lock too.
         let body = self.lent.lock().remove(&old).and_then(|body| body.upgrade());
         if let (Some(new), Some(body)) = (new, body) {
             body.lies_at(self, new);
@@ -286,10 +285,10 @@ impl Tier {
 }
 
 impl Tier {
-    /// The index has let go of what is at `place`: true if that goes later, as somebody reads it.
+    /// Notes that the index has dropped the record at `place`; true if readers delay its release.
     pub(crate) fn forget_later(&self, place: RecordAddress) -> bool {
         let body = self.lent.lock().get(&place).and_then(Weak::upgrade);
-        // A body that ends takes the lock, too.
+        // Dropping a body takes the lock too.
         body.inspect(|body| self.part_later(body)).is_some()
     }
 
@@ -305,7 +304,7 @@ impl Tier {
         }
     }
 
-    /// True if there are records that no lookup finds, and that go later.
+    /// Returns true if there are records that no lookup finds and that readers keep.
     pub(crate) fn has_parting(&self) -> bool {
         self.parting.load(Ordering::Acquire) > 0
     }
@@ -317,7 +316,7 @@ impl Drop for DiskBody {
         let place = self.place();
         {
             let mut lent = cache.lower().lent.lock();
-            // Another one may have come up from there just now.
+            // Another body of this record may exist by now.
             if lent.get(&place).is_some_and(|body| std::ptr::eq(body.as_ptr(), self)) {
                 lent.remove(&place);
             }
@@ -371,17 +370,17 @@ impl ExternalBody for DiskBody {
     }
 }
 
-/// A read of such a body.
+/// A read of a disk body.
 #[derive(Debug)]
 struct DiskReading {
     body: Arc<DiskBody>,
-    /// Its number among those who read it while it comes.
+    /// The reader's number in the intake while the body arrives.
     number: Option<u64>,
-    /// The offset behind what has been read.
+    /// The offset behind the bytes read.
     at: u64,
-    /// The offset of the first byte that is not wanted.
+    /// The offset of the first unwanted byte.
     until: u64,
-    /// Bytes that have been read and not been asked for.
+    /// Bytes that were read and not taken.
     pieces: VecDeque<Bytes>,
     step: DiskStep,
 }
@@ -389,14 +388,14 @@ struct DiskReading {
 #[derive(Debug)]
 enum DiskStep {
     Idle,
-    /// The disk is asked for what is at this place.
+    /// A read of the disk at this address is in progress.
     Asked(RecordAddress, oneshot::Receiver<Result<RecordData, disk::Error>>),
-    /// It has not come so far.
+    /// The body has not arrived so far.
     Waiting(Pin<Box<OwnedNotified>>),
 }
 
 impl DiskReading {
-    /// A read by one who has entered.
+    /// A read by a registered reader.
     fn new(body: Arc<DiskBody>) -> Self {
         let number = body.intake().map(Intake::enter);
         let (pieces, step, until) = (VecDeque::new(), DiskStep::Idle, body.length);
@@ -409,7 +408,7 @@ impl DiskReading {
         !self.pieces.is_empty()
     }
 
-    /// Begins to come by the next bytes.
+    /// Starts to get the next bytes.
     fn begin(&mut self) -> Result<(), IncompleteBody> {
         self.until = self.until.max(self.at + 1).min(self.body.length);
         let wanted = self.at..self.until.min(self.at + READ_BYTES);
@@ -443,7 +442,7 @@ impl DiskReading {
         }
     }
 
-    /// Asks the disk for the next bytes.
+    /// Requests the next bytes of the disk.
     fn ask(&mut self, place: RecordAddress, ask: RecordRequest) -> Result<(), IncompleteBody> {
         let cache = self.body.cache.upgrade().ok_or(IncompleteBody)?;
         let store = cache.lower().store.get().ok_or(IncompleteBody)?;
@@ -475,14 +474,14 @@ impl DiskReading {
                     self.step = DiskStep::Idle;
                     let answer = match answer {
                         Ok(Ok(answer)) => Some(answer),
-                        // The disk may be better for the next one.
+                        // The next read may find a faster disk.
                         Ok(Err(disk::Error::Late | disk::Error::Busy)) => {
                             return Poll::Ready(Err(IncompleteBody));
                         }
                         Ok(Err(_)) | Err(_) => None,
                     };
                     let has_come = answer.is_some_and(|answer| self.take(answer));
-                    // It may have moved on meanwhile, or become a record.
+                    // The record may have moved meanwhile, or the parts become one record.
                     if !has_come && !self.has_moved(was_at) {
                         self.body.lose();
                         return Poll::Ready(Err(IncompleteBody));
@@ -492,7 +491,7 @@ impl DiskReading {
         }
     }
 
-    /// Returns true if the next bytes are not at this place any more.
+    /// Returns true if the next bytes are at another address now.
     fn has_moved(&self, was_at: RecordAddress) -> bool {
         let next = self.number.zip(self.body.coming.as_ref());
         match next.map(|(number, coming)| coming.next(number, self.at)) {
@@ -514,7 +513,7 @@ impl Drop for DiskReading {
     }
 }
 
-/// Bytes that are held for a client.
+/// Bytes reserved for a client.
 struct ClientBytes(Bytes, #[expect(dead_code, reason = "it gives back when dropped")] HeldBytes);
 
 impl AsRef<[u8]> for ClientBytes {
@@ -552,8 +551,8 @@ impl ExternalBodyReader for DiskReading {
     }
 }
 
-/// Returns true if all of the response is in memory or in slices, or on disk under an older head,
-/// and it may answer requests yet.
+/// Returns true if the whole response is in memory, in slices, or on disk under an older head, and
+/// may still answer.
 pub(crate) fn may_answer(object: &Object, now_ms: u64) -> bool {
     let end_ms = end_ms(object);
     let is_all = object.whole().is_some()
@@ -562,7 +561,7 @@ pub(crate) fn may_answer(object: &Object, now_ms: u64) -> bool {
     is_all && !object.flags().is_mark() && i64::try_from(now_ms).is_ok_and(|now| now < end_ms)
 }
 
-/// The time after which the response is of no use, of the monotonic clock.
+/// The time from which the response is useless, of the monotonic clock.
 pub(crate) fn end_ms(object: &Object) -> i64 {
     let stale = [object.stale_if_error_ms(), object.stale_if_unreachable_ms()];
     let stale_ms = stale.into_iter().fold(object.grace_ms(), u64::max);

@@ -1,5 +1,5 @@
-//! Chores behind requests: copies of what is worth it, what a lost disk leaves behind, what the
-//! journal may forget; and the end, when everything in memory is copied.
+//! Chores of the tier in the background: copies of valuable responses, the records of lost volumes,
+//! the release of journal entries; and the copy of all memory at shutdown.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,39 +12,39 @@ use super::body::may_answer;
 use super::store::Store;
 use super::{Cache, Tier};
 
-/// Time between two rounds of chores.
+/// Milliseconds between two rounds.
 const EVERY_MS: u64 = 900;
-/// One round looks at this share of the index, so that within some five seconds all of it is seen.
+/// The fraction of the index that one round examines: the whole takes five seconds.
 const ROUNDS: u64 = 5;
-/// Fewest places of the index that one round looks at.
+/// The fewest index slots of a round.
 const PLACES_MIN: u64 = 16 * 1024;
-/// Pieces of work between two pauses: a few hundred microseconds.
+/// Pieces between two pauses: a few hundred microseconds.
 const PIECES: u32 = 8;
 const PAUSE: Duration = Duration::from_micros(100);
-/// A pause while the disk catches up.
+/// A pause for a busy disk.
 const CATCH_UP: Duration = Duration::from_millis(2);
 
-/// The place that the last round has come to.
+/// The position of the last round.
 #[derive(Debug, Default)]
 pub(crate) struct Chores {
     walk: IndexWalk,
     began_ms: u64,
-    /// Invalidations up to this one have been released.
+    /// Invalidations up to this number were released.
     released: u64,
-    /// It has been told that the index is full.
+    /// The full index was logged.
     has_told_index: bool,
 }
 
-/// The outcome of the end.
+/// The result of the copy at shutdown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShutdownOutcome {
-    /// Responses that were copied.
+    /// Responses copied.
     pub copied: usize,
-    /// The time was over before all had been looked at.
+    /// The time was used up before all responses were examined.
     pub is_cut: bool,
 }
 
-/// Does the chores of a second, unless another core has.
+/// Does the chores of a second, unless another core just did.
 pub(crate) fn look_after(cache: &Arc<Cache>, now_ms: u64) {
     if cache.lower().store.get().is_none() {
         return;
@@ -82,7 +82,7 @@ pub(crate) fn look_after(cache: &Arc<Cache>, now_ms: u64) {
 }
 
 impl Chores {
-    /// Tells once that the index is full.
+    /// Logs once that the index is full.
     fn tell_index(&mut self, cache: &Cache) {
         let index = cache.index();
         if index.is_short() && !std::mem::replace(&mut self.has_told_index, true) {
@@ -98,7 +98,7 @@ impl Chores {
 }
 
 impl Tier {
-    /// Notes the state that a volume has got into; its number and its name are given.
+    /// Notes the new condition of a volume with this number and name.
     pub(crate) fn note_condition(&self, volume: usize, name: &str, condition: VolumeCondition) {
         if let VolumeCondition::Out(_) = condition {
             self.lost.lock().push(volume);
@@ -122,7 +122,7 @@ impl Tier {
         }
     }
 
-    /// Takes out of the index what was on volumes that are out of use.
+    /// Removes the records of lost volumes from the index.
     fn forget_lost(&self, cache: &Cache, pause: &mut dyn FnMut()) {
         let lost = std::mem::take(&mut *self.lost.lock());
         if !lost.is_empty() {
@@ -130,8 +130,8 @@ impl Tier {
         }
     }
 
-    /// Copies everything in memory that may answer again, and ends the disk, so that the next
-    /// process finds all of it at once. Takes about `most` at the most; `None` without a disk.
+    /// Copies everything in memory that may answer again and ends the disk, so that the next
+    /// process finds it at once. Takes `most` at most, about; `None` without a disk.
     pub fn rest(&self, cache: &Cache, most: Duration) -> Option<ShutdownOutcome> {
         let store = self.store.get()?;
         self.is_resting.store(true, Ordering::Relaxed);
@@ -150,7 +150,7 @@ impl Tier {
             let copied = cache.copy_down(&mut walk, usize::MAX, &is_meant, &mut pause);
             resting.copied += copied;
             resting.is_cut = is_late();
-            // What was refused, as too much waited, is looked at again.
+            // Responses that were refused for a full queue are tried again.
             if copied == 0 || resting.is_cut {
                 break;
             }
@@ -161,7 +161,7 @@ impl Tier {
 }
 
 impl Store {
-    /// Has the journal forget what nothing that is stored can be older than.
+    /// Releases journal entries that are older than all stored responses.
     fn release(&self, swept: u32, released: &mut u64) {
         let untested = {
             let mut bans = self.bans.lock();
@@ -180,11 +180,11 @@ impl Store {
 }
 
 impl Store {
-    /// Has the journal drop invalidations that no later process needs. For the time when all that
-    /// was there at the start has been found.
+    /// Drops journal entries that no later process needs. Call it once all records of the start are
+    /// found.
     pub(crate) fn drop_needless(&self, tier: &Tier, cache: &Cache) {
         let sealed = self.disk.sealed();
-        // In this order: a ban that goes meanwhile is not taken for one that newer ones replace.
+        // In this order, a ban that ends meanwhile does not count as replaced by newer ones.
         let alive: Vec<u32> = cache.bans().iter().map(|listed| listed.ban.number()).collect();
         let forgotten = cache.forgotten_bans();
         let mut kept = self.kept.lock();

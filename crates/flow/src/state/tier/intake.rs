@@ -1,6 +1,6 @@
-//! A body on its way to the disk: the parts that the disk has taken, what has come behind them, and
-//! who reads it. Kept, it grows without regard to its readers. If the disk takes no more of it, it
-//! passes to those who read it, at the pace of the last of them.
+//! Intake: a body on its way to the disk: the parts on disk, the bytes behind them, and the
+//! readers. A kept body arrives regardless of its readers. If the disk stops taking it, it passes
+//! to its readers at the pace of the last one.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,31 +11,31 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
 
-/// The state of such a body.
+/// The intake of a body.
 #[derive(Debug, Default)]
 pub(crate) struct Intake {
     /// Bytes of a part.
     part_bytes: u64,
     state: Mutex<IntakeState>,
-    /// More has come, or nothing more will.
+    /// Notified when more has arrived, or nothing more will.
     more: Arc<Notify>,
-    /// A reader has gone on, or left.
+    /// Notified when a reader has moved or left.
     pub(crate) moved: Notify,
 }
 
 #[derive(Debug, Default)]
 struct IntakeState {
-    /// All but the last are equally long.
+    /// All but the last have the same length.
     parts: Vec<PartRecord>,
     part_bytes: u64,
-    /// Bytes that have come behind them, and where that begins.
+    /// Bytes behind the parts, and their offset.
     tail: VecDeque<Bytes>,
     begins: u64,
     len: u64,
     phase: IntakePhase,
-    /// The disk takes no more: what all readers have taken is let go.
+    /// The disk takes no more: bytes that all readers have taken are dropped.
     passes: bool,
-    /// Numbers and places of those who read.
+    /// Numbers and positions of the readers.
     readers: Vec<(u64, u64)>,
     next: u64,
 }
@@ -44,22 +44,22 @@ struct IntakeState {
 enum IntakePhase {
     #[default]
     Coming,
-    /// All has come, and is to be read here.
+    /// The body is complete, and is read here.
     Come,
-    /// All has come, and the disk has it as one record.
+    /// The body is complete, as one record on disk.
     Kept,
     Broken,
 }
 
-/// Where a reader's next bytes are.
+/// The source of a reader's next bytes.
 #[derive(Debug)]
 pub(crate) enum IntakeProgress {
     Bytes(Vec<Bytes>),
-    /// In this part, so far behind its beginning.
+    /// This part, from this offset in it.
     Part(PartRecord, u64),
-    /// They have not come.
+    /// They have not arrived.
     Wait(OwnedNotified),
-    /// They are in the record.
+    /// The record.
     Kept,
     Broken,
 }
@@ -70,12 +70,12 @@ impl Intake {
         Self { part_bytes, state: Mutex::new(state), ..Self::default() }
     }
 
-    /// The number of parts of a body of so many bytes.
+    /// The number of parts of a body of this length.
     pub(crate) fn parts_of(&self, length: u64) -> u64 {
         length.div_ceil(self.part_bytes)
     }
 
-    // Its writer.
+    // Methods for the writer.
 
     pub(crate) fn push(&self, data: &[u8]) {
         let piece = Bytes::copy_from_slice(data);
@@ -86,18 +86,18 @@ impl Intake {
         self.more.notify_waiters();
     }
 
-    /// Bytes that have come.
+    /// Bytes that have arrived.
     pub(crate) fn len(&self) -> u64 {
         self.state.lock().len
     }
 
-    /// Bytes of it that are here and in no part.
+    /// Bytes in memory, behind the parts.
     pub(crate) fn held(&self) -> u64 {
         let state = self.state.lock();
         state.len - state.begins
     }
 
-    /// The pieces of the next part; `None` if it has not come whole. The last one may be short.
+    /// The pieces of the next part; `None` if it is incomplete. The last part may be short.
     pub(crate) fn part(&self, is_last: bool) -> Option<Vec<Bytes>> {
         let state = self.state.lock();
         let held = state.len - state.begins;
@@ -117,26 +117,26 @@ impl Intake {
         Some(pieces)
     }
 
-    /// The disk has taken the next part.
+    /// Notes that the disk has the next part.
     pub(crate) fn take(&self, part: PartRecord, bytes: u64) {
         let mut state = self.state.lock();
         state.parts.push(part);
         state.let_go(bytes);
     }
 
-    /// The disk takes no more of it.
+    /// Notes that the disk takes no more of the body.
     pub(crate) fn pass(&self) {
         let mut state = self.state.lock();
         state.passes = true;
         state.advance();
     }
 
-    /// The place of the last reader; `None` without one.
+    /// The position of the last reader; `None` without readers.
     pub(crate) fn last(&self) -> Option<u64> {
         self.state.lock().last()
     }
 
-    /// All of it has come; `kept` says whether it is one record from now on.
+    /// Ends the complete body; `kept` if it is one record now.
     pub(crate) fn end(&self, kept: bool) {
         let mut state = self.state.lock();
         state.phase = if kept { IntakePhase::Kept } else { IntakePhase::Come };
@@ -147,15 +147,15 @@ impl Intake {
         self.more.notify_waiters();
     }
 
-    /// No more will come.
+    /// Breaks off: no more will arrive.
     pub(crate) fn break_off(&self) {
         self.state.lock().phase = IntakePhase::Broken;
         self.more.notify_waiters();
     }
 
-    // Its readers.
+    // Methods for readers.
 
-    /// Takes in a reader at the beginning; returns its number.
+    /// Registers a reader at the beginning and returns its number.
     pub(crate) fn enter(&self) -> u64 {
         let mut state = self.state.lock();
         let number = state.next;
@@ -172,7 +172,7 @@ impl Intake {
         self.moved.notify_one();
     }
 
-    /// Where the reader of this number, which has come to `at`, goes on.
+    /// The source of the next bytes for the reader `number` at `at`.
     pub(crate) fn next(&self, number: u64, at: u64) -> IntakeProgress {
         let mut state = self.state.lock();
         if let Some(reader) = state.readers.iter_mut().find(|(other, _)| *other == number) {
@@ -187,7 +187,7 @@ impl Intake {
         next
     }
 
-    /// True if it is a record, or broke off: nothing is to be read here any more.
+    /// Returns true if the body is one record or has broken off: nothing is read here any more.
     pub(crate) fn is_over(&self) -> bool {
         matches!(self.state.lock().phase, IntakePhase::Kept | IntakePhase::Broken)
     }
@@ -198,7 +198,7 @@ impl IntakeState {
         self.readers.iter().map(|(_, at)| *at).min()
     }
 
-    /// Lets so many bytes go that are held.
+    /// Drops bytes from memory.
     fn let_go(&mut self, mut bytes: u64) {
         self.begins += bytes;
         while bytes > 0
@@ -214,7 +214,7 @@ impl IntakeState {
         }
     }
 
-    /// Lets go what passes, and all have taken.
+    /// Drops the bytes of a passing body that all readers have taken.
     fn advance(&mut self) {
         if self.passes
             && let Some(last) = self.last()
@@ -224,17 +224,17 @@ impl IntakeState {
         }
     }
 
-    /// `None` if the reader has to wait.
+    /// `None` if the reader must wait.
     fn look(&self, at: u64) -> Option<IntakeProgress> {
         if self.phase == IntakePhase::Kept {
             return Some(IntakeProgress::Kept);
         }
         if at < self.begins {
-            // With the body its parts went.
+            // The parts went with the body.
             if self.phase == IntakePhase::Broken {
                 return Some(IntakeProgress::Broken);
             }
-            // What passed and is gone lies behind the parts.
+            // Bytes that passed and were dropped are behind the parts.
             let index = usize::try_from(at / self.part_bytes).ok()?;
             let part = self.parts.get(index).copied();
             return Some(part.map_or(IntakeProgress::Broken, |it| {
@@ -264,7 +264,7 @@ impl IntakeState {
 mod tests {
     use super::*;
 
-    /// The bytes at `at` for a reader; `None` if it has to wait.
+    /// The bytes at `at` for a reader; `None` if it must wait.
     fn read(coming: &Intake, number: u64, at: u64) -> Option<Vec<u8>> {
         match coming.next(number, at) {
             IntakeProgress::Bytes(pieces) => Some(pieces.concat()),

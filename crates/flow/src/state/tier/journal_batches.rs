@@ -1,30 +1,29 @@
-//! Invalidations that the disk's journal has for the next start, as long as they may matter: those
-//! of keys until what they met is forgotten, bans as long as the cache knows them.
+//! Journal batches: the invalidations in the disk's journal that the next process may need. Those
+//! of keys are needed until their responses are forgotten, bans while the cache keeps them.
 
 use smallvec::SmallVec;
 
 /// Invalidations that took effect together.
 #[derive(Debug)]
 struct JournalBatch {
-    /// In the disk's sequence.
+    /// Their numbers in the disk's sequence.
     numbers: SmallVec<[u64; 1]>,
-    /// Their bans are among those behind the first of these and up to the second; `None` if they
-    /// made none.
+    /// The bans lie behind the first of these numbers, up to the second; `None` without bans.
     bans: Option<(u32, u32)>,
 }
 
-/// All that the journal has, in the order in which it took effect.
+/// All batches in the journal, in the order of their effects.
 #[derive(Debug, Default)]
 pub(crate) struct JournalBatches {
     batches: Vec<JournalBatch>,
     newest_ban: u32,
 }
 
-/// The ones of a list of batches that are needed no more.
+/// Batches that are no longer needed.
 #[derive(Debug, Default)]
 pub(crate) struct ObsoleteBatches {
     pub(crate) numbers: Vec<u64>,
-    /// Records of a lower order are void: they have not passed a ban that is forgotten.
+    /// Records of a lower order are void: they were not tested against a forgotten ban.
     pub(crate) void: u64,
 }
 
@@ -35,7 +34,7 @@ impl JournalBatch {
 }
 
 impl JournalBatches {
-    /// Adds invalidations that have taken effect; the newest ban that they made has this number.
+    /// Adds invalidations in force; `newest_ban` is the number of their newest ban.
     pub(crate) fn add(&mut self, numbers: impl IntoIterator<Item = u64>, newest_ban: Option<u32>) {
         let bans =
             newest_ban.map(|newest| (std::mem::replace(&mut self.newest_ban, newest), newest));
@@ -45,13 +44,13 @@ impl JournalBatches {
         }
     }
 
-    /// Those up to this number have been released.
+    /// Notes that batches up to this number were released.
     pub(crate) fn release(&mut self, up_to: u64) {
         self.batches.retain(|batch| batch.last() > up_to);
     }
 
-    /// Takes out those up to number `sealed` that are needed no more: bans `alive`, in their order,
-    /// are known, and those up to `forgotten` may not be.
+    /// Takes the unneeded batches up to number `sealed`. Bans `alive`, in order, are in force;
+    /// those up to `forgotten` may not be.
     pub(crate) fn take(&mut self, sealed: u64, alive: &[u32], forgotten: u32) -> ObsoleteBatches {
         let mut needless = ObsoleteBatches::default();
         self.batches.retain(|batch| {
@@ -89,7 +88,7 @@ mod tests {
         let ObsoleteBatches { numbers, void } = kept.take(13, &[2, 3, 4], 1);
         assert_eq!((&*numbers, void), (&[10][..], 0), "its batch made bans 1 and 2");
         let ObsoleteBatches { numbers, void } = kept.take(20, &[2, 4], 1);
-        assert_eq!((&*numbers, void), (&[13, 14][..], 0), "a newer ban has the words of ban 3");
+        assert_eq!((&*numbers, void), (&[13, 14][..], 0), "a newer ban repeats ban 3");
         let ObsoleteBatches { numbers, void } = kept.take(20, &[4], 2);
         assert_eq!((&*numbers, void), (&[11, 12][..], 12), "what is older is not used any more");
         kept.release(15);

@@ -1,4 +1,4 @@
-//! The tier as the cache has it below its memory, and the limits that both have reached.
+//! Lower tier as the cache sees it, and the counters of limits that store and tier share.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

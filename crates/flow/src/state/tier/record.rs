@@ -1,5 +1,4 @@
-//! A stored response as a record of the disk: its head is what the response is, and its body the
-//! body.
+//! Record of a stored response on disk: its head holds the response, its body the body.
 
 use std::sync::Arc;
 
@@ -12,17 +11,16 @@ use message::Trailers;
 use super::body::{DiskBody, end_ms, may_answer};
 use super::store::Store;
 
-/// The version of heads, that of heads of sets of slices, and that of heads of responses with
-/// trailers; others are not read.
+/// The version of heads, of heads of slice sets, and of heads with trailers; others are not read.
 const VERSION: u8 = 4;
 const VERSION_OF_SETS: u8 = 5;
 const VERSION_OF_TRAILED: u8 = 6;
-/// Bytes before the record: version, and length of the content without its coding.
+/// Bytes before the record: version, and length of the decoded content.
 const FIXED_BYTES: usize = 9;
-/// A length that is not known.
+/// An unknown length.
 const NO_LENGTH: u64 = u64::MAX;
 
-/// A response in memory whose body is being written.
+/// A response whose body is being written.
 #[derive(Debug)]
 struct DemotedObject(Arc<Object>);
 
@@ -36,19 +34,19 @@ impl BorrowedBytes for DemotedObject {
     }
 }
 
-/// A response as the disk has it.
+/// A response read from the disk.
 pub(crate) struct DiskResponse {
     pub(crate) record: Record,
     pub(crate) plain_length: Option<u64>,
-    /// Those that came behind its body.
+    /// The trailers of its body.
     pub(crate) trailers: Option<Trailers>,
-    /// Where its body is a set of slices: all that is known of that.
+    /// The stored form of its slice set, if its body is one.
     pub(crate) set: Option<Bytes>,
 }
 
 impl Store {
-    /// Has the disk keep `object`, if it takes it and it is worth that; anything that may answer
-    /// again is if `all` is true.
+    /// Writes `object` to the disk if that accepts it and it is worth it; with `all`, each object
+    /// that may answer again is.
     pub(crate) fn keep(&self, object: &Arc<Object>, all: bool) -> Option<RecordAddress> {
         let now = rt::now();
         let is_meant = self.is_worth_it(object) || all && object.sinks() != DemotionPolicy::Never;
@@ -74,17 +72,18 @@ impl Store {
         }
     }
 
-    /// The record of a response whose body the disk has taken while it came.
+    /// The record of a response whose body the disk received while it arrived.
     pub(crate) fn entry_of_received(&self, object: &Object, now: Now) -> Entry {
         self.entry(object, None, Body::Bytes(Bytes::new()), now)
     }
 
-    /// Returns true if the rules admit the response: it was asked for again, or its maker says so.
+    /// Returns true if the rules admit the response to the disk: it was requested again, or its
+    /// program says so.
     pub(crate) fn is_worth_it(&self, object: &Object) -> bool {
         match object.sinks() {
             DemotionPolicy::Never => false,
             DemotionPolicy::Always => true,
-            // What the disk has already costs it a head.
+            // A body that is on disk already costs only a head.
             DemotionPolicy::ByMerit => {
                 self.rules.admit_all
                     || object.hits() > 0
@@ -93,10 +92,10 @@ impl Store {
         }
     }
 
-    /// The response that was read, by the clocks and the bans of this process.
+    /// Decodes a response, translating its times and bans to this process.
     pub(crate) fn decode(&self, answer: &RecordData, now: Now) -> Option<DiskResponse> {
         let Content { record, plain_length, trailers, set } = content(&answer.head)?;
-        // By a clock that has not gone back since it was written.
+        // By a clock that has not gone back since the record was written.
         let now = Now { unix_ms: now.unix_ms.saturating_add(answer.behind_ms), ..now };
         let record = Record::decode(record, now)?;
         let record = record.having_passed(self.passed(answer.order, answer.passed));
@@ -112,7 +111,7 @@ pub(crate) struct Content<'a> {
     pub(crate) set: Option<Bytes>,
 }
 
-/// Takes a head apart; `None` if it is of a version that is not read.
+/// Parses a head; `None` for an unknown version.
 pub(crate) fn content(head: &Bytes) -> Option<Content<'_>> {
     let (fixed, record) = head.split_first_chunk::<FIXED_BYTES>()?;
     let [version, length @ ..] = *fixed;
@@ -136,7 +135,7 @@ pub(crate) fn content(head: &Bytes) -> Option<Content<'_>> {
     Some(Content { record, plain_length, trailers, set })
 }
 
-/// Splits off what follows its length.
+/// Splits off a field behind its length.
 fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = bytes.split_first_chunk()?;
     rest.split_at_checked(usize::try_from(u32::from_le_bytes(*length)).ok()?)

@@ -1,20 +1,20 @@
-//! The state of finding what was on disk at the start.
+//! Recovery state: the search for the records that former processes left on disk.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-/// The state of finding what was there at the start.
+/// The state of the search at the start.
 #[derive(Debug, Default)]
 pub(crate) struct DiskRecovery {
-    /// Not everything has been found.
+    /// The search is in progress.
     pub(crate) goes_on: AtomicBool,
-    /// The number of the invalidation of a former process that is taking effect; 0 for none.
+    /// The number of the former invalidation that is being replayed; 0 for none.
     pub(crate) replayed: AtomicU64,
-    /// Hashes of keys, and the number of the newest invalidation of each: older records are void.
+    /// Hashes of keys, and the number of each one's newest invalidation: older records are void.
     pub(crate) struck: Mutex<HashMap<u32, u64>>,
-    /// Records that are older are void.
+    /// Older records are void.
     pub(crate) floor: AtomicU64,
 }
 
@@ -23,7 +23,7 @@ impl DiskRecovery {
         self.goes_on.load(Ordering::Acquire)
     }
 
-    /// Whatever is found under this hash from now on is void, if it is older than this.
+    /// Makes older records of this hash void, if they are found from now on.
     pub(crate) fn strike(&self, h32: u32) {
         if !self.goes_on() {
             return;

@@ -1,4 +1,4 @@
-//! The client's connection, as programs see it.
+//! VCL connection: the client's connection as programs see it.
 
 use std::cell::Cell;
 use std::net::SocketAddr;
@@ -10,33 +10,33 @@ use vcl::ctx::{Connection, PeerCredentials as Owner, Session, TlsFacts};
 
 use super::SharedVcl;
 
-/// A connection. Made once for each, where there are programs.
+/// A connection, made once for each if there are programs.
 #[derive(Clone, Debug, Default)]
 pub struct VclConnection {
-    /// The client's address: what the PROXY header says, or else the connection's.
+    /// The client's address, from the PROXY header or the connection.
     pub client: Option<SocketAddr>,
-    /// The address it connected to: what the PROXY header says, or else ours.
+    /// The address that it connected to, from the PROXY header or the connection.
     pub server: Option<SocketAddr>,
-    /// The connection's other end.
+    /// The remote end of the connection.
     pub remote: Option<SocketAddr>,
-    /// The connection's own end.
+    /// The local end of the connection.
     pub local: Option<SocketAddr>,
     /// The listener as configured.
     pub endpoint: Arc<str>,
     /// The listener's name.
     pub socket: Arc<str>,
-    /// TLS, where it is spoken.
+    /// The facts of TLS; `None` on a plain connection.
     pub tls: Option<Arc<TlsFacts>>,
-    /// The user and the group at the other end of a unix socket.
+    /// The user and group at the other end of a unix socket.
     pub owner: Option<Owner>,
-    /// The connection, as programs control it; `None` where only the peer is known.
+    /// The control of the connection by programs; `None` if only the peer is known.
     pub control: Option<Rc<dyn Connection>>,
     /// The session's number; 0 before its first request.
     pub xid: Cell<u64>,
 }
 
 impl VclConnection {
-    /// Returns the facts about a connection if only its peer is known.
+    /// Returns a connection with only its peer known.
     pub(crate) fn of(peer: ConnectionPeer) -> Self {
         let client = peer.address().map(|address| SocketAddr::new(address, 0));
         Self { client, remote: client, ..Self::default() }
@@ -58,7 +58,7 @@ impl VclConnection {
         }
     }
 
-    /// The session's number.
+    /// The session's number, taken at first use.
     pub(crate) fn xid(&self, common: &SharedVcl) -> u64 {
         if self.xid.get() == 0 {
             self.xid.set(common.xids.next());
@@ -66,7 +66,7 @@ impl VclConnection {
         self.xid.get()
     }
 
-    /// The client's address as X-Forwarded-For tells it.
+    /// The client's address for X-Forwarded-For.
     pub(crate) fn address(&self) -> Box<str> {
         match self.client {
             Some(client) => client.ip().to_canonical().to_string().into(),

@@ -1,4 +1,4 @@
-//! State of the programs of one core.
+//! VCL state of a core.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use vcl::counts::Counts;
 use super::shared::SharedVcl;
 use super::turn::ProgramRequest;
 
-/// State of the programs of one core.
+/// VCL state of a core.
 pub(crate) struct CoreVcl {
     /// Its counters under Varnish's names.
     pub(crate) counts: Arc<Counts>,
-    /// The memory of a request that has been through a program.
+    /// Spare memory of a finished request.
     pub(crate) spare_turn: Cell<Option<Box<ProgramRequest>>>,
 }
 

@@ -1,4 +1,4 @@
-//! Reasons for which a request of a program takes no further step.
+//! Halt of a program's request: the reason for which no further step is taken.
 
 use std::sync::Arc;
 
@@ -12,23 +12,23 @@ use crate::state::tier::Lead;
 /// A miss, with the duty to fetch.
 pub(crate) struct FetchMiss<L = Lead> {
     pub(crate) lead: L,
-    /// The stored object that it replaces.
+    /// The stored object that the fetch replaces.
     pub(crate) stale: Option<Arc<Object>>,
 }
 
-/// Why no further step is taken.
+/// The reason for which no further step is taken.
 #[expect(clippy::large_enum_variant, reason = "a hit's reply is moved, never allocated")]
 pub(crate) enum Halt<L = Lead, T = Ticket> {
-    /// It is answered.
+    /// The reply is made.
     Reply(Reply),
-    /// It is answered by a page that is to be put together first.
+    /// A page must be assembled first.
     Page(Box<dyn Draft>),
-    /// It waits for its part in the fetch of its key, beside what is stored.
+    /// The request waits for its part in the fetch of its key; beside it the stored object.
     Pause(FetchPause<L, T>, Option<Arc<Object>>),
-    /// It fetches for the store.
+    /// The request fetches for the store.
     Fetch(FetchMiss<L>),
-    /// It fetches for itself.
+    /// The request fetches for itself.
     Pass,
-    /// It is handed to the backend as it is.
+    /// The request is piped to the backend.
     Pipe,
 }

@@ -1,33 +1,32 @@
-//! A request of a program that must wait.
+//! Halted request: a program's request that must wait.
 
 use crate::state::vcl::ProgramRequest;
 use crate::state::vcl::halt::Halt;
 
-/// A request that has halted, or not begun.
+/// A request that has halted, or has not started.
 pub(crate) struct HaltedRequest {
     pub(crate) turn: Box<ProgramRequest>,
     pub(crate) halt: Option<Halt>,
-    /// Invalidations of its core that had been recorded when it began.
+    /// Recorded invalidations of its core when it started.
     pub(crate) recorded: u64,
 }
 
 impl HaltedRequest {
     /// Returns true if the request may become a tunnel.
     pub(crate) fn is_upgrade(&self) -> bool {
-        // One that has not begun may still come to it.
+        // A request that has not started may still be piped.
         matches!(self.halt, None | Some(Halt::Pipe))
             && self.turn.req.upgrade != message::Upgrade::None
     }
 
-    /// Returns true if nothing that is stored, or will be for others, answers.
+    /// Returns true if no shared response, stored or to be stored, answers the request.
     pub(crate) fn is_past_the_store(&self) -> bool {
         matches!(self.halt, Some(Halt::Pass | Halt::Pipe))
     }
 
-    /// Returns true if the program has a client that waits for a 100 get it only when its body is
-    /// read.
+    /// Returns true if the program sends a 100 only when the body is read.
     pub(crate) fn continues_late(&self) -> bool {
-        // A program that has not begun reads the body before it does.
+        // A program that has not started gets the body before it runs.
         self.halt.is_some() && self.turn.state.late_continue
     }
 }

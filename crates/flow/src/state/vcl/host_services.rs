@@ -1,4 +1,4 @@
-//! Services for programs that are no business of requests: files, names, the system's log.
+//! Host services for programs: files, names, environment and the system log.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,37 +8,37 @@ use base::Limit;
 use bytes::Bytes;
 use vcl::backend::Leaf;
 
-/// The world beyond requests. Nothing here waits for the network where a request does; whoever
-/// implements it has its answer at hand, or says that it has no answer.
+/// Services of the host. None waits for the network during a request: the implementation has the
+/// answer at hand or returns none.
 pub trait HostServices: Send + Sync {
-    /// Writes a line to the system's log, at this priority.
+    /// Writes a line of this priority to the system log.
     fn syslog(&self, priority: i64, text: &[u8]);
 
     /// An environment variable.
     fn env(&self, name: &str) -> Option<Bytes>;
 
-    /// A file's content, kept once read; `None` if it cannot be read.
+    /// The content of a file, kept after the first read; `None` if it cannot be read.
     fn file(&self, path: &str) -> Option<Bytes>;
 
-    /// A file's content, read now. Only programs that start ask for it.
+    /// The content of a file, read now. Only starting programs call it.
     ///
     /// # Errors
-    /// The system's; `FileTooLarge` for one of more than `bytes_max` bytes.
+    /// The system's; `FileTooLarge` beyond `bytes_max` bytes.
     fn read(&self, path: &str, bytes_max: u64) -> io::Result<Bytes>;
 
-    /// Returns true if a path leads to something now.
+    /// Returns true if the path exists now.
     fn exists(&self, path: &str) -> bool;
 
-    /// Addresses of a host name, as far as they are known. For a program that starts (`starts`) it
-    /// is looked up now, whatever that takes: no request waits then.
+    /// The known addresses of a host name. For a starting program (`starts`) the name is looked up
+    /// now, however long that takes: no request waits.
     ///
     /// # Errors
     /// No more names are remembered.
     fn resolve(&self, host: &str, port: &str, starts: bool) -> Result<Vec<SocketAddr>, Limit>;
 
-    /// Bytes free in and used by a storage; `None` if no such name is known.
+    /// Free and used bytes of a storage; `None` for an unknown name.
     fn storage(&self, name: &str) -> Option<(u64, u64)>;
 
-    /// Connects a backend that was made while its program ran (`dynamic`).
+    /// Connects a backend that a running program made (`dynamic`).
     fn link(&self, leaf: &Arc<Leaf>);
 }

@@ -1,4 +1,5 @@
-//! A program's backend and its origin. The daemon makes the origin by the backend's declaration.
+//! Link between a program's backend and its origin, which the daemon makes from the backend's
+//! declaration.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -10,24 +11,24 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use vcl::backend::{BackendLink, Leaf};
 
-/// The link of a backend: its origin, and the work for it.
+/// The origin of a backend, and its background work.
 #[derive(Debug)]
 pub struct BackendOrigin {
     /// The origin.
     pub origin: Arc<Origin>,
-    /// Its probes and lookups, while the program is warm.
+    /// Probes and name lookups, while the program is warm.
     work: Mutex<Option<JoinHandle<()>>>,
-    /// Requests that it did not get because it is not healthy.
+    /// Requests that were not sent because the backend is not healthy.
     turned_away: AtomicU64,
 }
 
 impl BackendOrigin {
-    /// One that is cold.
+    /// The origin of a cold program.
     pub fn new(config: OriginConfig) -> Self {
         Self { origin: Origin::new(config), work: Mutex::default(), turned_away: AtomicU64::new(0) }
     }
 
-    /// Returns the link of `leaf`; `None` while `leaf` is not connected.
+    /// Returns the origin of `leaf`; `None` if it is not connected.
     pub fn of(leaf: &Leaf) -> Option<&Self> {
         leaf.link()?.as_any().downcast_ref()
     }
@@ -37,7 +38,7 @@ impl BackendOrigin {
         self.origin.servers().pop()
     }
 
-    /// Counts a request that it does not get because it is not healthy.
+    /// Counts a request that was not sent because the backend is not healthy.
     pub(crate) fn turn_away(&self) {
         self.turned_away.fetch_add(1, Ordering::Relaxed);
     }
@@ -52,15 +53,15 @@ impl BackendOrigin {
         self.status().map(|server| server.order).unwrap_or_default()
     }
 
-    /// Has an operator's word count for it.
+    /// Sets an operator's order.
     pub fn set_order(&self, order: HealthOverride) {
         if let Some(server) = self.status() {
             self.origin.order(&server.name, order);
         }
     }
 
-    /// Begins to probe it on `runtime`, and to look its name up where that is followed, if that is
-    /// not done already. What is known of it goes on.
+    /// Starts probes on `runtime`, and lookups of a name that is followed, unless they run. Known
+    /// health stays.
     pub fn warm(&self, runtime: &Handle, journal: Option<Arc<dyn Journal>>) {
         let OriginConfig { probe, servers, .. } = self.origin.config();
         let follows = |server: &ServerConfig| matches!(server.address, Address::Tcp { .. });
@@ -70,7 +71,7 @@ impl BackendOrigin {
         }
     }
 
-    /// Probes it no more. Addresses that were found stay in use.
+    /// Stops the probes. Known addresses stay in use.
     pub fn cool(&self) {
         if let Some(work) = self.work.lock().take() {
             work.abort();

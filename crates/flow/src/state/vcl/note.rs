@@ -1,17 +1,16 @@
-//! Note that is kept with a stored response beside its head: the number of the fetch that brought
-//! the response, the storage that a program has chosen for it, and the request's scheme, host, port
-//! and target, which a program's key need not tell.
+//! Note of a program beside a stored response's head: the number of its fetch, its storage, and the
+//! scheme, host, port and target of its request, which a program's key may not contain.
 
 use base::KeyBuf;
 use message::Request;
 
 use crate::key::begin_key;
 
-/// The first byte of such a note; that of [`surrogate`](crate::surrogate) is another.
+/// The first byte of such a note; notes of [`surrogate`](crate::surrogate) have another.
 const MARK: u8 = b'p';
 /// Bytes of the number.
 const XID_BYTES: usize = 8;
-/// The longest name of a storage that is kept.
+/// The longest storage name in a note.
 const NAME_BYTES_MAX: usize = u8::MAX as usize;
 
 /// Returns the scheme, host, port and target of `request`, as [`begin_key`] writes them.
@@ -21,8 +20,8 @@ pub(crate) fn asked_of(request: &Request) -> Box<[u8]> {
     asked.bytes().into()
 }
 
-/// The note of what fetch `xid` brought for what [`asked_of`] tells, and the storage's name: its
-/// number among them would mean another one after a change.
+/// The note of fetch `xid`, for a request's [`asked_of`] bytes. The storage is noted by name, as
+/// its index may change.
 pub(crate) fn of(xid: u64, storage: &str, asked: &[u8]) -> Box<[u8]> {
     let storage = if storage.len() > NAME_BYTES_MAX { "" } else { storage };
     let length = [storage.len() as u8];
@@ -44,13 +43,13 @@ pub(crate) fn asked(note: &[u8]) -> Option<&[u8]> {
     parts(note).map(|(_, asked)| asked)
 }
 
-/// The storage's name, and what was asked for.
+/// The storage's name and the request's bytes.
 fn parts(note: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = own(note).get(XID_BYTES..)?.split_first()?;
     rest.split_at_checked(usize::from(*length))
 }
 
-/// Returns the bytes behind the mark; nothing where a note is another's.
+/// Returns the bytes behind the mark; none for another module's note.
 fn own(note: &[u8]) -> &[u8] {
     note.strip_prefix(&[MARK]).unwrap_or_default()
 }

@@ -1,10 +1,11 @@
-//! Random numbers for programs: good enough to spread requests, for nothing that must stay secret.
+//! Random numbers for programs: good enough to spread requests. They must never be used for
+//! secrets.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use base::HashSeed;
 
-/// A source that all cores share.
+/// A generator that all cores share.
 #[derive(Debug)]
 pub(crate) struct Random {
     seed: HashSeed,
@@ -18,7 +19,7 @@ impl Default for Random {
 }
 
 impl Random {
-    /// A number of at least 0 and less than 1: a keyed hash of how many there were.
+    /// A number from 0 to below 1: a keyed hash of the count of calls.
     pub(crate) fn next(&self) -> f64 {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         let bits = self.seed.hash(&turn.to_le_bytes()) >> (u64::BITS - f64::MANTISSA_DIGITS);

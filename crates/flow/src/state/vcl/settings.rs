@@ -1,4 +1,4 @@
-//! The settings of the daemon that programs see, as if it were varnishd.
+//! VCL settings: the daemon's settings as programs see them, with varnishd's names.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,9 +17,9 @@ pub struct Endpoint {
 
 /// The settings that programs see.
 pub struct VclSettings {
-    /// Varnish's parameters, for sites that have a VCL.
+    /// Varnish's parameters, for sites with a program.
     pub params: Arc<Params>,
-    /// The VCLs that `return (vcl(label))` goes on in, by label.
+    /// The programs that `return (vcl(label))` switches to, by label.
     pub labels: HashMap<Box<str>, Arc<Instance>>,
     /// `server.identity`
     pub identity: Arc<str>,
@@ -27,14 +27,14 @@ pub struct VclSettings {
     pub hostname: Arc<str>,
     /// The listeners, by number.
     pub endpoints: Arc<[Endpoint]>,
-    /// Names of storages, `Transient` among them. One memory is behind all of them.
+    /// Names of storages, `Transient` included. All share one memory.
     pub storages: Arc<[Arc<str>]>,
-    /// Those of them that are disks.
+    /// The names of those that are disks.
     pub disk_storages: Arc<[Arc<str>]>,
 }
 
 impl VclSettings {
-    /// The storages are varnishd's own, as without flags; the host has no name.
+    /// Settings without flags: varnishd's default storages, and no host name.
     pub fn new(params: &Params) -> Self {
         Self {
             params: Arc::new(params.clone()),

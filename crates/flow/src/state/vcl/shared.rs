@@ -1,4 +1,4 @@
-//! State that all programs of the daemon share.
+//! Shared VCL state of all programs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,46 +13,46 @@ use super::host_services::HostServices;
 use super::random;
 use super::xids::Xids;
 
-/// State that all programs of the daemon share.
+/// The state that all programs share.
 #[derive(Default)]
 pub struct SharedVcl {
     /// The numbers of transactions.
     pub xids: Xids,
     /// Counters under Varnish's names.
     pub counts: counts::Registry,
-    /// Memory of VMODs, kept for as long as the daemon runs.
+    /// Memory of VMODs for the daemon's lifetime.
     pub memory: vcl::vmod::VmodState,
     pub(crate) random: random::Random,
     pub(crate) storages: StorageRotation,
-    outside: ArcSwapOption<Box<dyn HostServices>>,
-    /// Counters of programs that no core runs. Who holds them writes.
+    host_services: ArcSwapOption<Box<dyn HostServices>>,
+    /// Counters of programs that run on no core. They are written under the lock.
     housekeeping: Mutex<Option<Arc<Counters>>>,
 }
 
-/// Turns that storages take.
+/// The rotation of storages.
 #[derive(Debug, Default)]
 pub(crate) struct StorageRotation(AtomicUsize);
 
 impl StorageRotation {
-    /// The next one's number.
+    /// The next number.
     pub(crate) fn next(&self) -> usize {
         self.0.fetch_add(1, Ordering::Relaxed)
     }
 }
 
 impl SharedVcl {
-    /// Has `outside` answer for the world beyond requests.
-    pub fn set_outside(&self, outside: Box<dyn HostServices>) {
-        self.outside.store(Some(Arc::new(outside)));
+    /// Sets the host's services.
+    pub fn set_host_services(&self, host_services: Box<dyn HostServices>) {
+        self.host_services.store(Some(Arc::new(host_services)));
     }
 
-    /// Counts that a program that no core runs (`vcl_init`) has reached `limit`.
+    /// Counts that a program on no core (`vcl_init`) reached `limit`.
     pub(crate) fn limit(&self, registry: &Registry, limit: Limit) {
         let mut counters = self.housekeeping.lock();
         counters.get_or_insert_with(|| registry.register()).limit(limit);
     }
 
-    pub(crate) fn outside(&self) -> Option<Arc<Box<dyn HostServices>>> {
-        self.outside.load_full()
+    pub(crate) fn host_services(&self) -> Option<Arc<Box<dyn HostServices>>> {
+        self.host_services.load_full()
     }
 }

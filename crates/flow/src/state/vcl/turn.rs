@@ -1,4 +1,4 @@
-//! One client's request on its way through a program: the state that is kept between its steps.
+//! Turn of a request through a program: the state between its steps.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -18,56 +18,56 @@ use super::connection::VclConnection as ClientLine;
 use crate::state::downstream::Downstream;
 use crate::state::reply::ForwardReason;
 
-/// A request on its way.
+/// A request on its way through a program.
 pub(crate) struct ProgramRequest {
     pub(crate) instance: Arc<Instance>,
     pub(crate) session: Session,
-    /// The client's address in words.
+    /// The client's address as text.
     pub(crate) address: Box<str>,
     pub(crate) task: Task,
-    /// `req`: the client's request as the program changes it.
+    /// `req`: the client's request with the program's changes.
     pub(crate) req: Request,
     pub(crate) state: ReqState,
     pub(crate) key: KeyBuf,
-    /// The status and the reason that `vcl_synth` is to answer with.
+    /// The status and reason for `vcl_synth`.
     pub(crate) said: SyntheticStatus,
-    /// The find of the lookup (`X-Varnish` has two numbers after a hit).
+    /// The result of the lookup (`X-Varnish` has two numbers after a hit).
     pub(crate) found: LookupResult,
-    /// The connection ends after the answer.
+    /// The connection ends after the response.
     pub(crate) close: bool,
-    /// The request's body, where it has been kept.
+    /// The request's body, if it was kept.
     pub(crate) body: Option<Bytes>,
     pub(crate) downstream: Downstream,
-    /// The number of times that the request has waited for others.
+    /// The number of waits for other requests.
     pub(crate) waits: u32,
-    /// The disk has been read for it, since `vcl_recv` ran last.
+    /// The disk was read since `vcl_recv` last ran.
     pub(crate) has_read_disk: bool,
-    /// The response that the disk has lent, until it is looked at.
+    /// The response that the disk has lent, until it is judged.
     pub(crate) lent: Option<Arc<Object>>,
-    /// Lines that the program has logged; `ran` has the subroutines and the verbs that they
+    /// Lines that the program logged; `ran` lists the subroutines and the actions that they
     /// returned.
     pub(crate) lines: RefCell<Vec<LogLine>>,
     pub(crate) ran: SmallVec<[SubroutineRun; RAN]>,
-    /// The number of subroutines that had run when a label led to this program.
+    /// The number of subroutines that had run when a label switched to this program.
     pub(crate) switched: Option<u16>,
 }
 
-/// The find of a lookup.
+/// The result of a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LookupResult {
     Nothing,
-    /// A response that is too old.
+    /// A stored response past grace.
     Stale,
-    /// A response that answers.
+    /// A stored response that answers.
     Hit,
 }
 
 impl ProgramRequest {
-    /// The memory of a request that has not begun.
-    pub(crate) fn new(instance: &Arc<Instance>, line: &ClientLine) -> Self {
+    /// Memory for a request that has not started.
+    pub(crate) fn new(instance: &Arc<Instance>, vcl_connection: &ClientLine) -> Self {
         Self {
             instance: Arc::clone(instance),
-            session: line.session(0),
+            session: vcl_connection.session(0),
             address: Box::default(),
             task: Task::new(0, Workspace::of(0)),
             req: Request::new(),
@@ -91,7 +91,7 @@ impl ProgramRequest {
         self.found == LookupResult::Hit
     }
 
-    /// The reason for which a request that misses goes to its backend.
+    /// The reason for which a request that misses is fetched.
     pub(crate) fn missed(&self) -> ForwardReason {
         match self.found {
             _ if self.state.is_hitmiss => ForwardReason::HitForMiss,
@@ -100,8 +100,8 @@ impl ProgramRequest {
         }
     }
 
-    /// Takes the notes on the program's actions, for the log.
-    pub(crate) fn told(&mut self) -> Box<ProgramTrace> {
+    /// Takes the trace of the program's actions, for the log.
+    pub(crate) fn program_trace(&mut self) -> Box<ProgramTrace> {
         let lines = self.lines.get_mut();
         let switched = self
             .switched

@@ -1,4 +1,4 @@
-//! The numbers of transactions: sessions, requests and fetches, as Varnish numbers them.
+//! Transaction numbers (XIDs) of sessions, requests and fetches, as in Varnish.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use parking_lot::Mutex;
 /// Numbers wrap before this, as in Varnish 7.1 (30 bits).
 const WRAP: u64 = 1 << 30;
 
-/// The numbers of requests that are with a backend.
+/// Numbers of requests that are sent to a backend.
 type OutstandingNumbers = Mutex<BTreeMap<u64, Option<u64>>>;
 
-/// Hands numbers out, each once until they wrap.
+/// A source of numbers, each unique until they wrap.
 #[derive(Debug)]
 pub struct Xids {
     next: AtomicU64,
-    /// Those of requests that are with a backend, with the key of the object that is fetched.
+    /// The numbers of requests at a backend, with the key hash of the object fetched.
     out: Arc<OutstandingNumbers>,
 }
 
@@ -26,14 +26,14 @@ impl Default for Xids {
     }
 }
 
-/// A request that is with a backend, until this is dropped.
+/// A request at a backend; removed on drop.
 pub(crate) struct OutstandingRequest {
     out: Arc<OutstandingNumbers>,
     number: u64,
 }
 
 impl OutstandingRequest {
-    /// One with this number, which leads the fetch of the object whose key has the hash `led`.
+    /// The request of this number; `led` is the key hash of the object that it fetches.
     pub(crate) fn new(xids: &Xids, number: u64, led: Option<u64>) -> Self {
         xids.out.lock().insert(number, led);
         Self { out: Arc::clone(&xids.out), number }
@@ -58,23 +58,22 @@ impl Xids {
         }
     }
 
-    /// The last number that was handed out, or 0.
+    /// The last number, or 0.
     pub fn last(&self) -> u64 {
         self.next.load(Ordering::Relaxed).saturating_sub(1) % WRAP
     }
 
-    /// Returns true if a request with this number is with a backend.
+    /// Returns true if the request of this number is at a backend.
     pub(crate) fn is_sent(&self, number: u64) -> bool {
         self.out.lock().contains_key(&number)
     }
 
-    /// Returns true if the request with this number is the fetch of the object whose key has this
-    /// hash.
+    /// Returns true if the request of this number fetches the object with this key hash.
     pub(crate) fn leads(&self, number: u64, key_hash: u64) -> bool {
         self.out.lock().get(&number) == Some(&Some(key_hash))
     }
 
-    /// Has the next number be the one after `last` (`debug.xid`).
+    /// Sets the next number to the one after `last` (`debug.xid`).
     pub fn set(&self, last: u64) {
         self.next.store(last + 1, Ordering::Relaxed);
     }

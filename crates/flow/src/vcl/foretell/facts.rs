@@ -1,4 +1,4 @@
-//! Steps of a forecast about stored objects and backends.
+//! Facts of a forecast about stored objects and backends.
 
 use cache::Object;
 use message::Response;
@@ -17,11 +17,10 @@ use crate::state::vcl::ProgramRequest;
 use crate::stored_heads::stored_head;
 use crate::vcl::backend_request;
 
-/// Lines of a program that are told as those which may have set something.
+/// Program lines that are reported as possible causes.
 const LINES_TOLD: usize = 5;
 
-/// Tells how fresh `object` is, and where its times come from: from the head that it is stored
-/// with, or else from the program.
+/// Reports how fresh `object` is and the source of its times: its stored head, or the program.
 pub(super) fn freshness(
     turn: &ProgramRequest,
     env: &RehearsalContext<'_>,
@@ -73,7 +72,7 @@ pub(super) fn freshness(
         .fact("req.ttl", asked("it", turn.state.ttl))
 }
 
-/// Adds the lines of `program` that set `name`, its own and not the builtin VCL's.
+/// Adds the lines of `program` that set `name`, without those of the builtin VCL.
 fn lines_with(program: &Program, name: &'static str, step: DecisionStep) -> DecisionStep {
     let files = program.sources().files().iter().filter(|file| &*file.name != BUILTIN_NAME);
     let lines = files.flat_map(|file| {
@@ -90,7 +89,7 @@ fn lines_with(program: &Program, name: &'static str, step: DecisionStep) -> Deci
     lines.take(LINES_TOLD).fold(step, |step, line| step.fact("may be from", line))
 }
 
-/// The backend that would be asked.
+/// Reports the backend that would be asked.
 pub(super) fn backend(live: &LiveConfiguration, state: &BereqState, how: &str) -> DecisionStep {
     match &state.backend {
         Backend::None => DecisionStep::new(
@@ -102,7 +101,7 @@ pub(super) fn backend(live: &LiveConfiguration, state: &BereqState, how: &str) -
             let why = match leaf.is_healthy() {
                 true => format!("`{}` ({place}) would be {how}", leaf.name),
                 false => format!(
-                    "`{}` ({place}) is sick: it is not asked, and vcl_backend_error answers",
+                    "`{}` ({place}) is unhealthy: it is not asked, and vcl_backend_error answers",
                     leaf.name
                 ),
             };
@@ -115,7 +114,7 @@ pub(super) fn backend(live: &LiveConfiguration, state: &BereqState, how: &str) -
             let why = match director.health().is_healthy {
                 true => format!("one of director `{name}` ({kind}) would be {how}"),
                 false => format!(
-                    "director `{name}` ({kind}) has none that is healthy: vcl_backend_error answers"
+                    "director `{name}` ({kind}) has no healthy backend: vcl_backend_error answers"
                 ),
             };
             let names = members.iter().map(|member| match member.health().is_healthy {
@@ -144,7 +143,7 @@ fn timeouts(live: &LiveConfiguration, state: &BereqState, leaf: Option<&Leaf>) -
     format!("connect {connect} s, first byte {first} s, between bytes {between} s")
 }
 
-/// Tells which answers would be stored.
+/// Reports which responses would be stored.
 pub(super) fn storing(live: &LiveConfiguration, private: bool) -> DecisionStep {
     if private {
         let why = "never: what goes past the cache is for this client alone";

@@ -1,5 +1,4 @@
-//! The stage of a rehearsal: subroutines run without anything coming of it, and what they did is
-//! put into words.
+//! Rehearsal: the host of steps that runs subroutines without effects and reports what they did.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -36,28 +35,28 @@ use crate::vcl::stored_object::{Age, age};
 use crate::vcl::world::{Forecast, ProgramWorld, RunReason};
 use crate::wait::FetchAssignment;
 
-/// The stage of a rehearsal.
+/// The host of a rehearsal.
 pub(super) struct Rehearsal<'a> {
     shared: &'a Arc<SharedState>,
     live: &'a LiveConfiguration,
     now: Now,
     forecast: Forecast,
-    /// Lines logged since they were last taken.
+    /// Lines logged since the last step.
     log: RefCell<Vec<LogLine>>,
     pub(super) steps: RefCell<Vec<DecisionStep>>,
-    /// Somebody fetches what was looked up last.
+    /// Another request fetches the key of the last lookup.
     is_fetched: Cell<bool>,
-    /// The disk may have what was looked up last.
+    /// The disk may have the key of the last lookup.
     may_be_below: Cell<bool>,
-    /// The disk would be read.
+    /// The request would read the disk.
     pub(super) reads_disk: Cell<bool>,
-    /// The answer is a page that would be put together of others.
+    /// The response is a page that would be assembled.
     pub(super) is_page: Cell<bool>,
-    /// The object that was found last.
+    /// The object of the last lookup.
     pub(super) last: RefCell<Option<Arc<Object>>>,
     /// The responses stored under the request's key would be purged.
     pub(super) purges: Cell<bool>,
-    /// Not even `vcl_synth` has made an answer.
+    /// Even `vcl_synth` made no response.
     unanswered: Cell<bool>,
 }
 
@@ -80,7 +79,7 @@ impl<'a> Rehearsal<'a> {
         }
     }
 
-    /// The world as a program sees it that changes nothing.
+    /// The world of a program that changes nothing.
     fn world(&self) -> ProgramWorld<'_> {
         let runner = RunReason::Forecast(&self.forecast);
         ProgramWorld::new(self.shared, self.live, runner, self.now, None, &self.log)
@@ -91,12 +90,12 @@ impl<'a> Rehearsal<'a> {
         self.steps.borrow_mut().push(step);
     }
 
-    /// Adds those that would be asked before the backend.
+    /// Adds the sources that would be asked before the backend.
     pub(super) fn tell_sources(&self, miss: Miss<'_>) {
         self.steps.borrow_mut().extend(sources::foretell(self.shared, miss));
     }
 
-    /// Returns the outcome that is the answer `reply`.
+    /// Returns the outcome of the reply.
     pub(super) fn answered(&self, reply: &Reply) -> Ending {
         let (served, status) = (reply.served, reply.status);
         let summary = match served {
@@ -165,7 +164,7 @@ impl<'a> Rehearsal<'a> {
         action
     }
 
-    /// Tells of a subroutine that has run.
+    /// Reports a subroutine that ran.
     fn tell_run(&self, turn: &ProgramRequest, sub: Sub, action: &Action, changes: Vec<String>) {
         let why = format!("{} {}", sub.name(), describe_action(action));
         let mut step = DecisionStep::new(&sub.name()["vcl_".len()..], why);
@@ -184,7 +183,7 @@ impl<'a> Rehearsal<'a> {
         self.tell_more(changes);
     }
 
-    /// Adds to the last step what it changed.
+    /// Adds changes to the last step.
     fn tell_more(&self, changes: Vec<String>) {
         if let Some(last) = self.steps.borrow_mut().last_mut() {
             last.facts.extend(changes.into_iter().map(|change| ("changes", change)));
@@ -229,24 +228,24 @@ impl StepHost for Rehearsal<'_> {
         sub: Sub,
         mut seen: ClientVariables<'_>,
     ) -> Action {
-        let stage = &env.stage;
+        let host = &env.host;
         for (_, line) in turn.lines.take() {
-            stage.tell(DecisionStep::new("error", shown(&line)));
+            host.tell(DecisionStep::new("error", shown(&line)));
         }
         let before = turn.req.clone();
         let resp_before = seen.resp.as_ref().map(|(response, _)| response.headers.clone());
         let resp = seen.resp.as_mut().map(|(response, state)| (&mut **response, &mut **state));
         let (loan, ..) = turn.lend(env.asked);
         let lent = ClientVariables { obj: seen.obj, resp, bereq: seen.bereq };
-        let action = loan.run(sub, &stage.world(), env.time(), lent);
-        stage.tell_run(turn, sub, &action, changes("req", &before, &turn.req));
+        let action = loan.run(sub, &host.world(), env.time(), lent);
+        host.tell_run(turn, sub, &action, changes("req", &before, &turn.req));
         if let Some((before, (response, _))) = resp_before.zip(seen.resp) {
-            stage.tell_more(field_changes("resp", &before, &response.headers));
+            host.tell_more(field_changes("resp", &before, &response.headers));
         }
         action
     }
 
-    /// Tells of the parts of the key.
+    /// Reports the parts of the key.
     fn note_key(&self, turn: &ProgramRequest) {
         let parts: Vec<String> =
             key_fields(turn.key.bytes()).skip(1).map(|part| format!("`{}`", shown(part))).collect();
@@ -258,34 +257,39 @@ impl StepHost for Rehearsal<'_> {
     }
 
     fn find(turn: &ProgramRequest, env: &StepContext<'_, Self>) -> CacheLookup {
-        let stage = &env.stage;
-        let peek = stage.shared.cache.peek(&turn.key, &mut select_by(&turn.req.headers));
+        let host = &env.host;
+        let peek = host.shared.cache.peek(&turn.key, &mut select_by(&turn.req.headers));
         let place = SiteContext { live: env.live, site: env.site };
-        let ask =
-            RequestContext::new(place, &turn.req, Notes::default(), env.now, env.front.account);
-        stage.steps.borrow_mut().extend(variants(&ask, &peek));
-        stage.is_fetched.set(peek.is_fetched);
-        stage.may_be_below.set(peek.below > 0);
-        let Some(object) = stage.found(turn, &peek) else {
-            if let Some(advice) = variants::advice(&ask, &peek) {
+        let ctx = RequestContext::new(
+            place,
+            &turn.req,
+            Notes::default(),
+            env.now,
+            env.connection.account,
+        );
+        host.steps.borrow_mut().extend(variants(&ctx, &peek));
+        host.is_fetched.set(peek.is_fetched);
+        host.may_be_below.set(peek.below > 0);
+        let Some(object) = host.found(turn, &peek) else {
+            if let Some(advice) = variants::advice(&ctx, &peek) {
                 let why = "nothing that is stored is for this request";
-                stage.tell(DecisionStep::new("verdict", why).decisive().advise(advice));
+                host.tell(DecisionStep::new("verdict", why).decisive().advise(advice));
             }
             return CacheLookup::Nothing;
         };
         let flags = object.flags();
-        stage.tell(match age(turn, env, &object) {
+        host.tell(match age(turn, env, &object) {
             Age::Fresh if flags.hit_for_pass => {
                 let why = "hit-for-pass: a former answer said that requests go past the cache";
                 DecisionStep::new("mark", why).decisive()
             }
             Age::Fresh | Age::Grace if flags.hit_for_miss => {
-                let why = "hit-for-miss: a former answer was uncacheable, so nobody waits for it";
+                let why = "hit-for-miss: a former answer was uncacheable, so no request waits";
                 DecisionStep::new("mark", why).decisive()
             }
             _ => facts::freshness(turn, env, &object),
         });
-        *stage.last.borrow_mut() = Some(Arc::clone(&object));
+        *host.last.borrow_mut() = Some(Arc::clone(&object));
         CacheLookup::Object(object)
     }
 
@@ -294,15 +298,15 @@ impl StepHost for Rehearsal<'_> {
         env: &StepContext<'_, Self>,
         options: BeginOptions<'_>,
     ) -> FetchAssignment<(), ()> {
-        let stage = &env.stage;
-        if !options.coalesce || !stage.is_fetched.get() {
-            // What comes up counts no more than what is in memory, if that does not.
-            let reads = stage.may_be_below.get() && !turn.state.hash_always_miss;
+        let host = &env.host;
+        if !options.coalesce || !host.is_fetched.get() {
+            // A promoted object counts only if objects in memory do.
+            let reads = host.may_be_below.get() && !turn.state.hash_always_miss;
             let duty = Duty { lead: (), is_alone: false };
             return if reads { FetchAssignment::Below(duty) } else { FetchAssignment::Fetch(duty) };
         }
-        let why = "somebody fetches it: it would wait for that";
-        stage.tell(DecisionStep::new("verdict", why).decisive());
+        let why = "another request fetches it: it would wait for that fetch";
+        host.tell(DecisionStep::new("verdict", why).decisive());
         FetchAssignment::Wait(())
     }
 
@@ -316,17 +320,17 @@ impl StepHost for Rehearsal<'_> {
 
     fn purge(_: &ProgramRequest, env: &StepContext<'_, Self>) -> Result<(), String> {
         let why = "what is stored under its key would be purged";
-        env.stage.tell(DecisionStep::new("purge", why).decisive());
-        env.stage.purges.set(true);
+        env.host.tell(DecisionStep::new("purge", why).decisive());
+        env.host.purges.set(true);
         Ok(())
     }
 
-    /// Its length alone: a body that is still coming would take note of a reader.
+    /// Only the length: a body that still arrives would register a reader.
     fn body(object: &Arc<Object>, _: Option<Reader>) -> ReplyBody {
         ReplyBody::Head(object.length())
     }
 
-    /// The length it has then.
+    /// The decoded length.
     fn unfold(_: &StepContext<'_, Self>, body: &mut ReplyBody, length: Option<u64>) {
         if let ReplyBody::Head(told) = body {
             *told = length;
@@ -339,14 +343,14 @@ impl StepHost for Rehearsal<'_> {
         object: &Arc<Object>,
     ) -> DictionaryAnswer {
         dictionary::seek(
-            FormRequester::Forecast(&env.stage.shared.dictionaries),
-            env.occasion(turn),
+            FormRequester::Forecast(&env.host.shared.dictionaries),
+            env.dictionary_context(turn),
             object,
         )
     }
 
     fn note_dictionary(env: &StepContext<'_, Self>, used: DictionaryUse) {
-        env.stage.tell(DecisionStep::new("dictionary", used.to_string()));
+        env.host.tell(DecisionStep::new("dictionary", used.to_string()));
     }
 
     fn note_unanswered(&self) {
@@ -354,7 +358,7 @@ impl StepHost for Rehearsal<'_> {
     }
 }
 
-/// Returns true if `action` of `sub` settles what happens.
+/// Returns true if `action` of `sub` decides the outcome.
 fn decides(sub: Sub, action: &Action) -> bool {
     match (sub, action) {
         (Sub::Synth, _) => false,
@@ -367,5 +371,5 @@ fn decides(sub: Sub, action: &Action) -> bool {
     }
 }
 
-/// The surroundings of a rehearsal.
+/// The context of a rehearsal's steps.
 pub(super) type RehearsalContext<'a> = StepContext<'a, Rehearsal<'a>>;

@@ -1,4 +1,4 @@
-//! A core with one program, and an origin on the loopback that it fetches from.
+//! Rig: a core with one program, and its origin on the loopback.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -39,12 +39,12 @@ use crate::state::vcl::link::BackendOrigin;
 use crate::state::vcl::{VclConnection, VclSettings};
 use crate::vcl::ProgramWorld;
 
-/// Requests that the origin got, one text a request: its head and the bytes behind it.
+/// Requests that the origin got: each with its head and the bytes behind it.
 type Asked = Arc<Mutex<Vec<String>>>;
-/// Answers of the origin, first come first served; the last one stays.
+/// Responses of the origin in order; the last one repeats.
 type Answers = Arc<Mutex<VecDeque<String>>>;
 
-/// An origin that answers as it is told.
+/// A scripted origin.
 pub(super) struct Backdrop {
     pub(super) port: u16,
     asked: Asked,
@@ -66,12 +66,12 @@ impl Backdrop {
         Self { port, asked, answers }
     }
 
-    /// Takes the requests that the origin got since the last look.
+    /// Takes the requests since the last call.
     pub(super) fn asked(&self) -> Vec<String> {
         std::mem::take(&mut self.asked.lock())
     }
 
-    /// Has it answer these from now on: heads without framing, an empty line, bodies.
+    /// Sets the next responses: heads without framing, an empty line, bodies.
     pub(super) fn answers(&self, answers: &[&str]) {
         let mut queue = self.answers.lock();
         *queue = answers.iter().map(|answer| (*answer).to_owned()).collect();
@@ -127,7 +127,7 @@ fn serve(stream: TcpStream, asked: &Asked, answers: &Answers) {
     }
 }
 
-/// An answer as a client sees it.
+/// A response as its client sees it.
 #[derive(Debug)]
 pub(crate) struct Seen {
     pub(crate) status: u16,
@@ -136,9 +136,8 @@ pub(crate) struct Seen {
     pub(super) close: bool,
     pub(super) ran: Vec<String>,
     pub(super) log: Vec<String>,
-    /// The text that a record has about all that, line by line. Places in the builtin VCL have no
-    /// line numbers.
-    pub(super) told: Vec<String>,
+    /// The record's text about the program, line by line. Lines of the builtin VCL have no numbers.
+    pub(super) recorded: Vec<String>,
 }
 
 impl Seen {
@@ -151,7 +150,7 @@ impl Seen {
     }
 }
 
-/// The core with its program.
+/// A core with a program.
 pub(crate) struct Rig {
     runtime: Runtime,
     local: LocalSet,
@@ -162,12 +161,12 @@ pub(crate) struct Rig {
 }
 
 impl Rig {
-    /// With the program `text`, in which `ORIGIN` is the backend `b`.
+    /// A rig with the program `text`, in which `ORIGIN` is the backend `b`.
     pub(crate) fn new(text: &str) -> Self {
         Self::with(text, &[])
     }
 
-    /// The same, and these parameters.
+    /// A rig with the program `text` and these parameters.
     pub(super) fn with(text: &str, settings: &[(&str, &str)]) -> Self {
         let origin = Backdrop::new();
         let port = origin.port;
@@ -195,7 +194,7 @@ impl Rig {
         Self { runtime, local, core, origin, line, account }
     }
 
-    /// Has the label `other` lead to the program `text`, and no more to the rig's own.
+    /// Makes the label `other` lead to the program `text` instead of the rig's own.
     pub(super) fn label(&self, text: &str) {
         let (shared, params) = (&self.core.shared, Params::default());
         let mut live = live(shared.live().sites.listed[0].vcl.clone(), &params);
@@ -203,12 +202,12 @@ impl Rig {
         shared.replace(live);
     }
 
-    /// The answer to a request: its first line and fields, a line each, and a body behind an empty
-    /// line.
+    /// The response to a request: its first line and fields, a line each, and a body behind an
+    /// empty line.
     pub(crate) fn ask(&self, text: &str) -> Seen {
         let asking = async {
             let seen = self.answer(text).await;
-            // What goes on behind the answer comes to its end.
+            // Background work completes.
             for _ in 0..50 {
                 rt::time::sleep(std::time::Duration::from_millis(1)).await;
             }
@@ -222,24 +221,27 @@ impl Rig {
         self.local.block_on(&self.runtime, work)
     }
 
-    /// Holds up sweeps of the store until it is dropped.
+    /// Blocks sweeps of the store until it is dropped.
     pub(super) fn hold_sweeps(&self) -> tokio::sync::OwnedMutexGuard<()> {
-        Arc::clone(&self.core.shared.door.sweeping).try_lock_owned().expect("none is under way")
+        Arc::clone(&self.core.shared.invalidator.sweeping)
+            .try_lock_owned()
+            .expect("no sweep is in progress")
     }
 
-    /// Purges everything, and waits so long for it to be counted.
+    /// Purges everything, and waits `wait_ms` at most for the count.
     pub(super) fn purge(&self, wait_ms: u64) -> Outcome {
         let now = self.core.now();
-        let purge = self.core.shared.door.purge(ResponseSelector::Everything, false, now, wait_ms);
+        let purge =
+            self.core.shared.invalidator.purge(ResponseSelector::Everything, false, now, wait_ms);
         self.local.block_on(&self.runtime, purge).expect("there is no journal")
     }
 
-    /// The answers to several that come at once.
+    /// The responses to simultaneous requests.
     pub(super) fn ask_at_once(&self, texts: &[&str]) -> Vec<Seen> {
         let asking = async {
             let mut seen = Vec::new();
             let mut all: Vec<_> = texts.iter().map(|text| Box::pin(self.answer(text))).collect();
-            // All begin before the first one is waited for.
+            // All start before the first is awaited.
             for one in &mut all {
                 let poll = std::future::poll_fn(|cx| std::task::Poll::Ready(one.as_mut().poll(cx)));
                 if let std::task::Poll::Ready(done) = poll.await {
@@ -255,7 +257,7 @@ impl Rig {
         self.local.block_on(&self.runtime, asking)
     }
 
-    /// Foretells the outcome of a request.
+    /// Forecasts the outcome of a request.
     pub(crate) fn foretell(&self, text: &str) -> Explanation {
         let live = self.core.live();
         let peer = ConnectionPeer::Host("127.0.0.9".parse().expect("an address"));
@@ -269,7 +271,7 @@ impl Rig {
             peer: ConnectionPeer::Unnamed(None),
             near: false,
             secured: None,
-            line: Some(&self.line),
+            vcl_connection: Some(&self.line),
             account: &self.account,
         };
         let now = self.core.now();
@@ -305,24 +307,24 @@ impl Rig {
         if request.method == Method::Head {
             assert!(body.is_empty(), "the answer to HEAD has no body");
         }
-        let told = reply.about.told.take().expect("a program has told");
+        let recorded = reply.about.program_trace.take().expect("a program has told");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let site = reply.about.site(live).expect("it has a site");
         let mut lines = Vec::new();
-        told.write(site.vcl.as_ref().map(|vcl| &**vcl.program()), &mut lines);
+        recorded.write(site.vcl.as_ref().map(|vcl| &**vcl.program()), &mut lines);
         Seen {
             status: reply.status.code(),
             head: text(&head).replace("\r\n", "\n"),
             body: text(&body),
             close: reply.close,
-            ran: told.ran.iter().map(|ran| ran.sub.name()["vcl_".len()..].to_owned()).collect(),
-            told: text(&lines).lines().map(without_builtin_lines).collect(),
-            log: told.lines().iter().map(|(_, line)| text(line)).collect(),
+            ran: recorded.ran.iter().map(|ran| ran.sub.name()["vcl_".len()..].to_owned()).collect(),
+            recorded: text(&lines).lines().map(without_builtin_lines).collect(),
+            log: recorded.lines().iter().map(|(_, line)| text(line)).collect(),
         }
     }
 }
 
-/// A request, its first line and fields a line each; and the body behind an empty line.
+/// A request, its first line and fields a line each, and the body behind an empty line.
 fn read_request(text: &str) -> (Request, &str) {
     let (head, body) = text.split_once("\n\n").unwrap_or((text, ""));
     let length = match body {
@@ -363,7 +365,7 @@ async fn read(mut reader: Reader) -> Vec<u8> {
     all
 }
 
-/// Connects a backend to an origin that is asked once, and those that a director chooses from.
+/// Connects a backend to an origin that is asked once, and the backends of a director.
 fn connect(backend: &Backend) {
     match backend {
         Backend::None => {}

@@ -1,4 +1,4 @@
-//! The teller of a forecast: what it has told, and what it has found out.
+//! Forecast builder: the steps reported so far, and the findings of the lookup.
 
 use std::sync::Arc;
 
@@ -13,20 +13,20 @@ use crate::state::reply::Reply;
 use crate::state::request_context::RequestContext;
 use crate::state::site::Site;
 
-/// The teller of a forecast.
+/// The forecast of a request while it is built.
 pub(super) struct ForecastBuilder<'s> {
-    pub(super) telling: ForecastSteps<'s>,
-    /// Hash of the request's key; 0 as long as none is made.
+    pub(super) forecast: ForecastSteps<'s>,
+    /// Hash of the request's key; 0 before there is a key.
     pub(super) key: u64,
     pub(super) site: Option<String>,
     pub(super) decided: Option<(Arc<Site>, Notes)>,
-    /// The page that would be put together.
+    /// The page that would be assembled.
     pub(super) page: Option<ComposablePage>,
     /// The findings of the lookup.
-    pub(super) looked: Option<Findings>,
+    pub(super) findings: Option<Findings>,
 }
 
-/// A stored page that would be put together.
+/// A stored page that would be assembled.
 pub(super) struct ComposablePage {
     pub(super) object: Arc<Object>,
     pub(super) site: Arc<Site>,
@@ -36,15 +36,15 @@ pub(super) struct ComposablePage {
 /// The findings of a lookup.
 pub(super) struct Findings {
     pub(super) peek: KeyInspection,
-    /// A mark says that a former answer could not be stored.
+    /// A hit-for-miss mark is stored.
     pub(super) marked: bool,
     /// The disk would be read.
     pub(super) reads_disk: bool,
 }
 
-pub(super) fn look(ask: &RequestContext<'_>, root: &Arc<Root>) -> PathLookup {
+pub(super) fn look(ctx: &RequestContext<'_>, root: &Arc<Root>) -> PathLookup {
     let mut room = Vec::new();
-    let path = from_files::normal(ask.request, &mut room);
+    let path = from_files::normal(ctx.request, &mut room);
     path.and_then(|path| root.look(path, Depth::Full).ok()).unwrap_or(PathLookup::Missing)
 }
 
