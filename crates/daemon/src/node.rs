@@ -180,7 +180,7 @@ fn own_name() -> String {
 
 impl Host for Store {
     fn apply(&self, invalidation: &[u8]) -> Result<(), String> {
-        match self.shared.door.apply_told(invalidation, rt::now()) {
+        match self.shared.invalidator.apply_told(invalidation, rt::now()) {
             // Nothing is stored of a site that is not configured here.
             Ok(_) | Err(InvalidationError::NoSite(_)) => Ok(()),
             Err(why) => Err(why.to_string()),

@@ -73,8 +73,8 @@ async fn one(simulation: &Simulation, number: usize) {
 async fn by_operator(simulation: &Simulation, scope: PurgeScope, what: InvalidationTarget) {
     let purge = simulation.oracle.purge_began(scope);
     let (shared, now) = (&simulation.core.shared, simulation.core.now());
-    let one = shared.door.invalidation(what, false, Sites::Every, now);
-    match shared.door.invalidate(None, [one], now, COUNT_MS).await {
+    let one = shared.invalidator.invalidation(what, false, Sites::Every, now);
+    match shared.invalidator.invalidate(None, [one], now, COUNT_MS).await {
         Ok(_) => simulation.oracle.purge_answered(purge),
         Err(why) => simulation.oracle.fail(|| format!("a purge was refused: {why}")),
     }

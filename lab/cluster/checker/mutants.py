@@ -66,7 +66,7 @@ MUTANTS = [
         "if !{M} { state.outbox.put_back(unknown.into_values()); }",
     )]),
     ("a loss is not doubted", "wipe-nats", [(
-        NODE, "self.shared.door.doubt(rt::now());", "if !{M} { self.shared.door.doubt(rt::now()); }",
+        NODE, "self.shared.invalidator.doubt(rt::now());", "if !{M} { self.shared.invalidator.doubt(rt::now()); }",
     )]),
     ("one that leaves trusts on", "leave", [(
         FOLLOWER, "self.has_left = true;\n        self.lease_ms = None;",

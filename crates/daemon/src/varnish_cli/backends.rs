@@ -116,7 +116,7 @@ pub(super) fn set_health(daemon: &Daemon, peer: SocketAddr, call: &Call) -> Repl
                     HealthOverride::Up => Some(true),
                     HealthOverride::Drain | HealthOverride::Down => Some(false),
                 };
-                if let Some(word) = director.word() {
+                if let Some(word) = director.admin_health() {
                     word.set_order(said, rt::now().unix_ms as f64 / 1000.0);
                 }
             }
@@ -189,7 +189,7 @@ fn row(vcl: &str, backend: Backend) -> Option<BackendRow> {
                 (director.members(), director.listing(rt::now().unix_ms as f64 / 1000.0));
             let good = members.iter().filter(|member| member.health().is_healthy).count() as u32;
             let hidden = listing == Listing::Hidden;
-            let said = director.word().and_then(|word| word.order());
+            let said = director.admin_health().and_then(|word| word.order());
             Some(BackendRow {
                 vcl,
                 name,

@@ -299,7 +299,7 @@ async fn an_object_purged_while_it_is_read_from_disk_is_whole_for_its_readers() 
         cinema.daemon.assert_metric("larder_disk_hits_total", 1).await;
         assert!(matches!(cinema.seen("PURGE", "").await, ReplyOutcome::Complete(_)), "{policy:?}");
         let film = whole(client.reply("GET").await, "what was begun");
-        assert!(film.body == Film::bytes(1, 0..ONE_GO), "{policy:?}: other bytes");
+        assert!(film.body == LargeFile::bytes(1, 0..ONE_GO), "{policy:?}: other bytes");
         // Now it leaves the disk, too.
         eventually("it is gone", async || cinema.metric("disk_volume_records").await == 0).await;
         cinema.film.change(ONE_GO);
@@ -603,7 +603,7 @@ async fn a_small_file_of_which_a_part_is_wanted_is_stored_whole() {
     let cinema = Cinema::open(Policy::Declared, 100_000, "", SMALL).await;
     assert_part(&cinema.part(70_000..70_010).await, 70_000..70_010, 1, 100_000, "a part");
     assert_eq!(cinema.ranges(), [Some(SLICE..2 * SLICE), None]);
-    assert!(cinema.ask("").await.body == Film::bytes(1, 0..100_000));
+    assert!(cinema.ask("").await.body == LargeFile::bytes(1, 0..100_000));
     // Of a smaller body the part is the whole.
     let cinema = Cinema::open(Policy::Declared, 5000, "", SMALL).await;
     assert_part(&cinema.part(10..20).await, 10..20, 1, 5000, "a part");

@@ -28,7 +28,7 @@ fn address() -> String {
 }
 
 /// Three nodes that have fetched from each other, before `film`.
-async fn nodes(nats: &Nats, film: &Film, vcl: bool, patience: &str) -> [Node; 3] {
+async fn nodes(nats: &Nats, film: &LargeFile, vcl: bool, patience: &str) -> [Node; 3] {
     let nodes = ["n1", "n2", "n3"].map(|name| {
         let limits = format!(
             "[limits]\nslices_from = \"256KiB\"\nslice_bytes = \"64KiB\"\nslice_ahead = 0\n\

@@ -61,7 +61,7 @@ fn over(stage: &Stage, sought: impl Fn(&ParsedRequest) -> bool) -> Vec<usize> {
 
 /// Asserts that no client used an origin connection on which another one authenticated, or was
 /// asked to.
-fn nobody_meets(stage: &Stage, policy: Policy) {
+fn assert_no_shared_login(stage: &Stage, policy: Policy) {
     for requests in connections(stage) {
         let who: std::collections::HashSet<_> =
             requests.iter().map(|request| sent_field(request, "x-who")).collect();
