@@ -319,7 +319,7 @@ pub(super) fn note_failed(
     let src = String::from_utf8_lossy(&fragment.src);
     let limit = if let FragmentFailure::Limit(limit) = failed { Some(*limit) } else { None };
     let error = format!("fragment {src}: {}", failed.words()).into();
-    page.trace.trouble.borrow_mut().get_or_insert(FailureNote { error, limit });
+    page.trace.failure.borrow_mut().get_or_insert(FailureNote { error, limit });
     match fragment.onerror {
         OnError::Continue => Ok(()),
         onerror if page.breaks(onerror) => Err(Gap::Breaks),

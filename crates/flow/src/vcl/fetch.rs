@@ -223,8 +223,8 @@ impl Judge for ProgramJudge {
         self.fail(fetch, "a file answers in place of the backend")
     }
 
-    fn carried(&mut self, carried: &TransferOutcome) {
-        if carried.end.is_failure() {
+    fn carried(&mut self, outcome: &TransferOutcome) {
+        if outcome.end.is_failure() {
             self.count(Count::FetchFailed);
         }
     }
@@ -281,9 +281,9 @@ impl ProgramJudge {
         &mut self,
         fetch: &mut Fetch,
         sub: Sub,
-        seen: BackendVariables<'_>,
+        variables: BackendVariables<'_>,
     ) -> Action {
-        let action = self.lend(fetch, sub, seen, |ctx| ctx.instance.run(ctx));
+        let action = self.lend(fetch, sub, variables, |ctx| ctx.instance.run(ctx));
         let lines = self.lines.get_mut().len();
         self.ran.push(SubroutineRun::new(sub, action.verb(), self.task.at, lines));
         action
@@ -292,8 +292,8 @@ impl ProgramJudge {
     /// The backend to ask; `None` without a healthy one.
     pub(crate) fn resolve(&mut self, fetch: &mut Fetch) -> Option<Arc<Leaf>> {
         let backend = self.state.backend.clone();
-        let seen = BackendVariables::default();
-        self.leaf = self.lend(fetch, Sub::BackendFetch, seen, |ctx| backend.resolve(ctx));
+        let variables = BackendVariables::default();
+        self.leaf = self.lend(fetch, Sub::BackendFetch, variables, |ctx| backend.resolve(ctx));
         self.leaf.clone()
     }
 
@@ -356,8 +356,8 @@ impl ProgramJudge {
             };
         }
         let beresp = Some(Beresp { head: &mut response, state: &mut state });
-        let seen = BackendVariables { beresp, obj: None };
-        let mut action = self.call(fetch, Sub::BackendResponse, seen);
+        let variables = BackendVariables { beresp, obj: None };
+        let mut action = self.call(fetch, Sub::BackendResponse, variables);
         self.refuse_interim(&mut action, state.status);
         if private || state.uncacheable {
             fetch.passage.bytes = transit_bytes(fetch, &state);
