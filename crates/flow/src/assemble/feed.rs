@@ -254,12 +254,12 @@ impl Feed {
     }
 
     /// Decodes a gzip segment.
-    fn unfolded(&self, cut: GzipSegment) -> Arrival {
+    fn decoded(&self, cut: GzipSegment) -> Arrival {
         let mut body = match cut.into_plain() {
             Ok(plain) => return Arrival::Part(plain),
             Err(part) => ReplyBody::Parts(BodyParts::One(part)),
         };
-        fragment::unfold(&self.core, &self.page, Coding::Gzip, &mut body);
+        fragment::decode(&self.core, &self.page, Coding::Gzip, &mut body);
         match body {
             ReplyBody::Stream { reader, .. } => Arrival::Body(ComingBody::own(reader)),
             _ => Arrival::Broken,
@@ -319,7 +319,7 @@ impl Feed {
                 Arrival::Part(self.text.part(range).unwrap_or_else(BodyPart::empty))
             }
             PagePiece::Own(bytes) => Arrival::Text(OwnText::new(bytes, &self.ahead)),
-            PagePiece::Gzip(cut) => self.unfolded(cut),
+            PagePiece::Gzip(cut) => self.decoded(cut),
             PagePiece::Part(part) => Arrival::Part(part),
             PagePiece::Body(coming) => Arrival::Body(coming),
             PagePiece::Waits(begun) => self.wait_for(*begun),

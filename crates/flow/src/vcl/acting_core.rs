@@ -136,15 +136,15 @@ impl StepHost for ActingCore<'_> {
         ReplyBody::whole(object, reader)
     }
 
-    fn unfold(env: &StepContext<'_, Self>, body: &mut ReplyBody, length: Option<u64>) {
+    fn decode(env: &StepContext<'_, Self>, body: &mut ReplyBody, length: Option<u64>) {
         env.count(Count::NGunzip);
-        let unfolding = BodyDecoding {
+        let decoding = BodyDecoding {
             coding: Coding::Gzip,
             limits: decode_limits(&env.live.limits),
             account: env.connection.account,
             counters: &env.host.core.counters,
         };
-        unfolding.unfold_body(body, length);
+        decoding.decode_body(body, length);
     }
 
     fn seek(

@@ -101,7 +101,7 @@ pub(crate) trait StepHost: Sized {
     fn body(object: &Arc<Object>, reader: Option<Reader>) -> ReplyBody;
 
     /// Decodes a gzip body, to `length` bytes if known.
-    fn unfold(env: &StepContext<'_, Self>, body: &mut ReplyBody, length: Option<u64>);
+    fn decode(env: &StepContext<'_, Self>, body: &mut ReplyBody, length: Option<u64>);
 
     /// Looks for the form of `object` with the client's dictionary; a missing one may be made. Also
     /// notes that the client gets `object`.

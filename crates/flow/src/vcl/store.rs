@@ -75,14 +75,14 @@ impl ProgramJudge {
         // A confirmed object keeps its properties.
         let confirmed = fetch.old.as_ref().filter(|_| answer.state.was_304);
         let is_page = confirmed.map_or_else(|| answer.page.is_some(), |old| old.flags().esi);
-        let folds = || answer.page.as_ref().is_some_and(|page| page.is_folded);
+        let gzips = || answer.page.as_ref().is_some_and(|page| page.is_gzipped);
         let flags = Flags {
             http10: answer.response.version == Version::Http10,
             coding: answer.coding,
             negotiated: answer.coding != Coding::Identity,
             coded_here: answer.recoded,
             esi: is_page,
-            gzip_page: confirmed.map_or_else(folds, |old| old.flags().gzip_page),
+            gzip_page: confirmed.map_or_else(gzips, |old| old.flags().gzip_page),
             dictionary: !is_page && answer.response.headers.contains(HeaderId::UseAsDictionary),
             ..Flags::default()
         };

@@ -40,7 +40,7 @@ pub(crate) struct ComposedPage {
     pub(crate) gzip: bool,
     /// Under a program: the page and its fragments are for clients with gzip, whatever this client
     /// accepts.
-    pub(crate) folded: bool,
+    pub(crate) gzipped: bool,
     /// The page is sent unchanged, despite its instructions.
     pub(crate) verbatim: bool,
     /// The common part of its fragments' requests, once one is made.
@@ -139,7 +139,7 @@ impl ComposedPage {
             instructions: None,
             trace: Rc::default(),
             gzip: false,
-            folded: false,
+            gzipped: false,
             verbatim: false,
             pattern: OnceCell::new(),
             spare: Cell::default(),

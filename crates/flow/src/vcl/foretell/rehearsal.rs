@@ -331,7 +331,7 @@ impl StepHost for Rehearsal<'_> {
     }
 
     /// The decoded length.
-    fn unfold(_: &StepContext<'_, Self>, body: &mut ReplyBody, length: Option<u64>) {
+    fn decode(_: &StepContext<'_, Self>, body: &mut ReplyBody, length: Option<u64>) {
         if let ReplyBody::Head(told) = body {
             *told = length;
         }
