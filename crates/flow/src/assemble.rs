@@ -23,7 +23,7 @@ use base::Counter;
 use codec::Coding;
 use message::HeaderId;
 
-use crate::state::assemble::{Clip, ComposedPage, Draft, GzipPage, PAGE_BYTES, ReadPage, places};
+use crate::state::assemble::{Clip, ComposedPage, Draft, GzipPage, PAGE_BYTES, ReadPage, permits};
 use crate::state::body::{BodyPart, BodyParts, ReplyBody};
 use crate::state::core::CoreState;
 use crate::state::reply::{HeadSource, Reply};
@@ -113,8 +113,8 @@ impl Assembly {
             say_gzip(reply);
         }
         reply.body = ReplyBody::Parts(BodyParts::Many(parts));
-        if let Some(trouble) = page.trace.trouble.borrow_mut().take() {
-            reply.about.trouble = Some(Box::new(trouble));
+        if let Some(failure) = page.trace.failure.borrow_mut().take() {
+            reply.about.failure = Some(Box::new(failure));
         }
         if page.trace.number.get() != 0 {
             reply.about.trace = Some(Rc::clone(&page.trace));
@@ -202,7 +202,7 @@ impl Draft for Assembly {
         let Some(pieces) = self.pieces(core) else { return self.reply };
         let Self { mut reply, page, .. } = *self;
         let mut passage = connection.passage(&page.live.limits);
-        passage.bytes = passage.bytes.min(places::part_of(&passage.account));
+        passage.bytes = passage.bytes.min(permits::part_of(&passage.account));
         reply.about.trace = Some(Rc::clone(&page.trace));
         let (writer, reader) = cache::BodyWindow::window(passage.clone());
         let coder = if page.gzip { PageCoder::begin(&passage) } else { None };

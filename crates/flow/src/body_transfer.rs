@@ -166,14 +166,14 @@ impl Sink for BodyWriter {
 /// The pause after which a coder is flushed, so that the beginning of a slow page is shown.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Pushes a response's body into `sink`, through `coder` if there is one. Trailers follow if `gate`
+/// Pushes a response's body into `sink`, through `coder` if there is one. Trailers follow if `filter`
 /// is set. Notes in `trace` why the store refuses the body.
 pub(crate) async fn carry(
     mut exchange: Exchange,
     mut sink: impl Sink,
     mut coder: Option<Coder>,
     trace: Option<&Trace>,
-    gate: Option<&TrailerFilter>,
+    filter: Option<&TrailerFilter>,
 ) -> TransferOutcome {
     let mut watch = sink.watch();
     let mut left = async || match &mut watch {
@@ -225,8 +225,8 @@ pub(crate) async fn carry(
             }
             Some(Ok(false)) => {
                 let changes = coder.as_ref().is_some_and(Coder::changes);
-                let trailers = gate.zip(exchange.take_trailers());
-                let trailers = trailers.and_then(|(gate, it)| gate.pass(it));
+                let trailers = filter.zip(exchange.take_trailers());
+                let trailers = trailers.and_then(|(filter, it)| filter.pass(it));
                 let trailers = if changes { trailers.and_then(of_any_form) } else { trailers };
                 let end = BodyEnd::of(&exchange, coder.as_ref(), bytes, trailers);
                 return end.finish(trace, sink);
@@ -383,11 +383,11 @@ impl TransferOutcome {
             TransferEnd::Uncoded => trace.note_why(UnstoredReason::NoGzip),
             TransferEnd::Cut(error) => {
                 trace.note_why(UnstoredReason::Cut);
-                let trouble = |error: &origin::Error| FailureNote {
+                let failure = |error: &origin::Error| FailureNote {
                     error: error.to_string().into(),
                     limit: error.limit(),
                 };
-                *trace.trouble.borrow_mut() = error.as_ref().map(trouble);
+                *trace.failure.borrow_mut() = error.as_ref().map(failure);
             }
         }
     }

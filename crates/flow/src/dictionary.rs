@@ -205,12 +205,12 @@ impl<'a> FormRequester<'a> {
 /// dictionary exists and the work has not begun.
 #[inline]
 pub(crate) fn seek(
-    seeker: FormRequester<'_>,
+    requester: FormRequester<'_>,
     dictionary_context: DictionaryContext<'_>,
     object: &Arc<Object>,
 ) -> DictionaryAnswer {
     match dictionary_context.request.headers.contains(HeaderId::AvailableDictionary) {
-        true => seek_named(seeker, dictionary_context, object),
+        true => seek_named(requester, dictionary_context, object),
         false => DictionaryAnswer::default(),
     }
 }
@@ -232,7 +232,7 @@ pub(crate) fn may_use_dictionary(request: &Request, object: &Object) -> bool {
 
 #[cold]
 fn seek_named(
-    seeker: FormRequester<'_>,
+    requester: FormRequester<'_>,
     dictionary_context: DictionaryContext<'_>,
     object: &Arc<Object>,
 ) -> DictionaryAnswer {
@@ -258,9 +258,9 @@ fn seek_named(
     if object.length().is_some_and(|length| length > live.limits.form_bytes) {
         return DictionaryUse::TooLong.into();
     }
-    let used = match seeker.dictionaries().find(&named.hash) {
+    let used = match requester.dictionaries().find(&named.hash) {
         None => {
-            if let Some(core) = seeker.core()
+            if let Some(core) = requester.core()
                 && let Some((object, scope)) = core.shared.dictionaries.expected()
             {
                 let dictionary = attach(&object, || scope);
@@ -273,7 +273,7 @@ fn seek_named(
         }
         Some(_) if !object.wants_keyed_form(named.key()) => DictionaryUse::Tried,
         Some(dictionary) => {
-            if let Some(core) = seeker.core() {
+            if let Some(core) = requester.core() {
                 delta_coding::form(core, live, object, dictionary, named);
             }
             DictionaryUse::Making

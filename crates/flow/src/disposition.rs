@@ -51,7 +51,7 @@ pub struct WaitingRequest {
 #[derive(Default)]
 pub(crate) struct Marks {
     /// The permit of the site's limits, if it has an effect on the reply.
-    pub(crate) pass: Option<Box<LimitPermit>>,
+    pub(crate) limit_permit: Option<Box<LimitPermit>>,
     /// The authenticated user.
     pub(crate) user: Option<Arc<User>>,
 }
@@ -60,7 +60,7 @@ impl Marks {
     /// Marks the outcome of the request.
     #[inline(always)]
     pub(crate) fn put(self, start: &mut Start) {
-        if self.user.is_some() || self.pass.is_some() {
+        if self.user.is_some() || self.limit_permit.is_some() {
             self.put_any(start);
         }
     }
@@ -78,8 +78,8 @@ impl Marks {
         if let Some(user) = self.user {
             reply.about.guarded.note_user(user);
         }
-        if let Some(pass) = self.pass {
-            pass.mark(reply);
+        if let Some(limit_permit) = self.limit_permit {
+            limit_permit.mark(reply);
         }
     }
 }
@@ -119,8 +119,8 @@ pub(crate) enum RequestDisposition {
 
 impl Start {
     /// The disposition of a page that is assembled first.
-    pub(crate) fn page(place: SiteContext<'_>, draft: Box<dyn Draft>) -> Self {
-        Self::Slow(Box::new(WaitingRequest::on(place, RequestDisposition::Draft(draft))))
+    pub(crate) fn page(site_ctx: SiteContext<'_>, draft: Box<dyn Draft>) -> Self {
+        Self::Slow(Box::new(WaitingRequest::on(site_ctx, RequestDisposition::Draft(draft))))
     }
 
     /// The reply, if it is made: also that of a page to be assembled.

@@ -149,8 +149,8 @@ impl ForecastBuilder<'_> {
         };
         self.site = Some(site.name.to_string());
         self.forecast.steps.push(about_site(live, &site, request));
-        let (place, mut clearance) = (SiteContext { live, site: &site }, Clearance::default());
-        let entrant = Entrant { place, client, now, downstream: &Downstream::Client };
+        let (site_ctx, mut clearance) = (SiteContext { live, site: &site }, Clearance::default());
+        let entrant = Entrant { site_ctx, client, now, downstream: &Downstream::Client };
         if let Some(ending) = stage_row::look(&mut self.forecast, &entrant, request, &mut clearance)
         {
             return ending;
@@ -168,13 +168,13 @@ impl ForecastBuilder<'_> {
             return (told.outcome, told.summary);
         }
         let mut notes = Notes::default();
-        let entering = clearance.entering.as_ref();
+        let admission = clearance.admission.as_ref();
         let receive =
             |policy: &dyn Policy, policy_ctx: &mut ReceiveCtx<'_>| policy.explain(policy_ctx);
-        let (verdict, told) = received(&entrant, request, entering, &mut notes, receive);
+        let (verdict, told) = received(&entrant, request, admission, &mut notes, receive);
         self.forecast.steps.extend(told);
         self.decided = Some((Arc::clone(&site), notes));
-        let ctx = RequestContext::new(place, request, notes, now, client.account);
+        let ctx = RequestContext::new(site_ctx, request, notes, now, client.account);
         course::follow(self, &ctx, verdict)
     }
 

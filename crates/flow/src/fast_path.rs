@@ -77,7 +77,7 @@ impl CoreState {
             }
         };
         let entrant = Entrant {
-            place: SiteContext { live, site },
+            site_ctx: SiteContext { live, site },
             client,
             now,
             downstream: &Downstream::Client,
@@ -98,8 +98,8 @@ impl CoreState {
         let silent = || Start::Reply(peers::silent(PeerRefusal::Nothing));
         let start = match decisions::enter(&self.shared.challenges, live, request, client) {
             RequestDestination::Site(site) if site.client_check.is_none() => {
-                let place = SiteContext { live, site };
-                let entrant = Entrant { place, client, now, downstream: &Downstream::Node };
+                let site_ctx = SiteContext { live, site };
+                let entrant = Entrant { site_ctx, client, now, downstream: &Downstream::Node };
                 stage_row::enter(self, &entrant, request).0
             }
             _ => silent(),
@@ -115,7 +115,7 @@ impl CoreState {
     /// Serves a fragment's request as far as possible without waiting.
     pub(crate) fn start_fragment(
         self: &Rc<Self>,
-        place: SiteContext<'_>,
+        site_ctx: SiteContext<'_>,
         request: &mut Request,
         context: &Rc<FragmentContext>,
         now: Now,
@@ -124,7 +124,7 @@ impl CoreState {
             (context.top.peer, context.top.vcl_connection.as_ref(), &context.top.account);
         let client = &Client { peer, near: false, secured: None, vcl_connection, account };
         let downstream = &Downstream::Page(Rc::clone(context));
-        stage_row::enter(self, &Entrant { place, client, now, downstream }, request).0
+        stage_row::enter(self, &Entrant { site_ctx, client, now, downstream }, request).0
     }
 
     /// Has the site's policy or program receive a request that has passed the row of stages, and
@@ -134,18 +134,18 @@ impl CoreState {
         self: &Rc<Self>,
         entrant: &Entrant<'_>,
         request: &mut Request,
-        entering: Option<&SiteAdmission>,
+        admission: Option<&SiteAdmission>,
     ) -> (Start, ConnectionPeer) {
-        let Entrant { place, client, now, downstream } = *entrant;
-        if let Some(instance) = &place.site.vcl {
+        let Entrant { site_ctx, client, now, downstream } = *entrant;
+        if let Some(instance) = &site_ctx.site.vcl {
             return (program::start(self, instance, entrant, request), client.peer);
         }
-        let kept = self.keep_cookies(place.site, request);
+        let kept = self.keep_cookies(site_ctx.site, request);
         let mut notes = Notes::default();
-        let verdict = received(entrant, request, entering, &mut notes, |policy, policy_ctx| {
+        let verdict = received(entrant, request, admission, &mut notes, |policy, policy_ctx| {
             policy.receive(policy_ctx)
         });
-        let ctx = RequestContext::new(place, request, notes, now, client.account);
+        let ctx = RequestContext::new(site_ctx, request, notes, now, client.account);
         let ctx = RequestContext { downstream, cookies: kept.cookies.as_deref(), ..ctx };
         let who = notes.client.unwrap_or(client.peer);
         (self.judged(&ctx, verdict), who)
@@ -192,7 +192,7 @@ impl CoreState {
     ) -> (Start, ConnectionPeer) {
         let (peer, account) = (client.peer, client.account);
         let asker = site.policy.asker(request, peer);
-        let place = SiteContext { live, site };
+        let site_ctx = SiteContext { live, site };
         let mut notes = Notes::default();
         let start = match read {
             Err(refusal) => Start::Reply(purge::refused(&self.counters, request, refusal)),
@@ -202,7 +202,7 @@ impl CoreState {
                 make_reader(request);
                 let mut policy_ctx = ReceiveCtx { request, client: peer, now, notes: &mut notes };
                 let verdict = site.policy.receive(&mut policy_ctx);
-                let ctx = RequestContext::new(place, request, notes, now, account);
+                let ctx = RequestContext::new(site_ctx, request, notes, now, account);
                 let ctx = RequestContext { cookies: kept.cookies.as_deref(), ..ctx };
                 match verdict {
                     ReceiveVerdict::Lookup if !notes.personal => self.fetch_anew(&ctx),
@@ -211,7 +211,7 @@ impl CoreState {
             }
             Ok(PurgeRequest::Store(order, answers)) => {
                 notes.client = Some(asker);
-                let ctx = RequestContext::new(place, request, notes, now, account);
+                let ctx = RequestContext::new(site_ctx, request, notes, now, account);
                 self.slow(&ctx, RequestDisposition::Purge(Box::new(order), answers))
             }
         };
@@ -453,11 +453,11 @@ impl RequestDisposition {
 pub(crate) fn received<R>(
     entrant: &Entrant<'_>,
     request: &mut Request,
-    entering: Option<&SiteAdmission>,
+    admission: Option<&SiteAdmission>,
     notes: &mut Notes,
     receive: impl FnOnce(&dyn Policy, &mut ReceiveCtx<'_>) -> R,
 ) -> R {
-    let Entrant { place: SiteContext { site, .. }, client, now, downstream } = *entrant;
+    let Entrant { site_ctx: SiteContext { site, .. }, client, now, downstream } = *entrant;
     let page = downstream.page();
     notes.client = page.map(|context| context.top.peer);
     let mut policy_ctx = ReceiveCtx { request, client: client.peer, now, notes };
@@ -471,8 +471,8 @@ pub(crate) fn received<R>(
             }
         }
     }
-    if let Some(entering) = entering {
-        notes.personal |= entering.tell(request);
+    if let Some(admission) = admission {
+        notes.personal |= admission.tell(request);
     }
     received
 }

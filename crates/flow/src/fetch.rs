@@ -197,7 +197,7 @@ pub(crate) trait Judge: Sized + 'static {
     fn found_file(&mut self, fetch: &mut Fetch, name: Vec<u8>) -> ResponseFate<Self>;
 
     /// Takes the outcome of a body's transfer.
-    fn carried(&mut self, carried: &TransferOutcome);
+    fn carried(&mut self, outcome: &TransferOutcome);
 
     /// Makes the report. Called once, when the fate is known.
     fn report(&mut self) -> Self::Report;
@@ -281,11 +281,11 @@ pub(crate) struct InsertionPlan {
     /// The object; its length is that of the body.
     pub(crate) new: NewObject,
     /// The variant that the response is, if it varies.
-    pub(crate) selected: Option<VariantSelector>,
+    pub(crate) selector: Option<VariantSelector>,
     /// The recoding of the body.
     pub(crate) recode: BodyRecoding,
     /// The filter of trailers; without one they are dropped.
-    pub(crate) gate: Option<TrailerFilter>,
+    pub(crate) filter: Option<TrailerFilter>,
     /// Data derived from a complete body, kept beside it.
     pub(crate) attached: Option<Arc<dyn DerivedData>>,
     /// The demotion policy of the response.
@@ -302,7 +302,7 @@ pub(crate) struct Confirmation {
 /// The verdict on storing a confirmed object.
 pub(crate) enum RevalidationVerdict {
     /// It replaces the stored object, as this variant.
-    Stored { permit: Permit, selected: Option<VariantSelector>, sinks: DemotionPolicy },
+    Stored { permit: Permit, selector: Option<VariantSelector>, sinks: DemotionPolicy },
     /// It answers this request only: the rules forbid sharing the fields of the 304.
     Once {
         /// The end of the hit-for-miss time, in monotonic milliseconds.
@@ -341,7 +341,7 @@ pub(crate) struct UnstoredResponse<F> {
     /// The coding of the body after that.
     pub(crate) coding: Coding,
     /// The filter of trailers; without one they are dropped.
-    pub(crate) gate: Option<TrailerFilter>,
+    pub(crate) filter: Option<TrailerFilter>,
     pub(crate) facts: F,
 }
 

@@ -265,7 +265,7 @@ pub(crate) fn code_head(headers: &mut HeaderBlock, coding: Coding) {
 
 /// The response of `object`, whose body has no coding, with a head for that body in gzip. `None` if
 /// the head is damaged.
-pub(crate) fn folded(object: &Record) -> Option<NewObject> {
+pub(crate) fn gzipped(object: &Record) -> Option<NewObject> {
     let mut response = stored_head(object)?;
     code_head(&mut response.headers, Coding::Gzip);
     let mut new = NewObject { length: None, ..object.renewed() };

@@ -68,11 +68,11 @@ impl LimitPermit {
             reply.about.guarded.note_permit(permit);
         }
         if let Some(problem) = self.spared
-            && reply.about.trouble.is_none()
+            && reply.about.failure.is_none()
         {
-            let mut trouble = problem.trouble();
-            trouble.error = format!("dry run: {}", trouble.error).into();
-            reply.about.trouble = Some(Box::new(trouble));
+            let mut failure = problem.failure();
+            failure.error = format!("dry run: {}", failure.error).into();
+            reply.about.failure = Some(Box::new(failure));
         }
     }
 }

@@ -25,7 +25,8 @@ pub(crate) struct SiteLimits;
 impl RowStage for SiteLimits {
     #[inline(always)]
     fn is_for(entrant: &Entrant<'_>) -> bool {
-        entrant.place.site.throttles.is_some() && matches!(entrant.downstream, Downstream::Client)
+        entrant.site_ctx.site.throttles.is_some()
+            && matches!(entrant.downstream, Downstream::Client)
     }
 
     #[inline(never)]
@@ -35,7 +36,7 @@ impl RowStage for SiteLimits {
         request: &mut Request,
         clearance: &mut Clearance,
     ) -> StageResult {
-        let site = entrant.place.site;
+        let site = entrant.site_ctx.site;
         let Some(throttles) = &site.throttles else { return StageResult::On };
         let limited_client = LimitedClient::of(&*site.policy, request, entrant.client.peer);
         let refused = |problem| {
@@ -51,19 +52,19 @@ impl RowStage for SiteLimits {
             LimitDecision::Spared(turn, problem) => (turn, Some(problem)),
             LimitDecision::Refused(problem) => return refused(problem),
         };
-        let mut pass = LimitPermit { limited_client, permit: None, spared };
+        let mut limit_permit = LimitPermit { limited_client, permit: None, spared };
         if let Some(turn) = turn {
-            clearance.marks.pass = Some(Box::new(pass));
+            clearance.marks.limit_permit = Some(Box::new(limit_permit));
             return StageResult::End(
                 entrant.wait(request, StageWait::Turn(turn), clearance),
                 limited_client.client,
             );
         }
-        if let Err(problem) = pass.enter(throttles, &limited, &core.counters) {
+        if let Err(problem) = limit_permit.enter(throttles, &limited, &core.counters) {
             return refused(problem);
         }
-        if pass.permit.is_some() || pass.spared.is_some() {
-            clearance.marks.pass = Some(Box::new(pass));
+        if limit_permit.permit.is_some() || limit_permit.spared.is_some() {
+            clearance.marks.limit_permit = Some(Box::new(limit_permit));
         }
         StageResult::On
     }
@@ -74,7 +75,7 @@ impl RowStage for SiteLimits {
         request: &mut Request,
         _: &mut Clearance,
     ) -> Option<Ending> {
-        let site = entrant.place.site;
+        let site = entrant.site_ctx.site;
         let limited_client = LimitedClient::of(&*site.policy, request, entrant.client.peer);
         let (seed, now_ms) = (&forecast.shared.seed, entrant.now.mono_ms);
         let limited = LimitedRequest { seed, request, limited_client, now_ms };

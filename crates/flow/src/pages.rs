@@ -17,11 +17,11 @@ use crate::trust::Readiness;
 impl Problem {
     /// Notes the problem for the log.
     pub(crate) fn note(&self, about: &mut ReplyNotes) {
-        about.trouble = Some(Box::new(self.trouble()));
+        about.failure = Some(Box::new(self.failure()));
     }
 
     /// The note of the problem for the log.
-    pub(crate) fn trouble(&self) -> FailureNote {
+    pub(crate) fn failure(&self) -> FailureNote {
         FailureNote { error: self.reason().into(), limit: self.limit() }
     }
 }
@@ -78,7 +78,7 @@ pub(crate) fn with_slash(request: &Request) -> Reply {
 pub fn refused(status: Status, reason: &str) -> Reply {
     let mut reply = error_page(&Request::new(), Response::new(status), reason);
     reply.close = true;
-    reply.about.trouble = Some(Box::new(FailureNote { error: reason.into(), limit: None }));
+    reply.about.failure = Some(Box::new(FailureNote { error: reason.into(), limit: None }));
     reply
 }
 
@@ -174,7 +174,7 @@ pub(crate) fn purge_refused(request: &Request, status: Status, reason: &str) -> 
     }
     let mut reply = error_page(request, response, reason);
     (reply.served, reply.made) = (CacheOutcome::Purge, ReplyOrigin::No);
-    reply.about.trouble = Some(Box::new(FailureNote { error: reason.into(), limit: None }));
+    reply.about.failure = Some(Box::new(FailureNote { error: reason.into(), limit: None }));
     reply
 }
 

@@ -129,8 +129,8 @@ fn put(
         Ok(Some(data)) => {
             let hash = core.shared.seed.hash(object.key());
             let place = (refinement.number(), refinement.effort as u8);
-            let is_put = match folding(core, object, refinement.number()) {
-                Some(folding) => folding.put(core, object, data),
+            let is_put = match replacement(core, object, refinement.number()) {
+                Some(replacement) => replacement.put(core, object, data),
                 None => core.shared.cache.put_form(object, hash, place.0, place.1, data),
             };
             core.counters.add(Counter::FormsMade, u64::from(is_put));
@@ -149,7 +149,7 @@ struct GzipReplacement {
 
 /// The permit to replace the body of `object` by the form of this number. It is given if the form
 /// is gzip, memory is full, and no client has asked for the body without a coding.
-fn folding(core: &CoreState, object: &Arc<Object>, number: usize) -> Option<GzipReplacement> {
+fn replacement(core: &CoreState, object: &Arc<Object>, number: usize) -> Option<GzipReplacement> {
     let (cache, flags) = (&core.shared.cache, object.flags());
     let is_gzip = number == form::number(Coding::Gzip) && flags.coding == Coding::Identity;
     // A body that is parsed again for instructions, is a dictionary, or has trailers, stays.
@@ -157,7 +157,7 @@ fn folding(core: &CoreState, object: &Arc<Object>, number: usize) -> Option<Gzip
     if !is_gzip || !is_alone || object.is_plain_asked() || cache.has_room() {
         return None;
     }
-    let (new, plain) = form::folded(object).zip(object.length())?;
+    let (new, plain) = form::gzipped(object).zip(object.length())?;
     // The replacement counts as a fetch from memory: an invalidation meanwhile applies to both.
     let lead = cache.begin_refresh(&KeyBuf::of_bytes(object.key(), &core.shared.seed), object)?;
     Some(GzipReplacement { lead, new, plain })

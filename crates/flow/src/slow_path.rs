@@ -51,8 +51,9 @@ impl WaitingRequest {
     ) -> Reply {
         let marks = std::mem::take(&mut self.marks);
         if let RequestDisposition::Row(parked) = self.disposition {
-            let place = SiteContext { live: &self.live, site: &self.site };
-            return stage_row::resume(parked, marks, core, place, request, body, connection).await;
+            let site_ctx = SiteContext { live: &self.live, site: &self.site };
+            return stage_row::resume(parked, marks, core, site_ctx, request, body, connection)
+                .await;
         }
         let mut reply = self.run_on(core, request, body, connection).await;
         marks.put_on(&mut reply);
@@ -114,9 +115,9 @@ impl WaitingRequest {
             cookies: cookies.as_deref(),
         };
         if let RequestDisposition::Vcl(waiting) = self.disposition {
-            let place = SiteContext { live: &live, site: &site };
+            let site_ctx = SiteContext { live: &live, site: &site };
             // Boxed, so that other waiting requests stay small.
-            let run = program::run(*waiting, core, place, request, connection, body, &trace);
+            let run = program::run(*waiting, core, site_ctx, request, connection, body, &trace);
             let mut reply = Box::pin(run).await;
             reply.about.trace = Some(trace);
             return reply;
@@ -259,14 +260,14 @@ async fn take_part(
     let mut part = FetchPart::new(coalesce, old.clone().filter(|_| coalesce), WAITS_MAX);
     loop {
         let begin = |options: BeginOptions<'_>| core.begin(&ctx, key, options).into();
-        let judge = |object: &_, coalesces| judge_found(core, &ctx, object, coalesces, &mut old);
-        let mut role = part.take(begin, judge);
+        let verdict = |object: &_, coalesces| judge_found(core, &ctx, object, coalesces, &mut old);
+        let mut role = part.take(begin, verdict);
         if let Role::Pause(pause) = role {
             let limit = Duration::from_millis(ctx.live.limits.wait_timeout);
             let patience = stand_in(core, &ctx, old.as_ref()).map(|_| limit);
-            let (request, again, trace) =
+            let (request, judge, trace) =
                 (ctx.request, RevalidationJudge::of(&ctx), ctx.trace.map(|t| &**t));
-            let end = PauseContext { core, request, again, trace, patience }.wait(pause).await;
+            let end = PauseContext { core, request, judge, trace, patience }.wait(pause).await;
             ctx.now = core.now();
             role = match end {
                 PauseEnd::Fetch(duty) => Role::Fetch(duty),

@@ -20,7 +20,7 @@ use crate::state::site_context::SiteContext;
 /// A request at its site, without the [`Request`] itself, which stages change.
 #[derive(Clone, Copy)]
 pub(crate) struct Entrant<'a> {
-    pub(crate) place: SiteContext<'a>,
+    pub(crate) site_ctx: SiteContext<'a>,
     pub(crate) client: &'a Client<'a>,
     pub(crate) now: Now,
     pub(crate) downstream: &'a Downstream,
@@ -81,17 +81,17 @@ impl StageResult {
 pub(crate) struct Clearance {
     pub(crate) marks: Marks,
     /// The admission by the site's gates; `None` if none applies.
-    pub(crate) entering: Option<SiteAdmission>,
+    pub(crate) admission: Option<SiteAdmission>,
 }
 
 impl Clearance {
     /// Notes the admission, and removes from `request` the fields that only gates may set.
-    pub(crate) fn let_in(&mut self, mut entering: Option<SiteAdmission>, request: &mut Request) {
-        if let Some(entering) = &mut entering {
-            entering.take_off(request);
-            self.marks.user = entering.user.take();
+    pub(crate) fn let_in(&mut self, mut admission: Option<SiteAdmission>, request: &mut Request) {
+        if let Some(admission) = &mut admission {
+            admission.take_off(request);
+            self.marks.user = admission.user.take();
         }
-        self.entering = entering;
+        self.admission = admission;
     }
 }
 
@@ -107,7 +107,7 @@ impl Entrant<'_> {
         let parked = ParkedRequest::new(wait, request, self.client);
         Start::Slow(Box::new(WaitingRequest {
             marks,
-            ..WaitingRequest::on(self.place, RequestDisposition::Row(parked))
+            ..WaitingRequest::on(self.site_ctx, RequestDisposition::Row(parked))
         }))
     }
 }

@@ -115,7 +115,7 @@ fn go(
     from: Station,
 ) -> (Start, ConnectionPeer) {
     let (mut start, who) = match act(core, entrant, request, &mut clearance, from) {
-        StageResult::On => core.receive(entrant, request, clearance.entering.as_ref()),
+        StageResult::On => core.receive(entrant, request, clearance.admission.as_ref()),
         StageResult::End(start, who) => (start, who),
     };
     clearance.marks.put(&mut start);
@@ -127,7 +127,7 @@ pub(crate) async fn resume(
     parked: Box<ParkedRequest>,
     mut marks: Marks,
     core: &Rc<CoreState>,
-    place: SiteContext<'_>,
+    site_ctx: SiteContext<'_>,
     asked: &Request,
     body: Option<Reader>,
     connection: RequestConnection<'_>,
@@ -135,21 +135,23 @@ pub(crate) async fn resume(
     let ParkedRequest { wait, kept } = *parked;
     let client = kept.client(connection.account);
     let waited = match wait {
-        StageWait::Turn(turn) => match &mut marks.pass {
-            Some(pass) => match Box::pin(pass.wait(turn, core, place.site, asked)).await {
-                Ok(()) => Ok((Station::HttpsRedirect, None)),
-                Err(refusal) => Err(Box::new(refusal)),
-            },
+        StageWait::Turn(turn) => match &mut marks.limit_permit {
+            Some(limit_permit) => {
+                match Box::pin(limit_permit.wait(turn, core, site_ctx.site, asked)).await {
+                    Ok(()) => Ok((Station::HttpsRedirect, None)),
+                    Err(refusal) => Err(Box::new(refusal)),
+                }
+            }
             // Without a permit the request would bypass the limits.
             None => Err(Box::new(pages::problem(asked, Problem::Internal))),
         },
         StageWait::Check(check, identity) => {
-            admit(check, identity, core, place, asked, connection.account)
+            admit(check, identity, core, site_ctx, asked, connection.account)
                 .await
-                .map(|entering| (Station::Policy, Some(entering)))
+                .map(|admission| (Station::Policy, Some(admission)))
         }
     };
-    let (from, entering) = match waited {
+    let (from, admission) = match waited {
         Ok(waited) => waited,
         Err(mut refusal) => {
             marks.put_on(&mut refusal);
@@ -158,10 +160,10 @@ pub(crate) async fn resume(
     };
     let mut request = asked.clone();
     let mut clearance = Clearance::default();
-    clearance.let_in(entering, &mut request);
-    clearance.marks.pass = marks.pass;
+    clearance.let_in(admission, &mut request);
+    clearance.marks.limit_permit = marks.limit_permit;
     let entrant =
-        Entrant { place, client: &client, now: core.now(), downstream: &Downstream::Client };
+        Entrant { site_ctx, client: &client, now: core.now(), downstream: &Downstream::Client };
     match go(core, &entrant, &mut request, clearance, from).0 {
         Start::Reply(reply) => reply,
         Start::Slow(slow) => Box::pin(slow.run(core, &request, body, connection)).await,

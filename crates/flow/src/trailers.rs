@@ -78,12 +78,12 @@ fn nominated(headers: &HeaderBlock) -> Vec<u8> {
 
 /// Announces to the origin that trailers are accepted, if `client` accepts some, and which trailers
 /// follow the request's body.
-pub(crate) fn tell_origin(request: &mut Request, client: &Request, gate: &TrailerFilter) {
+pub(crate) fn tell_origin(request: &mut Request, client: &Request, filter: &TrailerFilter) {
     request.passes_trailers = true;
     if are_taken(&client.headers) {
         request.headers.push(HeaderId::Te, b"trailers");
     }
-    if let Some(names) = gate.announced(&client.headers, client.framing) {
+    if let Some(names) = filter.announced(&client.headers, client.framing) {
         request.headers.push(HeaderId::Trailer, &names);
     }
 }

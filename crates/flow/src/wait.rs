@@ -171,7 +171,7 @@ pub(crate) struct PauseContext<'a> {
     pub(crate) core: &'a Rc<CoreState>,
     pub(crate) request: &'a Request,
     /// The side that judges records of the disk.
-    pub(crate) again: RevalidationJudge<'a>,
+    pub(crate) judge: RevalidationJudge<'a>,
     pub(crate) trace: Option<&'a Trace>,
     /// The longest wait for another request's fetch, if bounded.
     pub(crate) patience: Option<Duration>,
@@ -183,7 +183,7 @@ impl PauseContext<'_> {
         match pause {
             FetchPause::Disk(Duty { lead, is_alone }) => {
                 let variant = &mut select_by(&self.request.headers);
-                match raise(self.core, lead, variant, self.again).await {
+                match raise(self.core, lead, variant, self.judge).await {
                     Ok(lent) => PauseEnd::Read(lent),
                     Err(lead) => PauseEnd::Fetch(Duty { lead, is_alone }),
                 }

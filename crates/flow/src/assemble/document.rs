@@ -21,32 +21,33 @@ impl Instructions {
         core: &CoreState,
         live: &LiveConfiguration,
         bytes: &[u8],
-        is_folded: bool,
+        is_gzipped: bool,
     ) -> Arc<Self> {
         let (dialect, negotiated) = (Dialect::Varnish, false);
-        let read = Arc::new(ReadPage::of(Some(BorrowedBody::One(bytes)), dialect, live, is_folded));
+        let read =
+            Arc::new(ReadPage::of(Some(BorrowedBody::One(bytes)), dialect, live, is_gzipped));
         let remarks = read.document.remarks();
         core.counters.add(Counter::EsiErrors, remarks.errors());
         core.counts().add(Count::EsiErrors, remarks.errors());
         core.counts().add(Count::EsiWarnings, remarks.warnings());
         let is_told = AtomicBool::new(true);
-        Arc::new(Self { dialect, read, is_folded, negotiated, is_told })
+        Arc::new(Self { dialect, read, is_gzipped, negotiated, is_told })
     }
 }
 
 impl ReadPage {
-    /// Parses a complete page. With `is_folded`, texts are compressed where that makes them
+    /// Parses a complete page. With `is_gzipped`, texts are compressed where that makes them
     /// shorter.
     fn of(
         whole: Option<BorrowedBody<'_>>,
         dialect: Dialect,
         live: &LiveConfiguration,
-        is_folded: bool,
+        is_gzipped: bool,
     ) -> Self {
         let (rules, limits) = reading(dialect, live);
         let document = Document::read(whole.iter().flat_map(BorrowedBody::pieces), rules, limits);
         let clips = match whole {
-            Some(whole) if is_folded && !document.is_plain() && whole.len() <= PAGE_BYTES => {
+            Some(whole) if is_gzipped && !document.is_plain() && whole.len() <= PAGE_BYTES => {
                 let cut = |node: &Node| match node {
                     Node::Text(range) => Clip::of(whole, range),
                     _ => None,
@@ -139,12 +140,12 @@ fn read(object: &Object, dialect: Dialect, live: &LiveConfiguration) -> Arc<Inst
     {
         return kept;
     }
-    let is_folded = object.flags().gzip_page;
-    let read = Arc::new(ReadPage::of(object.whole(), dialect, live, is_folded));
+    let is_gzipped = object.flags().gzip_page;
+    let read = Arc::new(ReadPage::of(object.whole(), dialect, live, is_gzipped));
     let is_plain = read.document.is_plain();
     let is_told = AtomicBool::new(false);
     let negotiated = is_plain && dialect != Dialect::Varnish && is_negotiated(object, live);
-    let made = Arc::new(Instructions { dialect, read, is_folded, negotiated, is_told });
+    let made = Arc::new(Instructions { dialect, read, is_gzipped, negotiated, is_told });
     object.attach(made.clone());
     made
 }

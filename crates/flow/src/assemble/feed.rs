@@ -22,7 +22,7 @@ use super::pieces::{
     ComingBody, FragmentStarter, PagePiece, PagePieces, PageTextSource, PendingFragment,
 };
 use super::readahead::{AssemblyReadahead, OwnText};
-use crate::state::assemble::{ComposedPage, FragmentPermit, GzipSegment, places};
+use crate::state::assemble::{ComposedPage, FragmentPermit, GzipSegment, permits};
 use crate::state::body::{BodyPart, BodyParts, ReplyBody};
 use crate::state::core::CoreState;
 use crate::state::reply::Reply;
@@ -242,24 +242,24 @@ impl Feed {
     ) -> Result<Vec<Arrival>, Gap> {
         let most = fragment.maxwait_ms.map(Duration::from_millis);
         coming.is_turn.set(true);
-        let came = coming.wait(most).await.and_then(|(asked, reply, place)| {
-            Ok((fragment::judge(&self.core, &self.page, &fragment, &asked, reply)?, place))
+        let came = coming.wait(most).await.and_then(|(asked, reply, permit)| {
+            Ok((fragment::judge(&self.core, &self.page, &fragment, &asked, reply)?, permit))
         });
         let (mut pieces, beginning) = (PagePieces::new(), self.beginning());
         match came {
-            Ok((came, place)) => beginning.add_body(came, place, &fragment, &mut pieces),
+            Ok((came, permit)) => beginning.add_body(came, permit, &fragment, &mut pieces),
             Err(failed) => beginning.instead(fragment, failed, &mut pieces)?,
         }
         Ok(self.pieces(pieces))
     }
 
     /// Decodes a gzip segment.
-    fn unfolded(&self, cut: GzipSegment) -> Arrival {
+    fn decoded(&self, cut: GzipSegment) -> Arrival {
         let mut body = match cut.into_plain() {
             Ok(plain) => return Arrival::Part(plain),
             Err(part) => ReplyBody::Parts(BodyParts::One(part)),
         };
-        fragment::unfold(&self.core, &self.page, Coding::Gzip, &mut body);
+        fragment::decode(&self.core, &self.page, Coding::Gzip, &mut body);
         match body {
             ReplyBody::Stream { reader, .. } => Arrival::Body(ComingBody::own(reader)),
             _ => Arrival::Broken,
@@ -299,7 +299,7 @@ impl Feed {
     async fn place_or_turn(&self) -> bool {
         tokio::select! {
             biased;
-            () = self.page.context.top.places.wait_until_free() => false,
+            () = self.page.context.top.permits.wait_until_free() => false,
             () = self.ahead.wait_until_idle() => true,
         }
     }
@@ -319,7 +319,7 @@ impl Feed {
                 Arrival::Part(self.text.part(range).unwrap_or_else(BodyPart::empty))
             }
             PagePiece::Own(bytes) => Arrival::Text(OwnText::new(bytes, &self.ahead)),
-            PagePiece::Gzip(cut) => self.unfolded(cut),
+            PagePiece::Gzip(cut) => self.decoded(cut),
             PagePiece::Part(part) => Arrival::Part(part),
             PagePiece::Body(coming) => Arrival::Body(coming),
             PagePiece::Waits(begun) => self.wait_for(*begun),
@@ -330,16 +330,16 @@ impl Feed {
     }
 
     fn wait_for(&self, begun: PendingFragment) -> Arrival {
-        let PendingFragment { fragment, asked, slow, mut place } = begun;
+        let PendingFragment { fragment, asked, slow, mut permit } = begun;
         let (tell, reply) = oneshot::channel();
         let core = Rc::clone(&self.core);
         let (ends, passage) = (self.ends, self.passage.clone());
         // The page waits for this fragment first, so its window is not shared.
-        let behind = if self.has_first.replace(true) { place.window() } else { None };
+        let behind = if self.has_first.replace(true) { permit.window() } else { None };
         let is_turn = Rc::new(Cell::new(false));
         let has_turn = Rc::clone(&is_turn);
         let task = rt::spawn_local(async move {
-            let most = passage.bytes.min(places::part_of(&passage.account));
+            let most = passage.bytes.min(permits::part_of(&passage.account));
             let window = behind.map_or(most, |bytes| bytes.min(most));
             let connection =
                 RequestConnection { ends, window, ..RequestConnection::of(&passage.account) };
@@ -349,8 +349,8 @@ impl Feed {
             }
             // Memory of a complete body is accounted for by its owner, not by its reader.
             let comes = matches!(answer.body, ReplyBody::Stream { .. });
-            place.answered(if comes { answer.body.length().unwrap_or(u64::MAX) } else { 0 });
-            _ = tell.send((asked, answer, place));
+            permit.answered(if comes { answer.body.length().unwrap_or(u64::MAX) } else { 0 });
+            _ = tell.send((asked, answer, permit));
         });
         Arrival::Fragment(fragment, FragmentReply { reply, is_turn, task })
     }

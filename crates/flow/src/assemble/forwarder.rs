@@ -145,12 +145,12 @@ impl PageForwarder<'_> {
     }
 
     async fn body(&mut self, coming: ComingBody) -> Result<(), PageTruncation> {
-        let ComingBody { mut reader, goes_on, place, fragment } = coming;
+        let ComingBody { mut reader, goes_on, permit, fragment } = coming;
         if !reader.unpark() {
             // Other readers have consumed the beginning: the fragment is requested for this page
             // alone.
             let Some(fragment) = fragment else { return Err(PageTruncation) };
-            drop((reader, place));
+            drop((reader, permit));
             return Box::pin(self.late(vec![ResolvedNode::Include(fragment)])).await;
         }
         let length = reader.length();

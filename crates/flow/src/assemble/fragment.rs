@@ -151,8 +151,8 @@ fn pattern(page: &ComposedPage) -> Request {
     (request.expect_continue, request.keep_alive) = (false, true);
     request.headers.retain(|f| !CONDITIONS.contains(&f.id) && !LEFT.contains(&f.id));
     // Under a program, fragments are requested as in Varnish, in gzip, and decoded here if needed.
-    let is_folded = page.folded && page.live.vcl.params.is_on(Param::HttpGzipSupport);
-    if page.gzip || is_folded {
+    let is_gzipped = page.gzipped && page.live.vcl.params.is_on(Param::HttpGzipSupport);
+    if page.gzip || is_gzipped {
         request.headers.set(HeaderId::AcceptEncoding, b"gzip");
     }
     request
@@ -258,19 +258,19 @@ fn decoded(
     {
         return Ok(FragmentBody::Gzip(cut));
     }
-    unfold(core, page, coding, &mut body);
+    decode(core, page, coding, &mut body);
     Ok(FragmentBody::Body(body))
 }
 
 /// Decodes a body while it is put into the page.
-pub(super) fn unfold(core: &CoreState, page: &ComposedPage, coding: Coding, body: &mut ReplyBody) {
-    let unfolding = BodyDecoding {
+pub(super) fn decode(core: &CoreState, page: &ComposedPage, coding: Coding, body: &mut ReplyBody) {
+    let decoding = BodyDecoding {
         coding,
         limits: decode_limits(&page.live.limits),
         account: &page.context.top.account,
         counters: &core.counters,
     };
-    unfolding.unfold_body(body, None);
+    decoding.decode_body(body, None);
 }
 
 /// Writes the record of a fragment whose reply has `bytes` bytes of body.
@@ -319,7 +319,7 @@ pub(super) fn note_failed(
     let src = String::from_utf8_lossy(&fragment.src);
     let limit = if let FragmentFailure::Limit(limit) = failed { Some(*limit) } else { None };
     let error = format!("fragment {src}: {}", failed.words()).into();
-    page.trace.trouble.borrow_mut().get_or_insert(FailureNote { error, limit });
+    page.trace.failure.borrow_mut().get_or_insert(FailureNote { error, limit });
     match fragment.onerror {
         OnError::Continue => Ok(()),
         onerror if page.breaks(onerror) => Err(Gap::Breaks),

@@ -50,7 +50,7 @@ pub(super) struct ComingBody {
     /// The page continues if the body breaks off.
     pub(super) goes_on: bool,
     /// The permit, held while the body arrives.
-    pub(super) place: FragmentPermit,
+    pub(super) permit: FragmentPermit,
     /// The body's fragment, to be requested again if the window has moved past its beginning.
     pub(super) fragment: Option<Box<Fragment>>,
 }
@@ -58,7 +58,7 @@ pub(super) struct ComingBody {
 impl ComingBody {
     /// A body of the page itself.
     pub(super) fn own(reader: Reader) -> Self {
-        Self { reader, goes_on: false, place: FragmentPermit::of_turn(), fragment: None }
+        Self { reader, goes_on: false, permit: FragmentPermit::of_turn(), fragment: None }
     }
 }
 
@@ -67,7 +67,7 @@ pub(super) struct PendingFragment {
     pub(super) fragment: Box<Fragment>,
     pub(super) asked: fragment::FragmentRequest,
     pub(super) slow: Box<WaitingRequest>,
-    pub(super) place: FragmentPermit,
+    pub(super) permit: FragmentPermit,
 }
 
 /// The source of a page's text.
@@ -215,8 +215,9 @@ impl<'a> FragmentStarter<'a> {
     /// The fragment and its substitute failed.
     fn begin(&self, fragment: Box<Fragment>, pieces: &mut PagePieces) -> Result<(), Gap> {
         let top = &self.page.context.top;
-        let place = top.places.take(&top.account);
-        let Some(place) = place.or_else(|| self.is_turn.get().then(FragmentPermit::of_turn)) else {
+        let permit = top.permits.take(&top.account);
+        let Some(permit) = permit.or_else(|| self.is_turn.get().then(FragmentPermit::of_turn))
+        else {
             pieces.push(PagePiece::Op(ResolvedNode::Include(fragment)));
             return Ok(());
         };
@@ -227,12 +228,12 @@ impl<'a> FragmentStarter<'a> {
                     fragment,
                     asked,
                     slow,
-                    place,
+                    permit,
                 })));
                 Ok(())
             }
             Ok((asked, Start::Reply(reply))) => {
-                drop(place);
+                drop(permit);
                 let judged = fragment::judge(self.core, self.page, &fragment, &asked, reply);
                 self.looked_us.set(asked.ended_us.get().max(asked.began_us));
                 self.page.spare.set(Some(asked.request));
@@ -251,7 +252,7 @@ impl<'a> FragmentStarter<'a> {
                 }
             }
             Err(failed) => {
-                drop(place);
+                drop(permit);
                 self.instead(fragment, failed, pieces)
             }
         }
@@ -283,7 +284,7 @@ impl<'a> FragmentStarter<'a> {
     pub(super) fn add_body(
         &self,
         came: FragmentBody,
-        place: FragmentPermit,
+        permit: FragmentPermit,
         fragment: &Fragment,
         pieces: &mut PagePieces,
     ) {
@@ -296,7 +297,7 @@ impl<'a> FragmentStarter<'a> {
             FragmentBody::Body(ReplyBody::Stream { reader, .. }) => {
                 let goes_on = self.page.goes_on(fragment.onerror);
                 let fragment = Some(Box::new(fragment.clone()));
-                pieces.push(PagePiece::Body(ComingBody { reader, goes_on, place, fragment }));
+                pieces.push(PagePiece::Body(ComingBody { reader, goes_on, permit, fragment }));
             }
             FragmentBody::Body(_) => {}
         }
@@ -313,8 +314,8 @@ impl<'a> FragmentStarter<'a> {
         let Self { core, page, at, .. } = self;
         page.count(&core.counters).map_err(FragmentFailure::Limit)?;
         let (mut request, site) = fragment::request(page, fragment)?;
-        let place = SiteContext { live: &page.live, site: &site };
-        let start = core.start_fragment(place, &mut request, &page.context, *at);
+        let site_ctx = SiteContext { live: &page.live, site: &site };
+        let start = core.start_fragment(site_ctx, &mut request, &page.context, *at);
         let began_us = self.looked_us.get();
         Ok((
             fragment::FragmentRequest { request, at: *at, began_us, ended_us: Cell::default() },

@@ -159,13 +159,13 @@ fn negotiate(
             }
         }
         (FormSource::Decoded, Some(core)) => {
-            let unfolding = BodyDecoding {
+            let decoding = BodyDecoding {
                 coding: object.flags().coding,
                 limits: decode_limits(&ctx.live.limits),
                 account: ctx.connection.account,
                 counters: &core.counters,
             };
-            unfolding.unfold_body(body, form::plain_length(object));
+            decoding.decode_body(body, form::plain_length(object));
         }
         (FormSource::Stored | FormSource::Decoded, _) => {}
     };

@@ -19,7 +19,7 @@ use policy::{
 use vcl::trace::ProgramTrace;
 
 use super::includes;
-use super::object::{object_by, selected};
+use super::object::{object_by, selector};
 use super::substitute::{FetchFailure, SubstituteAnswer, UpgradedConnection};
 use crate::body_transfer::TransferOutcome;
 use crate::decisions::freshness;
@@ -412,13 +412,13 @@ impl PolicyJudge {
         if !is_own && !takes && !fetch.upload.is_some() {
             return;
         }
-        let gate = TrailerFilter::of_request(&self.site, self.notes, &self.request.headers);
+        let filter = TrailerFilter::of_request(&self.site, self.notes, &self.request.headers);
         if is_own {
-            trailers::tell_origin(&mut fetch.request, &self.request, &gate);
+            trailers::tell_origin(&mut fetch.request, &self.request, &filter);
         } else if takes {
             trailers::ask_origin(&mut fetch.request);
         }
-        fetch.upload.let_trailers_pass(gate);
+        fetch.upload.let_trailers_pass(filter);
     }
 
     /// The stored object that may answer instead of the response, by its times.
@@ -520,13 +520,13 @@ impl PolicyJudge {
         let (compress, settings) = (self.site.compress, &fetch.live.compression);
         let length = framing.length();
         let dialect = includes::dialect(&self.site, &exchange.response);
-        let gate = TrailerFilter::of_response(&self.site, self.notes, &exchange.response.headers);
+        let filter = TrailerFilter::of_response(&self.site, self.notes, &exchange.response.headers);
         let own = &mut exchange.response;
         let form = match dialect {
             Some(_) => form::keep_page(own, length, has_body, compress, settings),
             None => form::keep(own, length, has_body, compress, settings),
         };
-        let selected = selected(&exchange.response, &self.request, form.is_one);
+        let selector = selector(&exchange.response, &self.request, form.is_one);
         origin_messages::keepable(&mut exchange.response, &self.site, now.unix_secs());
         let note = surrogate::set_aside(&mut exchange.response.headers, &self.site);
         let mut new = NewObject { tags, note, ..object_by(&exchange.response, plan, now) };
@@ -535,8 +535,8 @@ impl PolicyJudge {
         new.flags.dictionary = is_dictionary && dialect.is_none();
         includes::marks(&self.site, dialect, &mut new.flags);
         let (recode, sinks) = (form.recode, self.own_sinks());
-        let (gate, attached, over) = (Some(gate), None, self.older(fetch).cloned());
-        let plan = InsertionPlan { permit, over, new, selected, recode, gate, attached, sinks };
+        let (filter, attached, over) = (Some(filter), None, self.older(fetch).cloned());
+        let plan = InsertionPlan { permit, over, new, selector, recode, filter, attached, sinks };
         ResponseFate::Store(ResponseBodySource::Exchange(exchange), Box::new(plan))
     }
 
@@ -556,7 +556,7 @@ impl PolicyJudge {
             None => Mark::None,
         };
         let ends = plan.supersedes_stored(exchange.response.status);
-        let left = UnstoredEffects { mark, over: self.older(fetch).filter(|_| ends).cloned() };
+        let effects = UnstoredEffects { mark, over: self.older(fetch).filter(|_| ends).cloned() };
         self.invalidate_after(fetch, &exchange.response);
         let dialect = includes::dialect(&self.site, &exchange.response);
         let framing = exchange.framing;
@@ -573,8 +573,8 @@ impl PolicyJudge {
         if response.status == Status::NOT_MODIFIED && self.site.compress != CompressionScope::Off {
             form::name_had(&self.request, &mut response.headers);
         }
-        let gate = TrailerFilter::of_response(&self.site, self.notes, &response.headers);
-        let announced = gate.announced(&response.headers, exchange.framing);
+        let filter = TrailerFilter::of_response(&self.site, self.notes, &response.headers);
+        let announced = filter.announced(&response.headers, exchange.framing);
         origin_messages::passable(response, &self.site, &fetch.live, now.unix_secs());
         trailers::tell_client(response, announced);
         let unstored = UnstoredResponse {
@@ -582,10 +582,10 @@ impl PolicyJudge {
             response: exchange.response.clone(),
             recode,
             coding,
-            gate: Some(gate),
+            filter: Some(filter),
             facts: dialect,
         };
-        ResponseFate::Pass(ResponseBodySource::Exchange(exchange), left, Box::new(unstored))
+        ResponseFate::Pass(ResponseBodySource::Exchange(exchange), effects, Box::new(unstored))
     }
 
     /// Decides the form of a response that is not stored, and adapts its head.
@@ -646,7 +646,7 @@ impl PolicyJudge {
         fetch.note(|trace| {
             trace.note_why(UnstoredReason::Failed);
             trace.made_status.set(failure.problem.status().code());
-            *trace.trouble.borrow_mut() = Some(failure.problem.trouble());
+            *trace.failure.borrow_mut() = Some(failure.problem.failure());
         });
         if failure.stale.is_some() && fetch.lead.is_some() {
             fetch.core.note_fetch(fetch.key_hash, Some(failure.unreachable));

@@ -12,7 +12,7 @@ use crate::fetch::{ObjectTimes, new_object};
 
 /// The variant of a response beside its key. With `is_one`, a single variant serves all codings, so
 /// Accept-Encoding does not select it.
-pub(super) fn selected(
+pub(super) fn selector(
     response: &Response,
     request: &Request,
     is_one: bool,

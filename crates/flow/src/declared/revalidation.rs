@@ -9,7 +9,7 @@ use message::{HeaderId, Response, Status};
 use origin::Exchange;
 
 use super::fetch::{PolicyJudge, ResponseVerdict};
-use super::object::{object_by, selected};
+use super::object::{object_by, selector};
 use crate::fetch::{Confirmation, Fetch, ResponseFate, RevalidationVerdict};
 use crate::{form, origin_messages, surrogate};
 use codec::CompressionScope;
@@ -49,7 +49,7 @@ impl PolicyJudge {
         }
         let is_one = self.site.compress != CompressionScope::Off
             && Coding::of_content(merged.headers.values(HeaderId::ContentEncoding)).is_some();
-        let selected = selected(&merged, &self.request, is_one || flags.negotiated);
+        let selector = selector(&merged, &self.request, is_one || flags.negotiated);
         let note = surrogate::set_aside(&mut merged.headers, &self.site);
         let tags = tags.unwrap_or_else(|| old.tags());
         let mut new = NewObject { tags, note, ..object_by(&merged, &plan, now) };
@@ -59,7 +59,7 @@ impl PolicyJudge {
         (new.flags.esi, new.flags.ssi) = (flags.esi, flags.ssi);
         new.flags.gzip_page = flags.gzip_page;
         let verdict = match plan.permit() {
-            Ok(permit) => RevalidationVerdict::Stored { permit, selected, sinks: self.own_sinks() },
+            Ok(permit) => RevalidationVerdict::Stored { permit, selector, sinks: self.own_sinks() },
             Err(_) => {
                 // Other clients would take the response for their dictionary.
                 new.flags.dictionary = false;

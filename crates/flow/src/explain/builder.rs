@@ -49,7 +49,7 @@ pub(super) fn look(ctx: &RequestContext<'_>, root: &Arc<Root>) -> PathLookup {
 }
 
 pub(super) fn error_of(reply: &Reply) -> String {
-    let trouble = reply.about.trouble.as_ref().map(|trouble| trouble.error.to_string());
-    let text = trouble.unwrap_or_else(|| format!("status {}", reply.status));
+    let failure = reply.about.failure.as_ref().map(|failure| failure.error.to_string());
+    let text = failure.unwrap_or_else(|| format!("status {}", reply.status));
     text.trim_end_matches('.').to_owned()
 }

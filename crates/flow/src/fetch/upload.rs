@@ -23,7 +23,7 @@ pub(crate) enum Upload {
         /// The client expects a 100, and gets it when the body is first read.
         expects: bool,
         /// The filter of its trailers; without one they are dropped.
-        gate: Option<TrailerFilter>,
+        filter: Option<TrailerFilter>,
     },
     /// It has been sent.
     Spent,
@@ -32,7 +32,7 @@ pub(crate) enum Upload {
 impl Upload {
     /// The upload of a streamed body, if there is one.
     pub(crate) fn of(reader: Option<Reader>) -> Self {
-        reader.map_or(Self::None, |reader| Self::Stream { reader, expects: false, gate: None })
+        reader.map_or(Self::None, |reader| Self::Stream { reader, expects: false, filter: None })
     }
 
     /// The buffered body.
@@ -53,10 +53,10 @@ impl Upload {
         matches!(self, Self::Spent)
     }
 
-    /// Passes the trailers of a streamed body through the filter `its`.
-    pub(crate) fn let_trailers_pass(&mut self, its: TrailerFilter) {
-        if let Self::Stream { gate, .. } = self {
-            *gate = Some(its);
+    /// Passes the trailers of a streamed body through `filter`.
+    pub(crate) fn let_trailers_pass(&mut self, filter: TrailerFilter) {
+        if let Self::Stream { filter: present, .. } = self {
+            *present = Some(filter);
         }
     }
 
@@ -76,9 +76,9 @@ impl Upload {
                 *self = Self::Kept(bytes.clone());
                 Some(UploadSource::Whole(bytes))
             }
-            Self::Stream { reader, expects, gate } => {
+            Self::Stream { reader, expects, filter } => {
                 let waits = expects.then(|| interims.cloned()).flatten();
-                Some(UploadSource::Streamed { reader, waits, gate, begun: false })
+                Some(UploadSource::Streamed { reader, waits, filter, begun: false })
             }
             Self::Spent => None,
         }
@@ -86,8 +86,8 @@ impl Upload {
 
     /// Takes an unread body back, for another try.
     pub(super) fn put_back(&mut self, source: UploadSource) {
-        if let UploadSource::Streamed { reader, waits, gate, begun: false } = source {
-            *self = Self::Stream { reader, expects: waits.is_some(), gate };
+        if let UploadSource::Streamed { reader, waits, filter, begun: false } = source {
+            *self = Self::Stream { reader, expects: waits.is_some(), filter };
         }
     }
 }
@@ -101,7 +101,7 @@ pub(super) enum UploadSource {
         reader: Reader,
         /// The queue of a client that waits for a 100, until it was sent.
         waits: Option<Rc<Interims>>,
-        gate: Option<TrailerFilter>,
+        filter: Option<TrailerFilter>,
         /// Some of the body has been read.
         begun: bool,
     },
@@ -126,8 +126,8 @@ impl BodySource for UploadSource {
 
     fn take_trailers(&mut self) -> Option<Trailers> {
         match self {
-            Self::Streamed { reader, gate: Some(gate), .. } => {
-                gate.pass(reader.take_trailers()?.trailers)
+            Self::Streamed { reader, filter: Some(filter), .. } => {
+                filter.pass(reader.take_trailers()?.trailers)
             }
             _ => None,
         }

@@ -36,8 +36,8 @@ impl<J: Judge> Job<J> {
                 ResponseFate::Confirm(exchange, confirmation) => {
                     return self.confirm(exchange, *confirmation).await;
                 }
-                ResponseFate::Pass(body, left, unstored) => {
-                    return self.pass(body, left, *unstored).await;
+                ResponseFate::Pass(body, effects, unstored) => {
+                    return self.pass(body, effects, *unstored).await;
                 }
                 ResponseFate::Instead(instead, unread) => {
                     // The client may have left; the store is up to date.

@@ -68,7 +68,7 @@ impl<J: Judge> Job<J> {
             body => body,
         };
         let Some(mut lead) = self.fetch.lead.take() else { return };
-        let InsertionPlan { permit, over, new, selected, recode, gate, attached, sinks } = plan;
+        let InsertionPlan { permit, over, new, selector, recode, filter, attached, sinks } = plan;
         let given = body.length();
         let length = given.filter(|_| !recode.changes());
         let new = NewObject { length, ..new };
@@ -80,7 +80,7 @@ impl<J: Judge> Job<J> {
         let limits = decode_limits(&self.fetch.live.limits);
         let account = &self.fetch.passage.account;
         let Ok(coder) = Coder::new(recode, given, limits, account) else { return lead.fail() };
-        let variant = selected.as_ref().map(VariantSelector::variant);
+        let variant = selector.as_ref().map(VariantSelector::variant);
         let mut filling = lead.store(permit, new, variant);
         note_begun(&self.fetch.core, trace, filling.refused());
         self.fetch.core.counters.add(Counter::BodiesCoded, u64::from(is_coded));
@@ -89,10 +89,10 @@ impl<J: Judge> Job<J> {
         // A body too large to store becomes a window, whose reader must exist before it moves.
         let reader = object.reader();
         let fetched = FetchResult::Object { object: Arc::clone(&object), stored, reader };
-        let carried = match body {
+        let outcome = match body {
             ResponseBodySource::Exchange(exchange) => {
                 self.tell(fetched);
-                carry(*exchange, filling, coder, trace, gate.as_ref()).await
+                carry(*exchange, filling, coder, trace, filter.as_ref()).await
             }
             ResponseBodySource::Whole(whole) => {
                 _ = filling.push(&whole.bytes);
@@ -119,12 +119,12 @@ impl<J: Judge> Job<J> {
                 }
             }
         };
-        if let Some(plain) = carried.plain {
+        if let Some(plain) = outcome.plain {
             object.note_plain_length(plain);
         }
-        carried.limit.inspect(|limit| self.fetch.core.counters.limit(*limit));
-        self.fetch.note(|trace| carried.note(trace));
-        self.judge.carried(&carried);
+        outcome.limit.inspect(|limit| self.fetch.core.counters.limit(*limit));
+        self.fetch.note(|trace| outcome.note(trace));
+        self.judge.carried(&outcome);
     }
 
     /// Stores a response with a large body: on the disk, or in slices, whose
@@ -134,7 +134,7 @@ impl<J: Judge> Job<J> {
         plan.over.inspect(|over| lead.renews(over));
         let body = large.body();
         let new = NewObject { length: Some(body.length()), ..plan.new };
-        let variant = plan.selected.as_ref().map(VariantSelector::variant);
+        let variant = plan.selector.as_ref().map(VariantSelector::variant);
         let (object, refused) = lead.store_elsewhere(plan.permit, &new, variant, body);
         object.set_sinks(plan.sinks);
         let core = Rc::clone(&self.fetch.core);
@@ -143,13 +143,13 @@ impl<J: Judge> Job<J> {
         // The transfer stays close to a reader, which must exist before it moves.
         let reader = object.reader();
         self.tell(FetchResult::Object { object: Arc::clone(&object), stored, reader });
-        let carried = match large {
+        let outcome = match large {
             LargeBody::Slices(cut) => slices::cut(&core, cut, object).await,
             LargeBody::Spool(spool) => spool.run(&core, object).await,
         };
-        let carried = TransferOutcome { stored, ..carried };
-        self.fetch.note(|trace| carried.note(trace));
-        self.judge.carried(&carried);
+        let outcome = TransferOutcome { stored, ..outcome };
+        self.fetch.note(|trace| outcome.note(trace));
+        self.judge.carried(&outcome);
     }
 
     /// Updates the stored object by the fields and times of its 304 (RFC 9111 4.3.4): for all, or
@@ -164,9 +164,9 @@ impl<J: Judge> Job<J> {
         fetch.core.counters.inc(Counter::Revalidated);
         let new = NewObject { length: None, ..confirmation.new };
         let (object, sinks, stored) = match confirmation.verdict {
-            RevalidationVerdict::Stored { permit, selected, sinks } => {
+            RevalidationVerdict::Stored { permit, selector, sinks } => {
                 fetch.note(|trace| trace.stored.set(true));
-                let variant = selected.as_ref().map(VariantSelector::variant);
+                let variant = selector.as_ref().map(VariantSelector::variant);
                 let object = lead.freshen(permit, &old, new, variant);
                 if J::COUNTS_ON {
                     object.count_on(&old);
@@ -190,12 +190,12 @@ impl<J: Judge> Job<J> {
     pub(crate) async fn pass(
         mut self: Box<Self>,
         body: ResponseBodySource,
-        left: UnstoredEffects,
+        effects: UnstoredEffects,
         unstored: UnstoredResponse<J::Facts>,
     ) {
-        leave(&mut self.fetch, left);
+        leave(&mut self.fetch, effects);
         let given = body.length();
-        let UnstoredResponse { response, head_length, recode, coding, gate, facts } = unstored;
+        let UnstoredResponse { response, head_length, recode, coding, filter, facts } = unstored;
         let length = given.filter(|_| !recode.changes());
         let is_coded = matches!(recode, BodyRecoding::Encode(..));
         let limits = decode_limits(&self.fetch.live.limits);
@@ -223,9 +223,9 @@ impl<J: Judge> Job<J> {
             Some((mut exchange, Some(writer))) => {
                 // The client sets the pace from here, as long as it proceeds.
                 exchange.lift_total();
-                let carried = carry(*exchange, writer, coder, None, gate.as_ref()).await;
-                carried.limit.inspect(|limit| self.fetch.core.counters.limit(*limit));
-                self.judge.carried(&carried);
+                let outcome = carry(*exchange, writer, coder, None, filter.as_ref()).await;
+                outcome.limit.inspect(|limit| self.fetch.core.counters.limit(*limit));
+                self.judge.carried(&outcome);
             }
             // A script may have written a body nevertheless.
             Some((exchange, None)) => drain(*exchange).await,
@@ -241,9 +241,9 @@ fn leave(fetch: &mut Fetch, UnstoredEffects { mark, over }: UnstoredEffects) {
         Mark::None => None,
         Mark::HitForMiss(until_ms) => Some(until_ms),
         Mark::Ends => return lead.unmark(),
-        Mark::Object(new, selected) => {
+        Mark::Object(new, selector) => {
             over.inspect(|over| lead.renews(over));
-            return lead.mark(*new, selected.as_ref().map(VariantSelector::variant));
+            return lead.mark(*new, selector.as_ref().map(VariantSelector::variant));
         }
     };
     match over {

@@ -101,7 +101,7 @@ fn fetched(
 ) {
     let BackgroundFetch { request, trace, site, began_us, .. } = fetch;
     let after = |us: u64| u32::try_from(us.saturating_sub(*began_us)).unwrap_or(u32::MAX - 1);
-    let trouble = trace.trouble.borrow();
+    let failure = trace.failure.borrow();
     let mut record = Record {
         id,
         kind: Kind::Background,
@@ -122,7 +122,7 @@ fn fetched(
         host: &request.host,
         port: request.port.unwrap_or(0),
         target: &request.target,
-        error: trouble.as_ref().map_or(&b""[..], |trouble| trouble.error.as_bytes()),
+        error: failure.as_ref().map_or(&b""[..], |failure| failure.error.as_bytes()),
         phases: Phases {
             fetch: trace.fetch_us.get().map(after),
             head: trace.head_us.get().map(after),
@@ -132,7 +132,7 @@ fn fetched(
         ..Record::default()
     };
     let program_trace = fetch.program_trace.as_deref();
-    let limit = trouble.as_ref().and_then(|trouble| trouble.limit);
+    let limit = failure.as_ref().and_then(|failure| failure.limit);
     let limit = limit.or_else(|| program_trace?.limit).or_else(|| trace.limit.get());
     record.limit = limit.map_or("", base::Limit::name).as_bytes();
     if let Some(program_trace) = program_trace {

@@ -29,16 +29,16 @@ pub(crate) async fn admit(
     mut check: Box<PendingAuthCheck>,
     identity: ClientIdentity,
     core: &Rc<CoreState>,
-    place: SiteContext<'_>,
+    site_ctx: SiteContext<'_>,
     request: &Request,
     account: &Arc<Account>,
 ) -> Result<SiteAdmission, Box<Reply>> {
     let bug = || Box::new(pages::problem(request, Problem::Internal));
     let mut results = Vec::new();
     loop {
-        results.push(Box::pin(check.run(core, place, request, identity, account)).await?);
-        match core.auth_memory.look(place, request, identity, &results, core.now()) {
-            AuthVerdict::In(entering) => return Ok(entering),
+        results.push(Box::pin(check.run(core, site_ctx, request, identity, account)).await?);
+        match core.auth_memory.look(site_ctx, request, identity, &results, core.now()) {
+            AuthVerdict::In(admission) => return Ok(admission),
             AuthVerdict::Refused(refusal) => return Err(refusal),
             AuthVerdict::Waits(_) if results.len() >= CHECKS_MAX => return Err(bug()),
             AuthVerdict::Waits(next) => check = next,

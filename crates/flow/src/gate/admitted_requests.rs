@@ -65,14 +65,14 @@ pub(crate) fn remove_page_user_fields(
 /// request with its client, or a forecast. `request` has the fields set then.
 pub(crate) fn inherit(site: &Site, request: &Request) -> Option<SiteAdmission> {
     site.gates.as_ref()?;
-    let mut entering = SiteAdmission::default();
+    let mut admission = SiteAdmission::default();
     for gate in gates(ArrivingRequest { site, request }) {
         for field in gate.fields() {
-            entering.add(field, field.values(&request.headers));
+            admission.add(field, field.values(&request.headers));
         }
-        entering.is_personal |= gate.is_personal();
-        entering.keeps_password |= gate.password.as_ref().is_some_and(|gate| !gate.rule.forward);
+        admission.is_personal |= gate.is_personal();
+        admission.keeps_password |= gate.password.as_ref().is_some_and(|gate| !gate.rule.forward);
     }
-    entering.is_personal |= site.policy.routes(request).also.is_some();
-    (!entering.own.is_empty() || entering.keeps_password).then_some(entering)
+    admission.is_personal |= site.policy.routes(request).also.is_some();
+    (!admission.own.is_empty() || admission.keeps_password).then_some(admission)
 }

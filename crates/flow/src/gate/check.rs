@@ -46,16 +46,16 @@ impl PendingAuthCheck {
     pub(crate) async fn run(
         self,
         core: &Rc<CoreState>,
-        place: SiteContext<'_>,
+        site_ctx: SiteContext<'_>,
         request: &Request,
         identity: ClientIdentity,
         account: &Arc<Account>,
     ) -> Result<AuthResult, Box<Reply>> {
-        let SiteContext { live, site } = place;
+        let SiteContext { live, site } = site_ctx;
         let Some(gates) = &site.gates else {
             return Err(Box::new(pages::problem(request, Problem::Internal)));
         };
-        let (digest, entered, keep_ms) = match self {
+        let (digest, grant, keep_ms) = match self {
             Self::Password { gate, digest, user, password } => {
                 let name = Arc::new(User(String::from_utf8_lossy(&user).into()));
                 let mark = LimitKey::Address.mark(&core.shared.seed, request, identity.who);
@@ -70,14 +70,14 @@ impl PendingAuthCheck {
             Self::ForwardAuth { gate, digest, keeps_password } => {
                 let question = gate.question(site, request, identity, keeps_password);
                 let fields =
-                    ask(core, place, request, identity.who, account, &gate, question).await?;
+                    ask(core, site_ctx, request, identity.who, account, &gate, question).await?;
                 (digest, AuthGrant { fields, ..AuthGrant::default() }, gate.rule.keep_ms)
             }
         };
         let now_ms = core.now().mono_ms;
         let term = Term { from_ms: now_ms, until_ms: now_ms.saturating_add(keep_ms) };
-        core.auth_memory.remember(digest, &entered, term, live.limits.gate_memory);
-        Ok(AuthResult { digest, entered })
+        core.auth_memory.remember(digest, &grant, term, live.limits.gate_memory);
+        Ok(AuthResult { digest, grant })
     }
 }
 
@@ -122,7 +122,7 @@ async fn check(
             core.counters.limit(limit);
             problem
         };
-        let Some(_permit) = gates.clients.acquire(mark, gates.each) else {
+        let Some(_client_permit) = gates.clients.acquire(mark, gates.each) else {
             return Err(limited(Limit::PasswordChecksClient, Problem::TooManyPasswords));
         };
         if gates.queue.is_busy() {
@@ -130,8 +130,8 @@ async fn check(
         }
         let standing =
             core.auth_memory.verified_passwords.standing(&digest, mark, core.now().mono_ms);
-        let place = gates.queue.place(standing, gates.bounds).await;
-        let _place = place.map_err(|why| {
+        let permit = gates.queue.place(standing, gates.bounds).await;
+        let _check_permit = permit.map_err(|why| {
             let limit = match why {
                 QueueRefusal::Full => Limit::PasswordQueue,
                 QueueRefusal::Late => Limit::PasswordWait,
@@ -212,7 +212,7 @@ impl ForwardAuthCheck {
 /// Asks the authentication server and returns its fields about the client.
 async fn ask(
     core: &Rc<CoreState>,
-    place: SiteContext<'_>,
+    site_ctx: SiteContext<'_>,
     request: &Request,
     client: ConnectionPeer,
     account: &Arc<Account>,
@@ -225,14 +225,14 @@ async fn ask(
     let failed = |status, reason, limit| {
         core.counters.inc(Counter::GateFailed);
         let problem = Problem::Origin { status, reason, limit };
-        Box::new(refusal(place.site, request, problem, Declared::FORWARD_AUTH))
+        Box::new(refusal(site_ctx.site, request, problem, Declared::FORWARD_AUTH))
     };
     let hash = core.shared.seed.hash(&gate.digest);
     let pool = core.pool();
     let sent = pool.send(&gate.origin, &question, RequestBody::None, hash, &caller, &mut ()).await;
     let mut exchange =
         sent.map_err(|error| failed(error.status(), error.to_string(), error.limit()))?;
-    let most = place.live.limits.gate_answer_bytes;
+    let most = site_ctx.live.limits.gate_answer_bytes;
     let body = body_of(&mut exchange, most, account).await.map_err(|(why, limit)| {
         limit.inspect(|limit| core.counters.limit(*limit));
         let status = match limit {
@@ -246,7 +246,7 @@ async fn ask(
         200..300 => Ok(gate.copied_fields(&response.headers)),
         300..600 if response.status != Status::NOT_MODIFIED => {
             core.counters.inc(Counter::GateRefused);
-            Err(Box::new(its_own(place, request, response, body)))
+            Err(Box::new(its_own(site_ctx, request, response, body)))
         }
         _ => {
             let reason = "its response is unusable".to_owned();

@@ -36,11 +36,11 @@ impl AuthMemory {
         results: &[AuthResult],
         now: Now,
     ) -> AuthVerdict {
-        let mut entering = SiteAdmission::default();
-        let Some(gates) = &site.gates else { return AuthVerdict::In(entering) };
+        let mut admission = SiteAdmission::default();
+        let Some(gates) = &site.gates else { return AuthVerdict::In(admission) };
         let known = |digest: &[u8; 32]| {
             let result = results.iter().find(|result| result.digest == *digest);
-            let proven = result.map(|result| result.entered.clone());
+            let proven = result.map(|result| result.grant.clone());
             proven.or_else(|| self.get(digest, now.mono_ms))
         };
         let (routes, most) = (site.policy.routes(request), live.limits.gate_memory);
@@ -49,9 +49,9 @@ impl AuthMemory {
             is_any |= gate.password.is_some() || gate.forward_auth.is_some();
             if let Some(gate) = &gate.password {
                 match gate.look(request, known) {
-                    Ok(entered) => gate.let_in(entered, &mut entering),
+                    Ok(grant) => gate.let_in(grant, &mut admission),
                     Err(Some(check)) => match self.learn(check.digest(), now.mono_ms, most) {
-                        Some(entered) => gate.let_in(entered, &mut entering),
+                        Some(grant) => gate.let_in(grant, &mut admission),
                         None => return AuthVerdict::Waits(Box::new(check)),
                     },
                     Err(None) => {
@@ -63,9 +63,9 @@ impl AuthMemory {
             if let Some(gate) = &gate.forward_auth {
                 let digest = gate.digest_of(request, identity);
                 match known(&digest) {
-                    Some(entered) => gate.let_in(entered, &mut entering),
+                    Some(grant) => gate.let_in(grant, &mut admission),
                     None => {
-                        let keeps_password = entering.keeps_password;
+                        let keeps_password = admission.keeps_password;
                         let gate = Arc::clone(gate);
                         return AuthVerdict::Waits(Box::new(PendingAuthCheck::ForwardAuth {
                             gate,
@@ -77,11 +77,11 @@ impl AuthMemory {
             }
         }
         // The cache key belongs to one route, and may lack the fields of the other route's gates.
-        entering.is_personal |= routes.also.is_some() && !entering.own.is_empty();
+        admission.is_personal |= routes.also.is_some() && !admission.own.is_empty();
         if is_any && results.is_empty() {
             self.counters.inc(Counter::GateRemembered);
         }
-        AuthVerdict::In(entering)
+        AuthVerdict::In(admission)
     }
 }
 
@@ -95,22 +95,22 @@ impl BasicAuthCheck {
         let mut values = request.headers.values(HeaderId::Authorization);
         let (Some(shown), None) = (values.next(), values.next()) else { return Err(None) };
         let digest = digest_of([&self.users.digest()[..], shown]);
-        if let Some(entered) = known(&digest) {
-            return Ok(entered);
+        if let Some(grant) = known(&digest) {
+            return Ok(grant);
         }
         let Some((user, password)) = basic_credentials(shown) else { return Err(None) };
         let gate = Arc::clone(self);
         Err(Some(PendingAuthCheck::Password { gate, digest, user, password }))
     }
 
-    fn let_in(&self, entered: AuthGrant, entering: &mut SiteAdmission) {
+    fn let_in(&self, grant: AuthGrant, admission: &mut SiteAdmission) {
         if let Some(field) = &self.rule.user_field {
-            let user = entered.user.as_ref().map_or("", |user| &user.0);
-            entering.add(field, [user.as_bytes()]);
+            let user = grant.user.as_ref().map_or("", |user| &user.0);
+            admission.add(field, [user.as_bytes()]);
         }
-        entering.user = entered.user;
-        entering.keeps_password |= !self.rule.forward;
-        entering.is_personal |= self.is_personal;
+        admission.user = grant.user;
+        admission.keeps_password |= !self.rule.forward;
+        admission.is_personal |= self.is_personal;
     }
 }
 
@@ -137,11 +137,11 @@ impl ForwardAuthCheck {
         digest_of(parts)
     }
 
-    fn let_in(&self, entered: AuthGrant, entering: &mut SiteAdmission) {
+    fn let_in(&self, grant: AuthGrant, admission: &mut SiteAdmission) {
         for field in &self.rule.copy {
-            let values = entered.fields.iter().filter(|(name, _)| name == field);
-            entering.add(field, values.map(|(_, value)| &**value));
+            let values = grant.fields.iter().filter(|(name, _)| name == field);
+            admission.add(field, values.map(|(_, value)| &**value));
         }
-        entering.is_personal |= self.is_personal;
+        admission.is_personal |= self.is_personal;
     }
 }

@@ -29,7 +29,7 @@ pub(crate) struct AuthStage;
 impl RowStage for HttpsRedirect {
     #[inline(always)]
     fn is_for(entrant: &Entrant<'_>) -> bool {
-        entrant.place.site.gates.is_some() && matches!(entrant.downstream, Downstream::Client)
+        entrant.site_ctx.site.gates.is_some() && matches!(entrant.downstream, Downstream::Client)
     }
 
     #[inline(never)]
@@ -39,7 +39,7 @@ impl RowStage for HttpsRedirect {
         request: &mut Request,
         _: &mut Clearance,
     ) -> StageResult {
-        let policy = &entrant.place.site.policy;
+        let policy = &entrant.site_ctx.site.policy;
         let identity = ClientIdentity::of(&**policy, request, entrant.client.peer);
         match policy.wants_https(request, identity.scheme) {
             true => StageResult::End(answer_outside(entrant, request), identity.who),
@@ -61,7 +61,7 @@ impl RowStage for HttpsRedirect {
 impl RowStage for AuthStage {
     #[inline(always)]
     fn is_for(entrant: &Entrant<'_>) -> bool {
-        entrant.place.site.gates.is_some()
+        entrant.site_ctx.site.gates.is_some()
     }
 
     #[inline(never)]
@@ -71,7 +71,7 @@ impl RowStage for AuthStage {
         request: &mut Request,
         clearance: &mut Clearance,
     ) -> StageResult {
-        let site = entrant.place.site;
+        let site = entrant.site_ctx.site;
         match entrant.downstream {
             Downstream::Client => {}
             // The gates there have admitted the client, or those of the page.
@@ -81,9 +81,9 @@ impl RowStage for AuthStage {
             }
         }
         let identity = ClientIdentity::of(&*site.policy, request, entrant.client.peer);
-        match core.auth_memory.look(entrant.place, request, identity, &[], entrant.now) {
-            AuthVerdict::In(entering) => {
-                clearance.let_in(Some(entering), request);
+        match core.auth_memory.look(entrant.site_ctx, request, identity, &[], entrant.now) {
+            AuthVerdict::In(admission) => {
+                clearance.let_in(Some(admission), request);
                 StageResult::On
             }
             AuthVerdict::Refused(refusal) => StageResult::End(Start::Reply(*refusal), identity.who),
@@ -100,7 +100,7 @@ impl RowStage for AuthStage {
         request: &mut Request,
         clearance: &mut Clearance,
     ) -> Option<Ending> {
-        let site = entrant.place.site;
+        let site = entrant.site_ctx.site;
         let policy = &*site.policy;
         let scheme = policy.scheme(request, entrant.client.peer);
         if !policy.wants_https(request, scheme) {
@@ -117,13 +117,13 @@ impl RowStage for AuthStage {
 #[cold]
 fn answer_outside(entrant: &Entrant<'_>, request: &mut Request) -> Start {
     let mut notes = Notes::default();
-    let (site, now) = (entrant.place.site, entrant.now);
+    let (site, now) = (entrant.site_ctx.site, entrant.now);
     let mut ctx = ReceiveCtx { request, client: entrant.client.peer, now, notes: &mut notes };
     let ReceiveVerdict::Synth(synthetic) = site.policy.receive(&mut ctx) else {
         return Start::Reply(pages::problem(request, Problem::Internal));
     };
     let mut reply = pages::synthetic(request, &synthetic);
-    RequestContext::new(entrant.place, request, notes, now, entrant.client.account)
+    RequestContext::new(entrant.site_ctx, request, notes, now, entrant.client.account)
         .sign(&mut reply);
     Start::Reply(reply)
 }

@@ -74,28 +74,28 @@ impl Invalidator {
         let is_recorded = self.journal.get().is_some();
         let long =
             is_recorded || plans.len() > AT_ONCE_MAX || plans.iter().any(InvalidationPlan::is_long);
-        let mut entered = if long {
+        let mut committed = if long {
             // On another thread: it may wait for the journal, and with many bans it completes the
             // oldest first.
             let invalidator = Arc::clone(self);
-            let entering = rt::run_blocking(move || {
+            let admission = rt::run_blocking(move || {
                 if plans.iter().any(InvalidationPlan::is_long) {
                     invalidator.cache.complete_bans(now.mono_ms);
                 }
-                let mut entered = invalidator.enter(plans, BatchSource::New, level)?;
-                invalidator.wait_for_record(&mut entered).map(|()| entered)
+                let mut committed = invalidator.enter(plans, BatchSource::New, level)?;
+                invalidator.wait_for_record(&mut committed).map(|()| committed)
             });
-            entering.await?
+            admission.await?
         } else {
             self.enter(plans, BatchSource::New, level)?
         };
-        if let Some(propagation) = entered.propagation.take() {
+        if let Some(propagation) = committed.propagation.take() {
             propagation.wait().await.map_err(InvalidationError::NotEverywhere)?;
         }
-        let Some(newest) = entered.newest_ban() else { return Ok(entered.outcome(false)) };
+        let Some(newest) = committed.newest_ban() else { return Ok(committed.outcome(false)) };
         let sweep = self.sweep(newest, now.mono_ms);
         let swept = rt::time::timeout(Duration::from_millis(count_ms), sweep).await;
-        Ok(entered.outcome(swept.is_err()))
+        Ok(committed.outcome(swept.is_err()))
     }
 
     /// Invalidates on a core's thread, which must not wait.
@@ -115,14 +115,14 @@ impl Invalidator {
         } else {
             BatchSource::New
         };
-        let entered = self.enter(plans, source, None)?;
-        if let Some(newest) = entered.newest_ban() {
+        let committed = self.enter(plans, source, None)?;
+        if let Some(newest) = committed.newest_ban() {
             let all = mode == InvalidationMode::Counted && self.cache.sweep_first(COUNT_PLACES);
             if !all {
                 self.sweep_beside(newest, now.mono_ms);
             }
         }
-        Ok(entered.outcome(false))
+        Ok(committed.outcome(false))
     }
 
     /// Applies a record of a journal, unless its identity was applied before. `number` is the
@@ -174,8 +174,8 @@ impl Invalidator {
         );
         // The ban's effect is that later fetches count as older.
         let done = self.plan(None, [all], now).and_then(|plans| {
-            let entered = self.enter(plans, BatchSource::Told, None)?;
-            entered.newest_ban().into_iter().for_each(|ban| self.sweep_beside(ban, now.mono_ms));
+            let committed = self.enter(plans, BatchSource::Told, None)?;
+            committed.newest_ban().into_iter().for_each(|ban| self.sweep_beside(ban, now.mono_ms));
             Ok(())
         });
         if let Err(why) = done {
@@ -213,11 +213,11 @@ impl Invalidator {
         now: Now,
     ) -> Result<Outcome, InvalidationError> {
         let plans = self.plan(None, [Invalidation::decode(record)?], now)?;
-        let entered = self.enter(plans, source, None)?;
-        if let Some(newest) = entered.newest_ban() {
+        let committed = self.enter(plans, source, None)?;
+        if let Some(newest) = committed.newest_ban() {
             self.sweep_beside(newest, now.mono_ms);
         }
-        Ok(entered.outcome(false))
+        Ok(committed.outcome(false))
     }
 
     fn plan(
@@ -272,17 +272,17 @@ impl Invalidator {
         plans.retain(|plan| applied.insert(plan.invalidation.id) || source.is_restored());
         // The journal's order is the order of effects.
         let order = (journal.is_some() || propagation.is_some()).then_some(applied);
-        let mut entered = CommittedBatch::default();
+        let mut committed = CommittedBatch::default();
         for plan in plans {
-            entered.objects += plan.carry_out(&self.cache, &mut number, &mut entered.bans);
+            committed.objects += plan.carry_out(&self.cache, &mut number, &mut committed.bans);
         }
         if let Some(recording) = &mut recording {
-            recording.took_effect(entered.newest_ban());
+            recording.took_effect(committed.newest_ban());
         }
-        entered.recording = recording;
-        entered.propagation = propagation.map(|prepared| prepared.tell(level));
+        committed.recording = recording;
+        committed.propagation = propagation.map(|prepared| prepared.tell(level));
         drop(order);
-        Ok(entered)
+        Ok(committed)
     }
 
     /// The batch for other caches, unless it came from them.
@@ -314,8 +314,8 @@ impl Invalidator {
     }
 
     /// Waits until the journal has recorded the batch, if it records it.
-    fn wait_for_record(&self, entered: &mut CommittedBatch) -> Result<(), InvalidationError> {
-        let Some((journal, recording)) = self.journal.get().zip(entered.recording.take()) else {
+    fn wait_for_record(&self, committed: &mut CommittedBatch) -> Result<(), InvalidationError> {
+        let Some((journal, recording)) = self.journal.get().zip(committed.recording.take()) else {
             return Ok(());
         };
         recording.wait().map_err(|why| {

@@ -156,9 +156,9 @@ impl PeerRecord {
             permit,
             over,
             new: self.record.renewed(),
-            selected: self.record.vary().map(VariantSelector::of_stored_object),
+            selector: self.record.vary().map(VariantSelector::of_stored_object),
             recode: BodyRecoding::default(),
-            gate: None,
+            filter: None,
             attached: None,
             sinks,
         })

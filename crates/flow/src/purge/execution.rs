@@ -65,19 +65,19 @@ impl Invalidator {
     /// schemes, with its port and without.
     pub fn invalidation_of(
         &self,
-        page: &PurgeContext<'_>,
+        context: &PurgeContext<'_>,
         target: &[u8],
         soft: bool,
     ) -> Invalidation {
         let url = Url {
-            host: page.request.host.clone(),
-            port: page.request.port,
+            host: context.request.host.clone(),
+            port: context.request.port,
             target: target.to_vec(),
-            client: page.client,
+            client: context.client,
         };
-        let one = Sites::one(&page.site.name);
-        let mut purge = self.invalidation(InvalidationTarget::Url(url), soft, one, page.now);
-        purge.cause.heard = InvalidationSource::of(page.request);
+        let one = Sites::one(&context.site.name);
+        let mut purge = self.invalidation(InvalidationTarget::Url(url), soft, one, context.now);
+        purge.cause.heard = InvalidationSource::of(context.request);
         purge
     }
 
@@ -87,14 +87,14 @@ impl Invalidator {
     /// The journal refuses the purge.
     pub async fn purge_url(
         self: &Arc<Self>,
-        page: &PurgeContext<'_>,
+        context: &PurgeContext<'_>,
         target: &[u8],
         soft: bool,
         level: Option<Level>,
     ) -> Result<Outcome, InvalidationError> {
-        let one = self.invalidation_of(page, target, soft);
+        let one = self.invalidation_of(context, target, soft);
         let wait = InvalidationWait { count_ms: COUNT_MS, level };
-        self.invalidate(Some(page.live), [one], page.now, wait).await
+        self.invalidate(Some(context.live), [one], context.now, wait).await
     }
 }
 

@@ -30,8 +30,8 @@ pub(crate) struct BodyDecoding<'a> {
 
 impl BodyDecoding<'_> {
     /// Decodes `body`, to `length` bytes if known.
-    pub(crate) fn unfold_body(self, body: &mut ReplyBody, length: Option<u64>) {
-        let (folded, making) = match std::mem::replace(body, ReplyBody::None) {
+    pub(crate) fn decode_body(self, body: &mut ReplyBody, length: Option<u64>) {
+        let (coded, making) = match std::mem::replace(body, ReplyBody::None) {
             ReplyBody::Stream { reader, .. } => (CodedBody::Read(reader), BodyDerivation::OfComing),
             ReplyBody::Parts(BodyParts::One(BodyPart::Stored(object, _))) => {
                 (CodedBody::Read(object.reader()), BodyDerivation::OfWhole)
@@ -42,18 +42,18 @@ impl BodyDecoding<'_> {
             ReplyBody::Head(_) => return *body = ReplyBody::Head(length),
             other => return *body = other,
         };
-        *body = ReplyBody::Stream { reader: self.unfold(folded, making), length };
+        *body = ReplyBody::Stream { reader: self.decode(coded, making), length };
     }
 
-    /// The decoded form of `folded`. It breaks off if the body is incomplete, not in its coding, or
+    /// The decoded form of `coded`. It breaks off if the body is incomplete, not in its coding, or
     /// beyond a limit.
-    pub(super) fn unfold(self, folded: CodedBody, making: BodyDerivation) -> Reader {
+    pub(super) fn decode(self, coded: CodedBody, making: BodyDerivation) -> Reader {
         Reader::of_reading(Box::new(DecodedBody {
             coding: self.coding,
             limits: self.limits,
             account: Arc::clone(self.account),
             counters: Arc::clone(self.counters),
-            folded,
+            coded,
             making,
             input: Bytes::new(),
             is_behind: false,
@@ -61,7 +61,7 @@ impl BodyDecoding<'_> {
             at: 0,
             wanted_from: 0,
             turn: 0,
-            state: DecodingProgress::Folded,
+            state: DecodingProgress::Coded,
             is_starved: false,
         }))
     }
@@ -89,8 +89,8 @@ impl CodedBody {
 /// The progress of decoding.
 enum DecodingProgress {
     /// Nothing was read yet.
-    Folded,
-    Unfolding(Box<HeldDecoder>),
+    Coded,
+    Decoding(Box<HeldDecoder>),
     /// The output is complete.
     Whole,
     Broken,
@@ -102,7 +102,7 @@ struct DecodedBody {
     limits: DecodeLimits,
     account: Arc<Account>,
     counters: Arc<Counters>,
-    folded: CodedBody,
+    coded: CodedBody,
     making: BodyDerivation,
     /// Bytes that the decoder has not taken.
     input: Bytes,
@@ -173,7 +173,7 @@ impl DecodedBody {
     fn make(&mut self, cx: &mut Context<'_>) -> Result<Pause, Error> {
         loop {
             if !self.is_behind {
-                match self.folded.poll_next(cx) {
+                match self.coded.poll_next(cx) {
                     Poll::Pending => return Ok(Pause::Input),
                     Poll::Ready(Ok(Some(input))) => (self.input, self.is_behind) = (input, true),
                     Poll::Ready(Ok(None)) => {
@@ -195,7 +195,7 @@ impl DecodedBody {
     /// Ends after all input was taken.
     fn finish(&mut self) -> Result<(), Error> {
         // An empty input is no stream.
-        let DecodingProgress::Unfolding(decoder) = &self.state else {
+        let DecodingProgress::Decoding(decoder) = &self.state else {
             return Err(Error::Truncated);
         };
         decoder.finish()?;
@@ -205,12 +205,12 @@ impl DecodedBody {
 
     /// Decodes one step; returns true if the piece is full.
     fn step(&mut self) -> Result<bool, Error> {
-        if let DecodingProgress::Folded = self.state {
+        if let DecodingProgress::Coded = self.state {
             let decoder = HeldDecoder::new(self.coding, self.limits, &self.account)?;
             self.counters.inc(Counter::BodiesDecoded);
-            self.state = DecodingProgress::Unfolding(Box::new(decoder));
+            self.state = DecodingProgress::Decoding(Box::new(decoder));
         }
-        let DecodingProgress::Unfolding(decoder) = &mut self.state else { return Ok(true) };
+        let DecodingProgress::Decoding(decoder) = &mut self.state else { return Ok(true) };
         let piece = self.piece.get_or_insert_with(|| PlainPiece::begin(&self.account));
         let step = decoder.step(&self.input, &mut piece.data[piece.made..])?;
         self.input.advance(step.taken);
@@ -253,13 +253,13 @@ impl ExternalBodyReader for DecodedBody {
     }
 
     fn park(&mut self) {
-        if let CodedBody::Read(reader) = &mut self.folded {
+        if let CodedBody::Read(reader) = &mut self.coded {
             reader.park();
         }
     }
 
     fn unpark(&mut self) -> bool {
-        if let CodedBody::Read(reader) = &mut self.folded { reader.unpark() } else { true }
+        if let CodedBody::Read(reader) = &mut self.coded { reader.unpark() } else { true }
     }
 
     fn making(&self) -> BodyDerivation {
@@ -271,7 +271,7 @@ impl ExternalBodyReader for DecodedBody {
     }
 
     fn take_trailers(&mut self) -> Option<Box<HeldTrailers>> {
-        match (&self.state, &mut self.folded) {
+        match (&self.state, &mut self.coded) {
             (DecodingProgress::Whole, CodedBody::Read(reader)) => {
                 let mut behind = reader.take_trailers()?;
                 behind.trailers = of_any_form(std::mem::take(&mut behind.trailers))?;
@@ -294,7 +294,7 @@ impl ExternalBodyReader for DecodedBody {
                 return Poll::Pending;
             }
             let mut pause = Pause::Piece;
-            if let DecodingProgress::Folded | DecodingProgress::Unfolding(_) = self.state {
+            if let DecodingProgress::Coded | DecodingProgress::Decoding(_) = self.state {
                 match self.make(cx) {
                     Ok(Pause::Turn) => continue,
                     Ok(why) => pause = why,
@@ -317,6 +317,6 @@ impl ExternalBodyReader for DecodedBody {
 
 impl fmt::Debug for DecodedBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Unfolded").field("coding", &self.coding).finish_non_exhaustive()
+        f.debug_struct("DecodedBody").field("coding", &self.coding).finish_non_exhaustive()
     }
 }

@@ -27,13 +27,13 @@ fn account() -> Arc<Account> {
     Account::open(&memory(), u64::MAX)
 }
 
-fn unfolding(coded: &[u8], unfolding: BodyDecoding<'_>) -> Reader {
+fn decoder(coded: &[u8], decoder: BodyDecoding<'_>) -> Reader {
     let passage = WindowLimit { bytes: coded.len().max(1) as u64, account: account() };
     let (mut writer, reader) = BodyWindow::window(passage);
     _ = writer.push(coded);
     writer.finish();
     let mut body = ReplyBody::Stream { reader, length: None };
-    unfolding.unfold_body(&mut body, None);
+    decoder.decode_body(&mut body, None);
     let ReplyBody::Stream { reader, .. } = body else { panic!("a body that comes") };
     reader
 }
@@ -54,11 +54,11 @@ fn read(reader: &mut Reader) -> Option<Vec<u8>> {
 }
 
 /// Decodes `coded`; `None` if it breaks off. Also returns the limits reached.
-fn unfolded(coded: &[u8], coding: Coding, limits: DecodeLimits) -> (Option<Vec<u8>>, Vec<u64>) {
+fn decoded(coded: &[u8], coding: Coding, limits: DecodeLimits) -> (Option<Vec<u8>>, Vec<u64>) {
     let registry = base::counters::Registry::default();
     let (account, counters) = (account(), registry.register());
     let how = BodyDecoding { coding, limits, account: &account, counters: &counters };
-    let whole = read(&mut unfolding(coded, how));
+    let whole = read(&mut decoder(coded, how));
     let reached = [Limit::DecodedBytes, Limit::DecodedRatio, Limit::DecodedWindow];
     assert_eq!(account.held(), 0, "all is given back");
     (whole, reached.map(|limit| registry.limit_sum(limit)).to_vec())
@@ -78,7 +78,7 @@ fn nothing_is_decoded_before_it_is_asked_for_and_no_more_than_that() {
         let limits = DecodeLimits { ratio: u64::MAX, ..DecodeLimits::default() };
         let coded = coded.expect("coded");
         let how = BodyDecoding { coding, limits, account: &account, counters: &counters };
-        let mut reader = unfolding(&coded, how);
+        let mut reader = decoder(&coded, how);
         assert_eq!(account.held(), 0, "{coding:?}");
         assert_eq!(reader.making(), BodyDerivation::OfComing);
         let mut cx = Context::from_waker(Waker::noop());
@@ -103,7 +103,7 @@ fn without_memory_for_a_decoder_a_body_breaks_off_and_is_not_tested() {
         (Account::open(&MemoryBudget::new(100, 100), u64::MAX), registry.register());
     let limits = DecodeLimits::default();
     let how = BodyDecoding { coding: Coding::Gzip, limits, account: &none, counters: &counters };
-    let mut reader = unfolding(&coded, how);
+    let mut reader = decoder(&coded, how);
     assert!(read(&mut reader).is_none() && reader.is_starved());
     assert_eq!(registry.limit_sum(Limit::ClientMemory), 1);
     assert!(Coder::new(BodyRecoding::Decode(Coding::Gzip), None, limits, &none).is_err());
@@ -125,11 +125,11 @@ fn what_is_passed_over_is_decoded_and_not_read() {
     let (account, counters) = (account(), registry.register());
     let (coding, limits) = (Coding::Gzip, DecodeLimits::default());
     let how = || BodyDecoding { coding, limits, account: &account, counters: &counters };
-    let mut reader = unfolding(&coded, how());
+    let mut reader = decoder(&coded, how());
     assert!(!reader.goes_back());
     reader.seek(123_457);
     assert_eq!(read(&mut reader).as_deref(), Some(&plain[123_457..]));
-    let mut reader = unfolding(&coded, how());
+    let mut reader = decoder(&coded, how());
     let mut cx = Context::from_waker(Waker::noop());
     assert!(matches!(reader.poll_next(&mut cx), Poll::Ready(Ok(Some(_)))));
     reader.seek(1);
@@ -137,13 +137,13 @@ fn what_is_passed_over_is_decoded_and_not_read() {
 }
 
 #[test]
-fn what_was_folded_is_unfolded_and_what_is_cut_breaks_off() {
+fn coded_bodies_are_decoded_and_cut_ones_break_off() {
     let plain = b"the same again and again, ".repeat(10_000);
     let coded = gzipped(&plain);
-    let unfold = |coded: &[u8]| unfolded(coded, Coding::Gzip, DecodeLimits::default()).0;
-    assert_eq!(unfold(&coded).as_deref(), Some(&plain[..]));
-    assert_eq!(unfold(&coded[..coded.len() - 1]), None);
-    assert_eq!(unfold(b"no gzip"), None);
+    let decode = |coded: &[u8]| decoded(coded, Coding::Gzip, DecodeLimits::default()).0;
+    assert_eq!(decode(&coded).as_deref(), Some(&plain[..]));
+    assert_eq!(decode(&coded[..coded.len() - 1]), None);
+    assert_eq!(decode(b"no gzip"), None);
 }
 
 #[test]
@@ -154,9 +154,9 @@ fn a_bomb_in_any_coding_breaks_off_and_is_counted() {
         let bomb = through(recode, &vec![0; 8 << 20], None, 1 << 20).expect("coded");
         assert!(bomb.len() < 16 << 10, "{coding:?} {}", bomb.len());
         let limits = DecodeLimits { size_bytes: 3 << 20, ratio: u64::MAX, ..Default::default() };
-        assert_eq!(unfolded(&bomb, coding, limits), (None, vec![1, 0, 0]), "{coding:?}");
+        assert_eq!(decoded(&bomb, coding, limits), (None, vec![1, 0, 0]), "{coding:?}");
         let limits = DecodeLimits { ratio: 10, ..Default::default() };
-        assert_eq!(unfolded(&bomb, coding, limits), (None, vec![0, 1, 0]), "{coding:?}");
+        assert_eq!(decoded(&bomb, coding, limits), (None, vec![0, 1, 0]), "{coding:?}");
     }
 }
 
@@ -185,12 +185,12 @@ fn through(
     drain(&mut coder, true).then_some(all)
 }
 
-/// Returns true if `folded` in pieces of `piece_bytes` is recognised as gzip.
-fn passes(folded: &[u8], piece_bytes: usize) -> bool {
-    [None, Some(folded.len() as u64)].map(|length| {
-        match through(BodyRecoding::Test(Coding::Gzip), folded, length, piece_bytes) {
+/// Returns true if `body` in pieces of `piece_bytes` is recognised as gzip.
+fn passes(body: &[u8], piece_bytes: usize) -> bool {
+    [None, Some(body.len() as u64)].map(|length| {
+        match through(BodyRecoding::Test(Coding::Gzip), body, length, piece_bytes) {
             Some(came) => {
-                assert_eq!(came, folded, "as it came");
+                assert_eq!(came, body, "as it came");
                 true
             }
             None => false,
@@ -200,14 +200,14 @@ fn passes(folded: &[u8], piece_bytes: usize) -> bool {
 
 #[test]
 fn what_is_whole_passes_and_what_is_cut_garbled_or_followed_by_more_does_not() {
-    let folded = gzipped(&b"a line of text\n".repeat(100));
-    let (mut garbled, mut more) = (folded.clone(), folded.clone());
+    let body = gzipped(&b"a line of text\n".repeat(100));
+    let (mut garbled, mut more) = (body.clone(), body.clone());
     let last = garbled.len() - 5;
     garbled[last] ^= 1;
     more.extend_from_slice(b"more");
     for piece_bytes in [1, 7, 10_000] {
-        assert!(passes(&folded, piece_bytes));
-        assert!(!passes(&folded[..folded.len() - 1], piece_bytes));
+        assert!(passes(&body, piece_bytes));
+        assert!(!passes(&body[..body.len() - 1], piece_bytes));
         assert!(!passes(&garbled, piece_bytes));
         assert!(!passes(&more, piece_bytes));
         assert!(!passes(b"no gzip at all", piece_bytes));
@@ -216,14 +216,14 @@ fn what_is_whole_passes_and_what_is_cut_garbled_or_followed_by_more_does_not() {
 
 #[test]
 fn the_last_bytes_are_kept_back_until_the_whole_is_well() {
-    let mut folded = gzipped(&b"a line of text\n".repeat(100));
-    let last = folded.len() - 1;
-    folded[last] ^= 1;
+    let mut body = gzipped(&b"a line of text\n".repeat(100));
+    let last = body.len() - 1;
+    body[last] ^= 1;
     let recode = BodyRecoding::Test(Coding::Gzip);
-    let coder = Coder::new(recode, Some(folded.len() as u64), DecodeLimits::default(), &account());
+    let coder = Coder::new(recode, Some(body.len() as u64), DecodeLimits::default(), &account());
     let mut coder = coder.expect("memory").expect("a test");
     let (mut came, mut refused) = (Vec::new(), false);
-    for piece in folded.chunks(5) {
+    for piece in body.chunks(5) {
         coder.take(piece);
         loop {
             match coder.step(false) {
@@ -236,7 +236,7 @@ fn the_last_bytes_are_kept_back_until_the_whole_is_well() {
             }
         }
     }
-    assert!(refused && came.len() < folded.len(), "{}", came.len());
+    assert!(refused && came.len() < body.len(), "{}", came.len());
 }
 
 #[test]

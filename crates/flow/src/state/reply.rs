@@ -334,8 +334,8 @@ impl Reply {
     /// Notes the limit that caused the reply.
     #[must_use]
     pub fn because_of(mut self, limit: impl Into<Option<Limit>>) -> Self {
-        if let Some(trouble) = &mut self.about.trouble {
-            trouble.limit = limit.into();
+        if let Some(failure) = &mut self.about.failure {
+            failure.limit = limit.into();
         }
         self
     }

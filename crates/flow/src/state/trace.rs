@@ -27,7 +27,7 @@ pub struct ReplyNotes {
     /// Hash of the cache key; 0 without a key.
     pub key: u64,
     /// The failure, if there was one. Boxed, as replies are moved and most succeed.
-    pub trouble: Option<Box<FailureNote>>,
+    pub failure: Option<Box<FailureNote>>,
     /// The program's actions. Boxed, so that other sites' replies stay small.
     pub program_trace: Option<Box<vcl::trace::ProgramTrace>>,
     /// The trace of a request that waited.
@@ -174,7 +174,7 @@ pub struct Trace {
     /// Bytes of body that arrived for the store.
     pub(crate) body_bytes: Cell<u64>,
     /// The failure of the fetch, if it failed.
-    pub(crate) trouble: RefCell<Option<FailureNote>>,
+    pub(crate) failure: RefCell<Option<FailureNote>>,
     /// Heads of the exchange with the origin, while a reader requests them.
     pub(crate) heads: RefCell<Option<Box<Heads>>>,
 }

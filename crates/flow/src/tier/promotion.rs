@@ -80,7 +80,7 @@ pub(crate) async fn raise(
     core: &Rc<CoreState>,
     mut lead: Lead,
     variant: &mut SignatureFunction<'_>,
-    again: RevalidationJudge<'_>,
+    judge: RevalidationJudge<'_>,
 ) -> Result<Option<Arc<Object>>, Lead> {
     let cache = &core.shared.cache;
     let Some(store) = cache.lower().store.get() else { return Err(lead) };
@@ -112,7 +112,7 @@ pub(crate) async fn raise(
             lead.spare(place);
             continue;
         }
-        let Ok(permit) = again.judge(&kept.record, core.now()) else {
+        let Ok(permit) = judge.judge(&kept.record, core.now()) else {
             // Stored by rules that have changed.
             forget(place);
             continue;

@@ -66,8 +66,8 @@ impl OpenedDisk {
     }
 
     /// Attaches the disk below the cache of `invalidator`: replays former invalidations, journals
-    /// new ones, and finds records in the background. Call it once, before the first request, with the
-    /// configuration in force.
+    /// new ones, and finds records in the background. Call it once, before the first request, with
+    /// the configuration in force.
     pub fn take_up(self, invalidator: &Arc<Invalidator>, now: Now) -> DiskStartOutcome {
         let Self { opened, rules } = self;
         let tier = invalidator.cache.lower();

@@ -48,7 +48,7 @@ impl StepHost for ActingCore<'_> {
         turn: &mut ProgramRequest,
         env: &StepContext<'_, Self>,
         sub: Sub,
-        seen: ClientVariables<'_>,
+        variables: ClientVariables<'_>,
     ) -> Action {
         let ActingCore { core, counts } = &env.host;
         let (loan, body, lines) = turn.lend(env.asked);
@@ -61,7 +61,7 @@ impl StepHost for ActingCore<'_> {
             lines,
         )
         .asked_by(env.asked);
-        let action = loan.run(sub, &world, env.time(), seen);
+        let action = loan.run(sub, &world, env.time(), variables);
         let lines = turn.lines.get_mut().len();
         turn.ran.push(SubroutineRun::new(sub, action.verb(), turn.task.at, lines));
         action
@@ -136,15 +136,15 @@ impl StepHost for ActingCore<'_> {
         ReplyBody::whole(object, reader)
     }
 
-    fn unfold(env: &StepContext<'_, Self>, body: &mut ReplyBody, length: Option<u64>) {
+    fn decode(env: &StepContext<'_, Self>, body: &mut ReplyBody, length: Option<u64>) {
         env.count(Count::NGunzip);
-        let unfolding = BodyDecoding {
+        let decoding = BodyDecoding {
             coding: Coding::Gzip,
             limits: decode_limits(&env.live.limits),
             account: env.connection.account,
             counters: &env.host.core.counters,
         };
-        unfolding.unfold_body(body, length);
+        decoding.decode_body(body, length);
     }
 
     fn seek(

@@ -57,7 +57,7 @@ pub(crate) trait StepHost: Sized {
         turn: &mut ProgramRequest,
         env: &StepContext<'_, Self>,
         sub: Sub,
-        seen: ClientVariables<'_>,
+        variables: ClientVariables<'_>,
     ) -> Action;
 
     /// Notes that the request has its key.
@@ -101,7 +101,7 @@ pub(crate) trait StepHost: Sized {
     fn body(object: &Arc<Object>, reader: Option<Reader>) -> ReplyBody;
 
     /// Decodes a gzip body, to `length` bytes if known.
-    fn unfold(env: &StepContext<'_, Self>, body: &mut ReplyBody, length: Option<u64>);
+    fn decode(env: &StepContext<'_, Self>, body: &mut ReplyBody, length: Option<u64>);
 
     /// Looks for the form of `object` with the client's dictionary; a missing one may be made. Also
     /// notes that the client gets `object`.
@@ -210,7 +210,7 @@ impl SubroutineState<'_> {
         sub: Sub,
         world: &dyn ProgramEnvironment,
         now: f64,
-        seen: ClientVariables<'_>,
+        variables: ClientVariables<'_>,
     ) -> Action {
         let (key, hashing) = match sub {
             Sub::Hash => (None, Some(self.key)),
@@ -225,10 +225,10 @@ impl SubroutineState<'_> {
             task: self.task,
             req: Some(Req { head: self.req, state: self.state, original: Some(self.asked), key }),
             req_top: self.top,
-            bereq: seen.bereq,
+            bereq: variables.bereq,
             beresp: None,
-            obj: seen.obj,
-            resp: seen.resp.map(|(head, state)| Resp { head, state }),
+            obj: variables.obj,
+            resp: variables.resp.map(|(head, state)| Resp { head, state }),
             key: hashing,
         })
     }
@@ -307,9 +307,9 @@ impl ProgramRequest {
         &mut self,
         env: &StepContext<'_, S>,
         sub: Sub,
-        seen: ClientVariables<'_>,
+        variables: ClientVariables<'_>,
     ) -> Action {
-        S::run(self, env, sub, seen)
+        S::run(self, env, sub, variables)
     }
 
     /// Begins one more restart; false if no more are permitted.

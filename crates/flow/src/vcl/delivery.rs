@@ -97,18 +97,18 @@ fn stored<S: StepHost>(
     };
     let DictionaryAnswer { used, form: delta } = seek(turn, env, object);
     reply.dictionary = used;
-    let unfolds = unfolds(turn, env, told_coding(object.flags()));
-    let mut left = VclDeliveryOutcome::Reply;
+    let decodes = decodes(turn, env, told_coding(object.flags()));
+    let mut delivered = VclDeliveryOutcome::Reply;
     // A head for ranges is written anew.
     let parts = turn.req.headers.contains(HeaderId::Range);
-    if unfolds
+    if decodes
         || parts
         || delta.is_some()
         || object.flags().esi
         || turn.instance.program().uses().head.has(Sub::Deliver)
     {
-        let shape = DeliveryChanges { varnish, age_s, unfolds, delta };
-        left = shaped(turn, env, object, &mut reply, shape)?;
+        let shape = DeliveryChanges { varnish, age_s, decodes, delta };
+        delivered = shaped(turn, env, object, &mut reply, shape)?;
     } else {
         reply.varnish = Some(varnish);
         reply.by_dictionary = dictionary::may_use_dictionary(env.asked, object);
@@ -120,11 +120,11 @@ fn stored<S: StepHost>(
             narrow(turn, env, &Validators::of(object), |_| {}, has_ranges(env), &mut reply);
         }
     }
-    if let VclDeliveryOutcome::Reply = left {
+    if let VclDeliveryOutcome::Reply = delivered {
         conclude(turn, env, &mut reply);
         return Ok(reply);
     }
-    end(turn, env, reply, left)
+    end(turn, env, reply, delivered)
 }
 
 /// The result of `vcl_deliver` and the following steps.
@@ -142,13 +142,13 @@ fn end<S: StepHost>(
     turn: &mut ProgramRequest,
     env: &StepContext<'_, S>,
     mut reply: Reply,
-    left: VclDeliveryOutcome,
+    delivered: VclDeliveryOutcome,
 ) -> Result<Reply, HostStep<S>> {
-    if let VclDeliveryOutcome::Nothing = left {
+    if let VclDeliveryOutcome::Nothing = delivered {
         return Ok(failed(turn, env));
     }
     conclude(turn, env, &mut reply);
-    match left {
+    match delivered {
         VclDeliveryOutcome::Page(page) => Err(RequestStep::Page(draft(reply, *page))),
         VclDeliveryOutcome::Nothing | VclDeliveryOutcome::Reply => Ok(reply),
     }
@@ -169,10 +169,10 @@ fn shaped<S: StepHost>(
     env: &StepContext<'_, S>,
     object: &Arc<Object>,
     reply: &mut Reply,
-    DeliveryChanges { varnish, age_s, unfolds, delta }: DeliveryChanges,
+    DeliveryChanges { varnish, age_s, decodes, delta }: DeliveryChanges,
 ) -> Result<VclDeliveryOutcome, HostStep<S>> {
     let Some(mut response) = stored_head(object) else { return Err(RequestStep::Fail) };
-    if unfolds {
+    if decodes {
         heads::weaken_etag(&mut response.headers);
     }
     // After a change of the coding a program sees no length, as in Varnish.
@@ -209,17 +209,17 @@ fn shaped<S: StepHost>(
     if reply.dictionary == DictionaryUse::Used && delta.is_none() {
         reply.dictionary = DictionaryUse::Program;
     }
-    let is_folded = object.flags().gzip_page;
-    let unfolds = delta.is_none() && chosen.unfolds(unfolds, told_coding(object.flags()));
-    let given = given(delta, unfolds, &mut response);
+    let is_gzipped = object.flags().gzip_page;
+    let decodes = delta.is_none() && chosen.decodes(decodes, told_coding(object.flags()));
+    let given = given(delta, decodes, &mut response);
     let (modified, date) = (object.last_modified(), object.date());
     let length = form::plain_length(object);
-    let left = DeliveredHead { response, modified, date, given, is_folded, length };
+    let delivered = DeliveredHead { response, modified, date, given, is_gzipped, length };
     let page = match object.flags().esi {
-        true => SentPage::of(object.attached(), &chosen, is_folded, unfolds),
+        true => SentPage::of(object.attached(), &chosen, is_gzipped, decodes),
         false => None,
     };
-    Ok(close(turn, env, reply, left, page, chosen.ranges))
+    Ok(close(turn, env, reply, delivered, page, chosen.ranges))
 }
 
 /// The filters of a body in `resp.filters`.
@@ -242,7 +242,7 @@ impl BodyFilters {
     }
 
     /// Returns true if a body in `coding` is decoded; `usually` if the program does not decide.
-    fn unfolds(&self, usually: bool, coding: Coding) -> bool {
+    fn decodes(&self, usually: bool, coding: Coding) -> bool {
         self.gunzip.map_or(usually, |gunzip| gunzip && coding == Coding::Gzip)
     }
 }
@@ -251,7 +251,7 @@ impl BodyFilters {
 struct DeliveryChanges {
     varnish: VarnishFields,
     age_s: u64,
-    unfolds: bool,
+    decodes: bool,
     /// The form with the client's dictionary.
     delta: Option<Box<(Bytes, SentForm)>>,
 }
@@ -302,7 +302,7 @@ fn give_delta(form: SentForm, object: &Object, response: &mut Response) -> bool 
 struct SentPage {
     instructions: Option<Arc<Instructions>>,
     /// Its head names gzip, which is encoded while it is sent.
-    is_folded: bool,
+    is_gzipped: bool,
     /// The page is sent in gzip.
     is_gzip: bool,
     /// Its instructions are ignored.
@@ -310,17 +310,17 @@ struct SentPage {
 }
 
 impl SentPage {
-    /// The page with these instructions; `None` if it is sent as stored. With `is_folded` its head
-    /// names gzip; with `unfolds` the client gets it decoded.
+    /// The page with these instructions; `None` if it is sent as stored. With `is_gzipped` its head
+    /// names gzip; with `decodes` the client gets it decoded.
     fn of(
         instructions: Option<Arc<Instructions>>,
         chosen: &BodyFilters,
-        is_folded: bool,
-        unfolds: bool,
+        is_gzipped: bool,
+        decodes: bool,
     ) -> Option<Self> {
-        let is_gzip = is_folded && !unfolds;
+        let is_gzip = is_gzipped && !decodes;
         let is_put = chosen.esi || is_gzip;
-        is_put.then_some(Self { instructions, is_folded, is_gzip, is_verbatim: !chosen.esi })
+        is_put.then_some(Self { instructions, is_gzipped, is_gzip, is_verbatim: !chosen.esi })
     }
 }
 
@@ -330,11 +330,11 @@ fn told_coding(flags: Flags) -> Coding {
     if flags.gzip_page { Coding::Gzip } else { flags.coding }
 }
 
-/// The source of a body, whose head is adapted: `delta`, or decoded if it `unfolds`.
-fn given(delta: Option<Bytes>, unfolds: bool, response: &mut Response) -> FormSource {
+/// The source of a body, whose head is adapted: `delta`, or decoded if it `decodes`.
+fn given(delta: Option<Bytes>, decodes: bool, response: &mut Response) -> FormSource {
     match delta {
         Some(delta) => FormSource::Beside(delta),
-        None if unfolds => {
+        None if decodes => {
             response.headers.remove(HeaderId::ContentEncoding);
             FormSource::Decoded
         }
@@ -350,7 +350,7 @@ struct DeliveredHead {
     date: Option<u64>,
     given: FormSource,
     /// Only the head names gzip so far.
-    is_folded: bool,
+    is_gzipped: bool,
     /// The length of the decoded body, if known.
     length: Option<u64>,
 }
@@ -377,13 +377,13 @@ impl DeliveredHead {
         ranges: bool,
         reply: &mut Reply,
     ) {
-        let (given, is_folded, length) =
-            (std::mem::take(&mut self.given), self.is_folded, self.length);
+        let (given, is_gzipped, length) =
+            (std::mem::take(&mut self.given), self.is_gzipped, self.length);
         let give = |body: &mut ReplyBody| match given {
             FormSource::Stored => {}
             FormSource::Beside(bytes) => form::put_beside(bytes, body),
-            FormSource::Decoded if is_folded => env.count(Count::NGunzip),
-            FormSource::Decoded => S::unfold(env, body, length),
+            FormSource::Decoded if is_gzipped => env.count(Count::NGunzip),
+            FormSource::Decoded => S::decode(env, body, length),
         };
         match turn.req.headers.contains_any(&SELECTORS) {
             true => narrow(turn, env, &self.validators(env), give, ranges, reply),
@@ -397,23 +397,23 @@ fn close<S: StepHost>(
     turn: &mut ProgramRequest,
     env: &StepContext<'_, S>,
     reply: &mut Reply,
-    mut left: DeliveredHead,
+    mut delivered: DeliveredHead,
     page: Option<SentPage>,
     ranges: bool,
 ) -> VclDeliveryOutcome {
     if let Some(page) = &page {
-        let headers = &mut left.response.headers;
+        let headers = &mut delivered.response.headers;
         heads::weaken_etag(headers);
         headers.remove(HeaderId::ContentLength);
-        if page.is_folded {
+        if page.is_gzipped {
             // Set again once there is memory to encode the page.
             headers.remove(HeaderId::ContentEncoding);
         }
     }
     // An assembled page has no known length to cut.
-    left.narrow(turn, env, ranges && page.is_none(), reply);
-    let fits = !has_too_many_fields(env, &left.response);
-    own_head(turn, reply, left.response);
+    delivered.narrow(turn, env, ranges && page.is_none(), reply);
+    let fits = !has_too_many_fields(env, &delivered.response);
+    own_head(turn, reply, delivered.response);
     match page {
         _ if !fits => VclDeliveryOutcome::Nothing,
         None => VclDeliveryOutcome::Reply,
@@ -442,7 +442,7 @@ impl SentPage {
                 )
             });
         (page.xid, page.instructions) = (turn.state.xid, self.instructions);
-        (page.folded, page.verbatim) = (self.is_folded, self.is_verbatim);
+        (page.gzipped, page.verbatim) = (self.is_gzipped, self.is_verbatim);
         // A fragment is joined to its page as it is.
         page.gzip = self.is_gzip && turn.downstream.page().is_none();
         page
@@ -451,7 +451,7 @@ impl SentPage {
 
 /// Returns true if a body in `coding` must be decoded for this client, or for the enclosing page,
 /// which requests gzip if it is sent in gzip.
-fn unfolds<S: StepHost>(turn: &ProgramRequest, env: &StepContext<'_, S>, coding: Coding) -> bool {
+fn decodes<S: StepHost>(turn: &ProgramRequest, env: &StepContext<'_, S>, coding: Coding) -> bool {
     coding == Coding::Gzip
         && !heads::takes_gzip(&turn.req.headers)
         && env.live.vcl.params.is_on(Param::HttpGzipSupport)
@@ -507,10 +507,10 @@ fn passed<S: StepHost>(
     let PassingResponse { mut response, body, head_length, coding, plain, facts } = passing;
     let PassingFacts { times, came_ms, uncacheable, xid: fetched, private, page } = facts;
     let own = private || uncacheable;
-    let is_folded = page.as_ref().is_some_and(|page| page.is_folded);
-    let coding = if is_folded { Coding::Gzip } else { coding };
-    let unfolds = unfolds(turn, env, coding);
-    if unfolds {
+    let is_gzipped = page.as_ref().is_some_and(|page| page.is_gzipped);
+    let coding = if is_gzipped { Coding::Gzip } else { coding };
+    let decodes = decodes(turn, env, coding);
+    if decodes {
         heads::weaken_etag(&mut response.headers);
     }
     let mut head = Vec::new();
@@ -556,13 +556,14 @@ fn passed<S: StepHost>(
     response.status = sent_status(state.status);
     let chosen = BodyFilters::of(&state, env);
     let body = passing_body(&env.asked.method, response.status, body, head_length, own);
-    let unfolds = chosen.unfolds(unfolds, coding);
-    let given = given(None, unfolds, &mut response);
+    let decodes = chosen.decodes(decodes, coding);
+    let given = given(None, decodes, &mut response);
     let mut reply = bare(response.status, body, served_past(turn, private));
-    let left = DeliveredHead { response, modified, date: None, given, is_folded, length: plain };
-    let page = page.and_then(|page| SentPage::of(Some(page), &chosen, is_folded, unfolds));
-    let left = close(turn, env, &mut reply, left, page, chosen.ranges);
-    end(turn, env, reply, left)
+    let delivered =
+        DeliveredHead { response, modified, date: None, given, is_gzipped, length: plain };
+    let page = page.and_then(|page| SentPage::of(Some(page), &chosen, is_gzipped, decodes));
+    let delivered = close(turn, env, &mut reply, delivered, page, chosen.ranges);
+    end(turn, env, reply, delivered)
 }
 
 /// The cache's part in a reply that is not stored.

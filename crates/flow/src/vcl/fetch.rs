@@ -89,7 +89,7 @@ pub(crate) enum InstructionParsing {
     No,
     Yes,
     /// The page is assembled in gzip, for clients that accept it.
-    Folded,
+    Gzipped,
 }
 
 /// The head of a backend's response or of its substitute.
@@ -197,10 +197,11 @@ impl Judge for ProgramJudge {
                 if answer.reading != InstructionParsing::No {
                     answer.page = self.read(fetch, &whole.bytes, answer.reading);
                 }
-                if answer.reading == InstructionParsing::Folded && answer.page.is_none() {
+                if answer.reading == InstructionParsing::Gzipped && answer.page.is_none() {
                     // The page has no instruction, so it is sent like other gzip bodies.
                     answer.reading = InstructionParsing::No;
-                    if let Some(recode) = self.folding(fetch, Some(whole.bytes.len() as u64)) {
+                    if let Some(recode) = self.gzip_recoding(fetch, Some(whole.bytes.len() as u64))
+                    {
                         answer.coding = Coding::Gzip;
                         let (whole, pending) = (Box::new(whole), Box::new(answer));
                         return ResponseFate::Recode { whole, recode, pending };
@@ -223,8 +224,8 @@ impl Judge for ProgramJudge {
         self.fail(fetch, "a file answers in place of the backend")
     }
 
-    fn carried(&mut self, carried: &TransferOutcome) {
-        if carried.end.is_failure() {
+    fn carried(&mut self, outcome: &TransferOutcome) {
+        if outcome.end.is_failure() {
             self.count(Count::FetchFailed);
         }
     }
@@ -281,9 +282,9 @@ impl ProgramJudge {
         &mut self,
         fetch: &mut Fetch,
         sub: Sub,
-        seen: BackendVariables<'_>,
+        variables: BackendVariables<'_>,
     ) -> Action {
-        let action = self.lend(fetch, sub, seen, |ctx| ctx.instance.run(ctx));
+        let action = self.lend(fetch, sub, variables, |ctx| ctx.instance.run(ctx));
         let lines = self.lines.get_mut().len();
         self.ran.push(SubroutineRun::new(sub, action.verb(), self.task.at, lines));
         action
@@ -292,8 +293,8 @@ impl ProgramJudge {
     /// The backend to ask; `None` without a healthy one.
     pub(crate) fn resolve(&mut self, fetch: &mut Fetch) -> Option<Arc<Leaf>> {
         let backend = self.state.backend.clone();
-        let seen = BackendVariables::default();
-        self.leaf = self.lend(fetch, Sub::BackendFetch, seen, |ctx| backend.resolve(ctx));
+        let variables = BackendVariables::default();
+        self.leaf = self.lend(fetch, Sub::BackendFetch, variables, |ctx| backend.resolve(ctx));
         self.leaf.clone()
     }
 
@@ -356,8 +357,8 @@ impl ProgramJudge {
             };
         }
         let beresp = Some(Beresp { head: &mut response, state: &mut state });
-        let seen = BackendVariables { beresp, obj: None };
-        let mut action = self.call(fetch, Sub::BackendResponse, seen);
+        let variables = BackendVariables { beresp, obj: None };
+        let mut action = self.call(fetch, Sub::BackendResponse, variables);
         self.refuse_interim(&mut action, state.status);
         if private || state.uncacheable {
             fetch.passage.bytes = transit_bytes(fetch, &state);
@@ -375,7 +376,7 @@ impl ProgramJudge {
         };
         let recoded = match (&body, &fetch.old) {
             (ResponseBodySource::Stored(_), Some(stale)) => stale.flags().coded_here,
-            _ => recode.changes() || reading == InstructionParsing::Folded,
+            _ => recode.changes() || reading == InstructionParsing::Gzipped,
         };
         let (pass_s, page) = (None, None);
         let mut answer =
@@ -451,8 +452,8 @@ impl ProgramJudge {
         bytes: &[u8],
         reading: InstructionParsing,
     ) -> Option<Arc<Instructions>> {
-        let is_folded = reading == InstructionParsing::Folded;
-        let page = Instructions::of_new(&fetch.core, &fetch.live, bytes, is_folded);
+        let is_gzipped = reading == InstructionParsing::Gzipped;
+        let page = Instructions::of_new(&fetch.core, &fetch.live, bytes, is_gzipped);
         let mut lines = self.lines.borrow_mut();
         for remark in page.remarks().list() {
             lines.push((vcl::ctx::Tag::EsiXmlError, remark.to_string().as_bytes().into()));
@@ -503,7 +504,7 @@ impl ProgramJudge {
                 heads::gunzip(headers);
                 (BodyRecoding::Decode(Coding::Gzip), Coding::Identity)
             }
-            Recoding::Gzip => match self.folding(fetch, framing.length()) {
+            Recoding::Gzip => match self.gzip_recoding(fetch, framing.length()) {
                 Some(recode) => {
                     self.count(Count::NGzip);
                     heads::gzip(headers);
@@ -516,7 +517,7 @@ impl ProgramJudge {
     }
 
     /// The encoding of a body of this length, if known; `None` without memory for it.
-    fn folding(&self, fetch: &Fetch, length: Option<u64>) -> Option<BodyRecoding> {
+    fn gzip_recoding(&self, fetch: &Fetch, length: Option<u64>) -> Option<BodyRecoding> {
         let level = fetch.live.vcl.params.number(Param::GzipLevel);
         let settings = codec::gzip(u8::try_from(level).unwrap_or(u8::MAX));
         let memory = fetch.core.shared.cache.memory();
@@ -548,7 +549,7 @@ impl ProgramJudge {
         }
         self.count(Count::NGzip);
         heads::gzip(&mut response.headers);
-        (recode, InstructionParsing::Folded)
+        (recode, InstructionParsing::Gzipped)
     }
 
     /// The reason for which `answer` is unusable, whatever the program decides: its body is gone,

@@ -57,7 +57,7 @@ pub(crate) fn foretell(
     entrant: &Entrant<'_>,
     asked: &Request,
 ) -> ProgramForecast {
-    let Entrant { place: SiteContext { live, site }, client, now, .. } = *entrant;
+    let Entrant { site_ctx: SiteContext { live, site }, client, now, .. } = *entrant;
     let host = Rehearsal::new(shared, live, now);
     let env = StepContext {
         live,

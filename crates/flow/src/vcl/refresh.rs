@@ -36,8 +36,8 @@ impl ProgramJudge {
         let is_valid = fetch.core.shared.cache.is_valid(&stale);
         let obj = Obj { is_valid, ..obj_of(&live, now, &stale) };
         let beresp = Beresp { head: &mut *response, state: &mut *state };
-        let seen = BackendVariables { beresp: Some(beresp), obj: Some(&obj) };
-        let headers = match self.call(fetch, Sub::BackendRefresh, seen) {
+        let variables = BackendVariables { beresp: Some(beresp), obj: Some(&obj) };
+        let headers = match self.call(fetch, Sub::BackendRefresh, variables) {
             Action::Merge => {
                 let mut headers = std::mem::take(&mut response.headers);
                 // The tag of the stored form is not the backend's.

@@ -29,7 +29,7 @@ pub(crate) fn start(
     entrant: &Entrant<'_>,
     asked: &Request,
 ) -> Start {
-    let Entrant { place: SiteContext { live, site }, client, now, downstream } = *entrant;
+    let Entrant { site_ctx: SiteContext { live, site }, client, now, downstream } = *entrant;
     let made = client.vcl_connection.is_none().then(|| VclConnection::of(client.peer));
     let vcl_connection = client.vcl_connection.or(made.as_ref()).expect("one of the two is there");
     let (connection, counts) = (RequestConnection::of(client.account), core.counts());
@@ -54,7 +54,7 @@ pub(crate) fn start(
             }
             Halt::Page(draft) if core.recorded() == recorded => {
                 turn.end(core);
-                return Start::page(entrant.place, draft).begin(core);
+                return Start::page(entrant.site_ctx, draft).begin(core);
             }
             halt => Some(halt),
         },
@@ -62,7 +62,7 @@ pub(crate) fn start(
     Start::Slow(Box::new(WaitingRequest {
         downstream: downstream.clone(),
         ..WaitingRequest::on(
-            entrant.place,
+            entrant.site_ctx,
             RequestDisposition::Vcl(Box::new(HaltedRequest { turn, halt, recorded })),
         )
     }))

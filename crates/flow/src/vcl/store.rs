@@ -57,7 +57,7 @@ impl ProgramJudge {
                 Tags::default()
             }
         };
-        let selected = selected(fetch, vary);
+        let selector = selector(fetch, vary);
         let state = &answer.state;
         if private || state.uncacheable {
             self.count(Count::BerespUncacheable);
@@ -69,20 +69,20 @@ impl ProgramJudge {
         let Some(permit) = Permit::by_program(ruling, &answer.response.headers) else {
             let why = if private || uncacheable { why } else { UnstoredReason::NoLifetime };
             fetch.note(|trace| trace.note_why(why));
-            let left = self.leave(fetch, &answer, selected);
-            return self.pass_on(fetch, answer, body, left, head_length);
+            let effects = self.leave(fetch, &answer, selector);
+            return self.pass_on(fetch, answer, body, effects, head_length);
         };
         // A confirmed object keeps its properties.
         let confirmed = fetch.old.as_ref().filter(|_| answer.state.was_304);
         let is_page = confirmed.map_or_else(|| answer.page.is_some(), |old| old.flags().esi);
-        let folds = || answer.page.as_ref().is_some_and(|page| page.is_folded);
+        let gzips = || answer.page.as_ref().is_some_and(|page| page.is_gzipped);
         let flags = Flags {
             http10: answer.response.version == Version::Http10,
             coding: answer.coding,
             negotiated: answer.coding != Coding::Identity,
             coded_here: answer.recoded,
             esi: is_page,
-            gzip_page: confirmed.map_or_else(folds, |old| old.flags().gzip_page),
+            gzip_page: confirmed.map_or_else(gzips, |old| old.flags().gzip_page),
             dictionary: !is_page && answer.response.headers.contains(HeaderId::UseAsDictionary),
             ..Flags::default()
         };
@@ -90,13 +90,13 @@ impl ProgramJudge {
         let settings = &fetch.live.vcl;
         let sinks = storages::sinks(settings, storages::place(settings, &answer.state));
         if confirmed.is_some() {
-            let verdict = RevalidationVerdict::Stored { permit, selected, sinks };
+            let verdict = RevalidationVerdict::Stored { permit, selector, sinks };
             return ResponseFate::Confirm(None, Box::new(Confirmation { new, verdict }));
         }
         let (recode, page) = (std::mem::take(&mut answer.recode), answer.page.take());
         let attached = page.map(|page| page as Arc<dyn DerivedData>);
-        let (gate, over) = (None, over(fetch, &answer.state));
-        let plan = InsertionPlan { permit, over, new, selected, recode, gate, attached, sinks };
+        let (filter, over) = (None, over(fetch, &answer.state));
+        let plan = InsertionPlan { permit, over, new, selector, recode, filter, attached, sinks };
         ResponseFate::Store(body, Box::new(plan))
     }
 
@@ -105,7 +105,7 @@ impl ProgramJudge {
         &self,
         fetch: &Fetch,
         answer: &BackendResponseHead,
-        selected: Option<VariantSelector>,
+        selector: Option<VariantSelector>,
     ) -> UnstoredEffects {
         let state = &answer.state;
         let kept = match answer.pass_s {
@@ -121,7 +121,7 @@ impl ProgramJudge {
             new.born_ms = now_ms as i64;
             (new.lifetime_ms, new.grace_ms, new.stale_if_error_ms) = (ms(seconds), 0, 0);
         }
-        UnstoredEffects { mark: Mark::Object(Box::new(new), selected), over: over(fetch, state) }
+        UnstoredEffects { mark: Mark::Object(Box::new(new), selector), over: over(fetch, state) }
     }
 
     /// Delivers a response past the store.
@@ -130,7 +130,7 @@ impl ProgramJudge {
         fetch: &Fetch,
         answer: BackendResponseHead,
         body: ResponseBodySource,
-        left: UnstoredEffects,
+        effects: UnstoredEffects,
         head_length: Option<u64>,
     ) -> ResponseFate<Self> {
         let BackendResponseHead { response, state, recode, coding, page, .. } = answer;
@@ -151,8 +151,15 @@ impl ProgramJudge {
         let head_length = head_length.filter(|_| is_head || state.uncacheable);
         ResponseFate::Pass(
             body,
-            left,
-            Box::new(UnstoredResponse { response, head_length, recode, coding, gate: None, facts }),
+            effects,
+            Box::new(UnstoredResponse {
+                response,
+                head_length,
+                recode,
+                coding,
+                filter: None,
+                facts,
+            }),
         )
     }
 
@@ -206,7 +213,7 @@ fn read_tags(fetch: &Fetch, answer: &BackendResponseHead) -> Result<Tags, base::
 }
 
 /// The variant of the response beside its key.
-fn selected(fetch: &Fetch, vary: Vary) -> Option<VariantSelector> {
+fn selector(fetch: &Fetch, vary: Vary) -> Option<VariantSelector> {
     let Vary::Names(names) = vary else { return None };
     let gzip = fetch.live.vcl.params.is_on(Param::HttpGzipSupport);
     // A gzip object then serves all clients.

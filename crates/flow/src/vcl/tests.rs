@@ -493,7 +493,7 @@ fn what_would_come_of_a_request_is_told_with_lines_and_changes() {
     assert_eq!(facts, expected);
     assert_eq!(step(&rig, request, "key").0, "hash_data: `k`, `/a`, `example.com`");
     let (why, _, facts) = step(&rig, request, "backend");
-    assert!(why.starts_with("`b` (127.0.0.1:") && why.contains("once for everybody"), "{why}");
+    assert!(why.starts_with("`b` (127.0.0.1:") && why.contains("once for all waiting"), "{why}");
     assert_eq!(facts, ["timeouts: connect 3.5 s, first byte 60 s, between bytes 60 s"]);
     let fetch = step(&rig, request, "backend_fetch").2;
     assert!(fetch.contains(&"changes: bereq.http.X-Fetch to 1".to_owned()), "{fetch:?}");

@@ -32,7 +32,7 @@ impl HaltedRequest {
     ) -> Reply {
         let late = env.asked.expect_continue && self.continues_late();
         let Self { mut turn, halt, recorded } = self;
-        let stream = |reader| Upload::Stream { reader, expects: late, gate: None };
+        let stream = |reader| Upload::Stream { reader, expects: late, filter: None };
         let mut upload = body.map_or(Upload::None, stream);
         let mut halt = match halt {
             Some(halt) => halt,
@@ -56,9 +56,9 @@ impl HaltedRequest {
                 }
                 Halt::Pause(pause, stale) => {
                     let (core, trace) = (env.host.core, Some(&**trace));
-                    let again = RevalidationJudge::Program;
+                    let judge = RevalidationJudge::Program;
                     let request = &turn.req;
-                    let context = PauseContext { core, request, again, trace, patience: None };
+                    let context = PauseContext { core, request, judge, trace, patience: None };
                     match context.wait(pause).await {
                         PauseEnd::Read(lent) => {
                             turn.lent = lent;

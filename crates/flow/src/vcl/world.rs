@@ -28,7 +28,7 @@ const LINES_MAX: usize = 256;
 pub struct ProgramWorld<'a> {
     shared: &'a Arc<SharedState>,
     live: &'a LiveConfiguration,
-    runner: RunReason<'a>,
+    reason: RunReason<'a>,
     now: Now,
     /// The request's body, if it was kept.
     body: Option<&'a Bytes>,
@@ -66,12 +66,12 @@ impl<'a> ProgramWorld<'a> {
     pub(crate) fn new(
         shared: &'a Arc<SharedState>,
         live: &'a LiveConfiguration,
-        runner: RunReason<'a>,
+        reason: RunReason<'a>,
         now: Now,
         body: Option<&'a Bytes>,
         log: &'a RefCell<Vec<LogLine>>,
     ) -> Self {
-        Self { shared, live, runner, now, body, log, asked: None }
+        Self { shared, live, reason, now, body, log, asked: None }
     }
 
     /// Sets `request`, which may be a purge.
@@ -92,7 +92,7 @@ impl<'a> ProgramWorld<'a> {
 
     /// Returns true in a forecast, which notes the action `what`.
     fn is_foreseen(&self, what: impl FnOnce() -> String) -> bool {
-        let RunReason::Forecast(forecast) = self.runner else { return false };
+        let RunReason::Forecast(forecast) = self.reason else { return false };
         forecast.would.borrow_mut().push(what());
         true
     }
@@ -111,14 +111,14 @@ impl<'a> ProgramWorld<'a> {
         let one = self.shared.invalidator.invalidation(what, soft, Sites::Every, self.now);
         let one = one.by(self.asked.map(Cause::purge).unwrap_or_default());
         let done = self.shared.invalidator.invalidate_at_once(None, [one], self.now, mode);
-        if let (Ok(outcome), RunReason::Core(_, counters)) = (&done, self.runner) {
+        if let (Ok(outcome), RunReason::Core(_, counters)) = (&done, self.reason) {
             counters.add(Counter::InvalidationsRecorded, outcome.recorded.into());
         }
         done.map_err(|why| why.to_string())
     }
 
     fn count(&self, count: Count, n: u64) {
-        if let RunReason::Core(counts, _) = self.runner {
+        if let RunReason::Core(counts, _) = self.reason {
             counts.add(count, n);
         }
     }
@@ -126,7 +126,7 @@ impl<'a> ProgramWorld<'a> {
 
 impl ProgramEnvironment for ProgramWorld<'_> {
     fn shared(&self) -> &vcl::vmod::VmodState {
-        match self.runner {
+        match self.reason {
             RunReason::Forecast(forecast) => &forecast.memory,
             _ => &self.shared.vcl.memory,
         }
@@ -229,7 +229,7 @@ impl ProgramEnvironment for ProgramWorld<'_> {
 
     fn resolve(&self, host: &str, port: &str) -> Vec<SocketAddr> {
         let Some(host_services) = self.host_services() else { return Vec::new() };
-        host_services.resolve(host, port, matches!(self.runner, RunReason::Nobody)).unwrap_or_else(
+        host_services.resolve(host, port, matches!(self.reason, RunReason::Nobody)).unwrap_or_else(
             |limit| {
                 self.limit(limit);
                 Vec::new()
@@ -258,7 +258,7 @@ impl ProgramEnvironment for ProgramWorld<'_> {
     }
 
     fn limit(&self, limit: Limit) {
-        match self.runner {
+        match self.reason {
             RunReason::Core(_, counters) => counters.limit(limit),
             RunReason::Nobody => self.shared.vcl.limit(&self.shared.counters, limit),
             RunReason::Forecast(_) => {}

@@ -190,8 +190,8 @@ const MUTANTS: &[Mutant] = &[
     Mutant(
         "the gates are passed by",
         "crates/flow/src/gate/stages.rs",
-        "        entrant.place.site.gates.is_some()\n    }",
-        "        entrant.place.site.gates.is_some() && !{M}\n    }",
+        "        entrant.site_ctx.site.gates.is_some()\n    }",
+        "        entrant.site_ctx.site.gates.is_some() && !{M}\n    }",
     ),
     Mutant(
         "a request that has waited for its turn goes on behind the gates",
@@ -208,8 +208,8 @@ const MUTANTS: &[Mutant] = &[
     Mutant(
         "the notes on a request are lost on the way to its fetch",
         "crates/flow/src/fast_path.rs",
-        "            notes: ask.notes,\n            downstream",
-        "            notes: if {M} { Notes::default() } else { ask.notes },\n            downstream",
+        "            notes: ctx.notes,\n            downstream",
+        "            notes: if {M} { Notes::default() } else { ctx.notes },\n            downstream",
     ),
     Mutant(
         "a page is sent before it is put together",

@@ -25,7 +25,7 @@ pub(crate) struct Instructions {
     pub(crate) dialect: Dialect,
     pub(crate) read: Arc<ReadPage>,
     /// The page is assembled in gzip, from gzip fragments, for clients that accept that.
-    pub(crate) is_folded: bool,
+    pub(crate) is_gzipped: bool,
     /// The page has no instruction, and is sent in further forms.
     pub(crate) negotiated: bool,
     /// The faults of the page have been counted.

@@ -12,7 +12,7 @@ use policy::ConnectionPeer;
 use vcl::params::Param;
 
 use super::instructions::{Dialect, Instructions};
-use super::places::FragmentPermits;
+use super::permits::FragmentPermits;
 use crate::state::live_configuration::LiveRef;
 use crate::state::site::Site;
 use crate::state::site_context::SiteContext;
@@ -40,7 +40,7 @@ pub(crate) struct ComposedPage {
     pub(crate) gzip: bool,
     /// Under a program: the page and its fragments are for clients with gzip, whatever this client
     /// accepts.
-    pub(crate) folded: bool,
+    pub(crate) gzipped: bool,
     /// The page is sent unchanged, despite its instructions.
     pub(crate) verbatim: bool,
     /// The common part of its fragments' requests, once one is made.
@@ -69,7 +69,7 @@ pub(crate) struct TopPage {
     /// The client has a certificate, so its responses are personal.
     pub(crate) personal: bool,
     /// The permits of fragments in progress.
-    pub(crate) places: Rc<FragmentPermits>,
+    pub(crate) permits: Rc<FragmentPermits>,
     /// Fragments so far, nested ones included.
     begun: Cell<u64>,
     /// Bytes so far.
@@ -106,7 +106,7 @@ impl TopPage {
             vcl_connection,
             account: Arc::clone(account),
             personal: false,
-            places: FragmentPermits::new(&live.limits, wished),
+            permits: FragmentPermits::new(&live.limits, wished),
             begun: Cell::new(0),
             bytes: Cell::new(0),
         }
@@ -139,7 +139,7 @@ impl ComposedPage {
             instructions: None,
             trace: Rc::default(),
             gzip: false,
-            folded: false,
+            gzipped: false,
             verbatim: false,
             pattern: OnceCell::new(),
             spare: Cell::default(),
@@ -197,7 +197,7 @@ impl ComposedPage {
     pub(crate) fn note_ended(&self, limit: Limit) {
         let error = format!("the page ended before it was whole (limit: {})", limit.name()).into();
         let limit = Some(limit);
-        self.trace.trouble.borrow_mut().get_or_insert(FailureNote { error, limit });
+        self.trace.failure.borrow_mut().get_or_insert(FailureNote { error, limit });
     }
 
     /// Counts `bytes`; false if the page becomes too large.

@@ -24,7 +24,7 @@ pub(crate) struct Dictionaries {
 #[derive(Default)]
 struct DictionaryIndex {
     by_hash: HashMap<DictionaryHash, Arc<Dictionary>>,
-    /// The same hashes, the oldest first.
+    /// The listed hashes, the oldest first.
     order: VecDeque<DictionaryHash>,
 }
 

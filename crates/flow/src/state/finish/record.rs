@@ -49,7 +49,7 @@ pub(crate) fn answered(
         age_s: reply.age_s,
         ttl_s: reply.ttl_s,
         dictionary: reply.dictionary,
-        error: about.trouble.as_ref().map_or(&b""[..], |trouble| trouble.error.as_bytes()),
+        error: about.failure.as_ref().map_or(&b""[..], |failure| failure.error.as_bytes()),
         limit: limit(about).map_or("", base::Limit::name).as_bytes(),
         ..Record::default()
     };
@@ -148,9 +148,9 @@ pub(crate) fn tell_program<'a>(
 }
 
 fn limit(about: &ReplyNotes) -> Option<base::Limit> {
-    let trouble = about.trouble.as_ref().and_then(|trouble| trouble.limit);
+    let failure = about.failure.as_ref().and_then(|failure| failure.limit);
     let of_program = || about.program_trace.as_ref()?.limit;
-    trouble.or_else(of_program).or_else(|| about.trace.as_ref()?.limit.get())
+    failure.or_else(of_program).or_else(|| about.trace.as_ref()?.limit.get())
 }
 
 fn phases(reply: &Reply, facts: &TransactionFacts<'_>, end_us: u64) -> Phases {

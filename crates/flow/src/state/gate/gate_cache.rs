@@ -40,7 +40,7 @@ impl AuthGrant {
 /// The result of a check, for the request that waited for it.
 pub(crate) struct AuthResult {
     pub(crate) digest: [u8; 32],
-    pub(crate) entered: AuthGrant,
+    pub(crate) grant: AuthGrant,
 }
 
 /// A core's cache of grants, by digests of credentials.
@@ -55,7 +55,7 @@ struct CachedGrant {
     until_ms: u64,
     /// The entry was used since others last had to leave.
     is_used: Cell<bool>,
-    entered: AuthGrant,
+    grant: AuthGrant,
     _held: HeldBytes,
 }
 
@@ -69,7 +69,7 @@ impl AuthCache {
     pub(crate) fn get(&self, digest: &[u8; 32], now_ms: u64) -> Option<&AuthGrant> {
         let own = self.all.get(digest).filter(|own| now_ms < own.until_ms)?;
         own.is_used.set(true);
-        Some(&own.entered)
+        Some(&own.grant)
     }
 
     /// Caches a grant for `term`, with at most `most` entries; false if others had to leave, if all
@@ -77,7 +77,7 @@ impl AuthCache {
     pub(crate) fn put(
         &mut self,
         digest: [u8; 32],
-        entered: AuthGrant,
+        grant: AuthGrant,
         term: Term,
         most: u64,
     ) -> bool {
@@ -97,11 +97,11 @@ impl AuthCache {
         if !has_room(self) {
             return false;
         }
-        let Ok(held) = self.account.hold((ENTRY_BYTES + entered.memory()) as u64) else {
+        let Ok(held) = self.account.hold((ENTRY_BYTES + grant.memory()) as u64) else {
             return false;
         };
         let is_used = Cell::default();
-        self.all.insert(digest, CachedGrant { until_ms, is_used, entered, _held: held });
+        self.all.insert(digest, CachedGrant { until_ms, is_used, grant, _held: held });
         had_room
     }
 
@@ -128,24 +128,24 @@ mod tests {
     #[test]
     fn what_is_remembered_ends_and_has_bounds() {
         let mut known = known();
-        let entered = |name: &str| AuthGrant {
+        let grant = |name: &str| AuthGrant {
             user: Some(Arc::new(User(name.into()))),
             ..AuthGrant::default()
         };
-        assert!(known.put([1; 32], entered("a"), term(0, 10), 2));
-        assert!(known.put([2; 32], entered("b"), term(0, 20), 2));
-        assert!(known.put([2; 32], entered("b"), term(5, 25), 2), "it is there");
+        assert!(known.put([1; 32], grant("a"), term(0, 10), 2));
+        assert!(known.put([2; 32], grant("b"), term(0, 20), 2));
+        assert!(known.put([2; 32], grant("b"), term(5, 25), 2), "it is there");
         let name = |known: &AuthCache, at, now_ms| {
             known.get(&[at; 32], now_ms)?.user.as_ref().map(|user| user.0.to_string())
         };
         assert!([1, 2].iter().all(|at| name(&known, *at, 5).is_some()));
-        assert!(!known.put([3; 32], entered("c"), term(5, 30), 2), "both are in use");
+        assert!(!known.put([3; 32], grant("c"), term(5, 30), 2), "both are in use");
         assert_eq!(name(&known, 3, 5), None);
         assert_eq!(name(&known, 1, 9).as_deref(), Some("a"));
         assert_eq!(name(&known, 1, 10), None, "it is over");
-        assert!(known.put([3; 32], entered("c"), term(10, 30), 2), "in its place");
+        assert!(known.put([3; 32], grant("c"), term(10, 30), 2), "in its place");
         assert_eq!(name(&known, 3, 10).as_deref(), Some("c"));
-        assert!(known.put([4; 32], entered("d"), term(10, 10), 2), "for no time");
+        assert!(known.put([4; 32], grant("d"), term(10, 10), 2), "for no time");
         assert_eq!(name(&known, 4, 10), None);
         known.sweep(25);
         assert_eq!(known.all.len(), 1);
@@ -154,11 +154,11 @@ mod tests {
     #[test]
     fn what_is_used_stays_and_makes_no_room_for_what_comes_once() {
         let mut known = known();
-        let entered = AuthGrant::default;
-        assert!(known.put([0; 32], entered(), term(0, 100), 4));
+        let grant = AuthGrant::default;
+        assert!(known.put([0; 32], grant(), term(0, 100), 4));
         for other in 1..200 {
             assert!(known.get(&[0; 32], 1).is_some(), "it is used all the time");
-            let had_room = known.put([other; 32], entered(), term(1, 100), 4);
+            let had_room = known.put([other; 32], grant(), term(1, 100), 4);
             assert!(had_room || other > 3, "{other}: the first three find room");
             assert!(known.all.contains_key(&[other; 32]) && known.all.len() <= 4);
         }
@@ -169,11 +169,11 @@ mod tests {
         let memory = MemoryBudget::new(8 << 20, 4 << 20);
         let mut known = AuthCache::new(Account::open(&memory, u64::MAX));
         let name = FieldName::parse("X-Token").expect("a name");
-        let entered = || {
+        let grant = || {
             let value = vec![b'x'; 16_000].into_boxed_slice();
             AuthGrant { fields: [(name.clone(), value)].into(), ..AuthGrant::default() }
         };
-        let put = |known: &mut AuthCache, n: u8| known.put([n; 32], entered(), term(0, 10), 4_096);
+        let put = |known: &mut AuthCache, n: u8| known.put([n; 32], grant(), term(0, 10), 4_096);
         let kept = (0..=255).take_while(|n| put(&mut known, *n)).count();
         assert!((4..100).contains(&kept), "{kept}: a part of what there is");
         assert!(memory.held() >= kept as u64 * 16_000);

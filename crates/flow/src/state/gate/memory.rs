@@ -12,7 +12,7 @@ use crate::state::term::Term;
 
 /// A core's authentication memory.
 pub(crate) struct AuthMemory {
-    known: RefCell<AuthCache>,
+    grants: RefCell<AuthCache>,
     pub(crate) verified_passwords: Arc<VerifiedPasswords>,
     pub(crate) counters: Arc<Counters>,
 }
@@ -24,9 +24,9 @@ impl AuthMemory {
         verified_passwords: &Arc<VerifiedPasswords>,
         counters: &Arc<Counters>,
     ) -> Self {
-        let known = RefCell::new(AuthCache::new(account));
+        let grants = RefCell::new(AuthCache::new(account));
         Self {
-            known,
+            grants,
             verified_passwords: Arc::clone(verified_passwords),
             counters: Arc::clone(counters),
         }
@@ -34,12 +34,12 @@ impl AuthMemory {
 
     /// Returns the grant for a digest, if it is cached at `now_ms`.
     pub(crate) fn get(&self, digest: &[u8; 32], now_ms: u64) -> Option<AuthGrant> {
-        self.known.borrow().get(digest, now_ms).cloned()
+        self.grants.borrow().get(digest, now_ms).cloned()
     }
 
     /// Caches the grant of a digest for `term`, with at most `most` entries.
-    pub(crate) fn remember(&self, digest: [u8; 32], entered: &AuthGrant, term: Term, most: u64) {
-        if !self.known.borrow_mut().put(digest, entered.clone(), term, most) {
+    pub(crate) fn remember(&self, digest: [u8; 32], grant: &AuthGrant, term: Term, most: u64) {
+        if !self.grants.borrow_mut().put(digest, grant.clone(), term, most) {
             self.counters.limit(Limit::GateMemory);
         }
     }
@@ -47,14 +47,14 @@ impl AuthMemory {
     /// The grant of a password that another core has verified; it is cached here too.
     pub(crate) fn learn(&self, digest: [u8; 32], now_ms: u64, most: u64) -> Option<AuthGrant> {
         let (user, until_ms) = self.verified_passwords.entered(&digest, now_ms)?;
-        let entered = AuthGrant { user: Some(user), ..AuthGrant::default() };
-        self.remember(digest, &entered, Term { from_ms: now_ms, until_ms }, most);
-        Some(entered)
+        let grant = AuthGrant { user: Some(user), ..AuthGrant::default() };
+        self.remember(digest, &grant, Term { from_ms: now_ms, until_ms }, most);
+        Some(grant)
     }
 
     /// Removes expired entries.
     pub(crate) fn sweep(&self, now_ms: u64) {
-        self.known.borrow_mut().sweep(now_ms);
+        self.grants.borrow_mut().sweep(now_ms);
     }
 }
 
@@ -74,8 +74,8 @@ mod tests {
         let term = Term { from_ms: 0, until_ms: 10 };
         verified_passwords.note([1; 32], 7, &Arc::new(User("ann".into())), term);
         assert!(other.get(&[1; 32], 5).is_none() && other.learn([1; 32], 5, 4).is_some());
-        let known = other.get(&[1; 32], 9).and_then(|known| known.user);
-        assert!(known.is_some_and(|user| &*user.0 == "ann"));
+        let grants = other.get(&[1; 32], 9).and_then(|grants| grants.user);
+        assert!(grants.is_some_and(|user| &*user.0 == "ann"));
         assert!(other.get(&[1; 32], 10).is_none(), "for as long as there");
     }
 }

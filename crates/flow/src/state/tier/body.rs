@@ -39,7 +39,7 @@ pub(crate) struct DiskBody {
     /// The intake of a body that arrived in this process.
     coming: Option<Intake>,
     /// The beginning, if it has been read.
-    opening: BodyPrefix,
+    prefix: BodyPrefix,
     /// Its readers, and the pin that keeps the record in place for them.
     readers: Mutex<DiskReaders>,
     /// The index contains its address, or did.
@@ -103,13 +103,13 @@ impl DiskBody {
         hash: u64,
         place: RecordAddress,
         length: u64,
-        opening: BodyPrefix,
+        prefix: BodyPrefix,
     ) -> Arc<Self> {
         let mut lent = cache.lower().lent.lock();
         if let Some(body) = lent.get(&place).and_then(Weak::upgrade) {
             return body;
         }
-        let body = Arc::new(Self::of(cache, hash, length, opening, None));
+        let body = Arc::new(Self::of(cache, hash, length, prefix, None));
         body.is_entered.store(true, Ordering::Relaxed);
         body.place.store(place.bits(), Ordering::Release);
         lent.insert(place, Arc::downgrade(&body));
@@ -126,7 +126,7 @@ impl DiskBody {
         cache: &Arc<Cache>,
         hash: u64,
         length: u64,
-        opening: BodyPrefix,
+        prefix: BodyPrefix,
         coming: Option<Intake>,
     ) -> Self {
         Self {
@@ -136,7 +136,7 @@ impl DiskBody {
             length,
             object: Mutex::default(),
             coming,
-            opening,
+            prefix,
             readers: Mutex::default(),
             is_entered: AtomicBool::new(false),
             is_parting: AtomicBool::new(false),
@@ -352,7 +352,7 @@ impl ExternalBody for DiskBody {
         let parts = self.coming.as_ref().map_or(0, |coming| coming.parts_of(self.length));
         (size_of::<Self>() as u64)
             + parts * size_of::<disk::PartRecord>() as u64
-            + self.opening.size()
+            + self.prefix.size()
     }
 
     fn as_any(&self) -> Option<&dyn Any> {
@@ -414,14 +414,14 @@ impl DiskReading {
         let wanted = self.at..self.until.min(self.at + READ_BYTES);
         let coming = self.number.zip(self.body.coming.as_ref());
         let Some((number, coming)) = coming else {
-            let begun = self.body.opening.from(self.at);
+            let begun = self.body.prefix.from(self.at);
             if !begun.is_empty() {
                 self.pieces = begun;
-                self.at = self.body.opening.size();
+                self.at = self.body.prefix.size();
                 return Ok(());
             }
             return self
-                .ask(self.body.place(), RecordRequest::range(wanted).of(self.body.opening.seal));
+                .ask(self.body.place(), RecordRequest::range(wanted).of(self.body.prefix.seal));
         };
         match coming.next(number, self.at) {
             IntakeProgress::Bytes(pieces) => {

@@ -59,9 +59,9 @@ impl VclConnection {
     }
 
     /// The session's number, taken at first use.
-    pub(crate) fn xid(&self, common: &SharedVcl) -> u64 {
+    pub(crate) fn xid(&self, shared_vcl: &SharedVcl) -> u64 {
         if self.xid.get() == 0 {
-            self.xid.set(common.xids.next());
+            self.xid.set(shared_vcl.xids.next());
         }
         self.xid.get()
     }

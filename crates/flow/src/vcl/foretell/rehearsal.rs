@@ -120,11 +120,11 @@ impl<'a> Rehearsal<'a> {
         state: &mut BereqState,
     ) -> Action {
         let (before, key) = (bereq.clone(), turn.key.clone());
-        let seen = Bereq { head: bereq, state, original: Some(&before), key: key.bytes() };
+        let variables = Bereq { head: bereq, state, original: Some(&before), key: key.bytes() };
         let action = turn.run(
             env,
             Sub::Pipe,
-            ClientVariables { bereq: Some(seen), ..ClientVariables::default() },
+            ClientVariables { bereq: Some(variables), ..ClientVariables::default() },
         );
         self.tell_more(changes("bereq", &before, bereq));
         action
@@ -198,8 +198,8 @@ impl<'a> Rehearsal<'a> {
             return None;
         }
         if turn.state.hash_ignore_vary {
-            let usable = peek.variants.iter().filter(|seen| !seen.is_banned);
-            return usable.map(|seen| &seen.object).max_by_key(|o| o.born_ms()).cloned();
+            let usable = peek.variants.iter().filter(|variables| !variables.is_banned);
+            return usable.map(|variables| &variables.object).max_by_key(|o| o.born_ms()).cloned();
         }
         peek.found.map(|at| Arc::clone(&peek.variants[at].object))
     }
@@ -226,20 +226,20 @@ impl StepHost for Rehearsal<'_> {
         turn: &mut ProgramRequest,
         env: &StepContext<'_, Self>,
         sub: Sub,
-        mut seen: ClientVariables<'_>,
+        mut variables: ClientVariables<'_>,
     ) -> Action {
         let host = &env.host;
         for (_, line) in turn.lines.take() {
             host.tell(DecisionStep::new("error", shown(&line)));
         }
         let before = turn.req.clone();
-        let resp_before = seen.resp.as_ref().map(|(response, _)| response.headers.clone());
-        let resp = seen.resp.as_mut().map(|(response, state)| (&mut **response, &mut **state));
+        let resp_before = variables.resp.as_ref().map(|(response, _)| response.headers.clone());
+        let resp = variables.resp.as_mut().map(|(response, state)| (&mut **response, &mut **state));
         let (loan, ..) = turn.lend(env.asked);
-        let lent = ClientVariables { obj: seen.obj, resp, bereq: seen.bereq };
+        let lent = ClientVariables { obj: variables.obj, resp, bereq: variables.bereq };
         let action = loan.run(sub, &host.world(), env.time(), lent);
         host.tell_run(turn, sub, &action, changes("req", &before, &turn.req));
-        if let Some((before, (response, _))) = resp_before.zip(seen.resp) {
+        if let Some((before, (response, _))) = resp_before.zip(variables.resp) {
             host.tell_more(field_changes("resp", &before, &response.headers));
         }
         action
@@ -331,7 +331,7 @@ impl StepHost for Rehearsal<'_> {
     }
 
     /// The decoded length.
-    fn unfold(_: &StepContext<'_, Self>, body: &mut ReplyBody, length: Option<u64>) {
+    fn decode(_: &StepContext<'_, Self>, body: &mut ReplyBody, length: Option<u64>) {
         if let ReplyBody::Head(told) = body {
             *told = length;
         }

@@ -117,11 +117,11 @@ impl FragmentPermit {
     /// Lets another fragment start after this reply. At most `length` bytes stay reserved until the
     /// body is sent. If fragments run one by one, the next one starts only then.
     pub(crate) fn answered(&mut self, length: u64) {
-        if let Some(places) = &self.of
-            && (places.most > 1 || length == 0)
+        if let Some(permits) = &self.of
+            && (permits.most > 1 || length == 0)
         {
             let kept = self.bytes.min(length);
-            places.give_back(self.is_counted, self.bytes - kept);
+            permits.give_back(self.is_counted, self.bytes - kept);
             (self.is_counted, self.bytes) = (false, kept);
         }
     }
@@ -129,8 +129,8 @@ impl FragmentPermit {
 
 impl Drop for FragmentPermit {
     fn drop(&mut self) {
-        if let Some(places) = &self.of {
-            places.give_back(self.is_counted, self.bytes);
+        if let Some(permits) = &self.of {
+            permits.give_back(self.is_counted, self.bytes);
         }
     }
 }
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     /// Permits, and an account with `left` free bytes.
-    fn places(most: u64, left: u64) -> (Rc<FragmentPermits>, Arc<Account>) {
+    fn permits(most: u64, left: u64) -> (Rc<FragmentPermits>, Arc<Account>) {
         let memory = MemoryBudget::new(64 << 20, 64 << 20);
         let limits = Limits { esi_parallel: most, window_bytes: 10_000, ..Limits::default() };
         (FragmentPermits::new(&limits, None), Account::open(&memory, left))
@@ -155,56 +155,56 @@ mod tests {
 
     #[test]
     fn a_place_is_taken_once_and_free_again_when_it_is_dropped() {
-        let (places, account) = places(2, 1 << 20);
-        let take = || places.take(&account);
+        let (permits, account) = permits(2, 1 << 20);
+        let take = || permits.take(&account);
         let (first, second) = (take(), take());
         assert!(first.is_some() && second.is_some() && take().is_none());
         drop(first);
         assert!(take().is_some());
-        let (none, account) = self::places(0, 1 << 20);
+        let (none, account) = self::permits(0, 1 << 20);
         assert!(none.take(&account).is_some(), "a page has one at least");
     }
 
     #[test]
     fn all_who_wait_are_told_and_one_that_comes_late_waits_on() {
-        let (places, account) = places(1, 1 << 20);
+        let (permits, account) = permits(1, 1 << 20);
         let mut cx = Context::from_waker(Waker::noop());
-        let place = places.take(&account);
+        let permit = permits.take(&account);
         let (mut first, mut second) =
-            (pin!(places.wait_until_free()), pin!(places.wait_until_free()));
+            (pin!(permits.wait_until_free()), pin!(permits.wait_until_free()));
         assert_eq!(first.as_mut().poll(&mut cx), Poll::Pending);
         assert_eq!(second.as_mut().poll(&mut cx), Poll::Pending);
-        drop(place);
+        drop(permit);
         assert_eq!(first.as_mut().poll(&mut cx), Poll::Ready(()));
-        let place = places.take(&account);
+        let permit = permits.take(&account);
         assert_eq!(second.as_mut().poll(&mut cx), Poll::Pending);
-        drop(place);
+        drop(permit);
         assert_eq!(second.as_mut().poll(&mut cx), Poll::Ready(()));
     }
 
     #[test]
     fn those_behind_share_a_part_of_what_the_account_has_left() {
-        let (places, account) = places(4, 128 * 1024);
-        let mut taken: Vec<_> = std::iter::from_fn(|| places.take(&account)).collect();
+        let (permits, account) = permits(4, 128 * 1024);
+        let mut taken: Vec<_> = std::iter::from_fn(|| permits.take(&account)).collect();
         let windows: Vec<_> = taken.iter().map(FragmentPermit::window).collect();
         assert_eq!(windows, [Some(8192); 4]);
         assert_eq!(FragmentPermit::of_turn().window(), None);
         // After their replies they keep their bodies' lengths, and others start.
-        taken.iter_mut().for_each(|place| place.answered(2048));
-        let more: Vec<_> = std::iter::from_fn(|| places.take(&account)).collect();
+        taken.iter_mut().for_each(|permit| permit.answered(2048));
+        let more: Vec<_> = std::iter::from_fn(|| permits.take(&account)).collect();
         assert_eq!(more.len(), 3, "8 KiB of 32 are kept");
         drop((taken, more));
-        let again: Vec<_> = std::iter::from_fn(|| places.take(&account)).collect();
+        let again: Vec<_> = std::iter::from_fn(|| permits.take(&account)).collect();
         assert_eq!(again.len(), 4);
     }
 
     #[test]
     fn a_page_without_memory_has_one_place_and_a_large_account_gives_whole_windows() {
-        let (tight, account) = places(4, 0);
-        let place = tight.take(&account);
-        assert_eq!(place.as_ref().and_then(FragmentPermit::window), Some(LEAST_BYTES));
+        let (tight, account) = permits(4, 0);
+        let permit = tight.take(&account);
+        assert_eq!(permit.as_ref().and_then(FragmentPermit::window), Some(LEAST_BYTES));
         assert!(tight.take(&account).is_none());
-        let (wide, account) = places(4, 1 << 20);
-        assert_eq!(wide.take(&account).and_then(|place| place.window()), Some(10_000));
+        let (wide, account) = permits(4, 1 << 20);
+        assert_eq!(wide.take(&account).and_then(|permit| permit.window()), Some(10_000));
     }
 }
