@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn each_reason_is_told() {
+    fn each_reason_is_reported() {
         let with = |name, value| judge(200, &[TEXT, (name, value)], None);
         assert_eq!(with("Content-Encoding", "gzip"), Err(IneligibilityReason::Coded));
         assert_eq!(with("Content-Encoding", "unheard-of"), Err(IneligibilityReason::Coded));
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_compressible_is_told_by_its_type() {
+    fn compressible_content_is_recognised_by_its_type() {
         for kind in [
             "TEXT/CSS",
             "text/event-stream",

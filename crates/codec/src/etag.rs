@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_that_ends_so_already_is_told_from_a_form_by_who_knows_it() {
+    fn an_origins_tag_with_a_coding_suffix_is_no_form() {
         let own = "\"x-gzip\"";
         let of = |tag: &str, plain: &str| form_of(tag.as_bytes(), plain.as_bytes());
         assert_eq!(form(own, Coding::Gzip).as_deref(), Some("\"x-gzip-gzip\""));

@@ -232,7 +232,7 @@ fn an_empty_body_is_a_stream_and_no_byte_is_none() {
 }
 
 #[test]
-fn truncated_streams_are_told() {
+fn truncated_streams_are_errors() {
     let plain = page(3000);
     for coding in Coding::CODED {
         let coded = compress(coding, &plain);
@@ -243,7 +243,7 @@ fn truncated_streams_are_told() {
 }
 
 #[test]
-fn what_follows_a_stream_is_told() {
+fn bytes_behind_a_stream_are_errors() {
     for coding in Coding::CODED {
         for rest in [&b"x"[..], b"\0", b"garbage and more garbage"] {
             let coded = [&compress(coding, b"plain"), rest].concat();

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_in_one_line() {
+    fn errors_are_reported_in_one_line() {
         let error = |pattern: &str, program_bytes| {
             let options = Options { program_bytes, ..Options::default() };
             Regex::new(pattern, options).expect_err("no pattern")

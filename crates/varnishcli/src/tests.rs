@@ -75,7 +75,7 @@ fn lines_of_blanks_are_no_requests() {
 }
 
 #[test]
-fn what_is_too_long_is_told_before_it_has_ended() {
+fn an_oversized_request_is_reported_before_its_end() {
     for bytes in [&b"12345678901"[..], b"12345678901\n", b"a << E\n1234567\n1234\nE\n"] {
         let mut reader = Reader::new(10);
         reader.feed(bytes);
@@ -159,7 +159,7 @@ fn replies_have_their_length() {
 }
 
 #[test]
-fn only_who_has_the_secret_answers_the_challenge() {
+fn only_the_secret_answers_the_challenge() {
     let challenge = Challenge::new(std::array::from_fn(|at| (at as u8).wrapping_mul(9)));
     assert!(challenge.letters().iter().all(u8::is_ascii_lowercase));
     // Made by `printf '%s\nsecret\n%s\n' LETTERS LETTERS | sha256sum`.

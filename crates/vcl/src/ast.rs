@@ -19,7 +19,7 @@ pub struct Name {
     /// The name. A quoted header (`req.http."a.b"`) is stored without quotes; no other name that
     /// begins with `req.http.` has more dots.
     pub text: Box<str>,
-    /// Where.
+    /// Position in the sources.
     pub span: SourceSpan,
 }
 
@@ -40,25 +40,25 @@ pub enum Declaration {
     /// `backend name { ... }`, `backend name none;`. The first backend is the default, unless one
     /// is named `default`.
     Backend {
-        /// Its name.
+        /// Name as written.
         name: Name,
         /// The attributes; `None` for `backend name none;`.
         fields: Option<Vec<Field>>,
     },
     /// `probe name { ... }`
     Probe {
-        /// Its name.
+        /// Name as written.
         name: Name,
-        /// Its attributes.
+        /// The attributes.
         fields: Vec<Field>,
     },
     /// `unused name;`: the declaration may stay unused.
     Unused(Name),
     /// `sub name { ... }`
     Sub {
-        /// Its name.
+        /// Name as written.
         name: Name,
-        /// Its statements.
+        /// The statements.
         body: StatementBlock,
     },
 }
@@ -66,11 +66,11 @@ pub enum Declaration {
 /// An access list.
 #[derive(Clone, Debug)]
 pub struct AclDeclaration {
-    /// Its name.
+    /// Name as written.
     pub name: Name,
     /// `+log`, `-table`, `+pedantic`, `+fold(-report)`.
     pub flags: Vec<AclFlag>,
-    /// Its entries in order.
+    /// The entries in order.
     pub entries: Vec<AclEntry>,
 }
 
@@ -79,7 +79,7 @@ pub struct AclDeclaration {
 pub struct AclFlag {
     /// True for `+`.
     pub is_on: bool,
-    /// Its name.
+    /// Name as written.
     pub name: Name,
     /// Flags in parentheses behind the flag: `+fold(-report)`.
     pub inner: Vec<Self>,
@@ -105,7 +105,7 @@ pub struct AclEntry {
 pub struct Field {
     /// Name of the attribute, without its dot.
     pub name: Name,
-    /// Its value.
+    /// The value.
     pub value: FieldValue,
 }
 
@@ -123,7 +123,7 @@ pub enum FieldValue {
 /// `{ ... }`
 #[derive(Clone, Debug)]
 pub struct StatementBlock {
-    /// Its statements.
+    /// The statements.
     pub statements: Vec<Statement>,
     /// Position, from brace to brace.
     pub span: SourceSpan,
@@ -132,7 +132,7 @@ pub struct StatementBlock {
 /// A statement with its position.
 #[derive(Clone, Debug)]
 pub struct Statement {
-    /// Its kind.
+    /// The kind.
     pub kind: StatementKind,
     /// Position of the whole statement.
     pub span: SourceSpan,
@@ -220,9 +220,9 @@ pub enum SetOp {
 /// An expression with its position.
 #[derive(Clone, Debug)]
 pub struct Expr {
-    /// Its kind.
+    /// The kind.
     pub kind: ExprKind,
-    /// Where.
+    /// Position in the sources.
     pub span: SourceSpan,
 }
 
@@ -327,6 +327,6 @@ pub struct CallExpr {
 pub struct Argument {
     /// Name of the parameter, if given.
     pub name: Option<Name>,
-    /// Its value.
+    /// The value.
     pub value: Expr,
 }

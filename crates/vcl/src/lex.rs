@@ -33,9 +33,9 @@ pub enum TokenKind {
 /// A token with its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token {
-    /// Its kind.
+    /// The kind.
     pub kind: TokenKind,
-    /// Where.
+    /// Position in the sources.
     pub span: SourceSpan,
 }
 

@@ -8,7 +8,7 @@
 //! [`program::Instance`] is a program whose `vcl_init` has run, and [`ctx::Ctx`] is all that a
 //! running subroutine sees. [`vars`] and [`vmods`] are the tables of variables and modules.
 //!
-//! Layers, the upper ones first, each of which uses only lower ones: `compiler`, [`mod@reference`];
+//! Layers, the upper ones first, which use only lower ones: `compiler` and [`mod@reference`];
 //! `run`, [`vmods`]; [`vars`], [`headers`], [`vmod`], `lifecycle`; `state`; [`rules`], [`params`],
 //! [`mod@regex`], [`acl`], `shared`; [`types`], [`sub`], [`text`]. Parsing ([`source`], [`report`],
 //! [`lex`], [`ast`], [`parse`]) never depends on execution.

@@ -5,11 +5,11 @@
 mod acl;
 mod advice;
 mod arguments;
+mod backends;
 mod conversion;
 mod declarations;
 mod expr;
 mod facts;
-mod hosts;
 mod operators;
 mod restrictions;
 mod statements;

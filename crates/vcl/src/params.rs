@@ -84,11 +84,11 @@ fn initial(spec: &Spec) -> ParamValue {
         ValueKind::Absent | ValueKind::Text | ValueKind::Pool => {
             ParamValue::Text(spec.default.into())
         }
-        ValueKind::Mask(words) => {
-            ParamValue::Bits(MASKED.iter().fold(0, |bits, word| bits | bit(words, word)))
+        ValueKind::Mask(names) => {
+            ParamValue::Bits(MASKED.iter().fold(0, |bits, name| bits | bit(names, name)))
         }
-        ValueKind::Flags(words) => {
-            ParamValue::Bits(switched(words, spec.default, 0).unwrap_or_default())
+        ValueKind::Flags(names) => {
+            ParamValue::Bits(switched(names, spec.default, 0).unwrap_or_default())
         }
         kind => ParamValue::Number(number(kind, spec.default).unwrap_or_default()),
     }
@@ -127,19 +127,19 @@ impl Params {
         match spec.kind {
             ValueKind::Absent | ValueKind::Text => Ok(ParamValue::Text(text.into())),
             ValueKind::Pool => pool(text).map(|()| ParamValue::Text(text.into())),
-            ValueKind::Flags(words) => {
+            ValueKind::Flags(names) => {
                 if text == "default" {
                     return Ok(initial(spec));
                 }
                 let what = if spec.param == Param::Feature { "feature" } else { spec.name };
                 let bits = self.bits(spec.param);
-                switched(words, text, bits)
-                    .map_err(|word| format!("Unknown {what} bit ({word})"))
+                switched(names, text, bits)
+                    .map_err(|item| format!("Unknown {what} bit ({item})"))
                     .map(ParamValue::Bits)
             }
             ValueKind::Mask(_) if text == "default" => Ok(initial(spec)),
-            ValueKind::Mask(words) => {
-                masked(words, text, self.bits(spec.param)).map(ParamValue::Bits)
+            ValueKind::Mask(names) => {
+                masked(names, text, self.bits(spec.param)).map(ParamValue::Bits)
             }
             kind => {
                 let value = number(kind, text)?;
@@ -206,8 +206,8 @@ impl Params {
     }
 
     /// Returns true if a flag of `feature` is on.
-    pub fn has_feature(&self, word: &str) -> bool {
-        self.bits(Param::Feature) & bit(FEATURES, word) != 0
+    pub fn has_feature(&self, flag: &str) -> bool {
+        self.bits(Param::Feature) & bit(FEATURES, flag) != 0
     }
 
     /// Returns true if the flag `trace` of `feature` is on. Each request calls this, so no name is
@@ -239,26 +239,26 @@ impl Params {
 }
 
 /// Bit of a name in the list; 0 for an unknown name.
-fn bit(words: &[&str], word: &str) -> u128 {
-    let at = words.iter().position(|own| own.eq_ignore_ascii_case(word));
+fn bit(names: &[&str], name: &str) -> u128 {
+    let at = names.iter().position(|own| own.eq_ignore_ascii_case(name));
     at.map_or(0, |at| 1 << at)
 }
 
 /// Switches flags on (`+name`) and off (`-name`). The error is an unknown name.
-fn switched<'a>(words: &[&str], text: &'a str, mut bits: u128) -> Result<u128, &'a str> {
-    for word in text.split(',').map(str::trim) {
-        if word == "none" {
+fn switched<'a>(names: &[&str], text: &'a str, mut bits: u128) -> Result<u128, &'a str> {
+    for item in text.split(',').map(str::trim) {
+        if item == "none" {
             bits = 0;
             continue;
         }
-        let (on, name) = match word.split_at_checked(1) {
+        let (on, name) = match item.split_at_checked(1) {
             Some(("+", name)) => (true, name),
             Some(("-", name)) => (false, name),
-            _ => return Err(word),
+            _ => return Err(item),
         };
-        let bit = bit(words, name);
+        let bit = bit(names, name);
         if bit == 0 {
-            return Err(word);
+            return Err(item);
         }
         bits = if on { bits | bit } else { bits & !bit };
     }
@@ -266,15 +266,15 @@ fn switched<'a>(words: &[&str], text: &'a str, mut bits: u128) -> Result<u128, &
 }
 
 /// Masks (`-name`) and unmasks (`+name`) names.
-fn masked(words: &[&str], text: &str, mut bits: u128) -> Result<u128, String> {
-    for word in text.split(',').map(str::trim) {
-        let unknown = || format!("Unknown VSL tag ({word})");
-        let (mask, name) = match word.split_at_checked(1) {
+fn masked(names: &[&str], text: &str, mut bits: u128) -> Result<u128, String> {
+    for item in text.split(',').map(str::trim) {
+        let unknown = || format!("Unknown VSL tag ({item})");
+        let (mask, name) = match item.split_at_checked(1) {
             Some(("-", name)) => (true, name),
             Some(("+", name)) => (false, name),
             _ => return Err(unknown()),
         };
-        let bit = bit(words, name);
+        let bit = bit(names, name);
         if bit == 0 {
             return Err(unknown());
         }

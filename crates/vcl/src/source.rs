@@ -71,7 +71,7 @@ impl Sources {
         &self.files[file as usize]
     }
 
-    /// All of them.
+    /// All files.
     pub fn files(&self) -> &[SourceFile] {
         &self.files
     }

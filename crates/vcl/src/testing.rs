@@ -436,8 +436,8 @@ impl ProgramEnvironment for RecordingEnvironment {
         self.params.get(name).copied()
     }
 
-    fn has_feature(&self, word: &str) -> bool {
-        self.params.contains_key(word)
+    fn has_feature(&self, flag: &str) -> bool {
+        self.params.contains_key(flag)
     }
 
     fn storage(&self, name: &str) -> Option<(u64, u64)> {

@@ -107,7 +107,7 @@ fn hold(directory: &str, right: bool, least: usize) {
 }
 
 #[test]
-fn faulty_programs_are_refused_and_it_is_said_why() {
+fn faulty_programs_are_rejected_with_the_reason() {
     hold("faulty", false, 300);
 }
 

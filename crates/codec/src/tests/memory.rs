@@ -39,7 +39,7 @@ fn encoders_take_what_they_tell() {
 }
 
 #[test]
-fn no_window_takes_more_than_is_told_before() {
+fn no_window_takes_more_than_its_bound() {
     let plain = page(300_000);
     for (coding, level) in [
         (Coding::Gzip, 1),
@@ -65,7 +65,7 @@ fn no_window_takes_more_than_is_told_before() {
 }
 
 #[test]
-fn a_long_body_takes_no_more_than_is_told_before() {
+fn a_long_body_takes_no_more_than_its_bound() {
     let plain = page(1_200_000);
     for level in [3, 4, 5] {
         let settings = EncodeSettings::new(Coding::Brotli, level).expect("a level");

@@ -77,7 +77,7 @@ fn variables_in_an_address_cannot_end_its_line() {
 }
 
 #[test]
-fn words_of_a_client_are_text_in_a_page_and_one_part_of_an_address() {
+fn text_of_a_client_is_escaped_in_pages_and_addresses() {
     for (page, gives) in [
         ("<esi:vars>[$(HTTP_COOKIE{d})]</esi:vars>", "[&lt;x&gt; &quot;&amp;&#39;]"),
         ("<esi:vars name=\"<b>$(HTTP_COOKIE{d}|i)</b>\"/>", "<b>&lt;x&gt; &quot;&amp;&#39;</b>"),

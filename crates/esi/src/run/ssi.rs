@@ -16,7 +16,7 @@ const MESSAGE: &[u8] = b"[an error occurred while processing the directive]";
 /// State of the commands: conditional, message, date format and encoding.
 #[derive(Debug, Default)]
 pub(super) struct CommandContext {
-    place: ConditionalPosition,
+    position: ConditionalPosition,
     is_off: bool,
     is_chosen: bool,
     is_used: bool,
@@ -69,7 +69,7 @@ impl CommandContext {
         // Where the output is switched off, the parts of a conditional other than its beginning
         // still count.
         let is_part =
-            matches!(command, Kind::Switch(switch) if !matches!(switch, ConditionalPart::If(_)));
+            matches!(command, Kind::Conditional(part) if !matches!(part, ConditionalPart::If(_)));
         if self.is_off && !is_part {
             return Outcome::Bytes(Vec::new());
         }
@@ -98,23 +98,23 @@ impl CommandContext {
                 self.date = date.clone().or_else(|| self.date.take());
                 Some(Vec::new())
             }
-            Kind::Switch(switch) => self.switch(switch, values, env).then(Vec::new),
+            Kind::Conditional(part) => self.conditional(part, values, env).then(Vec::new),
             Kind::Block(_) | Kind::EndBlock => Some(Vec::new()),
         };
         Outcome::Bytes(done.unwrap_or_else(|| self.message()))
     }
 
     /// Executes a part of a conditional. Returns true if it is allowed here and has its condition.
-    fn switch(
+    fn conditional(
         &mut self,
-        switch: &ConditionalPart,
+        part: &ConditionalPart,
         values: &mut Values,
         env: &dyn Environment,
     ) -> bool {
-        match (switch, self.place) {
+        match (part, self.position) {
             (ConditionalPart::If(condition), ConditionalPosition::Outside) => {
                 let Some(holds) = self.holds(condition, values, env) else { return false };
-                (self.place, self.is_off) = (ConditionalPosition::If, !holds);
+                (self.position, self.is_off) = (ConditionalPosition::If, !holds);
                 self.is_chosen = holds;
             }
             (ConditionalPart::Elif(condition), ConditionalPosition::If) => {
@@ -127,10 +127,10 @@ impl CommandContext {
                 self.is_chosen |= holds;
             }
             (ConditionalPart::Else, ConditionalPosition::If) => {
-                (self.place, self.is_off) = (ConditionalPosition::Else, self.is_chosen);
+                (self.position, self.is_off) = (ConditionalPosition::Else, self.is_chosen);
             }
             (ConditionalPart::End, ConditionalPosition::If | ConditionalPosition::Else) => {
-                (self.place, self.is_off) = (ConditionalPosition::Outside, false);
+                (self.position, self.is_off) = (ConditionalPosition::Outside, false);
             }
             _ => return false,
         }

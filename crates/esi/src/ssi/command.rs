@@ -35,7 +35,7 @@ pub(crate) enum Kind {
         date: Option<Vec<u8>>,
     },
     /// A part of a conditional.
-    Switch(ConditionalPart),
+    Conditional(ConditionalPart),
     Block(Vec<u8>),
     EndBlock,
 }
@@ -55,7 +55,7 @@ impl Kind {
     pub(super) const fn has_pattern(&self) -> bool {
         matches!(
             self,
-            Self::Switch(
+            Self::Conditional(
                 ConditionalPart::If(SsiCondition::Match { .. })
                     | ConditionalPart::Elif(SsiCondition::Match { .. })
             )
@@ -64,7 +64,7 @@ impl Kind {
 
     /// Returns true if the command is faulty whatever the request.
     pub(super) const fn is_fault(&self) -> bool {
-        matches!(self, Self::Fault | Self::Switch(ConditionalPart::Bad))
+        matches!(self, Self::Fault | Self::Conditional(ConditionalPart::Bad))
     }
 
     fn memory(&self) -> usize {
@@ -75,7 +75,7 @@ impl Kind {
                 Self::Echo { name, default, .. } => name.capacity() + length(default),
                 Self::Set { name, value } => name.capacity() + value.memory(),
                 Self::Config { message, date } => length(message) + length(date),
-                Self::Switch(ConditionalPart::If(test) | ConditionalPart::Elif(test)) => {
+                Self::Conditional(ConditionalPart::If(test) | ConditionalPart::Elif(test)) => {
                     test.memory()
                 }
                 Self::Block(name) => name.capacity(),

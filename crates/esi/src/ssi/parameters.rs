@@ -70,7 +70,7 @@ impl Parameters {
     /// The command in place of a malformed one.
     pub(super) fn fault(&self) -> Kind {
         match &self.name[..] {
-            b"elif" | b"else" | b"endif" => Kind::Switch(ConditionalPart::Bad),
+            b"elif" | b"else" | b"endif" => Kind::Conditional(ConditionalPart::Bad),
             _ => Kind::Fault,
         }
     }
@@ -101,10 +101,10 @@ impl Parameters {
             b"config" => {
                 Kind::Config { message: self.take(b"errmsg"), date: self.take(b"timefmt") }
             }
-            b"if" => Kind::Switch(ConditionalPart::If(self.condition()?)),
-            b"elif" => Kind::Switch(ConditionalPart::Elif(self.condition()?)),
-            b"else" => Kind::Switch(ConditionalPart::Else),
-            b"endif" => Kind::Switch(ConditionalPart::End),
+            b"if" => Kind::Conditional(ConditionalPart::If(self.condition()?)),
+            b"elif" => Kind::Conditional(ConditionalPart::Elif(self.condition()?)),
+            b"else" => Kind::Conditional(ConditionalPart::Else),
+            b"endif" => Kind::Conditional(ConditionalPart::End),
             b"block" => Kind::Block(self.take(b"name")?),
             b"endblock" => Kind::EndBlock,
             _ => return None,

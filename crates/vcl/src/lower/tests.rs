@@ -19,7 +19,7 @@ fn agree(programs: impl Iterator<Item = (bool, String, String)>) {
             Ok(_) if accepted => {}
             Err(_) if !accepted => {}
             Ok(_) => wrong.push(format!("accepted, Varnish refuses it: {label}")),
-            Err(said) => wrong.push(format!("refused, Varnish takes it: {label}\n{said}")),
+            Err(messages) => wrong.push(format!("refused, Varnish takes it: {label}\n{messages}")),
         }
     }
     assert!(wrong.is_empty(), "{} differences:\n{}", wrong.len(), wrong.join("\n"));
@@ -70,7 +70,7 @@ fn operators_go_with_the_types_that_varnish_has_them_go_with() {
         .filter(|line| !line.starts_with('#'))
         .map(|line| line.split(' ').collect())
         .collect();
-    let said = |left: &str, op: &str, right: &str, at: usize| {
+    let verdict = |left: &str, op: &str, right: &str, at: usize| {
         table.iter().any(|line| line[..3] == [left, op, right] && line[at] == "yes")
     };
     let mut statements = Vec::new();
@@ -80,7 +80,7 @@ fn operators_go_with_the_types_that_varnish_has_them_go_with() {
                 let of_both =
                     [format!("if ({a} {op} {b}) {{}}"), format!("set req.http.x = {a} {op} {b};")];
                 for (at, statement) in of_both.into_iter().enumerate() {
-                    statements.push((said(left, op, right, at + 3), statement));
+                    statements.push((verdict(left, op, right, at + 3), statement));
                 }
             }
         }
@@ -100,11 +100,11 @@ fn misjudged(statements: &[(bool, String)]) -> Vec<String> {
          {}\n}}",
         lines.join("\n")
     );
-    let said = compile(&program).err().unwrap_or_default();
+    let messages = compile(&program).err().unwrap_or_default();
     let at_line = |line: &str| {
         line.trim_start().strip_prefix("--> test.vcl:")?.split(':').next()?.parse().ok()
     };
-    let faulty: Vec<usize> = said.lines().filter_map(at_line).collect();
+    let faulty: Vec<usize> = messages.lines().filter_map(at_line).collect();
     let differs = |(at, (accepted, statement)): (usize, &(bool, String))| {
         // The first line holds the declarations.
         let is_faulty = faulty.contains(&(at + 2));
@@ -112,7 +112,7 @@ fn misjudged(statements: &[(bool, String)]) -> Vec<String> {
     };
     let mut wrong: Vec<String> = statements.iter().enumerate().filter_map(differs).collect();
     if faulty.iter().any(|line| !(2..statements.len() + 2).contains(line)) {
-        wrong.push(said);
+        wrong.push(messages);
     }
     wrong
 }
@@ -127,8 +127,8 @@ fn subroutines_that_go_too_deep_are_refused() {
         ))
     };
     chain(100).expect("that is not deep");
-    let said = chain(300).expect_err("that is");
-    assert!(said.contains("too deep"), "{said}");
+    let messages = chain(300).expect_err("that is");
+    assert!(messages.contains("too deep"), "{messages}");
 }
 
 #[test]
@@ -169,8 +169,8 @@ fn returns_behind_which_no_safety_is_left_are_warned_of() {
 }
 
 #[test]
-fn what_was_meant_is_told_once() {
-    let said = |text: &str| {
+fn a_typo_is_reported_once_with_the_nearest_name() {
+    let messages = |text: &str| {
         compile(&format!("vcl 4.1; backend default none; {text}")).expect_err("it is wrong")
     };
     for (slip, meant) in [
@@ -178,7 +178,7 @@ fn what_was_meant_is_told_once() {
         ("sub vcl_recv { if (rex.http.Host) { return (pass); } }", "req.http.Host"),
         ("sub vcl_deliver { unset resp.httpp.Via; }", "resp.http.Via"),
     ] {
-        let message = said(slip);
+        let message = messages(slip);
         assert!(message.contains(&format!("did you mean `{meant}`?")), "{message}");
     }
     for (old, instead) in [
@@ -186,7 +186,7 @@ fn what_was_meant_is_told_once() {
         ("sub vcl_recv { return (hit_for_pass); }", "write `set beresp.uncacheable"),
         ("sub vcl_hit { return (discard); }", "these were VCL 2"),
     ] {
-        let message = said(old);
+        let message = messages(old);
         assert!(message.contains(instead) && !message.contains("did you mean"), "{message}");
     }
 }
@@ -265,8 +265,8 @@ fn the_language_of_later_releases_is_taken() {
                      sub own {{ return; }} unused own; unused extra; \
                      sub {sub} {{ {statement} }}"
                 );
-                if let Err(said) = compile(&text) {
-                    panic!("{version}: {sub}: {statement}\n{said}");
+                if let Err(messages) = compile(&text) {
+                    panic!("{version}: {sub}: {statement}\n{messages}");
                 }
             }
         }
@@ -296,10 +296,10 @@ fn what_later_releases_refuse_is_refused() {
     ] {
         let text =
             format!("vcl 4.1; import std; backend default {{ .host = \"127.0.0.1\"; }} {text}");
-        let said = match crate::testing::compile_all(&text) {
+        let messages = match crate::testing::compile_all(&text) {
             Ok(compiled) => compiled.warnings,
-            Err(said) => said,
+            Err(messages) => messages,
         };
-        assert!(said.contains(wanted), "{text}\n{said}");
+        assert!(messages.contains(wanted), "{text}\n{messages}");
     }
 }

@@ -41,20 +41,20 @@ fn spell(kind: ValueKind, value: &ParamValue) -> String {
         (ValueKind::Bytes, ParamValue::Number(bytes)) => size(*bytes as u64),
         (ValueKind::Number, ParamValue::Number(UNLIMITED)) => "unlimited".to_owned(),
         (_, ParamValue::Number(number)) => number.to_string(),
-        (ValueKind::Mask(words), ParamValue::Bits(bits)) => listed(words, *bits, '-', "all"),
-        (ValueKind::Flags(words), ParamValue::Bits(bits)) => listed(words, *bits, '+', "none"),
+        (ValueKind::Mask(names), ParamValue::Bits(bits)) => listed(names, *bits, '-', "all"),
+        (ValueKind::Flags(names), ParamValue::Bits(bits)) => listed(names, *bits, '+', "none"),
         (_, ParamValue::Bits(bits)) => listed(MASKED, *bits, '-', "none"),
     }
 }
 
 /// Names whose bit is set, each with `sign`.
-fn listed(words: &[&str], bits: u128, sign: char, nothing: &str) -> String {
-    let set = words.iter().enumerate().filter(|(at, _)| bits >> at & 1 == 1);
-    let set: Vec<_> = set.map(|(_, word)| format!("{sign}{word}")).collect();
+fn listed(names: &[&str], bits: u128, sign: char, nothing: &str) -> String {
+    let set = names.iter().enumerate().filter(|(at, _)| bits >> at & 1 == 1);
+    let set: Vec<_> = set.map(|(_, name)| format!("{sign}{name}")).collect();
     if set.is_empty() { nothing.to_owned() } else { set.join(",") }
 }
 
-/// A size in the largest unit of which it is a multiple of a quarter.
+/// A size in the largest unit that gives a multiple of a quarter.
 fn size(bytes: u64) -> String {
     if bytes == 0 || !bytes.is_multiple_of(256) {
         return format!("{bytes}b");

@@ -8,11 +8,11 @@ const WIDTH: usize = 62;
 /// A parameter with its texts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Row {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its value.
+    /// The value.
     pub value: String,
-    /// Its default.
+    /// The default.
     pub default: String,
     /// The smallest value.
     pub min: Option<String>,
@@ -20,7 +20,7 @@ pub struct Row {
     pub max: Option<String>,
     /// The unit; empty if none.
     pub units: String,
-    /// Its meaning.
+    /// Description.
     pub about: String,
     /// Varnish's flags.
     pub flags: &'static [&'static str],

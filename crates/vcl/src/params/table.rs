@@ -33,7 +33,7 @@ pub enum ValueKind {
 pub struct Spec {
     /// The parameter.
     pub param: Param,
-    /// Its name.
+    /// The name.
     pub name: &'static str,
     /// The kind of its values.
     pub kind: ValueKind,

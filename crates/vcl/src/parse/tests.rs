@@ -23,8 +23,8 @@ fn read(text: &str) -> (Option<Ast>, String) {
 }
 
 fn right(text: &str) -> Ast {
-    let (ast, said) = read(text);
-    assert_eq!(said, "", "{text}");
+    let (ast, messages) = read(text);
+    assert_eq!(messages, "", "{text}");
     ast.expect("something was read")
 }
 
@@ -38,8 +38,8 @@ fn faults(statements: &str) -> Vec<String> {
 }
 
 fn heads(text: &str) -> Vec<String> {
-    let said = read(text).1;
-    let heads = said.lines().filter_map(|line| line.strip_prefix("error: "));
+    let messages = read(text).1;
+    let heads = messages.lines().filter_map(|line| line.strip_prefix("error: "));
     heads.map(str::to_owned).collect()
 }
 
@@ -109,7 +109,7 @@ fn operators_bind_as_in_varnish() {
 }
 
 #[test]
-fn calls_and_methods_are_told_apart() {
+fn calls_and_methods_are_distinguished() {
     assert_eq!(shape("std.tolower(s = \"A\", x,)"), "std.tolower(s=\"A\", x)");
     assert_eq!(shape("\"A\".lower().upper()"), "\"A\".lower().upper()");
     assert_eq!(shape("(a + b).upper()"), "[(a + b)].upper()");
@@ -143,7 +143,7 @@ fn numbers_beyond_structured_fields_are_refused() {
 }
 
 #[test]
-fn every_fault_is_told_once() {
+fn every_fault_is_reported_once() {
     let text = "\
 set req.http.a == \"1\";
 set req.http.b = \"x\" \"y\";
@@ -174,11 +174,11 @@ set req.http.ok = \"1\";
 }
 
 #[test]
-fn a_brace_that_is_missing_is_told_at_the_next_declaration() {
+fn a_missing_brace_is_reported_at_the_next_declaration() {
     let text = "vcl 4.1;\nsub vcl_recv {\n  if (a) {\n    unset b;\n}\n\nsub vcl_hash {\n}\n";
-    let (ast, said) = read(text);
+    let (ast, messages) = read(text);
     assert_eq!(heads(text), ["a `}` is missing before this `sub`"]);
-    assert!(said.contains("further to the left"), "{said}");
+    assert!(messages.contains("further to the left"), "{messages}");
     assert_eq!(ast.expect("a tree").items.len(), 2);
     assert_eq!(heads("vcl 4.1; sub a { if (b) {"), ["a `}` is missing at the end of the file"]);
     assert_eq!(heads("vcl 4.1; sub a { } }\nbackend b none;"), ["this `}` closes nothing"]);
@@ -236,9 +236,9 @@ fn a_mask_may_stand_in_the_quotes() {
     let Declaration::Acl(acl) = &ast.items[0] else { panic!("{ast:?}") };
     let read: Vec<_> = acl.entries.iter().map(|e| (&*e.host.0, e.mask.map(|m| m.0))).collect();
     assert_eq!(read, [("10.0.0.0", Some(8)), ("::", Some(0))]);
-    let said = read_with(b"vcl 4.1; acl a { \"::/x\"; \"::/0\"/0; \"\xff\"; }", &NoFiles).1;
-    assert!(said.contains("--> test.vcl:1:22"), "{said}");
-    assert_eq!(said.matches("error:").count(), 3, "{said}");
+    let messages = read_with(b"vcl 4.1; acl a { \"::/x\"; \"::/0\"/0; \"\xff\"; }", &NoFiles).1;
+    assert!(messages.contains("--> test.vcl:1:22"), "{messages}");
+    assert_eq!(messages.matches("error:").count(), 3, "{messages}");
 }
 
 #[test]
@@ -289,24 +289,24 @@ fn including(text: &str) -> (Option<Ast>, String) {
 fn files_are_included_anywhere() {
     let text =
         "vcl 4.1; include \"sub\"; sub e { include \"statement\"; set f = include \"part\"; ; }";
-    let (ast, said) = including(text);
-    assert_eq!(said, "");
+    let (ast, messages) = including(text);
+    assert_eq!(messages, "");
     assert_eq!(ast.expect("a tree").items.len(), 2);
-    let (ast, said) = including("vcl 4.1; sub e { include +glob \"st*\"; }");
-    assert_eq!((said.as_str(), ast.is_some()), ("", true));
+    let (ast, messages) = including("vcl 4.1; sub e { include +glob \"st*\"; }");
+    assert_eq!((messages.as_str(), ast.is_some()), ("", true));
 }
 
 #[test]
 fn faults_of_includes_say_from_where() {
-    let said = |text: &str| including(text).1;
-    assert!(said("vcl 4.1;\ninclude \"bad\";").contains("included at test.vcl:2:1"));
-    assert!(said("vcl 4.1; include \"loop\";").contains("includes itself"));
-    assert!(said("vcl 4.1; include \"gone\";").contains("cannot read `gone`: there is none"));
-    assert!(said("vcl 4.1; include +glob \"x*\";").contains("no file matches"));
-    assert!(said("vcl 4.1; include +foo \"sub\";").contains("unknown flag"));
-    assert!(said("vcl 4.1; include \"sub\"").contains("without its `;`"));
-    assert!(said("vcl 4.1; include;").contains("without a file name"));
-    assert!(said("vcl 4.0; include \"high\";").contains("VCL 4.1 in a program of VCL 4.0"));
+    let messages = |text: &str| including(text).1;
+    assert!(messages("vcl 4.1;\ninclude \"bad\";").contains("included at test.vcl:2:1"));
+    assert!(messages("vcl 4.1; include \"loop\";").contains("includes itself"));
+    assert!(messages("vcl 4.1; include \"gone\";").contains("cannot read `gone`: there is none"));
+    assert!(messages("vcl 4.1; include +glob \"x*\";").contains("no file matches"));
+    assert!(messages("vcl 4.1; include +foo \"sub\";").contains("unknown flag"));
+    assert!(messages("vcl 4.1; include \"sub\"").contains("without its `;`"));
+    assert!(messages("vcl 4.1; include;").contains("without a file name"));
+    assert!(messages("vcl 4.0; include \"high\";").contains("VCL 4.1 in a program of VCL 4.0"));
 }
 
 /// A loader whose files each include a new one.
@@ -337,11 +337,11 @@ impl Loader for Large {
 
 #[test]
 fn includes_have_limits() {
-    let said = read_with(b"vcl 4.1; include \"a\";", &Endless).1;
-    assert!(said.contains("more than 5 files include each other"), "{said}");
+    let messages = read_with(b"vcl 4.1; include \"a\";", &Endless).1;
+    assert!(messages.contains("more than 5 files include each other"), "{messages}");
     let many = format!("vcl 4.1; {}", "include \"a\"; ".repeat(6));
-    let said = read_with(many.as_bytes(), &Large).1;
-    assert_eq!(said.matches("the program is too long").count(), 1, "{said}");
+    let messages = read_with(many.as_bytes(), &Large).1;
+    assert_eq!(messages.matches("the program is too long").count(), 1, "{messages}");
 }
 
 #[test]

@@ -149,7 +149,7 @@ fn what_the_engines_read_differently_goes_to_pcre2() {
 }
 
 #[test]
-fn a_faulty_pattern_is_told_with_its_place() {
+fn a_faulty_pattern_is_reported_with_its_offset() {
     let fault = |pattern| Regex::new(pattern, Limits::default()).expect_err(pattern);
     assert_eq!(
         fault("ab(c"),

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn only_some_statuses_have_a_lifetime_without_being_told() {
+    fn only_some_statuses_have_a_lifetime_without_fields() {
         assert_eq!(of_fields(200, &[]).ttl, 120.0);
         assert_eq!(of_fields(404, &[]).ttl, 120.0);
         for status in [302, 307, 500, 206] {
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn age_is_taken_off_and_grace_may_be_told() {
+    fn age_is_subtracted_and_grace_may_be_set_by_a_field() {
         let old = of_fields(200, &[(b"Age", b"200")]);
         assert_eq!((old.ttl, old.age), (-80.0, 200.0));
         assert!(of_fields(500, &[]).ttl.is_sign_positive(), "a program shows it as 0.000");

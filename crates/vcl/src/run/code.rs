@@ -11,9 +11,9 @@ use crate::vmod::ObjectConstructor;
 /// A subroutine: all declarations of its name, concatenated.
 #[derive(Debug)]
 pub(crate) struct Routine {
-    /// Its name.
+    /// The name.
     pub(crate) name: Box<str>,
-    /// Its statements.
+    /// The statements.
     pub(crate) body: Box<[CompiledStatement]>,
 }
 

@@ -365,7 +365,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_operators_word_goes_before_the_members() {
+    fn an_operators_order_overrides_the_members() {
         let word = AdminHealth::default();
         let health = |is_healthy: bool, changed: f64| Health { is_healthy, changed };
         assert_eq!(word.override_health(health(true, 7.0)), health(true, 7.0));

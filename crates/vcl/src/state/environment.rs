@@ -106,8 +106,8 @@ pub trait ProgramEnvironment {
     /// Value of a parameter by Varnish's name, in its base unit.
     fn param(&self, name: &str) -> Option<f64>;
 
-    /// Returns true if the flag `word` of the parameter `feature` is on.
-    fn has_feature(&self, word: &str) -> bool;
+    /// Returns true if this flag of the parameter `feature` is on.
+    fn has_feature(&self, flag: &str) -> bool;
 
     /// Free and used bytes of a storage; `None` for an unknown name.
     fn storage(&self, name: &str) -> Option<(u64, u64)>;

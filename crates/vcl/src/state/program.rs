@@ -28,7 +28,7 @@ pub struct CompilationResult {
 
 /// An executable subroutine: all declarations of its name, concatenated.
 pub(crate) trait Executable: fmt::Debug + Send + Sync {
-    /// Its name.
+    /// The name.
     fn name(&self) -> &str;
 
     /// Runs the subroutine. Returns true if it returned an action, which is in
@@ -57,7 +57,7 @@ pub(crate) struct ProgramParts {
     pub(crate) probes: Vec<ProbeSpec>,
     /// Access lists by number.
     pub(crate) acls: Vec<Acl>,
-    /// Positions of statements, by [`StatementNumber`](crate::source::StatementNumber).
+    /// Positions of statements, by `StatementNumber`.
     pub(crate) spans: Vec<SourceSpan>,
     /// Patterns by number.
     pub(crate) regexes: Vec<Arc<Regex>>,

@@ -195,7 +195,7 @@ fn the_times_of_a_response_have_varnishs_bounds() {
 }
 
 #[test]
-fn a_key_is_told_by_its_sha_256() {
+fn req_hash_is_the_sha_256_of_the_key() {
     let mut key = base::KeyBuf::new();
     key.field(KEY_MARK);
     key.field(b"/x");

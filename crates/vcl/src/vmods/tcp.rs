@@ -147,7 +147,7 @@ mod tests {
 
     // Lines of the VMOD for Varnish 7.1.1, except the last.
     #[test]
-    fn what_the_kernel_has_measured_is_told() {
+    fn measurements_of_the_kernel_are_logged() {
         let mut fixture = SubroutineFixture::bare();
         fixture.connection.measured.set(Some(TcpInfo {
             rtt: 2_700,

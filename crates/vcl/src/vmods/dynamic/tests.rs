@@ -105,7 +105,7 @@ fn what_is_not_carried_out_is_refused() {
 }
 
 #[test]
-fn backends_that_nobody_asks_for_go() {
+fn unused_backends_are_dropped() {
     let mut fixture = SubroutineFixture::bare();
     let object = made(&mut fixture, "http").expect("its arguments are right");
     leaf(&mut fixture, &object, "a", "");
