@@ -497,7 +497,7 @@ mod tests {
         let told = cluster.entries(&[&invalidation(0, 1)]).expect("it fits");
         assert_eq!(cluster.send(told.clone(), Level::Local).wait().await, Ok(()));
         let late = cluster.send(told.clone(), Level::Quorum).wait().await.expect_err("no stream");
-        assert!(!late.is_stored && late.to_string().contains("has not taken it"), "{late}");
+        assert!(!late.is_stored && late.to_string().contains("has not stored it"), "{late}");
         let ticket = cluster.send(told.clone(), Level::Quorum);
         let entries = std::iter::from_fn(|| cluster.state.lock().outbox.take());
         entries.for_each(|queued| queued.stored(1));
