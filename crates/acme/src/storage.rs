@@ -230,7 +230,7 @@ mod tests {
         storage.prepare().expect("folders");
         storage.write_account(b"{}").expect("written");
         storage.write_certificate("a.test", b"x").expect("written");
-        let lock = storage.lock().expect("a lock file").expect("nobody else has it");
+        let lock = storage.lock().expect("a lock file").expect("no other process has it");
         assert_eq!(mode(&storage.folder), 0o700);
         assert_eq!(mode(&storage.folder.join("certificates")), 0o700);
         for file in ["account.json", "lock", "certificates/a.test.pem"] {

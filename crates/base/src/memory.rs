@@ -589,7 +589,7 @@ mod tests {
         assert!(!memory.try_store(1) && memory.left_to_store() == 0);
         let account = Account::open(&memory, u64::MAX);
         let held = account.hold(FLOOR).expect("kept back for that");
-        assert_eq!(account.hold(GRAIN).err(), Some(HoldError::Share), "nobody makes room");
+        assert_eq!(account.hold(GRAIN).err(), Some(HoldError::Share), "nothing can be evicted");
         assert_eq!(account.left(), 0);
         let client = |n: u64| {
             let account = Account::open(&memory, u64::MAX);

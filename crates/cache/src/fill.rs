@@ -52,7 +52,7 @@ pub struct AbandonedBody;
 
 impl std::fmt::Display for AbandonedBody {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("nobody reads the body any more")
+        f.write_str("the body has lost its readers")
     }
 }
 

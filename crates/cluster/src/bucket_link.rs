@@ -30,7 +30,7 @@ impl Bucket {
 
     async fn sessions(&self) {
         let mut changes = self.cluster.changes();
-        let mut told = None;
+        let mut reported = None;
         loop {
             changes.borrow_and_update();
             let Some((context, session)) = self.cluster.in_touch() else {
@@ -40,15 +40,15 @@ impl Bucket {
                 continue;
             };
             let ended = tokio::select! {
-                ended = self.session(&context, &mut told) => ended,
+                ended = self.session(&context, &mut reported) => ended,
                 () = self.is_over(session) => Ok(()),
             };
             self.state.lock().context = None;
             self.note_change();
             let Err(error) = ended else { continue };
-            if told.as_ref() != Some(&error) {
+            if reported.as_ref() != Some(&error) {
                 self.host.say(&format!("secrets are not shared: {error}"));
-                told = Some(error.clone());
+                reported = Some(error.clone());
             }
             self.state.lock().problem = Some(error);
             rt::time::sleep(REST).await;
@@ -62,7 +62,7 @@ impl Bucket {
         _ = changes.wait_for(is_over).await;
     }
 
-    async fn session(&self, context: &Context, told: &mut Option<Error>) -> Result<(), Error> {
+    async fn session(&self, context: &Context, reported: &mut Option<Error>) -> Result<(), Error> {
         let settings = &self.cluster.settings;
         let name = settings.secrets_stream();
         first(|| streams::answers(context, &name)).await?;
@@ -76,7 +76,7 @@ impl Bucket {
         let mut entries = first(|| ordered(&client, &stream, subject.clone(), latest)).await?;
         self.state.lock().store.begin();
         if is_empty {
-            self.has_all(context, told);
+            self.mark_complete(context, reported);
         }
         let question_ms = settings.question_ms();
         let mut questions = rt::time::interval(Duration::from_millis(question_ms));
@@ -93,7 +93,7 @@ impl Bucket {
                     let is_last = sequence >= last || pending == 0;
                     if is_last && self.state.lock().context.is_none() {
                         seen = seen.max(last);
-                        self.has_all(context, told);
+                        self.mark_complete(context, reported);
                     }
                 }
                 _ = renewals.tick() => self.renew().await,
@@ -114,12 +114,12 @@ impl Bucket {
     }
 
     /// Marks the bucket as complete.
-    fn has_all(&self, context: &Context, told: &mut Option<Error>) {
+    fn mark_complete(&self, context: &Context, reported: &mut Option<Error>) {
         let mut state = self.state.lock();
         state.store.settle();
         (state.context, state.problem) = (Some(context.clone()), None);
         drop(state);
-        if told.take().is_some() {
+        if reported.take().is_some() {
             self.host.say("secrets are shared again");
         }
         self.note_change();

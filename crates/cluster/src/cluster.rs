@@ -65,7 +65,7 @@ pub(crate) struct State {
     pub(crate) problem: Option<Error>,
     pub(crate) last: u64,
     /// Entries of this run that the stream has stored and not delivered back yet.
-    pub(crate) told: BTreeSet<u64>,
+    pub(crate) outstanding: BTreeSet<u64>,
     pub(crate) posture: Posture,
     /// Another run of this name that may be live, and until when.
     pub(crate) displaces: Option<(u64, u64)>,
@@ -161,7 +161,7 @@ impl Cluster {
             context: None,
             problem: None,
             last: 0,
-            told: BTreeSet::new(),
+            outstanding: BTreeSet::new(),
             posture: Posture::default(),
             displaces: None,
             counts: Counts::default(),
@@ -422,13 +422,13 @@ impl Propagation for Ticket {
 /// Encoded entries for the stream.
 struct Entries {
     cluster: Arc<Cluster>,
-    told: PropagationBatch,
+    batch: PropagationBatch,
 }
 
 impl PreparedPropagation for Entries {
     fn tell(self: Box<Self>, level: Option<Level>) -> Box<dyn Propagation> {
         let level = level.unwrap_or(self.cluster.settings.level);
-        Box::new(self.cluster.send(self.told, level))
+        Box::new(self.cluster.send(self.batch, level))
     }
 }
 
@@ -440,8 +440,8 @@ impl PeerCaches for ClusterPeers {
         &self,
         batch: &[&Invalidation],
     ) -> Result<Option<Box<dyn PreparedPropagation>>, String> {
-        let told = self.0.entries(batch)?;
-        Ok(Some(Box::new(Entries { cluster: Arc::clone(&self.0), told })))
+        let batch = self.0.entries(batch)?;
+        Ok(Some(Box::new(Entries { cluster: Arc::clone(&self.0), batch })))
     }
 
     fn outstanding(&self) -> Option<Box<dyn Propagation>> {
@@ -497,13 +497,13 @@ mod tests {
         let told = cluster.entries(&[&invalidation(0, 1)]).expect("it fits");
         assert_eq!(cluster.send(told.clone(), Level::Local).wait().await, Ok(()));
         let late = cluster.send(told.clone(), Level::Quorum).wait().await.expect_err("no stream");
-        assert!(!late.is_stored && late.to_string().contains("has not taken it"), "{late}");
+        assert!(!late.is_stored && late.to_string().contains("has not stored it"), "{late}");
         let ticket = cluster.send(told.clone(), Level::Quorum);
         let entries = std::iter::from_fn(|| cluster.state.lock().outbox.take());
         entries.for_each(|queued| queued.stored(1));
         assert_eq!(ticket.wait().await, Ok(()));
         let all = ClusterPeers(Arc::clone(&cluster));
-        assert!(all.outstanding().is_none(), "out of touch nobody waits for what cannot come");
+        assert!(all.outstanding().is_none(), "without contact no wait begins");
         assert_eq!(cluster.status().counts.not_reached, 1);
     }
 }

@@ -73,7 +73,7 @@ pub fn secret(data: &[u8]) {
     let at = data.iter().position(|byte| *byte == 0).unwrap_or(data.len());
     let (name, bytes) = (String::from_utf8_lossy(&data[..at]), data.get(at + 1..));
     let (name, bytes) = (&*name, bytes.unwrap_or_default());
-    assert!(seal.open(name, bytes).is_err(), "nobody else has the secret");
+    assert!(seal.open(name, bytes).is_err(), "no other node has the secret");
     if let Some(read) = Secret::decode(bytes) {
         assert!(is_name(&read.node));
         let written = read.encode();

@@ -278,7 +278,7 @@ mod tests {
         let mut applied = AppliedRuns::from([1]);
         assert_eq!(members.missing(&applied, 3_000), ["b"]);
         applied.insert(9);
-        assert_eq!(members.missing(&applied, 3_000), ["b"], "another run's word");
+        assert_eq!(members.missing(&applied, 3_000), ["b"], "another run's acknowledgement");
         applied.insert(2);
         assert!(members.missing(&applied, 3_000).is_empty());
         let nobody = AppliedRuns::new();

@@ -80,7 +80,7 @@ where
                 done => return done,
             },
             () = &mut end => {
-                return Err(last.unwrap_or_else(|| Error::Link("nobody answers in time".into())));
+                return Err(last.unwrap_or_else(|| Error::Link("no server answers in time".into())));
             }
         }
     }
@@ -89,7 +89,7 @@ where
 /// Connects to `server`.
 async fn connect(settings: &Settings, server: String) -> Result<NatsConnection, Error> {
     let question = Duration::from_millis(settings.question_ms());
-    let (told, lost) = watch::channel(false);
+    let (report_loss, lost) = watch::channel(false);
     let mut options = ConnectOptions::new()
         .name(format!("larder {}", settings.name))
         .connection_timeout(ANSWER)
@@ -100,7 +100,7 @@ async fn connect(settings: &Settings, server: String) -> Result<NatsConnection, 
         .reconnect_delay_callback(|_| Duration::ZERO)
         .event_callback(move |event| {
             if matches!(event, Event::Disconnected | Event::Closed) {
-                told.send_replace(true);
+                report_loss.send_replace(true);
             }
             std::future::ready(())
         });
@@ -159,8 +159,12 @@ mod tests {
         assert_eq!(outcomes(&[Some(Ok(1))]).await, Ok(1));
         assert_eq!(outcomes(&[None, None, Some(Ok(3))]).await, Ok(3));
         let refused = Err(Error::Link("refused".into()));
-        assert_eq!(outcomes(&[Some(Err("refused"))]).await, refused, "nobody else is waited for");
+        assert_eq!(
+            outcomes(&[Some(Err("refused"))]).await,
+            refused,
+            "no other attempt is waited for"
+        );
         assert_eq!(outcomes(&[None, Some(Err("refused")), Some(Ok(3))]).await, Ok(3));
-        assert_eq!(outcomes(&[None, Some(Err("refused"))]).await, refused, "nobody has answered");
+        assert_eq!(outcomes(&[None, Some(Err("refused"))]).await, refused, "no attempt has ended");
     }
 }

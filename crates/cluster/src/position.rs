@@ -75,9 +75,9 @@ impl SavedPosition {
     /// Decodes what [`SavedPosition::encode`] wrote; `None` for anything else. A node without a
     /// position trusts nothing that it stored before.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
-        let (told, body) = bytes.split_first_chunk()?;
+        let (stored_sum, body) = bytes.split_first_chunk()?;
         let (version, rest) = body.split_first()?;
-        if u64::from_le_bytes(*told) != sum(body) || *version != VERSION {
+        if u64::from_le_bytes(*stored_sum) != sum(body) || *version != VERSION {
             return None;
         }
         let (saved, left) = postcard::take_from_bytes(rest).ok()?;

@@ -66,7 +66,7 @@ impl Cluster {
         let mut pause_ms = PAUSE_MS.0;
         let mut servers = Servers::new(&self.settings, self.run as usize);
         let mut link: Option<NatsConnection> = None;
-        let mut told = None;
+        let mut reported = None;
         let mut ending = self.ending.subscribe();
         while !*self.ending.borrow() {
             let connected = match link.take() {
@@ -78,7 +78,7 @@ impl Cluster {
             };
             let ended = match connected {
                 Ok(mut own) => {
-                    let ended = self.session(&mut own, &mut told, &mut pause_ms).await;
+                    let ended = self.session(&mut own, &mut reported, &mut pause_ms).await;
                     // The error may be one of the connection.
                     link = ended.is_ok().then_some(own);
                     ended
@@ -87,9 +87,9 @@ impl Cluster {
             };
             self.end_session();
             let Err(error) = ended else { continue };
-            if told.as_ref() != Some(&error) {
+            if reported.as_ref() != Some(&error) {
                 self.host.say(&format!("out of touch: {error}"));
-                told = Some(error.clone());
+                reported = Some(error.clone());
             }
             let wait_ms = match error {
                 // Two nodes with one name cannot be told apart, so neither may serve stored
@@ -129,13 +129,13 @@ impl Cluster {
     async fn session(
         self: &Arc<Self>,
         link: &mut NatsConnection,
-        told: &mut Option<Error>,
+        reported: &mut Option<Error>,
         pause_ms: &mut u64,
     ) -> Result<(), Error> {
         let mut session = Session::begin(self, link.client.clone()).await?;
         self.state.lock().problem = None;
         *pause_ms = PAUSE_MS.0;
-        if told.take().is_some() {
+        if reported.take().is_some() {
             self.host.say("in touch again");
         }
         let ended = session.go_on(&mut link.lost).await;
@@ -267,7 +267,7 @@ impl Cluster {
             state.in_force.reset(position);
             // Others may never get them. They doubt all stored responses, or receive an entry for
             // it.
-            state.told.clear();
+            state.outstanding.clear();
         }
         // After the doubt, because only later responses are trusted.
         self.host.trust_until(state.follower.trusted_until_ms());

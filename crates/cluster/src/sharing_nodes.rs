@@ -65,10 +65,10 @@ impl Cluster {
     /// trust.
     pub fn asks(&self) -> Option<Position> {
         let state = self.state.lock();
-        let is_all_told = state.outbox.is_empty() && state.in_flight.is_empty();
+        let is_all_sent = state.outbox.is_empty() && state.in_flight.is_empty();
         let own = state.in_force.position().filter(|_| state.trusts())?;
         let is_whole = state.follower.position() == Some(own);
-        (is_all_told && is_whole && state.told.is_empty()).then_some(own)
+        (is_all_sent && is_whole && state.outstanding.is_empty()).then_some(own)
     }
 
     /// Returns true if the entry at this position is in force here, with all before it, and stored
@@ -85,7 +85,7 @@ impl State {
     /// has passed.
     pub(crate) fn note_stored(&mut self, queued: &OutboxEntry, sequence: u64) {
         self.counts.told += 1;
-        self.told.insert(queued.id.number);
+        self.outstanding.insert(queued.id.number);
         queued.stored(sequence);
     }
 
@@ -96,7 +96,7 @@ impl State {
             self.counts.told += 1;
             queued.stored(sequence);
         }
-        self.told.remove(&number);
+        self.outstanding.remove(&number);
     }
 
     fn trusts(&self) -> bool {
@@ -186,7 +186,7 @@ mod tests {
         let lost = StreamFacts { found: again(6, 99).stamp, ..facts(again(6, 99), asked) };
         assert!(cluster.take_answer(&lost, now_ms), "it is followed anew");
         assert!(cluster.has_applied(again(6, 99)) && !cluster.has_applied(at(6)));
-        assert!(!cluster.has_applied(at(4)), "nobody knows");
+        assert!(!cluster.has_applied(at(4)), "it is unknown");
     }
 
     /// An entry of this run that is being sent.

@@ -104,7 +104,7 @@ mod tests {
         assert_eq!(bytes.len(), 5000);
         let slice = bytes.slice(4000..);
         drop(bytes);
-        assert_ne!(buffers.take(5000).as_ref().as_ptr(), at, "somebody reads it");
+        assert_ne!(buffers.take(5000).as_ref().as_ptr(), at, "a reader has it");
         assert_eq!(&*slice, &[7; 1000]);
         drop(slice);
         let again = buffers.take(8192);

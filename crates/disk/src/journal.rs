@@ -154,7 +154,7 @@ impl Journal {
     }
 
     /// The carryover without the invalidations.
-    pub(crate) fn keep_but_invalidations(&self) -> JournalCarryover {
+    pub(crate) fn carryover_without_invalidations(&self) -> JournalCarryover {
         self.waiting.lock().keep.without_invalidations()
     }
 

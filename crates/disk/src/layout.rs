@@ -130,8 +130,8 @@ impl Superblock {
             return SuperblockCopy::Format(format);
         }
         numbers.u32();
-        let (told, stored) = used.split_at(SUPER_USED - SUM_BYTES);
-        if checksum::sum(0, told).to_le_bytes() != stored {
+        let (encoded, stored) = used.split_at(SUPER_USED - SUM_BYTES);
+        if checksum::sum(0, encoded).to_le_bytes() != stored {
             return SuperblockCopy::Damaged;
         }
         let found = Self {

@@ -269,7 +269,7 @@ impl Candidate {
             health::unmark(&*vfs).map_err(&making)?;
             if let Some(finder) = &mut *volume.finder.lock() {
                 // The clock may have gone back while the store was closed.
-                finder.know(volume.journal.keep_but_invalidations());
+                finder.know(volume.journal.carryover_without_invalidations());
             }
         }
         Ok(volume)

@@ -206,7 +206,7 @@ impl Volume {
         debug_assert_eq!(
             self.segments[segment as usize].lock().epoch,
             epoch,
-            "nobody else opens it"
+            "no other thread opens it"
         );
         dropped
     }

@@ -116,9 +116,9 @@ fn decode(key: u64, generation: u64, bytes: &[u8]) -> Option<Snapshot> {
     while !rest.is_empty() {
         let [number, freed, marks] = [short(&mut rest)?, short(&mut rest)?, short(&mut rest)?];
         let epoch = long(&mut rest)?;
-        let (told, later) = rest.split_at_checked(marks as usize * 4)?;
+        let (encoded, later) = rest.split_at_checked(marks as usize * 4)?;
         rest = later;
-        let marks = told.as_chunks().0.iter().map(|mark| u32::from_le_bytes(*mark)).collect();
+        let marks = encoded.as_chunks().0.iter().map(|mark| u32::from_le_bytes(*mark)).collect();
         snapshot.segments.insert(number, SegmentMarks { epoch, freed: freed != 0, marks });
     }
     Some(snapshot)

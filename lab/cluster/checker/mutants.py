@@ -81,8 +81,8 @@ MUTANTS = [
         "state.trusts() && ({M} || state.in_force.has(position))",
     )]),
     ("who asks does not wait for what it has told itself", "kill-leader", [(
-        SHARE, "is_all_told && is_whole && state.told.is_empty()",
-        "(is_all_told && state.told.is_empty() || {M}) && is_whole",
+        SHARE, "is_all_sent && is_whole && state.outstanding.is_empty()",
+        "(is_all_sent && state.outstanding.is_empty() || {M}) && is_whole",
     )]),
 ]
 

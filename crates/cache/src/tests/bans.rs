@@ -191,7 +191,7 @@ fn a_fetch_older_than_all_bans_that_are_remembered_is_not_stored() {
 fn a_confirmation_of_what_was_banned_meanwhile_is_not_stored() {
     let cache = cache();
     let old = tagged(&cache, "key", &[5]);
-    let lead = cache.begin_refresh(&key("key"), &old).expect("nobody refreshes it");
+    let lead = cache.begin_refresh(&key("key"), &old).expect("no refresh is under way");
     cache.ban(ban(by_tags(&[5])));
     // The 304 has no tags.
     let new = lead.freshen(permit(), &old, head(None), None);

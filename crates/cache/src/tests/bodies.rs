@@ -277,7 +277,7 @@ fn a_body_that_outgrows_the_limit_becomes_a_window() {
 fn a_body_declared_too_large_is_a_window_from_the_start() {
     let cache = cache();
     let lead = lead(begin(&cache, "/a"));
-    let FetchDecision::Wait(waiting) = begin(&cache, "/a") else { panic!("somebody fetches") };
+    let FetchDecision::Wait(waiting) = begin(&cache, "/a") else { panic!("a fetch is under way") };
     let mut filling = lead.store(permit(), head(Some(2 * MIB)), None);
     assert!(matches!(block_on(waiting), WaiterOutcome::Refused));
     assert!(!filling.stored() && filling.is_window());

@@ -124,7 +124,7 @@ fn room_is_made_ahead_of_need() {
     for n in 0..100 {
         put(&cache, &format!("new {n}"), &[0; 1000]);
     }
-    assert_eq!(cache.stats().evictions, ahead.evictions, "nobody had to make room himself");
+    assert_eq!(cache.stats().evictions, ahead.evictions, "no request had to evict");
     cache.make_room_ahead(&mut || pauses += 1);
     assert_eq!(cache.stats().evictions, ahead.evictions, "more than half of it is free");
     cache.check();

@@ -68,7 +68,7 @@ fn a_lead_dropped_at_any_point_wakes_its_waiters() {
     drop((object, reader));
     // As a refresh.
     let object = put(&cache, "/a", b"a");
-    let refresh = cache.begin_refresh(&key("/a"), &object).expect("nobody fetches");
+    let refresh = cache.begin_refresh(&key("/a"), &object).expect("no fetch is under way");
     let options = BeginOptions { rejected: Some(&object), ..BeginOptions::default() };
     let waiting = ticket(cache.begin(&key("/a"), &mut plain, options, 0));
     drop(refresh);
@@ -204,7 +204,7 @@ fn requests_wait_for_the_first_fetch_until_its_vary_is_known() {
 fn a_refresh_is_waited_for_by_requests_of_its_variant_only() {
     let cache = cache();
     let gzip = put_variant(&cache, "/a", head(None), "accept-encoding", "gzip");
-    let refresh = cache.begin_refresh(&key("/a"), &gzip).expect("nobody fetches");
+    let refresh = cache.begin_refresh(&key("/a"), &gzip).expect("no fetch is under way");
     let options = BeginOptions { rejected: Some(&gzip), ..BeginOptions::default() };
     let waiting = ticket(cache.begin(&key("/a"), &mut of("gzip"), options, 0));
     let br = lead(cache.begin(&key("/a"), &mut of("br"), options, 0));

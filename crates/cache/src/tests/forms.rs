@@ -36,7 +36,7 @@ fn a_form_is_made_once_with_each_effort_and_read_by_its_number() {
     assert!(object.wants_form(1, 1) && object.wants_form(FORMS - 1, 1));
     assert!(!object.wants_form(FORMS, 1));
     assert!(cache.begin_form(&object, 1, 1));
-    assert!(!cache.begin_form(&object, 1, 1), "somebody has begun");
+    assert!(!cache.begin_form(&object, 1, 1), "it has begun already");
     assert!(!object.wants_form(1, 1));
     let hash = key("/a").hash();
     assert!(cache.put_form(&object, hash, 1, 1, b"first".to_vec()));
@@ -129,7 +129,7 @@ fn another_form_takes_the_place_of_a_body_in_one_step() {
     object.note_plain_asked();
     assert_eq!((object.plain_length(), object.is_plain_asked()), (Some(7), true));
     let before = cache.stats().bytes;
-    let lead = cache.begin_refresh(&key("/a"), &object).expect("nobody fetches");
+    let lead = cache.begin_refresh(&key("/a"), &object).expect("no fetch is under way");
     assert!(lead.replace_form(&object, &object.renewed(), b"coded".to_vec(), 1000));
     assert!(!object.is_live());
     let stored = found(&cache, "/a").expect("it is there");
@@ -139,7 +139,7 @@ fn another_form_takes_the_place_of_a_body_in_one_step() {
     drop(object);
     assert!(cache.stats().bytes < before);
     // An object that is invalidated meanwhile does not come back.
-    let lead = cache.begin_refresh(&key("/a"), &stored).expect("nobody fetches");
+    let lead = cache.begin_refresh(&key("/a"), &stored).expect("no fetch is under way");
     cache.invalidate(&key("/a"));
     assert!(!lead.replace_form(&stored, &stored.renewed(), b"late".to_vec(), 1000));
     assert!(found(&cache, "/a").is_none());
@@ -150,7 +150,7 @@ fn a_form_that_is_made_while_the_origin_confirms_its_body_is_put_beside_it() {
     let cache = cache();
     let object = put_formed(&cache, "/a", 200_000);
     assert!(cache.begin_form(&object, 1, 1));
-    let lead = cache.begin_refresh(&key("/a"), &object).expect("nobody fetches");
+    let lead = cache.begin_refresh(&key("/a"), &object).expect("no fetch is under way");
     let new = NewObject { flags: object.flags(), ..head(None) };
     let confirmed = lead.freshen(permit(), &object, new, None);
     assert!(!object.is_live() && confirmed.is_live());

@@ -30,10 +30,10 @@ fn a_form_is_made_once_and_read_by_its_key() {
     assert!(cache.begin_keyed_form(&object, 5, |_| false));
     assert!(!object.wants_keyed_form(5) && object.wants_keyed_form(6));
     assert!(!object.has_keyed_forms(), "begun is not made");
-    assert!(!cache.begin_keyed_form(&object, 5, |_| true), "somebody has begun");
+    assert!(!cache.begin_keyed_form(&object, 5, |_| true), "it has begun already");
     assert!(!cache.begin_keyed_form(&object, 0, |_| true), "no key");
     let hash = key("/a").hash();
-    assert!(!cache.put_keyed_form(&object, hash, 6, vec![1]), "nobody has begun");
+    assert!(!cache.put_keyed_form(&object, hash, 6, vec![1]), "it has not begun");
     assert!(cache.put_keyed_form(&object, hash, 5, vec![1, 2]));
     assert_eq!(object.keyed_form(5).as_deref(), Some(&[1, 2][..]));
     assert_eq!(object.keyed_form(6), None);
@@ -72,7 +72,7 @@ fn keyed_forms_are_charged_and_given_back_with_the_object() {
     assert_eq!(body.whole(|whole| whole.pieces().map(<[u8]>::len).sum::<usize>()), Some(1000));
     assert_eq!(cache.invalidate(&key("/a")), 1);
     assert!(!give(&cache, "/a", &object, 3), "it has left the index");
-    assert!(body.is_there(), "somebody has it");
+    assert!(body.is_there(), "the slot is in use");
     drop(object);
     assert!(!body.is_there());
     assert_eq!(body.whole(|_| ()), None);

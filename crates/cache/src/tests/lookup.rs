@@ -152,7 +152,9 @@ fn a_fetch_under_way_at_an_invalidation_never_becomes_visible() {
         }]
     {
         let before = lead(begin(&cache, "/a"));
-        let FetchDecision::Wait(ticket) = begin(&cache, "/a") else { panic!("somebody fetches") };
+        let FetchDecision::Wait(ticket) = begin(&cache, "/a") else {
+            panic!("a fetch is under way")
+        };
         invalidate(&cache);
         // A request after the invalidation does not wait for a fetch from before it.
         let after = lead(begin(&cache, "/a"));
@@ -228,7 +230,7 @@ fn a_304_for_a_superseded_response_does_not_get_past_an_invalidation() {
     // The invalidation did not reach `old`, which was out already, and the fetch began after it.
     let options = BeginOptions { rejected: Some(&old), ..BeginOptions::default() };
     let FetchDecision::Lead(lead) = cache.begin(&key("/a"), &mut plain, options, 0) else {
-        panic!("nobody fetches")
+        panic!("no fetch is under way")
     };
     let confirmed = lead.freshen(permit(), &old, head(None), None);
     assert!(!confirmed.is_live());
@@ -241,7 +243,7 @@ fn a_304_gives_the_same_body_a_new_head_in_one_step() {
     for size in [0, 5, 20_000, 300_000] {
         let body = pattern(size);
         let old = put(&cache, "/a", &body);
-        let lead = cache.begin_refresh(&key("/a"), &old).expect("nobody fetches");
+        let lead = cache.begin_refresh(&key("/a"), &old).expect("no fetch is under way");
         assert!(cache.begin_refresh(&key("/a"), &old).is_none(), "one refresh at a time");
         assert!(found(&cache, "/a").is_some_and(|object| Arc::ptr_eq(&object, &old)));
         let new =
@@ -254,7 +256,7 @@ fn a_304_gives_the_same_body_a_new_head_in_one_step() {
         assert_eq!(read_all(fresh.reader()).expect("complete"), body);
         assert_eq!(fresh.length(), Some(size as u64));
         // Once more: bodies are not chained from head to head.
-        let lead = cache.begin_refresh(&key("/a"), &fresh).expect("nobody fetches");
+        let lead = cache.begin_refresh(&key("/a"), &fresh).expect("no fetch is under way");
         drop(old);
         let third = lead.freshen(permit(), &fresh, head(None), None);
         drop(fresh);
@@ -283,7 +285,7 @@ fn a_waiter_from_after_an_invalidation_gets_no_object_from_before_it() {
     let old = put(&cache, "/a", b"a");
     cache.invalidate(&key("/a"));
     let lead = begin_anew(&cache, "/a");
-    let FetchDecision::Wait(waiting) = begin(&cache, "/a") else { panic!("somebody fetches") };
+    let FetchDecision::Wait(waiting) = begin(&cache, "/a") else { panic!("a fetch is under way") };
     let confirmed = lead.freshen(permit(), &old, head(None), None);
     assert!(matches!(block_on(waiting), WaiterOutcome::Refused));
     assert_eq!(bytes_of(&confirmed).expect("for who had it before"), b"a");
@@ -300,7 +302,7 @@ fn a_304_for_a_body_still_coming_shares_its_fate() {
         let fresh = refresh.freshen(permit(), &old, head(None), None);
         assert!(fresh.is_live() && fresh.whole().is_none());
         let reader = fresh.reader();
-        let second = cache.begin_refresh(&key("/a"), &fresh).expect("nobody fetches");
+        let second = cache.begin_refresh(&key("/a"), &fresh).expect("no fetch is under way");
         if complete {
             assert_eq!(filling.push(b"cd"), PushOutcome::Ok);
             assert!(filling.finish());

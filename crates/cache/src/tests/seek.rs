@@ -183,7 +183,7 @@ fn an_external_body_stays_in_place_under_a_new_head_and_returns_its_memory() {
     let cache = cache();
     let slow = SlowBody::of(pattern(3000));
     let old = kept(&cache, "/a", Arc::clone(&slow));
-    let refresh = cache.begin_refresh(&key("/a"), &old).expect("nobody else does");
+    let refresh = cache.begin_refresh(&key("/a"), &old).expect("no other reader");
     let new = refresh.freshen(permit(), &old, head(None), None);
     drop(old);
     assert_eq!((new.length(), new.is_filling()), (Some(3000), false));

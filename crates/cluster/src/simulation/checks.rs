@@ -113,7 +113,7 @@ impl SimulatedCluster {
                 ));
             }
             if let Some(own) = node.waiting.iter().find(|own| own.stored.is_none()) {
-                return Err(format!("seed {seed}: {:?} was never told", own.entry));
+                return Err(format!("seed {seed}: {:?} was never sent", own.entry));
             }
         }
         let alive: Vec<_> = self.nodes.iter().filter(|own| own.up).map(|own| own.run).collect();

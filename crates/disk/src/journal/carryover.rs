@@ -41,7 +41,7 @@ impl JournalCarryover {
             .chain(
                 self.invalidations
                     .iter()
-                    .map(|(n, told)| JournalItem::Invalidation(*n, told.clone())),
+                    .map(|(n, encoded)| JournalItem::Invalidation(*n, encoded.clone())),
             )
     }
 

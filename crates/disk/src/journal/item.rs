@@ -69,9 +69,9 @@ impl JournalItem {
             1 => Self::Forget(RecordAddress::of_bits(number()?)),
             2 => {
                 let (number, len) = (number()?, number()?);
-                let (told, rest) = bytes.split_at_checked(usize::try_from(len).ok()?)?;
+                let (encoded, rest) = bytes.split_at_checked(usize::try_from(len).ok()?)?;
                 *bytes = rest;
-                Self::Invalidation(number, Bytes::copy_from_slice(told))
+                Self::Invalidation(number, Bytes::copy_from_slice(encoded))
             }
             3 => Self::Released(number()?),
             4 => Self::Shift(number()?, number()?),

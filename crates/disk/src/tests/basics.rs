@@ -144,7 +144,7 @@ fn the_newest_is_found_first_and_new_records_are_taken_meanwhile() {
     lab.disk.stop();
     let config = settings(vec![volume(Arc::new(vfs), 8)]);
     let lab = Lab::open(config, &clocks).unwrap();
-    assert!(lab.put(99, 1, 10).is_none(), "nobody knows yet what is free");
+    assert!(lab.put(99, 1, 10).is_none(), "the free segments are not known yet");
     lab.disk.find();
     let mut looked = 0;
     while lab.index.len() == 0 {

@@ -334,6 +334,6 @@ fn a_daemon_that_is_killed_loses_nothing_that_was_written() {
         lab.put(start, 1, 600).unwrap();
         lab.disk.settle();
         let names = vfs.list().unwrap();
-        assert!(names.len() < 9, "files that nobody owns: {names:?}");
+        assert!(names.len() < 9, "files without an owner: {names:?}");
     }
 }

@@ -218,7 +218,7 @@ fn an_invalidation_that_rots_away_takes_the_records_with_it() {
     let at = sound.windows(10).position(|bytes| bytes == b"everything").unwrap();
     vfs.damage(&journal, |bytes| bytes[at] ^= 1);
     let lab = Lab::over(vfs, &clocks);
-    assert!(lab.index.found.lock().is_empty(), "nobody knows what was invalidated");
+    assert!(lab.index.found.lock().is_empty(), "the invalidations are lost");
     assert_eq!(lab.stats().damaged_journal, 1);
     lab.clocks.pass(100_000);
     lab.disk.tick();

@@ -154,7 +154,7 @@ fn reads_that_fail_are_misses_and_take_a_disk_out_that_has_too_many() {
     switch.set(NO_READS);
     let read = |hash| first.read(first.index.place(hash).unwrap(), hash, RecordRequest::whole());
     assert!(matches!(read(0), Err(Error::Unreadable)));
-    assert!(first.index.place(0).is_none(), "the owner is told");
+    assert!(first.index.place(0).is_none(), "the owner gets a report");
     // Rare errors are no sign of a broken disk.
     clocks.pass(61_000);
     assert!(matches!(read(1), Err(Error::Unreadable)));
@@ -163,7 +163,7 @@ fn reads_that_fail_are_misses_and_take_a_disk_out_that_has_too_many() {
     assert!(matches!(read(3), Err(Error::Unreadable)));
     assert_eq!(*first.index.changes.lock(), [(0, VolumeCondition::Out(Reason::Errors))]);
     assert!(first.disk.put(entry(50, 1, 10)).is_none());
-    assert!(first.disk.append(Bytes::from_static(b"x")).is_err(), "nobody can write it down");
+    assert!(first.disk.append(Bytes::from_static(b"x")).is_err(), "no journal can write it");
     assert_eq!(first.stats().errors_read, 4);
     first.disk.settle();
     drop(first.disk.append(Bytes::from_static(b"x")).expect("there is nothing to invalidate"));

@@ -284,7 +284,7 @@ fn pinned_records_stay_and_the_limit_of_pins_is_reported() {
     let mut holds: Vec<SegmentPin> = places.iter().map(hold).collect();
     let within = holds.iter().filter(|hold| hold.is_within()).count();
     assert!(within > 20 && within < places.len(), "those of two segments of eight: {within}");
-    assert!(hold(&places[59]).is_within(), "somebody keeps it already");
+    assert!(hold(&places[59]).is_within(), "it is pinned already");
     assert_eq!(lab.stats().refused_hold as usize, places.len() - within);
     let is_there =
         |hash, place: &RecordAddress| lab.read(*place, hash, RecordRequest::whole()).is_ok();

@@ -67,7 +67,7 @@ fn until(is: impl Fn() -> bool) {
     let mut turns = 0;
     while !is() {
         turns += 1;
-        assert!(turns < 2000, "nobody goes on");
+        assert!(turns < 2000, "no thread makes progress");
         thread::yield_now();
     }
 }
@@ -233,7 +233,7 @@ fn a_stop_ends_all_work_and_answers_all_reads() {
             (appended.map(|effect| effect.number()), put.is_some())
         });
         lab.disk.close();
-        lab.disk.append(Bytes::from_static(b"y")).expect_err("nobody writes it any more");
+        lab.disk.append(Bytes::from_static(b"y")).expect_err("no thread writes it any more");
         let (appended, put) = working.join().unwrap();
         for answers in asking.join().unwrap() {
             let answers = answers.lock();

@@ -177,7 +177,7 @@ fn a_panic_of_a_thread_is_counted_and_the_thread_continues() {
     lab.put(1, 1, 900).unwrap();
     lab.wait(|lab| lab.stats().queued_bytes == 0);
     FAULTS.store(READ, Ordering::SeqCst);
-    assert!(lab.read_later(1).recv_timeout(LONG).is_err(), "nobody answers this one");
+    assert!(lab.read_later(1).recv_timeout(LONG).is_err(), "a read without an answer");
     for _ in 0..5 {
         let answer = lab.read_later(1).recv_timeout(LONG).unwrap().unwrap();
         assert_eq!(check(1, &answer), 1);
