@@ -53,7 +53,7 @@ impl Connection {
             }
             // The frame may have been sent before the client knew.
             None if self.streams.ending_of(id) == Some(StreamEnding::Reset) => {
-                self.used_in_all(left, out)
+                self.used_in_all(left, out);
             }
             None => {
                 return Err(ConnectionError::new(Code::StreamClosed, "DATA on a closed stream"));
