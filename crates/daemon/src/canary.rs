@@ -316,7 +316,7 @@ mod tests {
             tls,
             h2c: false,
             proxy,
-            door: 0,
+            endpoint: 0,
             peers: false,
         };
         let address = |port| ListenAddress::Address(([127, 0, 0, 1], port).into());

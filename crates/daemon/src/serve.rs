@@ -83,8 +83,8 @@ fn serve(source: DaemonOptions) -> Result<(), String> {
     summary::tell(&daemon);
     daemon.error_log.serves();
     daemon.notify.ready("serving");
-    let watchdog = Watchdog::of_environment(server.pulse());
-    let pulse = server.pulse();
+    let watchdog = Watchdog::of_environment(server.heartbeats());
+    let pulse = server.heartbeats();
     runtime.block_on(async {
         keep_running(&daemon.shared, move || tell_of_turns(pulse.clone()));
         let watch = async {
@@ -263,13 +263,20 @@ pub fn listeners(config: &Config, given: &Sockets) -> Result<Vec<net::ListenerSe
             names.push(name.as_str());
         }
         let door = u16::try_from(door).unwrap_or(u16::MAX);
-        let of = |at| net::ListenerSettings { at, tls, h2c, proxy, door, peers: false };
+        let of = |at| net::ListenerSettings { at, tls, h2c, proxy, endpoint: door, peers: false };
         listen.extend(sockets.into_iter().map(of));
     }
     if let Some(address) = config.cluster.as_ref().and_then(|cluster| cluster.peer) {
         let at = net::ListenAddress::Address(address);
         let (h2c, proxy, door) = (false, false, u16::MAX);
-        listen.push(net::ListenerSettings { at, tls: true, h2c, proxy, door, peers: true });
+        listen.push(net::ListenerSettings {
+            at,
+            tls: true,
+            h2c,
+            proxy,
+            endpoint: door,
+            peers: true,
+        });
     }
     for unused in given.unused(&names) {
         base::tell!(

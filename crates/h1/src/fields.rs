@@ -94,11 +94,11 @@ pub(crate) struct FieldLines {
 pub(crate) enum LineFeeds {
     /// An error.
     #[default]
-    Refused,
+    Rejected,
     /// The end of a line.
-    Taken,
+    Accepted,
     /// The end of a line, and one was found.
-    Met,
+    Found,
 }
 
 impl FieldLines {
@@ -148,10 +148,10 @@ impl FieldLines {
     /// # Errors
     /// If that is not permitted.
     pub(crate) fn bare_line_feed(&mut self) -> Result<(), FieldError> {
-        if self.line_feeds == LineFeeds::Refused {
+        if self.line_feeds == LineFeeds::Rejected {
             return Err(FieldError::BareLf);
         }
-        self.line_feeds = LineFeeds::Met;
+        self.line_feeds = LineFeeds::Found;
         Ok(())
     }
 
@@ -242,7 +242,7 @@ impl FieldLines {
                 self.pos += 1;
                 self.state = LineState::LastCr;
             }
-            Some(b'\n') if self.line_feeds != LineFeeds::Refused => {
+            Some(b'\n') if self.line_feeds != LineFeeds::Rejected => {
                 self.bare_line_feed()?;
                 self.pos += 1;
                 return Ok(Some(Event::End));
@@ -278,7 +278,7 @@ impl FieldLines {
                 Ok(None)
             }
             b' ' | b'\t' => Err(FieldError::SpaceBeforeColon.into()),
-            b'\n' if self.line_feeds == LineFeeds::Refused => Err(FieldError::BareLf.into()),
+            b'\n' if self.line_feeds == LineFeeds::Rejected => Err(FieldError::BareLf.into()),
             _ => Err(FieldError::Name.into()),
         }
     }

@@ -71,7 +71,7 @@ impl ResponseReader {
     /// Sets whether LF alone ends a line of the following heads (RFC 9112 2.2). The default, also
     /// after a [reset](Self::reset), is no.
     pub fn take_line_feeds(&mut self, taken: bool) {
-        let line_feeds = if taken { LineFeeds::Taken } else { LineFeeds::Refused };
+        let line_feeds = if taken { LineFeeds::Accepted } else { LineFeeds::Rejected };
         self.lines.set_line_feeds(line_feeds);
     }
 
@@ -173,7 +173,7 @@ impl ResponseReader {
                     Some(b' ') => self.pos += 1,
                     Some(b'\r') => {}
                     // An empty reason ends with it.
-                    Some(b'\n') if self.lines.line_feeds() != LineFeeds::Refused => {}
+                    Some(b'\n') if self.lines.line_feeds() != LineFeeds::Rejected => {}
                     Some(b'\n') => return Err(FieldError::BareLf.into()),
                     Some(_) => return Err(ResponseError::StatusLine),
                 }
@@ -261,7 +261,7 @@ impl ResponseReader {
         // without its Cache-Control, Vary or Set-Cookie a private response would be stored.
         facts.drop_nominated(&mut self.lines, section, |id| id != HeaderId::Other);
         self.fill(buf, consumed, status, response);
-        let line_feeds = self.lines.line_feeds() == LineFeeds::Met;
+        let line_feeds = self.lines.line_feeds() == LineFeeds::Found;
         if line_feeds {
             self.take_line_feeds(true);
         }

@@ -53,7 +53,7 @@ impl Connection {
             }
             // The frame may have been sent before the client knew.
             None if self.streams.ending_of(id) == Some(StreamEnding::Reset) => {
-                self.used_in_all(left, out)
+                self.used_in_all(left, out);
             }
             None => {
                 return Err(ConnectionError::new(Code::StreamClosed, "DATA on a closed stream"));
@@ -117,7 +117,7 @@ impl Connection {
         now_ms: u64,
     ) -> Result<Option<Event<'a>>, ConnectionError> {
         let stream = self.streams.get_mut(at.place);
-        if stream.over.is_some() {
+        if stream.early_response.is_some() {
             self.used_in_all(bytes.len(), out);
             return Ok(None);
         }
@@ -148,7 +148,7 @@ impl Connection {
             return self.wrong_length(at, out, now_ms).map(Some);
         }
         stream.receives = false;
-        if stream.over.is_some() {
+        if stream.early_response.is_some() {
             self.forget(at, StreamEnding::Ended);
             return Ok(None);
         }
@@ -202,7 +202,7 @@ impl Connection {
         let stream = self.streams.get_mut(place);
         stream.used += bytes as u32;
         // Half of the window at once: a frame for every piece would cost more than it helps.
-        if stream.receives && stream.over.is_none() && stream.used >= most / 2 {
+        if stream.receives && stream.early_response.is_none() && stream.used >= most / 2 {
             let more = std::mem::take(&mut stream.used);
             stream.receive_window += i64::from(more);
             frame::write(out, kind::WINDOW_UPDATE, 0, stream.id, &more.to_be_bytes());

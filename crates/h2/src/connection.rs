@@ -180,7 +180,7 @@ pub struct Connection {
     /// Used bytes that were not returned to the client's window yet.
     pub(crate) used: u32,
     /// Buffered bytes of ended streams.
-    pub(crate) owed: u32,
+    pub(crate) unreturned: u32,
     pub(crate) send_window: i64,
     pub(crate) first_send_window: i64,
     pub(crate) resets: Budget,
@@ -190,7 +190,7 @@ pub struct Connection {
     /// The start of the head that is being written.
     pub(crate) head_at: usize,
     /// The part of the connection's window that was not announced to the client yet.
-    pub(crate) untold: u32,
+    pub(crate) unannounced: u32,
 }
 
 /// Size of the field table that clients may use.
@@ -227,7 +227,7 @@ impl Connection {
             early: Vec::new(),
             receive_window: i64::from(settings.connection_window),
             used: 0,
-            owed: 0,
+            unreturned: 0,
             send_window: i64::from(FIRST_WINDOW),
             first_send_window: i64::from(FIRST_WINDOW),
             resets: Budget::new(Limit::H2Resets, settings.resets, now_ms),
@@ -235,13 +235,13 @@ impl Connection {
             farewell: Farewell::No,
             client_leaves: false,
             head_at: 0,
-            untold: settings.connection_window.saturating_sub(FIRST_WINDOW),
+            unannounced: settings.connection_window.saturating_sub(FIRST_WINDOW),
         };
-        connection.say_settings(out);
+        connection.write_settings(out);
         connection
     }
 
-    fn say_settings(&self, out: &mut Vec<u8>) {
+    fn write_settings(&self, out: &mut Vec<u8>) {
         let mut payload = Vec::with_capacity(30);
         for (name, value) in [
             (setting::MAX_CONCURRENT_STREAMS, self.settings.streams),

@@ -52,7 +52,7 @@ impl Connection {
         self.set_first_window(window)?;
         frame::write(out, kind::SETTINGS, flag::ACK, 0, &[]);
         // After the first acknowledgement, which must be the first answer to the settings.
-        let more = std::mem::take(&mut self.untold);
+        let more = std::mem::take(&mut self.unannounced);
         if more > 0 {
             frame::write(out, kind::WINDOW_UPDATE, 0, 0, &more.to_be_bytes());
         }
@@ -105,7 +105,7 @@ impl Connection {
         if !head.has(flag::ACK) {
             frame::write(out, kind::PING, flag::ACK, 0, payload);
         } else if payload == Self::LEAVING && self.farewell == Farewell::Announced {
-            self.say_last(out);
+            self.write_last_goaway(out);
         }
         Ok(())
     }
@@ -152,15 +152,15 @@ impl Connection {
                 "PRIORITY_UPDATE of a stream that is not a client's",
             ));
         }
-        let said = priority(value);
+        let requested = priority(value);
         if let Some(place) = self.streams.find(id) {
-            self.prefer(place, said);
+            self.prefer(place, requested);
         } else if id > self.last {
             self.early.retain(|(own, _)| *own != id);
             if self.early.len() == EARLY {
                 self.early.remove(0);
             }
-            self.early.push((id, said));
+            self.early.push((id, requested));
         }
         Ok(())
     }
@@ -171,9 +171,10 @@ impl Connection {
         if self.early.is_empty() {
             return None;
         }
-        let said = self.early.iter().find(|(own, _)| *own == id).map(|(_, said)| *said);
+        let requested =
+            self.early.iter().find(|(own, _)| *own == id).map(|(_, requested)| *requested);
         self.early.retain(|(own, _)| *own > id);
-        said
+        requested
     }
 
     pub(crate) fn window_update<'a>(

@@ -82,7 +82,7 @@ pub fn connection(data: &[u8]) {
     let mut engine = Connection::new(settings, Scheme::Https, seed, 0, &mut out);
     let mut request = Request::new();
     let mut open: Vec<StreamHandle> = Vec::new();
-    let mut said = ServerOutput::default();
+    let mut output = ServerOutput::default();
     let mut sent = Connection::PREFACE.to_vec();
     frame::write(&mut sent, kind::SETTINGS, 0, 0, &[]);
     let mut rest = data;
@@ -94,14 +94,14 @@ pub fn connection(data: &[u8]) {
                 Ok(None) => break,
                 Err(fatal) => {
                     engine.end(&fatal, &mut out);
-                    return said.take(&mut out);
+                    return output.take(&mut out);
                 }
             }
         }
-        let is_over = |place: &usize| engine.streams.get(*place).over.is_some();
+        let is_over = |place: &usize| engine.streams.get(*place).early_response.is_some();
         let over = engine.streams.places().filter(is_over).count();
         assert!(input.is_empty() && open.len() + over == engine.streams());
-        said.take(&mut out);
+        output.take(&mut out);
         sent.clear();
         let Some((step, after)) = rest.split_first() else { return };
         rest = step_of(*step, after, &mut engine, &mut open, &mut sent, &mut out);

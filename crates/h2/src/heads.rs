@@ -102,8 +102,9 @@ impl Connection {
             return self.read_trailers(open, block, out, now_ms);
         }
         self.last = open.id;
-        let said = self.read_request(block, request)?;
-        let said = self.take_early_priority(open.id).or(said).unwrap_or(Priority::UNSAID);
+        let requested = self.read_request(block, request)?;
+        let requested =
+            self.take_early_priority(open.id).or(requested).unwrap_or(Priority::DEFAULT);
         if self.farewell == Farewell::Said {
             // The client was informed that this stream would not be processed.
             self.streams.remember(open.id, StreamEnding::Reset);
@@ -112,7 +113,7 @@ impl Connection {
         if self.streams.len() >= self.settings.streams as usize {
             self.resets.spend(now_ms, "too many streams refused")?;
             self.streams.remember(open.id, StreamEnding::Reset);
-            Self::say_reset(open.id, Code::RefusedStream, out);
+            Self::write_reset(open.id, Code::RefusedStream, out);
             let error = RequestError::Limit(Limit::H2Streams);
             return Ok(Some(Event::Refused { stream: None, error }));
         }
@@ -122,10 +123,10 @@ impl Connection {
         {
             self.resets.spend(now_ms, "too many malformed requests")?;
             self.streams.remember(open.id, StreamEnding::Reset);
-            Self::say_reset(open.id, Code::Protocol, out);
+            Self::write_reset(open.id, Code::Protocol, out);
             return Ok(Some(Event::Refused { stream: None, error }));
         }
-        let stream = self.begin(open, request, said, whole.is_ok());
+        let stream = self.begin(open, request, requested, whole.is_ok());
         Ok(Some(match whole {
             Ok(()) => Event::Request { stream, ends: open.ends },
             Err(error) => Event::Refused { stream: Some(stream), error },
@@ -157,7 +158,7 @@ impl Connection {
             ends: false,
             trailed: false,
             queued: false,
-            over: None,
+            early_response: None,
             priority,
         });
         StreamHandle { place, id: open.id }
@@ -171,17 +172,17 @@ impl Connection {
     ) -> Result<Option<Priority>, ConnectionError> {
         let Self { settings, decoder, collector, scheme, .. } = self;
         let limits = settings.list;
-        let (mut said, mut size) = (None, 0);
+        let (mut requested, mut size) = (None, 0);
         collector.start(*scheme, request);
         decoder.block(block, |id, name, value| {
             size += name.len() + value.len() + OVERHEAD;
             if id == HeaderId::Priority {
-                said = Some(priority(value));
+                requested = Some(priority(value));
             }
             collector.field(id, name, value, &limits, request);
             size <= FAR_TOO_LARGE * limits.list_bytes
         })?;
-        Ok(said)
+        Ok(requested)
     }
 
     /// Decodes trailers, and keeps those that may pass.

@@ -203,9 +203,9 @@ impl Connection {
         if stream.receives {
             (stream.takes, stream.due) = (false, None);
             (stream.offered, stream.made, stream.ends) = (0, false, false);
-            self.owed += std::mem::take(&mut stream.held);
-            stream.over = Some(EarlyResponse::default());
-            frame::write(out, kind::PING, 0, 0, &over_mark(at.id));
+            self.unreturned += std::mem::take(&mut stream.held);
+            stream.early_response = Some(EarlyResponse::default());
+            frame::write(out, kind::PING, 0, 0, &ping_data(at.id));
         } else {
             self.forget(at, StreamEnding::Ended);
         }
@@ -217,7 +217,7 @@ impl Connection {
     pub(crate) fn was_read(&mut self, payload: &[u8], out: &mut Vec<u8>) -> bool {
         let over = |place: &usize| {
             let stream = self.streams.get(*place);
-            stream.over.is_some() && over_mark(stream.id) == payload
+            stream.early_response.is_some() && ping_data(stream.id) == payload
         };
         let Some(place) = self.streams.places().find(over) else { return false };
         self.ask_to_end(place, out);
@@ -229,8 +229,8 @@ impl Connection {
     pub fn nudge_ends(&mut self, now_ms: u64, wait_ms: u64, out: &mut Vec<u8>) -> usize {
         let mut tired = Vec::new();
         for place in self.streams.places().collect::<Vec<_>>() {
-            let Some(over) = &mut self.streams.get_mut(place).over else { continue };
-            let seen_ms = *over.seen_ms.get_or_insert(now_ms);
+            let Some(early) = &mut self.streams.get_mut(place).early_response else { continue };
+            let seen_ms = *early.seen_ms.get_or_insert(now_ms);
             if now_ms.saturating_sub(seen_ms) >= wait_ms {
                 tired.push(place);
             }
@@ -241,7 +241,7 @@ impl Connection {
 
     fn ask_to_end(&mut self, place: usize, out: &mut Vec<u8>) {
         let id = self.streams.id_at(place);
-        Self::say_reset(id, Code::None, out);
+        Self::write_reset(id, Code::None, out);
         self.forget(StreamHandle { place, id }, StreamEnding::Reset);
         self.give_back(out);
     }
@@ -249,38 +249,38 @@ impl Connection {
     /// Resets a stream.
     pub fn reset(&mut self, at: StreamHandle, code: Code, out: &mut Vec<u8>) {
         if self.has(at) {
-            Self::say_reset(at.id, code, out);
+            Self::write_reset(at.id, code, out);
             self.forget(at, StreamEnding::Reset);
         }
         self.give_back(out);
     }
 
-    pub(crate) fn say_reset(id: u32, code: Code, out: &mut Vec<u8>) {
+    pub(crate) fn write_reset(id: u32, code: Code, out: &mut Vec<u8>) {
         frame::write(out, kind::RST_STREAM, 0, id, &(code as u32).to_be_bytes());
     }
 
     /// Frees a stream's slot. Its buffered bytes count as used.
-    pub(crate) fn forget(&mut self, at: StreamHandle, was: StreamEnding) {
+    pub(crate) fn forget(&mut self, at: StreamHandle, ending: StreamEnding) {
         let stream = self.streams.get_mut(at.place);
         if std::mem::take(&mut stream.queued) {
             self.queues.remove(stream.priority.urgency, at.place);
         }
-        self.owed += stream.held;
+        self.unreturned += stream.held;
         if let Some(frame) = &mut self.incoming
             && frame.place == Some(at.place)
         {
             frame.place = None;
             // Padding was returned when its length was known.
-            self.owed += (frame.left - frame.padding.unwrap_or(0)) as u32;
+            self.unreturned += (frame.left - frame.padding.unwrap_or(0)) as u32;
         }
-        self.streams.close(at.place, was);
+        self.streams.close(at.place, ending);
     }
 
     /// Returns the window of ended streams to the client.
     pub(crate) fn give_back(&mut self, out: &mut Vec<u8>) {
-        let owed = std::mem::take(&mut self.owed);
-        if owed > 0 {
-            self.used_in_all(owed as usize, out);
+        let unreturned = std::mem::take(&mut self.unreturned);
+        if unreturned > 0 {
+            self.used_in_all(unreturned as usize, out);
         }
     }
 
@@ -288,7 +288,10 @@ impl Connection {
     pub(crate) fn requeue(&mut self, place: usize) {
         let stream = self.streams.get_mut(place);
         let may = stream.offered > 0 && stream.send_window > 0;
-        if stream.over.is_some() || stream.queued || !(may || stream.ends && stream.offered == 0) {
+        if stream.early_response.is_some()
+            || stream.queued
+            || !(may || stream.ends && stream.offered == 0)
+        {
             return;
         }
         stream.queued = true;
@@ -303,12 +306,12 @@ impl Connection {
     }
 
     /// Applies a new priority from the client.
-    pub(crate) fn prefer(&mut self, place: usize, said: Priority) {
+    pub(crate) fn prefer(&mut self, place: usize, requested: Priority) {
         let stream = self.streams.get_mut(place);
-        let before = std::mem::replace(&mut stream.priority, said);
-        if stream.queued && before.urgency != said.urgency {
+        let before = std::mem::replace(&mut stream.priority, requested);
+        if stream.queued && before.urgency != requested.urgency {
             self.queues.remove(before.urgency, place);
-            self.queues.push(said.urgency, place);
+            self.queues.push(requested.urgency, place);
         }
     }
 
@@ -356,7 +359,7 @@ impl Connection {
     }
 
     /// Sends the final GOAWAY, which names the last stream.
-    pub fn say_last(&mut self, out: &mut Vec<u8>) {
+    pub fn write_last_goaway(&mut self, out: &mut Vec<u8>) {
         if self.farewell != Farewell::Said {
             self.farewell = Farewell::Said;
             goaway(out, self.last, Code::None);
@@ -371,7 +374,7 @@ impl Connection {
 }
 
 /// The data of the PING after a completed response.
-fn over_mark(stream: u32) -> [u8; 8] {
+fn ping_data(stream: u32) -> [u8; 8] {
     let mut mark = *b"over....";
     mark[4..].copy_from_slice(&stream.to_be_bytes());
     mark

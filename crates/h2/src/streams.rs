@@ -17,7 +17,7 @@ pub(crate) struct Priority {
 impl Priority {
     /// The priority of a request without one: default urgency, and incremental, since the client
     /// has not given an order.
-    pub(crate) const UNSAID: Self = Self { urgency: 3, incremental: true };
+    pub(crate) const DEFAULT: Self = Self { urgency: 3, incremental: true };
 }
 
 /// One stream.
@@ -50,7 +50,7 @@ pub(crate) struct Stream {
     /// The stream is in a queue.
     pub(crate) queued: bool,
     /// The response is complete, and the client has not ended its request.
-    pub(crate) over: Option<EarlyResponse>,
+    pub(crate) early_response: Option<EarlyResponse>,
     pub(crate) priority: Priority,
 }
 
@@ -91,7 +91,7 @@ pub(crate) struct Streams {
     free: Vec<u16>,
     open: usize,
     /// The last ended streams, in a ring.
-    over: Vec<(u32, StreamEnding)>,
+    ended: Vec<(u32, StreamEnding)>,
     oldest: usize,
 }
 
@@ -103,15 +103,15 @@ impl Streams {
     }
 
     pub(crate) fn new() -> Self {
-        let over = Vec::new();
-        Self { ids: Vec::new(), streams: Vec::new(), free: Vec::new(), open: 0, over, oldest: 0 }
+        let ended = Vec::new();
+        Self { ids: Vec::new(), streams: Vec::new(), free: Vec::new(), open: 0, ended, oldest: 0 }
     }
 
     /// Frees memory left over from many concurrent streams, if none is open.
     pub(crate) fn fit(&mut self) {
         if self.open == 0 && self.ids.len() > KEPT {
             *self =
-                Self { over: std::mem::take(&mut self.over), oldest: self.oldest, ..Self::new() };
+                Self { ended: std::mem::take(&mut self.ended), oldest: self.oldest, ..Self::new() };
         }
     }
 
@@ -133,13 +133,13 @@ impl Streams {
     /// A stream, if it can still be answered; its slot may have been freed.
     pub(crate) fn of(&self, at: StreamHandle) -> Option<&Stream> {
         let stream = self.streams.get(at.place);
-        stream.filter(|stream| stream.id == at.id && stream.over.is_none())
+        stream.filter(|stream| stream.id == at.id && stream.early_response.is_none())
     }
 
     /// A mutable stream, if it can still be answered.
     pub(crate) fn of_mut(&mut self, at: StreamHandle) -> Option<&mut Stream> {
         let stream = self.streams.get_mut(at.place);
-        stream.filter(|stream| stream.id == at.id && stream.over.is_none())
+        stream.filter(|stream| stream.id == at.id && stream.early_response.is_none())
     }
 
     pub(crate) fn get(&self, at: usize) -> &Stream {
@@ -165,28 +165,28 @@ impl Streams {
     }
 
     /// Ends the stream at `at`, and remembers how.
-    pub(crate) fn close(&mut self, at: usize, was: StreamEnding) {
+    pub(crate) fn close(&mut self, at: usize, ending: StreamEnding) {
         let id = std::mem::take(&mut self.ids[at]);
         self.streams[at].id = 0;
         // There are never more slots than the setting of streams, which fits 16 bits.
         self.free.push(at as u16);
         self.open -= 1;
-        self.remember(id, was);
+        self.remember(id, ending);
     }
 
     /// Remembers an ended stream, which may never have had a slot.
-    pub(crate) fn remember(&mut self, id: u32, was: StreamEnding) {
-        if self.over.len() < REMEMBERED {
-            self.over.push((id, was));
+    pub(crate) fn remember(&mut self, id: u32, ending: StreamEnding) {
+        if self.ended.len() < REMEMBERED {
+            self.ended.push((id, ending));
         } else {
-            self.over[self.oldest] = (id, was);
+            self.ended[self.oldest] = (id, ending);
             self.oldest = (self.oldest + 1) % REMEMBERED;
         }
     }
 
     /// The way in which a stream ended, if it is remembered.
     pub(crate) fn ending_of(&self, id: u32) -> Option<StreamEnding> {
-        self.over.iter().find(|(own, _)| *own == id).map(|(_, was)| *was)
+        self.ended.iter().find(|(own, _)| *own == id).map(|(_, ending)| *ending)
     }
 
     /// Adds `change` to every send window; false if one becomes too large.

@@ -396,7 +396,7 @@ fn answered_early() -> (Server, Vec<u8>) {
 #[test]
 fn a_client_that_has_read_an_answer_before_its_requests_end_is_asked_to_stop() {
     let (mut server, mark) = answered_early();
-    assert_eq!(server.read(&data(1, &[b'x'; 16_000], false)), Ok(vec![]), "nobody wants it");
+    assert_eq!(server.read(&data(1, &[b'x'; 16_000], false)), Ok(vec![]), "the body is dropped");
     assert_eq!((server.kinds(), server.engine.streams()), (vec![], 1), "nor lets more come");
     let ack = framed(kind::PING, flag::ACK, 0, &mark);
     assert_eq!(server.read(&ack), Ok(vec![]));

@@ -90,27 +90,27 @@ impl Connection for ConnectionControl {
 /// A connection as programs see it, valid as long as its stream.
 pub(crate) struct ProgramConnection {
     pub(crate) line: VclConnection,
-    grip: Rc<ConnectionControl>,
+    control: Rc<ConnectionControl>,
 }
 
 impl ProgramConnection {
     /// The connection that `line` describes.
     pub(crate) fn new(line: VclConnection, guard: &Rc<Guard>) -> Box<Self> {
-        let grip = ConnectionControl::new(Rc::clone(guard));
-        let control: Rc<dyn Connection> = grip.clone();
-        Box::new(Self { line: VclConnection { control: Some(control), ..line }, grip })
+        let own = ConnectionControl::new(Rc::clone(guard));
+        let control: Rc<dyn Connection> = own.clone();
+        Box::new(Self { line: VclConnection { control: Some(control), ..line }, control: own })
     }
 
     /// Gives programs access to the socket `fd`; returns the stream's pace if it is new.
     pub(crate) fn hold(&self, fd: impl FnOnce() -> io::Result<OwnedFd>) -> Option<Rc<SocketPace>> {
-        if self.grip.has_socket() {
+        if self.control.has_socket() {
             return None;
         }
         // Without a descriptor, calls of programs return `Unsupported`.
         let fd = fd().ok()?;
         let family = getsockname(fd.as_fd()).ok()?.address_family();
         let pace = Rc::new(SocketPace::new());
-        *self.grip.socket.borrow_mut() =
+        *self.control.socket.borrow_mut() =
             Some(ControlledSocket { fd, family, pace: Rc::clone(&pace) });
         Some(pace)
     }
@@ -119,7 +119,7 @@ impl ProgramConnection {
 impl Drop for ProgramConnection {
     fn drop(&mut self) {
         // A remaining reference to the control must not keep the connection open.
-        self.grip.socket.take();
+        self.control.socket.take();
     }
 }
 
@@ -151,15 +151,15 @@ mod tests {
     fn what_a_program_asks_of_the_socket_is_done_to_the_connection() {
         let (_client, server) = pair("127.0.0.1:0");
         let known = held(second(&server));
-        known.grip.set_tos(8).expect("any type will do");
+        known.control.set_tos(8).expect("any type will do");
         assert_eq!(sockopt::ip_tos(&server), Ok(8));
-        known.grip.set_congestion("reno").expect("every kernel has it");
-        assert_eq!(known.grip.congestion().expect("it is TCP"), "reno");
+        known.control.set_congestion("reno").expect("every kernel has it");
+        assert_eq!(known.control.congestion().expect("it is TCP"), "reno");
         assert_eq!(sockopt::tcp_congestion(&server).as_deref(), Ok("reno"));
-        assert!(known.grip.set_congestion("nope").is_err());
-        assert!(known.grip.measured().is_ok_and(|measured| measured.snd_mss > 0));
+        assert!(known.control.set_congestion("nope").is_err());
+        assert!(known.control.measured().is_ok_and(|measured| measured.snd_mss > 0));
         let (_client, server) = pair("[::1]:0");
-        held(second(&server)).grip.set_tos(8).expect("any class will do");
+        held(second(&server)).control.set_tos(8).expect("any class will do");
         assert_eq!(sockopt::ipv6_tclass(&server), Ok(8));
     }
 
@@ -167,10 +167,10 @@ mod tests {
     fn a_unix_socket_has_no_tcp() {
         let (one, _other) = UnixStream::pair().expect("a pair");
         let known = held(one.into());
-        known.grip.set_tos(8).expect("nothing happens");
-        let error = known.grip.set_congestion("reno").expect_err("it is no TCP");
+        known.control.set_tos(8).expect("nothing happens");
+        let error = known.control.set_congestion("reno").expect_err("it is no TCP");
         assert_eq!(error.kind(), io::ErrorKind::Unsupported);
-        assert!(known.grip.measured().is_err());
+        assert!(known.control.measured().is_err());
     }
 
     #[test]

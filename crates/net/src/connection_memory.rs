@@ -34,10 +34,10 @@ const LOOK: Duration = Duration::from_millis(25);
 const LOOKS: u32 = 40;
 
 /// Evicts idle connections if a reclaim request is pending, and counts them.
-pub(crate) fn answer_calls(core: &CoreCtx) {
-    if core.calls.newcomers.load(Ordering::Relaxed) > 0 {
+pub(crate) fn handle_reclaims(core: &CoreCtx) {
+    if core.reclaims.newcomers.load(Ordering::Relaxed) > 0 {
         end_idle(core, EvictableConnections::Any);
-    } else if core.calls.others.load(Ordering::Relaxed) > 0 {
+    } else if core.reclaims.others.load(Ordering::Relaxed) > 0 {
         end_idle(core, EvictableConnections::Settled);
     }
 }
@@ -108,7 +108,7 @@ async fn wait(core: &CoreCtx, opened: &mut OpenConnectionBytes, bytes: u64) -> b
     }
     core.waiting.set(core.waiting.get() + 1);
     let mut found = false;
-    let call = core.calls.call(leaving_for(opened));
+    let call = core.reclaims.call(leaving_for(opened));
     for _ in 0..LOOKS {
         rt::time::sleep(LOOK).await;
         found = hold_with_eviction(core, opened, bytes).await;

@@ -37,7 +37,7 @@ pub(crate) struct CoreCtx {
     /// Bytes of a file that is copied; borrowed within one write only.
     pub(crate) copied: RefCell<Box<[u8]>>,
     /// Heads of stored responses, encoded for HTTP/2.
-    pub(crate) prepared: RefCell<EncodedHeads>,
+    pub(crate) encoded_heads: RefCell<EncodedHeads>,
     /// A field's value; borrowed while one head is written only.
     pub(crate) value: RefCell<Vec<u8>>,
     pub(crate) sweep: Sweep,
@@ -45,7 +45,7 @@ pub(crate) struct CoreCtx {
     /// The number of tunnels on all cores.
     pub(crate) tunnels: Arc<ConnectionCounts>,
     /// Reclaim requests of all cores.
-    pub(crate) calls: Arc<ReclaimRequests>,
+    pub(crate) reclaims: Arc<ReclaimRequests>,
     /// New connections of this core that wait for memory.
     pub(crate) waiting: Cell<u32>,
     pub(crate) draining: Cell<bool>,
@@ -60,12 +60,12 @@ impl CoreCtx {
     pub(crate) fn new(
         flow: Rc<CoreState>,
         tunnels: Arc<ConnectionCounts>,
-        calls: Arc<ReclaimRequests>,
+        reclaims: Arc<ReclaimRequests>,
     ) -> Rc<Self> {
         let scratch =
             Scratch { input: vec![0; READ_BYTES].into_boxed_slice(), work: Work::default() };
         Rc::new(Self {
-            prepared: RefCell::new(EncodedHeads::new(flow.shared.seed)),
+            encoded_heads: RefCell::new(EncodedHeads::new(flow.shared.seed)),
             value: RefCell::default(),
             flow,
             scratch: RefCell::new(scratch),
@@ -74,7 +74,7 @@ impl CoreCtx {
             sweep: Sweep::default(),
             handshakes: Handshakes::default(),
             tunnels,
-            calls,
+            reclaims,
             waiting: Cell::new(0),
             draining: Cell::new(false),
         })

@@ -683,7 +683,7 @@ mod tests {
         let ended: Vec<_> = (0..all).filter(|n| guards[*n].expired.get().is_some()).collect();
         assert_eq!(ended, [0, all - 8, all - 7, all - 6]);
         assert!(end());
-        assert_eq!(noted.get(), 4, "those that were told to leave come first");
+        assert_eq!(noted.get(), 4, "evicted connections come first");
         assert_eq!(guards[all - 6].end(), Counter::ClosedIdle);
     }
 

@@ -57,13 +57,13 @@ const MADE_BYTES: usize = 16 * 1024;
 /// [`serve`] owns it and polls it until it ends. One poll takes the tasks' messages, forwards
 /// request bodies, checks the limits, encodes what the flow-control windows permit, writes, and
 /// only then reads further frames: unsent output stops reading. Frames of all streams leave through
-/// `out` in the order of the engine's schedule. A stream's state is in `lanes` and its task ends
+/// `out` in the order of the engine's schedule. A stream's state is in `states` and its task ends
 /// with it; a task communicates by `mail` only, and never holds the connection.
 pub(crate) struct H2 {
     stream: Stream,
     caller: Caller,
     engine: Box<Connection>,
-    lanes: Vec<StreamState>,
+    states: Vec<StreamState>,
     mail: Rc<Mailbox>,
     out: OutputQueue,
     /// Received bytes that are not parsed yet.
@@ -183,7 +183,7 @@ impl H2 {
             stream,
             caller,
             engine: Box::new(engine),
-            lanes: Vec::new(),
+            states: Vec::new(),
             mail: Rc::default(),
             out,
             held,
@@ -291,7 +291,7 @@ impl H2 {
                     if !by_client {
                         core.flow.counters.inc(Counter::BadRequests);
                     }
-                    self.drop_lane(core, stream);
+                    self.drop_stream(core, stream);
                 }
             }
         }
@@ -299,18 +299,18 @@ impl H2 {
         Ok(())
     }
 
-    fn lane(&mut self, at: StreamHandle) -> Option<&mut StreamState> {
-        self.lanes.get_mut(at.place).filter(|lane| lane.id == at.id)
+    fn state(&mut self, at: StreamHandle) -> Option<&mut StreamState> {
+        self.states.get_mut(at.place).filter(|state| state.id == at.id)
     }
 
     /// The state of a new stream.
-    fn new_lane(&mut self, at: StreamHandle) -> &mut StreamState {
-        if self.lanes.len() <= at.place {
-            self.lanes.resize_with(at.place + 1, StreamState::default);
+    fn new_state(&mut self, at: StreamHandle) -> &mut StreamState {
+        if self.states.len() <= at.place {
+            self.states.resize_with(at.place + 1, StreamState::default);
         }
-        let lane = &mut self.lanes[at.place];
-        *lane = StreamState { id: at.id, ..StreamState::default() };
-        lane
+        let state = &mut self.states[at.place];
+        *state = StreamState { id: at.id, ..StreamState::default() };
+        state
     }
 
     /// Starts a request; `ends` is true if it has no body.
@@ -353,10 +353,10 @@ impl H2 {
         };
         let (live, held) = (Rc::clone(live), RefCell::new(Some(held)));
         request.fit();
-        let asked =
+        let deferred =
             DeferredRequest { request: std::mem::take(request), live, client, started, held };
-        let asked = Rc::new(asked);
-        self.new_lane(at).asked = Some(Rc::clone(&asked));
+        let deferred = Rc::new(deferred);
+        self.new_state(at).deferred = Some(Rc::clone(&deferred));
         match start {
             Start::Reply(reply)
                 if reply.is_at_hand() && !reply.body.part().is_some_and(BodyPart::is_file) =>
@@ -364,36 +364,41 @@ impl H2 {
                 self.begin_reply(core, at, Box::new(reply), None, None);
             }
             Start::Reply(reply) => {
-                let task = self.task(core, at, asked);
+                let task = self.task(core, at, deferred);
                 self.run(at, task.hand_over(reply));
             }
-            Start::Slow(slow) => self.wait(core, at, &asked, slow, ends),
+            Start::Slow(slow) => self.wait(core, at, &deferred, slow, ends),
         }
     }
 
-    fn task(&mut self, core: &Rc<CoreCtx>, at: StreamHandle, asked: Rc<DeferredRequest>) -> Task {
+    fn task(
+        &mut self,
+        core: &Rc<CoreCtx>,
+        at: StreamHandle,
+        deferred: Rc<DeferredRequest>,
+    ) -> Task {
         let (ends, owner) = (self.caller.ends.pair(&self.stream), self.caller.ends.owner());
         let promise = Promise::new(Rc::clone(core), Rc::clone(&self.mail), at);
         // The first bodies get large windows, later ones smaller: together not much more than a
         // tenth of the limit, since each body may be buffered several times.
-        let limits = &asked.live.limits;
+        let limits = &deferred.live.limits;
         let share = (limits.h2_memory / 16).saturating_sub(self.reserved) / 8;
         let scarce = account::window(&self.caller.account, limits);
         let window = share.min(scarce).max(SMALLEST_WINDOW).min(limits.window_bytes);
         self.reserved += window;
-        if let Some(lane) = self.lane(at) {
-            lane.window = window;
+        if let Some(state) = self.state(at) {
+            state.window = window;
         }
         let account = Arc::clone(&self.caller.account);
         let is_open = self.engine.is_open_to(at);
         let (core, feed, up) = (Rc::clone(core), OnceCell::new(), RefCell::default());
-        Task { core, asked, ends, owner, window, account, is_open, promise, feed, up }
+        Task { core, deferred, ends, owner, window, account, is_open, promise, feed, up }
     }
 
     /// Runs a stream's task.
     fn run(&mut self, at: StreamHandle, task: impl Future<Output = ()> + 'static) {
-        if let Some(lane) = self.lane(at) {
-            lane.task = Some(StreamTask(rt::spawn_local(task).abort_handle()));
+        if let Some(state) = self.state(at) {
+            state.task = Some(StreamTask(rt::spawn_local(task).abort_handle()));
         }
     }
 
@@ -402,12 +407,12 @@ impl H2 {
         &mut self,
         core: &Rc<CoreCtx>,
         at: StreamHandle,
-        asked: &Rc<DeferredRequest>,
+        deferred: &Rc<DeferredRequest>,
         slow: Box<flow::WaitingRequest>,
         ends: bool,
     ) {
-        let limits = &asked.live.limits;
-        let intake = Intake::of(&asked.request, ends, &slow, limits, &core.flow.counters);
+        let limits = &deferred.live.limits;
+        let intake = Intake::of(&deferred.request, ends, &slow, limits, &core.flow.counters);
         let (continues, gathers) = match intake {
             Intake::None => return self.start(core, at, slow, None),
             Intake::Refused(fault) => return self.refuse(core, at, fault.page()),
@@ -422,10 +427,10 @@ impl H2 {
         let passage = WindowLimit { bytes: window, account: Arc::clone(&self.caller.account) };
         let (writer, reader) = cache::BodyWindow::window(passage);
         let now_ms = core.flow.now().mono_ms;
-        let Some(lane) = self.lane(at) else { return };
-        lane.upload = Some(StreamUpload::new(writer, now_ms));
+        let Some(state) = self.state(at) else { return };
+        state.upload = Some(StreamUpload::new(writer, now_ms));
         if gathers {
-            lane.waiting = Some((slow, reader));
+            state.waiting = Some((slow, reader));
         } else {
             self.start(core, at, slow, Some(reader));
         }
@@ -438,16 +443,18 @@ impl H2 {
         slow: Box<flow::WaitingRequest>,
         body: Option<cache::Reader>,
     ) {
-        let Some(asked) = self.lane(at).and_then(|lane| lane.asked.clone()) else { return };
+        let Some(deferred) = self.state(at).and_then(|state| state.deferred.clone()) else {
+            return;
+        };
         let (up, body) = if slow.is_upgrade() { (body, None) } else { (None, body) };
-        let task = Task { up: RefCell::new(up), ..self.task(core, at, asked) };
+        let task = Task { up: RefCell::new(up), ..self.task(core, at, deferred) };
         self.run(at, task.answer(slow, body));
     }
 
     fn take_mail(&mut self, core: &Rc<CoreCtx>) {
         while let Some((at, item)) = self.mail.take() {
             // A message of a task that was ended is dropped.
-            let Some(lane) = self.lane(at).filter(|lane| lane.task.is_some()) else { continue };
+            let Some(state) = self.state(at).filter(|state| state.task.is_some()) else { continue };
             match item {
                 StreamMessage::Interim(response) => {
                     let out = &mut self.out.bytes;
@@ -458,7 +465,7 @@ impl H2 {
                     self.begin_reply(core, at, reply, feed, length);
                 }
                 StreamMessage::Piece(bytes) => {
-                    if let BodyOrigin::Fed(pieces, _) = &mut lane.source {
+                    if let BodyOrigin::Fed(pieces, _) = &mut state.source {
                         let length = bytes.len() as u64;
                         pieces.push_back(bytes);
                         self.engine.offer(at, length, false);
@@ -466,10 +473,10 @@ impl H2 {
                 }
                 StreamMessage::End(None) => self.engine.offer(at, 0, true),
                 StreamMessage::End(trailed) => {
-                    lane.trailed = trailed;
+                    state.trailed = trailed;
                     self.engine.offer_trailers(at);
                 }
-                StreamMessage::Broke if lane.reply.is_none() => {
+                StreamMessage::Broke if state.reply.is_none() => {
                     let reason = "The request failed because of an internal error.";
                     let page = pages::refused(Status::INTERNAL_SERVER_ERROR, reason);
                     self.refuse(core, at, Some(page));
@@ -485,15 +492,15 @@ impl H2 {
             && let Some(grant) = self.engine.grant(self.out.room(), &mut self.out.bytes)
         {
             let at = grant.stream;
-            if let Some(lane) = self.lanes.get_mut(at.place) {
-                lane.source.take(grant.bytes, &mut self.out);
-                lane.sent += grant.bytes as u64;
-                lane.sending.moved(grant.bytes, now.mono_ms);
+            if let Some(state) = self.states.get_mut(at.place) {
+                state.source.take(grant.bytes, &mut self.out);
+                state.sent += grant.bytes as u64;
+                state.sending.moved(grant.bytes, now.mono_ms);
             }
             self.sending.moved(grant.bytes, now.mono_ms);
             if grant.ends {
-                let lane = self.lanes.get_mut(at.place);
-                match lane.and_then(|lane| lane.trailed.take()) {
+                let state = self.states.get_mut(at.place);
+                match state.and_then(|state| state.trailed.take()) {
                     Some(come) => self.engine.trailers(at, &come.trailers, &mut self.out.bytes),
                     None => self.engine.sent_all(at, &mut self.out.bytes),
                 }
@@ -509,9 +516,9 @@ impl H2 {
             return;
         }
         let mut room = self.out.room().min(self.engine.send_room());
-        for (place, lane) in self.lanes.iter().enumerate() {
-            let BodyOrigin::Fed(_, feed) = &lane.source else { continue };
-            let is_open = self.engine.is_open_to(StreamHandle { place, id: lane.id });
+        for (place, state) in self.states.iter().enumerate() {
+            let BodyOrigin::Fed(_, feed) = &state.source else { continue };
+            let is_open = self.engine.is_open_to(StreamHandle { place, id: state.id });
             match feed.making() {
                 BodyDerivation::None => {}
                 BodyDerivation::OfComing => feed.open(is_open),
@@ -561,16 +568,16 @@ impl H2 {
 
     /// Logs a stream's reply, which was written to the socket completely.
     fn finished(&mut self, core: &CoreCtx, at: StreamHandle) {
-        let Some(lane) = self.lane(at) else { return };
-        let lane = std::mem::take(lane);
-        self.reserved -= lane.window;
-        self.made -= usize::from(lane.source.is_made());
-        let Some(asked) = &lane.asked else { return };
-        let StreamState { head_out, sent: body_out, received: body_in, .. } = lane;
+        let Some(state) = self.state(at) else { return };
+        let state = std::mem::take(state);
+        self.reserved -= state.window;
+        self.made -= usize::from(state.source.is_made());
+        let Some(deferred) = &state.deferred else { return };
+        let StreamState { head_out, sent: body_out, received: body_in, .. } = state;
         let (note, moved) =
-            (Note::of(asked, lane.reply_us), ExchangeBytes { head_out, body_out, body_in });
-        match lane.reply.as_deref() {
-            Some(reply) if !lane.cut_off => note.log_finished(core, reply, moved),
+            (Note::of(deferred, state.reply_us), ExchangeBytes { head_out, body_out, body_in });
+        match state.reply.as_deref() {
+            Some(reply) if !state.cut_off => note.log_finished(core, reply, moved),
             reply => note.log_aborted(core, reply, moved),
         }
     }
@@ -578,25 +585,25 @@ impl H2 {
     /// Resets a stream whose reply is truncated, so that the client notices.
     fn cut(&mut self, core: &CoreCtx, at: StreamHandle, code: Code) {
         self.engine.reset(at, code, &mut self.out.bytes);
-        if let Some(lane) = self.lane(at) {
-            lane.cut_off = true;
+        if let Some(state) = self.state(at) {
+            state.cut_off = true;
         }
         self.finished(core, at);
     }
 
     /// Removes a stream's state and ends its task.
-    fn drop_lane(&mut self, core: &CoreCtx, at: StreamHandle) {
-        let Some(lane) = self.lane(at) else { return };
-        lane.cut_off = true;
+    fn drop_stream(&mut self, core: &CoreCtx, at: StreamHandle) {
+        let Some(state) = self.state(at) else { return };
+        state.cut_off = true;
         self.finished(core, at);
     }
 
     /// Ends all streams with the connection.
     fn leave(mut self, core: &CoreCtx) -> Self {
-        for place in 0..self.lanes.len() {
-            let id = self.lanes[place].id;
+        for place in 0..self.states.len() {
+            let id = self.states[place].id;
             if id != 0 {
-                self.drop_lane(core, StreamHandle { place, id });
+                self.drop_stream(core, StreamHandle { place, id });
             }
         }
         self
@@ -611,8 +618,8 @@ impl H2 {
         }
         self.engine.end(fatal, &mut self.out.bytes);
         self.over = true;
-        for lane in &mut self.lanes {
-            lane.task = None;
+        for state in &mut self.states {
+            state.task = None;
         }
     }
 }

@@ -54,12 +54,12 @@ mod tests {
 
     #[test]
     fn the_longest_turn_is_told_once() {
-        let pulse = Heartbeats::new(2);
-        assert_eq!(pulse.take_longest(), None);
-        pulse.turned(0, 120);
-        pulse.turned(1, 300);
-        pulse.turned(1, 200);
-        assert_eq!(pulse.take_longest(), Some((1, 300)));
-        assert_eq!(pulse.take_longest(), None);
+        let heartbeats = Heartbeats::new(2);
+        assert_eq!(heartbeats.take_longest(), None);
+        heartbeats.turned(0, 120);
+        heartbeats.turned(1, 300);
+        heartbeats.turned(1, 200);
+        assert_eq!(heartbeats.take_longest(), Some((1, 300)));
+        assert_eq!(heartbeats.take_longest(), None);
     }
 }

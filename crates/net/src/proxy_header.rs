@@ -37,9 +37,9 @@ pub(crate) struct ConnectionEndpoints {
     /// True if both ends of the connection have the same address; `None` before the first query.
     near: Option<bool>,
     /// The listener's index in [`flow::VclSettings::endpoints`].
-    pub(crate) door: u16,
+    pub(crate) endpoint: u16,
     /// TLS between the client and a proxy, as the PROXY header describes it.
-    told: Option<Arc<TlsFacts>>,
+    proxy_tls: Option<Arc<TlsFacts>>,
     /// The connection's identity as owner of origin connections, from its first waiting request on.
     owner: Option<Owner>,
 }
@@ -48,7 +48,16 @@ impl ConnectionEndpoints {
     /// The endpoints of a connection made by `remote` itself.
     pub(crate) fn direct(remote: Option<SocketAddr>) -> Self {
         let peer = remote.map_or(ConnectionPeer::Local, |remote| ConnectionPeer::Host(remote.ip()));
-        Self { peer, remote, own: None, wire: remote, near: None, door: 0, told: None, owner: None }
+        Self {
+            peer,
+            remote,
+            own: None,
+            wire: remote,
+            near: None,
+            endpoint: 0,
+            proxy_tls: None,
+            owner: None,
+        }
     }
 
     /// The endpoints of a connection that the trusted proxy at `remote` made for the client in
@@ -75,7 +84,7 @@ impl ConnectionEndpoints {
     ) -> VclConnection {
         let pair = self.pair(stream);
         let local = stream.local_addr();
-        let (socket, endpoint) = match live.vcl.endpoints.get(usize::from(self.door)) {
+        let (socket, endpoint) = match live.vcl.endpoints.get(usize::from(self.endpoint)) {
             Some(own) => (Arc::clone(&own.socket), Arc::clone(&own.endpoint)),
             None => Default::default(),
         };
@@ -86,7 +95,7 @@ impl ConnectionEndpoints {
             local,
             endpoint,
             socket,
-            tls: self.told.clone().or_else(|| secured.map(|own| Arc::new(agreed(own)))),
+            tls: self.proxy_tls.clone().or_else(|| secured.map(|own| Arc::new(agreed(own)))),
             owner: stream.owner(),
             ..VclConnection::default()
         }
@@ -166,7 +175,7 @@ impl ConnectionView {
 }
 
 /// TLS facts from a PROXY header.
-fn told(header: proxyproto::TlsValues<'_>) -> TlsFacts {
+fn proxy_tls(header: proxyproto::TlsValues<'_>) -> TlsFacts {
     let text = |value: Option<&[u8]>| value.map(|text| String::from_utf8_lossy(text).into());
     TlsFacts {
         is_tls: header.is_tls,
@@ -233,9 +242,12 @@ pub(crate) async fn read(
         match proxyproto::read(&received, max) {
             Ok(HeaderProgress::Partial) => {}
             Ok(HeaderProgress::Complete(header, length)) => {
-                let told = proxyproto::secured(&received[..length]).map(|own| Arc::new(told(own)));
-                let ends =
-                    ConnectionEndpoints { told, ..ConnectionEndpoints::behind(remote, header) };
+                let proxy_tls =
+                    proxyproto::secured(&received[..length]).map(|own| Arc::new(proxy_tls(own)));
+                let ends = ConnectionEndpoints {
+                    proxy_tls,
+                    ..ConnectionEndpoints::behind(remote, header)
+                };
                 let named = matches!(header, Header::Proxied { .. });
                 return Some(ConnectionPreamble { ends, named, rest: received.split_off(length) });
             }

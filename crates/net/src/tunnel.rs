@@ -333,7 +333,7 @@ impl<'a> ActiveTunnel<'a> {
             return Poll::Ready(TunnelEnd::Expired);
         }
         let (sent, got) = (up.moved, down.moved);
-        let lanes = [
+        let directions = [
             up.poll(cx, carrier, client, &mut **origin),
             down.poll(cx, carrier, &mut **origin, client),
         ];
@@ -344,7 +344,10 @@ impl<'a> ActiveTunnel<'a> {
             counters.add(Counter::TunnelBytesIn, sent);
             counters.add(Counter::TunnelBytesOut, got);
         }
-        if lanes.iter().any(|lane| matches!(lane, Poll::Ready(Err(TunnelSourceError)))) {
+        if directions
+            .iter()
+            .any(|direction| matches!(direction, Poll::Ready(Err(TunnelSourceError))))
+        {
             return Poll::Ready(TunnelEnd::Broken);
         }
         match (up.is_over(), down.is_over()) {

@@ -68,7 +68,7 @@ pub struct ListenerSettings {
     /// Connections begin with a PROXY protocol header; only those of trusted proxies are accepted.
     pub proxy: bool,
     /// Its index in [`flow::VclSettings::endpoints`].
-    pub door: u16,
+    pub endpoint: u16,
     /// Only other nodes of the cluster may send requests here.
     pub peers: bool,
 }
@@ -105,7 +105,7 @@ impl BoundListeners {
         workers: usize,
         sharing: Sharing,
     ) -> Result<Self, BindError> {
-        let mut doors = Self {
+        let mut listeners = Self {
             sharing,
             addresses: Vec::new(),
             per_core: (0..workers).map(|_| Vec::new()).collect(),
@@ -122,13 +122,13 @@ impl BoundListeners {
                     sharable: true,
                 })?;
             }
-            for (own, socket) in doors.per_core.iter_mut().zip(sockets) {
+            for (own, socket) in listeners.per_core.iter_mut().zip(sockets) {
                 own.push(BoundListener { socket, listen: listen.clone() });
             }
-            doors.files.extend(file);
-            doors.addresses.push(listen);
+            listeners.files.extend(file);
+            listeners.addresses.push(listen);
         }
-        Ok(doors)
+        Ok(listeners)
     }
 
     /// Locks the addresses, unless they are shared, and starts to listen.
@@ -136,14 +136,15 @@ impl BoundListeners {
     /// # Errors
     /// The first address that another process listens on.
     pub fn claim(&self) -> Result<(), BindError> {
-        let Some(doors) = self.per_core.first().filter(|_| self.sharing == Sharing::Refused) else {
+        let Some(listeners) = self.per_core.first().filter(|_| self.sharing == Sharing::Refused)
+        else {
             return Ok(());
         };
         let refused =
             |at: &ListenAddress, error| BindError { at: at.clone(), error, sharable: true };
-        for (number, door) in doors.iter().enumerate() {
+        for (number, listener) in listeners.iter().enumerate() {
             if !self.is_covered(number) {
-                door.socket.claim().map_err(|error| refused(&door.listen.at, error))?;
+                listener.socket.claim().map_err(|error| refused(&listener.listen.at, error))?;
             }
         }
         let taken = self.files.iter().find(|file| !file.is_there());
@@ -183,7 +184,7 @@ pub struct Settings {
 pub struct Server {
     addresses: Vec<ListenerSettings>,
     files: Vec<SocketFile>,
-    pulse: Heartbeats,
+    heartbeats: Heartbeats,
     threads: Vec<JoinHandle<()>>,
     stop: watch::Sender<Stop>,
 }
@@ -203,37 +204,37 @@ impl Server {
     /// If a thread cannot be started, or a core not listen.
     pub fn start(
         shared: &Arc<SharedState>,
-        doors: BoundListeners,
+        listeners: BoundListeners,
         settings: &Settings,
     ) -> io::Result<Self> {
-        let BoundListeners { addresses, per_core, files, .. } = doors;
+        let BoundListeners { addresses, per_core, files, .. } = listeners;
         let (stop, stopped) = watch::channel(Stop::No);
-        let (peers, tunnels, calls) = (Arc::default(), Arc::default(), Arc::default());
-        let pulse = Heartbeats::new(per_core.len());
+        let (peers, tunnels, reclaims) = (Arc::default(), Arc::default(), Arc::default());
+        let heartbeats = Heartbeats::new(per_core.len());
         let mut threads = Vec::new();
         let (ready, readied) = mpsc::channel();
-        for (index, doors) in per_core.into_iter().enumerate() {
+        for (index, listeners) in per_core.into_iter().enumerate() {
             let worker = Worker {
                 shared: Arc::clone(shared),
                 peers: Arc::clone(&peers),
                 tunnels: Arc::clone(&tunnels),
-                calls: Arc::clone(&calls),
+                reclaims: Arc::clone(&reclaims),
                 connections: settings.connections,
                 records: settings.records.clone(),
                 stopped: stopped.clone(),
-                pulse: pulse.clone(),
+                heartbeats: heartbeats.clone(),
             };
             let ready = ready.clone();
             let thread = thread::Builder::new()
                 .name(format!("core-{index}"))
-                .spawn(move || worker.run(index, doors, ready))?;
+                .spawn(move || worker.run(index, listeners, ready))?;
             threads.push(thread);
         }
         drop(ready);
         for word in readied {
             word?;
         }
-        Ok(Self { addresses, files, pulse, threads, stop })
+        Ok(Self { addresses, files, heartbeats, threads, stop })
     }
 
     /// The listeners in use.
@@ -242,8 +243,8 @@ impl Server {
     }
 
     /// The heartbeats of the cores.
-    pub fn pulse(&self) -> Heartbeats {
-        self.pulse.clone()
+    pub fn heartbeats(&self) -> Heartbeats {
+        self.heartbeats.clone()
     }
 
     /// Stops accepting, lets requests under way finish for at most `grace`, and waits for the cores
@@ -298,16 +299,16 @@ struct Worker {
     shared: Arc<SharedState>,
     peers: Arc<ConnectionCounts>,
     tunnels: Arc<ConnectionCounts>,
-    calls: Arc<ReclaimRequests>,
+    reclaims: Arc<ReclaimRequests>,
     connections: u64,
     records: Records,
     stopped: watch::Receiver<Stop>,
-    pulse: Heartbeats,
+    heartbeats: Heartbeats,
 }
 
 impl Worker {
     /// Runs a core; sends to `ready` when it accepts, or why it cannot.
-    fn run(self, index: usize, doors: Vec<BoundListener>, ready: mpsc::Sender<io::Result<()>>) {
+    fn run(self, index: usize, listeners: Vec<BoundListener>, ready: mpsc::Sender<io::Result<()>>) {
         pin_to(index);
         let runtime = runtime(self.shared.live().limits.blocking_threads as usize);
         // The receiver is gone if another core has failed before.
@@ -320,7 +321,7 @@ impl Worker {
         };
         let listeners = {
             let _within = runtime.enter();
-            doors.into_iter().map(BoundListener::open).collect::<io::Result<Vec<_>>>()
+            listeners.into_iter().map(BoundListener::open).collect::<io::Result<Vec<_>>>()
         };
         match listeners {
             Ok(listeners) => {
@@ -338,7 +339,7 @@ impl Worker {
 
     async fn serve(self, index: usize, listeners: Vec<(Listener, ListenerSettings)>) {
         let flow = CoreState::with_records(Arc::clone(&self.shared), &self.records, index);
-        let core = CoreCtx::new(flow, Arc::clone(&self.tunnels), Arc::clone(&self.calls));
+        let core = CoreCtx::new(flow, Arc::clone(&self.tunnels), Arc::clone(&self.reclaims));
         let accepting: Vec<_> = listeners
             .into_iter()
             .map(|(listener, listen)| {
@@ -355,7 +356,7 @@ impl Worker {
         rt::spawn_local(async move {
             run_with_restarts(|| flushing.flow.log.keep_flushing(), || flushing.note_panic()).await;
         });
-        rt::spawn_local(watch_turns(Rc::clone(&core), self.pulse.clone(), index));
+        rt::spawn_local(watch_turns(Rc::clone(&core), self.heartbeats.clone(), index));
         let mut stopped = self.stopped;
         let mut tick = rt::time::interval(Duration::from_secs(1));
         let grace = loop {
@@ -365,7 +366,7 @@ impl Worker {
                     if catch_unwind(AssertUnwindSafe(|| sweep(&core))).is_err() {
                         core.note_panic();
                     }
-                    self.pulse.beat(index);
+                    self.heartbeats.beat(index);
                 }
                 changed = stopped.changed() => match *stopped.borrow() {
                     Stop::Drain(grace) => break grace,
@@ -402,7 +403,7 @@ impl Worker {
 
 /// Measures the turns of a core's event loop: a timer that fires late shows a long turn. Each time
 /// it also handles reclaim requests, and publishes its counters.
-async fn watch_turns(core: Rc<CoreCtx>, pulse: Heartbeats, index: usize) {
+async fn watch_turns(core: Rc<CoreCtx>, heartbeats: Heartbeats, index: usize) {
     loop {
         let due = rt::time::Instant::now() + TURN;
         rt::time::sleep_until(due).await;
@@ -410,9 +411,9 @@ async fn watch_turns(core: Rc<CoreCtx>, pulse: Heartbeats, index: usize) {
         core.flow.counters.peak(Counter::LongestTurn, ms);
         if ms > LONG_TURN_MS {
             core.flow.counters.inc(Counter::LongTurns);
-            pulse.turned(index, ms);
+            heartbeats.turned(index, ms);
         }
-        connection_memory::answer_calls(&core);
+        connection_memory::handle_reclaims(&core);
         core.flow.log.hand_over();
     }
 }
@@ -420,7 +421,7 @@ async fn watch_turns(core: Rc<CoreCtx>, pulse: Heartbeats, index: usize) {
 fn sweep(core: &CoreCtx) {
     let now = core.flow.now();
     core.flow.sweep(now);
-    core.prepared.borrow_mut().sweep();
+    core.encoded_heads.borrow_mut().sweep();
     let live = core.flow.live();
     core.sweep.run(now.mono_ms, &live.limits, core.draining.get(), &mut |limit| {
         core.flow.counters.limit(limit);
@@ -520,7 +521,7 @@ impl Gate {
         counters.inc(Counter::Connections);
         let live = core.flow.live();
         let mut ends = ConnectionEndpoints::direct(remote);
-        ends.door = self.listen.door;
+        ends.endpoint = self.listen.endpoint;
         if self.listen.proxy && !live.connections.trusted.has(ends.peer) {
             counters.inc(Counter::ProxyRefused);
             return None;
@@ -565,9 +566,9 @@ impl Gate {
         let end = Rc::clone(&guard);
         core.flow.counters.inc(Counter::ConnectionsOpen);
         let open = ConnectionRegistration { core: Rc::clone(core), place, entry, opened, end };
-        let ListenerSettings { tls, h2c, door, peers, .. } = self.listen;
+        let ListenerSettings { tls, h2c, endpoint, peers, .. } = self.listen;
         let h2c = core.flow.live().connections.h2c.unwrap_or(h2c);
-        let arrived = AdmittedConnection { wire, guard, open, tls, h2c, door, peers };
+        let arrived = AdmittedConnection { wire, guard, open, tls, h2c, endpoint, peers };
         if self.listen.proxy {
             rt::spawn_local(arrived.serve_proxied(remote));
         } else {
@@ -600,8 +601,8 @@ struct AdmittedConnection {
     open: ConnectionRegistration,
     tls: bool,
     h2c: bool,
-    /// The listener's index.
-    door: u16,
+    /// The listener's index in [`flow::VclSettings::endpoints`].
+    endpoint: u16,
     /// It came to the listener for nodes of the cluster.
     peers: bool,
 }
@@ -615,7 +616,7 @@ impl AdmittedConnection {
         let Some(ConnectionPreamble { mut ends, named, rest }) = Box::pin(read).await else {
             return self.guard.ends_as(Counter::ClosedHandshake);
         };
-        ends.door = self.door;
+        ends.endpoint = self.endpoint;
         if let (true, ConnectionPeer::Host(address)) = (named, ends.peer) {
             let max = core.flow.live().limits.connections_per_ip;
             if let Err(refused) = self.open.entry.claim(address, max) {
@@ -679,7 +680,7 @@ impl AdmittedConnection {
                 return drop(open);
             }
             let mut conn = Conn::new(Stream::Plain(wire), None, ends, guard, received, &core);
-            conn.either = h2c;
+            conn.is_h2c = h2c;
             conn
         };
         h1::serve(conn, core).await;
@@ -753,8 +754,14 @@ mod tests {
         let file = std::fs::File::open(std::env::current_exe().expect("a path")).expect("opened");
         let socket = BoundSocket::Tcp(std::net::TcpListener::from(OwnedFd::from(file)));
         let at = ListenAddress::Address("127.0.0.1:8080".parse().expect("an address"));
-        let listen =
-            ListenerSettings { at, tls: false, h2c: false, proxy: false, door: 0, peers: false };
+        let listen = ListenerSettings {
+            at,
+            tls: false,
+            h2c: false,
+            proxy: false,
+            endpoint: 0,
+            peers: false,
+        };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.expect("a runtime");
         let _within = runtime.enter();

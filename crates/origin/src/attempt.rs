@@ -139,7 +139,7 @@ impl Call<'_> {
     ) -> Result<AttemptResponse, AttemptFailure> {
         let (mut attempt, head) = self.begin(link, upload, events);
         let answered = attempt.head().await;
-        self.server.tally.sent(attempt.writer.written(), head);
+        self.server.traffic.sent(attempt.writer.written(), head);
         match answered {
             Ok((framing, keep_alive)) => {
                 let delivered = attempt.reach() == Reach::Whole;
@@ -309,7 +309,7 @@ impl Attempt<'_, '_, '_> {
                 .map_err(|source| Error::Response { server: Arc::clone(&server.name), source })?;
             let ReadProgress::Complete(head) = progress else { return Ok(None) };
             parts.start += head.consumed;
-            server.tally.head_came(head.consumed);
+            server.traffic.head_came(head.consumed);
             if head.line_feeds {
                 core.note_line_feeds(server);
             }

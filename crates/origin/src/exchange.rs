@@ -243,7 +243,7 @@ impl Exchange {
             sink(data);
         };
         let stepped = open.step(&mut sink).await;
-        open.permit.server().tally.body_came(came);
+        open.permit.server().traffic.body_came(came);
         match stepped {
             Ok(true) => Ok(true),
             Ok(false) => {

@@ -60,7 +60,7 @@ struct State {
 #[derive(Debug)]
 struct SlotWaiter {
     number: u64,
-    told: oneshot::Sender<()>,
+    grant: oneshot::Sender<()>,
 }
 
 impl ExchangeSlots {
@@ -85,15 +85,15 @@ impl ExchangeSlots {
         }
         state.number += 1;
         let number = state.number;
-        let (told, granted) = oneshot::channel();
+        let (grant, granted) = oneshot::channel();
         let queue = state.waiting.entry(holder).or_default();
         let is_first = queue.is_empty();
-        queue.push_back(SlotWaiter { number, told });
+        queue.push_back(SlotWaiter { number, grant });
         if is_first {
             state.turns.push_back(holder);
         }
         let by_share = state.free > 0;
-        Err(SlotWait { places: self, holder, number, granted: Some(granted), by_share })
+        Err(SlotWait { slots: self, holder, number, granted: Some(granted), by_share })
     }
 
     /// Releases a slot, for the first waiter that may have it.
@@ -153,7 +153,7 @@ impl State {
                 self.turns.push_back(holder);
             }
             // The receiver of a waiter that has just given up is gone.
-            if next.is_some_and(|waiter| waiter.told.send(()).is_ok()) {
+            if next.is_some_and(|waiter| waiter.grant.send(()).is_ok()) {
                 self.take(holder);
             }
         }
@@ -173,7 +173,7 @@ impl State {
 /// A wait for a slot; dropping it gives up.
 #[derive(Debug)]
 pub(crate) struct SlotWait<'a> {
-    places: &'a ExchangeSlots,
+    slots: &'a ExchangeSlots,
     holder: Option<Holder>,
     number: u64,
     granted: Option<oneshot::Receiver<()>>,
@@ -197,9 +197,9 @@ impl Drop for SlotWait<'_> {
         let Some(mut granted) = self.granted.take() else { return };
         granted.close();
         if granted.try_recv().is_ok() {
-            self.places.give_back(self.holder);
+            self.slots.give_back(self.holder);
         } else {
-            self.places.state.lock().leave(self.holder, self.number);
+            self.slots.state.lock().leave(self.holder, self.number);
         }
     }
 }
@@ -212,8 +212,8 @@ mod tests {
         Some(Holder::V4(Ipv4Addr::new(192, 0, 2, last)))
     }
 
-    fn take_all(places: &ExchangeSlots, holder: Option<Holder>) -> usize {
-        (0..1_000).take_while(|_| places.take(holder).is_ok()).count()
+    fn take_all(slots: &ExchangeSlots, holder: Option<Holder>) -> usize {
+        (0..1_000).take_while(|_| slots.take(holder).is_ok()).count()
     }
 
     fn is_granted(wait: &mut SlotWait<'_>) -> bool {
@@ -239,10 +239,10 @@ mod tests {
 
     #[test]
     fn hoarders_leave_places_to_others_until_they_are_many() {
-        let places = ExchangeSlots::new(1_000, 75);
-        let taken: Vec<_> = (0..12).map(|hoarder| take_all(&places, client(hoarder))).collect();
+        let slots = ExchangeSlots::new(1_000, 75);
+        let taken: Vec<_> = (0..12).map(|hoarder| take_all(&slots, client(hoarder))).collect();
         assert_eq!(taken, [750, 142, 47, 21, 11, 7, 4, 3, 3, 2, 1, 1]);
-        assert!(places.has_room() && places.take(client(99)).is_ok());
+        assert!(slots.has_room() && slots.take(client(99)).is_ok());
     }
 
     #[test]
@@ -261,13 +261,13 @@ mod tests {
 
     #[test]
     fn clients_that_wait_are_served_in_turn() {
-        let places = ExchangeSlots::new(3, 100);
-        assert_eq!(take_all(&places, None), 3);
+        let slots = ExchangeSlots::new(3, 100);
+        assert_eq!(take_all(&slots, None), 3);
         let mut many: Vec<_> =
-            (0..3).map(|_| places.take(client(1)).expect_err("it is full")).collect();
-        let mut few = places.take(client(2)).expect_err("it is full");
+            (0..3).map(|_| slots.take(client(1)).expect_err("it is full")).collect();
+        let mut few = slots.take(client(2)).expect_err("it is full");
         for _ in 0..2 {
-            places.give_back(None);
+            slots.give_back(None);
         }
         let served: Vec<_> = many.iter_mut().map(is_granted).collect();
         assert_eq!((&served[..], is_granted(&mut few)), (&[true, false, false][..], true));
@@ -275,31 +275,31 @@ mod tests {
 
     #[test]
     fn a_client_beyond_its_share_waits_until_more_is_free() {
-        let places = ExchangeSlots::new(4, 50);
-        assert_eq!(take_all(&places, client(1)), 2);
-        let mut wait = places.take(client(1)).expect_err("half of them are held");
+        let slots = ExchangeSlots::new(4, 50);
+        assert_eq!(take_all(&slots, client(1)), 2);
+        let mut wait = slots.take(client(1)).expect_err("half of them are held");
         assert!(wait.by_share);
-        assert!(places.take(client(2)).is_ok());
-        places.give_back(client(2));
+        assert!(slots.take(client(2)).is_ok());
+        slots.give_back(client(2));
         assert!(!is_granted(&mut wait));
-        places.give_back(client(1));
+        slots.give_back(client(1));
         assert!(is_granted(&mut wait));
     }
 
     #[test]
     fn who_gives_up_leaves_nothing_behind() {
-        let places = ExchangeSlots::new(1, 75);
-        assert!(places.take(client(1)).is_ok());
-        let waits = (2..5).map(|n| places.take(client(n)).expect_err("it is full"));
+        let slots = ExchangeSlots::new(1, 75);
+        assert!(slots.take(client(1)).is_ok());
+        let waits = (2..5).map(|n| slots.take(client(n)).expect_err("it is full"));
         let mut waits: VecDeque<_> = waits.collect();
         drop(waits.pop_front());
-        places.give_back(client(1));
+        slots.give_back(client(1));
         // The second gets its slot and leaves at once: the third gets it.
         drop(waits.pop_front());
         assert!(waits.pop_front().is_some_and(|mut wait| is_granted(&mut wait)));
         drop(waits);
-        places.give_back(client(4));
-        let state = places.state.lock();
+        slots.give_back(client(4));
+        let state = slots.state.lock();
         assert!(state.waiting.is_empty() && state.turns.is_empty() && state.held.is_empty());
         assert_eq!(state.free, 1);
     }

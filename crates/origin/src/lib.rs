@@ -68,6 +68,6 @@ pub use resolution::look_up;
 pub use retry::{RetryOn, Statuses};
 pub use shared_pool::SharedPool;
 pub use socket_advice::socket_advice;
-pub use traffic_counters::Moved;
+pub use traffic_counters::ServerTraffic;
 pub use tunnel::Tunnel;
 pub use upload::{BodySource, RequestBody};

@@ -9,7 +9,7 @@ use crate::budget::RetryBudget;
 use crate::config::{OriginConfig, Protocol};
 use crate::health::{HealthOverride, ProbeHistory, ProbeVerdict, ProbeWindow};
 use crate::server::Server;
-use crate::traffic_counters::Moved;
+use crate::traffic_counters::ServerTraffic;
 
 /// An origin: its settings, and the state of its servers. Connections are in each core's
 /// [`CorePool`](crate::CorePool).
@@ -175,7 +175,7 @@ pub struct ServerStatus {
     /// including connecting, to their heads.
     pub answers: (u64, u64),
     /// Bytes in both directions, and failed connections by reason.
-    pub moved: Moved,
+    pub moved: ServerTraffic,
 }
 
 impl ServerStatus {
@@ -200,7 +200,7 @@ impl ServerStatus {
             waiting: server.waiting(),
             last_error: server.last_error(),
             answers: server.answers(),
-            moved: server.tally.moved(),
+            moved: server.traffic.moved(),
         }
     }
 }

@@ -48,7 +48,7 @@ pub(crate) struct CorePoolState {
     lookups: ScriptPaths,
     stderr_bytes: usize,
     buffer_bytes: usize,
-    depot: Arc<SharedPool>,
+    shared_pool: Arc<SharedPool>,
     kept: Rc<RefCell<HashMap<usize, CoreIdlePool>>>,
     spare: RefCell<Vec<WorkspaceBuffers>>,
     /// Unused buffers.
@@ -58,8 +58,8 @@ pub(crate) struct CorePoolState {
 /// This core's idle connections to one endpoint.
 struct CoreIdlePool {
     /// Keeps the address that is its key from being reused.
-    _lane: Arc<EndpointPool>,
-    shelf: Arc<IdleConnections>,
+    _endpoint: Arc<EndpointPool>,
+    idle: Arc<IdleConnections>,
 }
 
 impl CorePool {
@@ -69,21 +69,21 @@ impl CorePool {
         Self::with_shared_pool(Arc::default(), counters, limits)
     }
 
-    /// As [`CorePool::new`], with idle connections shared among all pools of `depot`.
+    /// As [`CorePool::new`], with idle connections shared among all pools of `shared_pool`.
     pub fn with_shared_pool(
-        depot: Arc<SharedPool>,
+        shared_pool: Arc<SharedPool>,
         counters: Arc<Counters>,
         limits: &Limits,
     ) -> Self {
-        Self { core: Rc::new(CorePoolState::new(depot, counters, limits, Rc::default())) }
+        Self { core: Rc::new(CorePoolState::new(shared_pool, counters, limits, Rc::default())) }
     }
 
     /// A handle to this pool with other limits. Exchanges in progress keep their limits.
     #[must_use]
     pub fn with_limits(&self, limits: &Limits) -> Self {
-        let CorePoolState { counters, depot, kept, .. } = &*self.core;
-        let (depot, counters) = (Arc::clone(depot), Arc::clone(counters));
-        Self { core: Rc::new(CorePoolState::new(depot, counters, limits, Rc::clone(kept))) }
+        let CorePoolState { counters, shared_pool, kept, .. } = &*self.core;
+        let (shared_pool, counters) = (Arc::clone(shared_pool), Arc::clone(counters));
+        Self { core: Rc::new(CorePoolState::new(shared_pool, counters, limits, Rc::clone(kept))) }
     }
 
     /// Closes connections that were idle for too long, that their server has closed, or whose
@@ -92,7 +92,7 @@ impl CorePool {
     pub fn sweep(&self, now_ms: u64) {
         self.core.lookups.sweep(now_ms);
         self.core.kept.borrow_mut().retain(|_, kept| {
-            let swept = kept.shelf.sweep(now_ms);
+            let swept = kept.idle.sweep(now_ms);
             (0..swept.late).for_each(|_| self.core.counters.limit(Limit::OriginIdleTimeout));
             swept.left > 0
         });
@@ -100,13 +100,13 @@ impl CorePool {
 
     /// The number of idle connections.
     pub fn idle_connections(&self) -> usize {
-        self.core.kept.borrow().values().map(|kept| kept.shelf.len()).sum()
+        self.core.kept.borrow().values().map(|kept| kept.idle.len()).sum()
     }
 }
 
 impl CorePoolState {
     fn new(
-        depot: Arc<SharedPool>,
+        shared_pool: Arc<SharedPool>,
         counters: Arc<Counters>,
         limits: &Limits,
         kept: Rc<RefCell<HashMap<usize, CoreIdlePool>>>,
@@ -118,13 +118,13 @@ impl CorePoolState {
             head_limits,
             trailer_bytes: size(limits.trailer_bytes),
             interim_responses: size(limits.interim_responses),
-            spooling: SpoolLimits::new(limits, Arc::clone(depot.space())),
+            spooling: SpoolLimits::new(limits, Arc::clone(shared_pool.space())),
             script_lookups: size(limits.script_lookups),
             lookups: ScriptPaths::default(),
             stderr_bytes: size(limits.stderr_bytes),
             // A head is parsed in the buffer, so the largest one must fit.
             buffer_bytes: head_limits.head_bytes.max(BUFFER_BYTES),
-            depot,
+            shared_pool,
             kept,
             spare: RefCell::default(),
             buffers: RefCell::default(),
@@ -143,19 +143,19 @@ impl CorePoolState {
         if server.idle_max == 0 {
             return None;
         }
-        let lane = server.lane(&self.depot);
+        let endpoint = server.endpoint(&self.shared_pool);
         let kept = self.kept.borrow();
-        let own = kept.get(&key(lane)).and_then(|kept| {
-            let owned = owner.and_then(|owner| kept.shelf.take_owned(&**server, now_ms, owner));
-            owned.or_else(|| kept.shelf.take(&**server, now_ms, look, |_| true))
+        let own = kept.get(&key(endpoint)).and_then(|kept| {
+            let owned = owner.and_then(|owner| kept.idle.take_owned(&**server, now_ms, owner));
+            owned.or_else(|| kept.idle.take(&**server, now_ms, look, |_| true))
         });
-        own.or_else(|| lane.take_over(&**server, now_ms))
+        own.or_else(|| endpoint.take_over(&**server, now_ms))
     }
 
     /// Returns true if `owner` has an idle connection to `server`.
     pub(crate) fn has_owned(&self, server: &Arc<Server>, owner: &Owner) -> bool {
-        let lane = server.lane(&self.depot);
-        self.kept.borrow().get(&key(lane)).is_some_and(|kept| kept.shelf.has_owned(owner))
+        let endpoint = server.endpoint(&self.shared_pool);
+        self.kept.borrow().get(&key(endpoint)).is_some_and(|kept| kept.idle.has_owned(owner))
     }
 
     /// Returns a connection to the pool. Its exchange must have ended cleanly.
@@ -163,12 +163,13 @@ impl CorePoolState {
         if server.idle_max == 0 {
             return;
         }
-        let lane = server.lane(&self.depot);
+        let endpoint = server.endpoint(&self.shared_pool);
         let mut kept = self.kept.borrow_mut();
-        let kept = kept
-            .entry(key(lane))
-            .or_insert_with(|| CoreIdlePool { shelf: lane.shelf(), _lane: Arc::clone(lane) });
-        if kept.shelf.put(Arc::<Server>::clone(server), link, now_ms) {
+        let kept = kept.entry(key(endpoint)).or_insert_with(|| CoreIdlePool {
+            idle: endpoint.new_list(),
+            _endpoint: Arc::clone(endpoint),
+        });
+        if kept.idle.put(Arc::<Server>::clone(server), link, now_ms) {
             self.counters.limit(Limit::OriginIdle);
         }
         self.counters.inc(Counter::OriginKept);
@@ -199,7 +200,7 @@ impl CorePoolState {
     pub(crate) fn note_line_feeds(&self, server: &Server) {
         self.counters.inc(Counter::OriginLineFeeds);
         if server.tell_of_line_feeds()
-            && let Some(journal) = self.depot.journal()
+            && let Some(journal) = self.shared_pool.journal()
         {
             journal.line_feeds(&server.name);
         }
@@ -217,8 +218,8 @@ impl CorePoolState {
 }
 
 /// The key of an endpoint's pool, valid while its map entry keeps it alive.
-fn key(lane: &Arc<EndpointPool>) -> usize {
-    Arc::as_ptr(lane).addr()
+fn key(endpoint: &Arc<EndpointPool>) -> usize {
+    Arc::as_ptr(endpoint).addr()
 }
 
 /// An exchange's working memory, lent by its core and returned when dropped.
@@ -346,7 +347,7 @@ impl Drop for Workspace {
         if self.parts.talk.has_dropped() {
             self.core.counters.limit(Limit::StderrBytes);
         }
-        if let Some(journal) = self.core.depot.journal()
+        if let Some(journal) = self.core.shared_pool.journal()
             && let Some(said) = self.parts.talk.said()
         {
             journal.said(&said);
@@ -399,9 +400,9 @@ mod tests {
     async fn what_is_idle_is_kept_by_address_for_whoever_asks_on_any_core() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let here = listener.local_addr().expect("an address");
-        let depot = Arc::<SharedPool>::default();
+        let shared_pool = Arc::<SharedPool>::default();
         let limits = Limits::default();
-        let pool = || CorePool::with_shared_pool(Arc::clone(&depot), Arc::default(), &limits);
+        let pool = || CorePool::with_shared_pool(Arc::clone(&shared_pool), Arc::default(), &limits);
         let (pools, url) = ([pool(), pool()], format!("http://{here}"));
         let stream = Stream::connect_tcp(here).await.expect("a connection");
         pools[0].core.checkin(&server(&url), UpstreamConnection::new(stream, Some(here)), 0);

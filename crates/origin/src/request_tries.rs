@@ -235,7 +235,7 @@ impl Sender<'_, '_> {
     async fn ask(&mut self, at: usize) -> Result<Exchange, AttemptFailure> {
         let origin = self.origin;
         let server = &origin.shared()[at];
-        let unconnected = |error: &Error| server.tally.unconnected(error);
+        let unconnected = |error: &Error| server.traffic.unconnected(error);
         let (holder, counters) = (self.holder, &self.core.counters);
         let permit = server.permit(origin.config(), holder, self.total, counters).await;
         let permit = permit.inspect_err(unconnected)?;
@@ -293,7 +293,7 @@ impl Sender<'_, '_> {
         let hold = self.timeouts.hold;
         server.held(hold, rt::now().mono_ms)?;
         let (stream, peer) = server.connect(deadline).await.inspect_err(|error| {
-            server.tally.unconnected(error);
+            server.traffic.unconnected(error);
             server.note_unconnected(error, rt::now().mono_ms);
         })?;
         self.core.counters.inc(Counter::OriginConnects);

@@ -22,7 +22,7 @@ use crate::reserved_addresses::ReservedAddresses;
 use crate::shared_pool::{ConnectionKey, EndpointPool, SharedPool, Terms};
 use crate::socket_advice;
 use crate::stream::{self, Stream};
-use crate::traffic_counters::Tally;
+use crate::traffic_counters::TrafficCounters;
 
 /// The most addresses of one name; further ones of an answer are ignored.
 pub(crate) const ADDRESSES: usize = 64;
@@ -106,9 +106,9 @@ pub(crate) struct Server {
     unresolvable: AtomicBool,
     turn: AtomicU32,
     /// `None` without a limit.
-    places: Option<ExchangeSlots>,
+    slots: Option<ExchangeSlots>,
     way: ConnectionKey,
-    lane: OnceLock<Arc<EndpointPool>>,
+    endpoint: OnceLock<Arc<EndpointPool>>,
     in_flight: AtomicU32,
     waiting: AtomicU32,
     requests: AtomicU64,
@@ -121,13 +121,13 @@ pub(crate) struct Server {
     /// The last failed connection: its time, in milliseconds of the monotonic clock, and its
     /// reason.
     unconnected: Mutex<Option<(u64, io::ErrorKind)>>,
-    pub(crate) tally: Tally,
+    pub(crate) traffic: TrafficCounters,
 }
 
 impl Server {
     pub(crate) fn new(config: ServerConfig, origin: &OriginConfig) -> Self {
         let name: Arc<str> = config.address.to_string().into();
-        let places = |all| ExchangeSlots::new(all, origin.client_share_percent);
+        let slots = |all| ExchangeSlots::new(all, origin.client_share_percent);
         let server = Self {
             seed: fnv1a(name.as_bytes()),
             name,
@@ -162,9 +162,9 @@ impl Server {
             answered: Notify::new(),
             unresolvable: AtomicBool::new(false),
             turn: AtomicU32::new(0),
-            places: Some(origin.max_connections).filter(|all| *all != 0).map(places),
+            slots: Some(origin.max_connections).filter(|all| *all != 0).map(slots),
             way: ConnectionKey::new(&config, origin),
-            lane: OnceLock::new(),
+            endpoint: OnceLock::new(),
             in_flight: AtomicU32::new(0),
             waiting: AtomicU32::new(0),
             requests: AtomicU64::new(0),
@@ -173,7 +173,7 @@ impl Server {
             answers: AtomicU64::new(0),
             waited_us: AtomicU64::new(0),
             unconnected: Mutex::default(),
-            tally: Tally::default(),
+            traffic: TrafficCounters::default(),
             config,
         };
         match &server.config.address {
@@ -230,8 +230,8 @@ impl Server {
     }
 
     /// The pool of its idle connections.
-    pub(crate) fn lane(&self, depot: &SharedPool) -> &Arc<EndpointPool> {
-        self.lane.get_or_init(|| depot.lane(self.way.clone()))
+    pub(crate) fn endpoint(&self, shared_pool: &SharedPool) -> &Arc<EndpointPool> {
+        self.endpoint.get_or_init(|| shared_pool.endpoint(self.way.clone()))
     }
 
     /// Records that the name could not be resolved. Known addresses stay in use.
@@ -248,7 +248,7 @@ impl Server {
         if ago_ms >= hold.after(kind) {
             return Ok(());
         }
-        self.tally.held();
+        self.traffic.held();
         let source = io::Error::new(kind, format!("not tried, {ago_ms} ms after: {kind}"));
         Err(Error::Connect { server: Arc::clone(&self.name), source })
     }
@@ -504,7 +504,7 @@ impl Server {
 
     /// Returns true if an exchange could begin without waiting.
     pub(crate) fn has_room(&self) -> bool {
-        self.places.as_ref().is_none_or(ExchangeSlots::has_room)
+        self.slots.as_ref().is_none_or(ExchangeSlots::has_room)
     }
 
     /// Waits for the permit of an exchange, for `holder`, over all cores, client by client in turn.
@@ -515,8 +515,8 @@ impl Server {
         total: Deadline,
         counters: &Counters,
     ) -> Result<Permit, Error> {
-        let Some(places) = &self.places else { return Ok(Permit::new(self, None)) };
-        let Err(wait) = places.take(holder) else { return Ok(Permit::new(self, Some(holder))) };
+        let Some(slots) = &self.slots else { return Ok(Permit::new(self, None)) };
+        let Err(wait) = slots.take(holder) else { return Ok(Permit::new(self, Some(holder))) };
         counters.limit(if wait.by_share { Limit::OriginShare } else { Limit::OriginConnections });
         let _place = QueuedRequest::take(self, origin.queue)
             .ok_or_else(|| Error::QueueFull { server: Arc::clone(&self.name) })?;
@@ -550,21 +550,21 @@ impl Terms for Server {
 pub(crate) struct Permit {
     server: Arc<Server>,
     /// The holder of its exchange slot; `None` without a slot.
-    place: Option<Option<Holder>>,
+    slot: Option<Option<Holder>>,
 }
 
 impl Permit {
-    fn new(server: &Arc<Server>, place: Option<Option<Holder>>) -> Self {
+    fn new(server: &Arc<Server>, slot: Option<Option<Holder>>) -> Self {
         server.in_flight.fetch_add(1, Ordering::Relaxed);
         server.requests.fetch_add(1, Ordering::Relaxed);
-        Self { server: Arc::clone(server), place }
+        Self { server: Arc::clone(server), slot }
     }
 
     /// Releases the slot for the next request; the exchange continues, and still counts as in
     /// progress.
     pub(crate) fn make_room(&mut self) {
-        if let (Some(holder), Some(places)) = (self.place.take(), &self.server.places) {
-            places.give_back(holder);
+        if let (Some(holder), Some(slots)) = (self.slot.take(), &self.server.slots) {
+            slots.give_back(holder);
         }
     }
 
@@ -584,10 +584,10 @@ impl Drop for Permit {
 struct QueuedRequest<'a>(&'a Server);
 
 impl<'a> QueuedRequest<'a> {
-    fn take(server: &'a Server, places: u32) -> Option<Self> {
-        let place = Self(server);
+    fn take(server: &'a Server, slots: u32) -> Option<Self> {
+        let slot = Self(server);
         let before = server.waiting.fetch_add(1, Ordering::Relaxed);
-        (before < places).then_some(place)
+        (before < slots).then_some(slot)
     }
 }
 
@@ -694,7 +694,7 @@ mod tests {
             assert!(!held_at(1000 + held_ms), "{kind}");
             assert!(server.held(HolddownTimes::default(), 1000).is_ok(), "{kind}");
         }
-        assert_eq!(server.tally.moved().held, 8);
+        assert_eq!(server.traffic.moved().held, 8);
         for kind in [io::ErrorKind::HostUnreachable, io::ErrorKind::TimedOut] {
             fails(kind);
             assert!(!held_at(1000), "{kind}");

@@ -74,7 +74,7 @@ impl ConnectionKey {
 /// The pools of all endpoints, shared by all cores.
 #[derive(Default)]
 pub struct SharedPool {
-    lanes: Mutex<HashMap<ConnectionKey, Weak<EndpointPool>>>,
+    endpoints: Mutex<HashMap<ConnectionKey, Weak<EndpointPool>>>,
     space: Arc<Space>,
     journal: Option<Arc<dyn Journal>>,
 }
@@ -96,42 +96,42 @@ impl SharedPool {
     }
 
     /// The pool of the endpoint `way`.
-    pub(crate) fn lane(&self, way: ConnectionKey) -> Arc<EndpointPool> {
-        let mut lanes = self.lanes.lock();
-        if let Some(lane) = lanes.get(&way).and_then(Weak::upgrade) {
-            return lane;
+    pub(crate) fn endpoint(&self, way: ConnectionKey) -> Arc<EndpointPool> {
+        let mut endpoints = self.endpoints.lock();
+        if let Some(endpoint) = endpoints.get(&way).and_then(Weak::upgrade) {
+            return endpoint;
         }
-        lanes.retain(|_, lane| lane.strong_count() > 0);
-        let lane = Arc::new(EndpointPool::default());
-        lanes.insert(way, Arc::downgrade(&lane));
-        lane
+        endpoints.retain(|_, endpoint| endpoint.strong_count() > 0);
+        let endpoint = Arc::new(EndpointPool::default());
+        endpoints.insert(way, Arc::downgrade(&endpoint));
+        endpoint
     }
 }
 
 /// One endpoint, with the idle connections of all cores.
 #[derive(Debug, Default)]
 pub(crate) struct EndpointPool {
-    shelves: Mutex<Vec<Weak<IdleConnections>>>,
+    lists: Mutex<Vec<Weak<IdleConnections>>>,
 }
 
 impl EndpointPool {
     /// A new list for the calling core.
-    pub(crate) fn shelf(&self) -> Arc<IdleConnections> {
-        let shelf = Arc::new(IdleConnections::default());
-        let mut shelves = self.shelves.lock();
-        shelves.retain(|shelf| shelf.strong_count() > 0);
-        shelves.push(Arc::downgrade(&shelf));
-        shelf
+    pub(crate) fn new_list(&self) -> Arc<IdleConnections> {
+        let list = Arc::new(IdleConnections::default());
+        let mut lists = self.lists.lock();
+        lists.retain(|list| list.strong_count() > 0);
+        lists.push(Arc::downgrade(&list));
+        list
     }
 
     /// Takes an idle connection of another core.
     pub(crate) fn take_over(&self, server: &dyn Terms, now_ms: u64) -> Option<UpstreamConnection> {
-        let shelves = self.shelves.lock();
-        let mut all = shelves.iter().filter_map(Weak::upgrade);
+        let lists = self.lists.lock();
+        let mut all = lists.iter().filter_map(Weak::upgrade);
         // This core cannot use the events that the other core's runtime has seen.
         let look = IdleCheck::Sure;
-        all.find_map(|shelf| {
-            shelf.take(server, now_ms, look, |link| link.stream.can_move())?.into_this_core()
+        all.find_map(|list| {
+            list.take(server, now_ms, look, |link| link.stream.can_move())?.into_this_core()
         })
     }
 }

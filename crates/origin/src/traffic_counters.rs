@@ -6,24 +6,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, TimeoutStep};
 
-macro_rules! tally {
+macro_rules! counters {
     ($($field:ident $about:literal;)*) => {
         /// Counts since the start.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-        pub struct Moved { $(#[doc = $about] pub $field: u64,)* }
+        pub struct ServerTraffic { $(#[doc = $about] pub $field: u64,)* }
 
         #[derive(Debug, Default)]
-        pub(crate) struct Tally { $($field: AtomicU64,)* }
+        pub(crate) struct TrafficCounters { $($field: AtomicU64,)* }
 
-        impl Tally {
-            pub(crate) fn moved(&self) -> Moved {
-                Moved { $($field: self.$field.load(Ordering::Relaxed),)* }
+        impl TrafficCounters {
+            pub(crate) fn moved(&self) -> ServerTraffic {
+                ServerTraffic { $($field: self.$field.load(Ordering::Relaxed),)* }
             }
         }
     };
 }
 
-tally! {
+counters! {
     head_out "Bytes of request heads sent to the server.";
     body_out "Bytes of request bodies sent to the server, with their framing.";
     head_in "Bytes of response heads.";
@@ -38,7 +38,7 @@ tally! {
     unconnected_otherwise "Connections that failed for another reason.";
 }
 
-impl Moved {
+impl ServerTraffic {
     /// Failed connections, for all reasons.
     pub fn unconnected(&self) -> u64 {
         let Self { refused, timed_out, unreachable, denied, no_address, .. } = self;
@@ -46,7 +46,7 @@ impl Moved {
     }
 }
 
-impl Tally {
+impl TrafficCounters {
     /// Counts sent bytes of a request; up to `head` of them are its head's.
     pub(crate) fn sent(&self, bytes: u64, head: u64) {
         add(&self.head_out, bytes.min(head));
@@ -101,26 +101,26 @@ mod tests {
 
     #[test]
     fn what_has_no_connection_is_told_apart_by_why() {
-        let tally = Tally::default();
+        let traffic = TrafficCounters::default();
         let server: Arc<str> = "app:80".into();
         for kind in [io::ErrorKind::ConnectionRefused, io::ErrorKind::HostUnreachable] {
             let server = Arc::clone(&server);
-            tally.unconnected(&Error::Connect { server, source: kind.into() });
+            traffic.unconnected(&Error::Connect { server, source: kind.into() });
         }
         let late = |step| Error::Timeout { server: Arc::clone(&server), step, after_ms: 1 };
-        tally.unconnected(&late(TimeoutStep::Connect));
-        tally.unconnected(&late(TimeoutStep::Queue));
-        let moved = tally.moved();
+        traffic.unconnected(&late(TimeoutStep::Connect));
+        traffic.unconnected(&late(TimeoutStep::Queue));
+        let moved = traffic.moved();
         assert_eq!((moved.refused, moved.unreachable, moved.timed_out), (1, 1, 1));
         assert_eq!((moved.busy, moved.unconnected()), (1, 3));
     }
 
     #[test]
     fn bytes_that_left_are_the_heads_first() {
-        let tally = Tally::default();
-        tally.sent(30, 100);
-        tally.sent(130, 100);
-        let moved = tally.moved();
+        let traffic = TrafficCounters::default();
+        traffic.sent(30, 100);
+        traffic.sent(130, 100);
+        let moved = traffic.moved();
         assert_eq!((moved.head_out, moved.body_out), (130, 30));
     }
 }

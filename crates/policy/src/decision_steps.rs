@@ -67,7 +67,7 @@ impl DecisionStep {
 /// A receiver of the steps of a decision, while it is made.
 pub(crate) trait Listener {
     /// Takes the next step; `step` is called only by a listener that uses it.
-    fn hear(&mut self, step: impl FnOnce() -> DecisionStep);
+    fn record(&mut self, step: impl FnOnce() -> DecisionStep);
 }
 
 /// A listener that ignores all steps.
@@ -75,11 +75,11 @@ pub(crate) struct NullListener;
 
 impl Listener for NullListener {
     #[inline(always)]
-    fn hear(&mut self, _: impl FnOnce() -> DecisionStep) {}
+    fn record(&mut self, _: impl FnOnce() -> DecisionStep) {}
 }
 
 impl Listener for Vec<DecisionStep> {
-    fn hear(&mut self, step: impl FnOnce() -> DecisionStep) {
+    fn record(&mut self, step: impl FnOnce() -> DecisionStep) {
         self.push(step());
     }
 }

@@ -27,12 +27,12 @@ impl HeadFindings {
 }
 
 /// Removes every field that only proxies may send: origins trust and reflect such fields, and they
-/// are in no key, so one client's value would be served to all (web cache poisoning). `told`:
+/// are in no key, so one client's value would be served to all (web cache poisoning). `rewritten`:
 /// X-Forwarded-For was written here and is kept. `placed`: fields about the client's place are
 /// kept, since a trusted proxy has sent them or they are in the key.
-pub(crate) fn remove(headers: &mut HeaderBlock, told: bool, placed: bool) {
+pub(crate) fn remove(headers: &mut HeaderBlock, rewritten: bool, placed: bool) {
     headers.retain(|field| {
-        told && field.id == HeaderId::XForwardedFor
+        rewritten && field.id == HeaderId::XForwardedFor
             || !is_forged(field)
             || placed && is_place(field.name)
     });

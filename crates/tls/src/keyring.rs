@@ -406,7 +406,7 @@ mod tests {
         assert_eq!(two.age_secs(late), YOUNG_SECS + 1, "it is led");
         let later = late + LEEWAY_SECS;
         let own = second.encrypt_at(b"y", later).expect("a ticket");
-        assert_eq!(two.age_secs(later), 0, "nobody came");
+        assert_eq!(two.age_secs(later), 0, "no shared secret came");
         assert_eq!(two.take(&next, later), Ok(true));
         assert_eq!(two.age_secs(later), LEEWAY_SECS, "they are back");
         for (ticket, plain) in [(before, b"x"), (own, b"y")] {

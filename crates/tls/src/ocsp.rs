@@ -203,25 +203,26 @@ impl Inquiry {
         let bytes = bytes.ok_or(StapleError::NoAnswer("successful, and nothing that is known"))?;
         let basic = BasicOcspResponse::from_der(bytes.response.as_bytes())?;
         self.check_signature(&basic, now_secs)?;
-        let mut said = basic.tbs_response_data.responses.iter();
-        let said = said.find(|said| self.is_about(said)).ok_or(StapleError::OtherCertificate)?;
-        match said.cert_status {
+        let mut single = basic.tbs_response_data.responses.iter();
+        let single =
+            single.find(|single| self.is_about(single)).ok_or(StapleError::OtherCertificate)?;
+        match single.cert_status {
             CertStatus::Good(_) => {}
             CertStatus::Revoked(_) => return Err(StapleError::Revoked),
             CertStatus::Unknown(_) => return Err(StapleError::Unknown),
         }
-        if secs(said.this_update) > now_secs.saturating_add(SKEW_SECS) {
+        if secs(single.this_update) > now_secs.saturating_add(SKEW_SECS) {
             return Err(StapleError::Early);
         }
-        let until_secs = said.next_update.map(secs).ok_or(StapleError::Timeless)?;
+        let until_secs = single.next_update.map(secs).ok_or(StapleError::Timeless)?;
         if until_secs <= now_secs {
             return Err(StapleError::Late);
         }
         Ok(Staple { der: answer.to_vec(), until_secs })
     }
 
-    fn is_about(&self, said: &SingleResponse) -> bool {
-        let id = &said.cert_id;
+    fn is_about(&self, single: &SingleResponse) -> bool {
+        let id = &single.cert_id;
         let is = |own: &OctetString, bytes: &[u8]| {
             hashed(id.hash_algorithm.oid, bytes).is_some_and(|sum| own.as_bytes() == sum)
         };

@@ -19,7 +19,7 @@ use crate::provider::provider;
 pub struct CertificateKeyPair {
     certified: ArcSwap<CertifiedKey>,
     /// The parts of the leaf for checking its revocation.
-    said: RevocationFacts,
+    revocation: RevocationFacts,
     /// End of the stapled response's validity, in seconds since 1970; 0 without a staple.
     stapled_until: AtomicU64,
     /// The certificate itself.
@@ -88,10 +88,10 @@ impl CertificateKeyPair {
             ])
             .is_some();
         let leaf = certified.cert.first().cloned().ok_or(MaterialError::NoCertificate)?;
-        let said = RevocationFacts::of(&certified.cert);
+        let revocation = RevocationFacts::of(&certified.cert);
         Ok(Self {
             certified: ArcSwap::from_pointee(certified),
-            said,
+            revocation,
             stapled_until: AtomicU64::new(0),
             leaf,
             common_name: common,
@@ -148,12 +148,12 @@ impl CertificateKeyPair {
     /// The OCSP inquiry for the certificate; `None` if it names no responder, or the chain lacks
     /// its issuer.
     pub fn inquiry(&self) -> Option<&Inquiry> {
-        self.said.inquiry.as_ref()
+        self.revocation.inquiry.as_ref()
     }
 
     /// Returns true if clients require a staple (RFC 7633).
     pub fn must_staple(&self) -> bool {
-        self.said.must_staple
+        self.revocation.must_staple
     }
 
     /// Sets or removes the staple of later handshakes.

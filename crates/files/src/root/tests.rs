@@ -191,7 +191,11 @@ fn neighbours_stand_for_a_file_where_the_client_takes_them() {
     let mut config = config(&folder);
     let all = page(&config, "/a.css");
     let off = all.form(Some(Coding::Br));
-    assert_eq!((value(off, HeaderId::Vary), off.length()), ("", 5), "nobody asked for neighbours");
+    assert_eq!(
+        (value(off, HeaderId::Vary), off.length()),
+        ("", 5),
+        "no precompressed form is configured"
+    );
     config.precompressed = Coding::ALL.map(PrecompressedFile::from).into();
     let all = page(&config, "/a.css");
     assert_eq!(all.codings().collect::<Vec<_>>(), [Coding::Br, Coding::Gzip]);

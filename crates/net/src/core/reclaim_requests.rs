@@ -18,9 +18,10 @@ pub(crate) struct ReclaimRequest<'a>(&'a AtomicU64);
 
 impl ReclaimRequests {
     pub(crate) fn call(&self, who: EvictableConnections) -> ReclaimRequest<'_> {
-        let calls = if who == EvictableConnections::Any { &self.newcomers } else { &self.others };
-        calls.fetch_add(1, Ordering::Relaxed);
-        ReclaimRequest(calls)
+        let requests =
+            if who == EvictableConnections::Any { &self.newcomers } else { &self.others };
+        requests.fetch_add(1, Ordering::Relaxed);
+        ReclaimRequest(requests)
     }
 }
 

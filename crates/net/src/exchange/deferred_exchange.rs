@@ -25,7 +25,7 @@ use crate::tunnel;
 /// The context of one exchange.
 pub(crate) struct Exchange<'a> {
     pub(crate) core: &'a CoreCtx,
-    pub(crate) asked: &'a DeferredRequest,
+    pub(crate) deferred: &'a DeferredRequest,
     /// Both ends of the connection.
     pub(crate) ends: Option<ClientEnds>,
     /// The connection's identity as owner of origin connections.
@@ -44,9 +44,9 @@ impl Exchange<'_> {
         slow: Box<WaitingRequest>,
         body: Option<Reader>,
     ) -> Result<(), ExchangeAbort> {
-        let Self { core, asked, .. } = *self;
+        let Self { core, deferred, .. } = *self;
         let place = match slow.is_upgrade() {
-            true => match tunnel::place(core, asked.client, &asked.live.limits) {
+            true => match tunnel::place(core, deferred.client, &deferred.live.limits) {
                 Ok(place) => Some(place),
                 Err(limit) => return self.send(engine, tunnel::no_place(limit), None).await,
             },
@@ -57,7 +57,7 @@ impl Exchange<'_> {
             Box::pin(self.wait(engine, slow, body)).await.ok_or(ExchangeAbort::Early)?;
         // A successful reply to an extended CONNECT would open the tunnel (RFC 8441 5).
         if place.is_some()
-            && asked.request.version >= Version::Http2
+            && deferred.request.version >= Version::Http2
             && reply.status.code() / 100 == 2
             && !matches!(reply.body, ReplyBody::Tunnel(_))
         {
@@ -77,11 +77,11 @@ impl Exchange<'_> {
         if let Some(refusal) = engine.refusal() {
             return Some(refusal);
         }
-        let Self { core, asked, ends, owner, window, account } = *self;
+        let Self { core, deferred, ends, owner, window, account } = *self;
         let interims = Rc::<Interims>::default();
         let (known, owner) = (Some(&interims), Some(owner));
         let front = RequestConnection { interims: known, ends, window, account, owner };
-        let mut run = pin!(slow.run(&core.flow, &asked.request, body, front));
+        let mut run = pin!(slow.run(&core.flow, &deferred.request, body, front));
         let waiting = poll_fn(|cx| {
             let done = run.as_mut().poll(cx);
             while let Poll::Ready(response) = interims.poll_take(cx) {
@@ -101,7 +101,7 @@ impl Exchange<'_> {
         mut reply: Reply,
         place: Option<Entry>,
     ) -> Result<(), ExchangeAbort> {
-        reply.answer_to(&self.asked.request);
+        reply.answer_to(&self.deferred.request);
         match std::mem::replace(&mut reply.body, ReplyBody::None) {
             ReplyBody::Stream { mut reader, length } => {
                 reader.hold_for(self.account);
@@ -110,7 +110,7 @@ impl Exchange<'_> {
                 watched(engine, streaming).await.unwrap_or(Err(ExchangeAbort::Late))
             }
             ReplyBody::Tunnel(origin) => {
-                self.asked.keep_for_tunnel();
+                self.deferred.keep_for_tunnel();
                 engine.tunnel(reply, origin, place).await
             }
             body => {

@@ -69,8 +69,8 @@ pub(crate) struct ExchangeBytes {
 
 impl<'a> Note<'a> {
     /// The note of an exchange whose reply was not ready at once.
-    pub(crate) fn of(asked: &'a DeferredRequest, reply_us: u64) -> Self {
-        let DeferredRequest { request, live, client, started, .. } = asked;
+    pub(crate) fn of(deferred: &'a DeferredRequest, reply_us: u64) -> Self {
+        let DeferredRequest { request, live, client, started, .. } = deferred;
         Self { client: *client, live, request, started, reply_us: Some(reply_us) }
     }
 

@@ -37,7 +37,7 @@ pub(super) struct ClientSide<'a> {
     pub(super) guard: &'a Guard,
     pub(super) account: &'a Arc<Account>,
     pub(super) stream: &'a SharedStream<'a>,
-    pub(super) asked: &'a DeferredRequest,
+    pub(super) deferred: &'a DeferredRequest,
     pub(super) upload: RefCell<Upload>,
     /// Interim responses that are not sent yet.
     pub(super) early: RefCell<Segments>,
@@ -77,8 +77,8 @@ impl ClientSide<'_> {
     /// Begins to send `reply` with the given framing of its body, or with a switch to `protocol`;
     /// the caller writes its head next.
     fn leave(&self, reply: Reply, framing: BodyFraming, protocol: Option<&[u8]>) -> &ReplyOut {
-        let Self { core, guard, asked, .. } = self;
-        let DeferredRequest { request, live, .. } = asked;
+        let Self { core, guard, deferred, .. } = self;
+        let DeferredRequest { request, live, .. } = deferred;
         let now = core.flow.now();
         let mut upload = self.upload.borrow_mut();
         if upload.is_half_closed() {
@@ -135,11 +135,11 @@ impl ClientSide<'_> {
 
     /// Logs the exchange, which has ended.
     pub(super) fn note(&self, done: Result<(), ExchangeAbort>) {
-        let Self { core, guard, asked, .. } = self;
+        let Self { core, guard, deferred, .. } = self;
         let mut moved =
             ExchangeBytes { body_in: self.upload.borrow().received(), ..ExchangeBytes::default() };
         let Some(leaving) = self.leaving.get() else {
-            return Note::of(asked, 0).log_aborted(core, None, moved);
+            return Note::of(deferred, 0).log_aborted(core, None, moved);
         };
         let sent = guard.sent_in_all().saturating_sub(leaving.before);
         moved.head_out = leaving.head_bytes.min(sent);
@@ -147,7 +147,7 @@ impl ClientSide<'_> {
         let tunnelled = leaving.tunnelled.get().unwrap_or_default();
         moved.body_in += tunnelled.body_in;
         moved.body_out += tunnelled.body_out;
-        let note = Note::of(asked, leaving.reply_us);
+        let note = Note::of(deferred, leaving.reply_us);
         match done {
             Ok(()) => note.log_finished(core, &leaving.reply, moved),
             Err(_) => note.log_aborted(core, Some(&leaving.reply), moved),
@@ -161,7 +161,7 @@ impl ClientSide<'_> {
             _ if leaving.tunnelled.get().is_some() => Counter::ClosedTunnel,
             BodyFraming::UntilClose => Counter::ClosedByEnd,
             _ if leaving.keep => return None,
-            _ => end_after(&self.asked.request, leaving.reply.close),
+            _ => end_after(&self.deferred.request, leaving.reply.close),
         };
         let is_refused = self.upload.borrow().refusal().is_some();
         Some(if is_refused { Counter::ClosedBody } else { end })
@@ -197,13 +197,13 @@ impl Engine for ClientSide<'_> {
 
     /// HTTP/1.0 has no interim responses (RFC 9110 15.2).
     fn interim(&self, response: Response) {
-        if self.asked.request.version >= Version::Http11 {
+        if self.deferred.request.version >= Version::Http11 {
             encode::interim(self.early.borrow_mut().buffer(), response.status, &response.headers);
         }
     }
 
     fn begin(&self, reply: Reply, length: Option<u64>, _: BodyDerivation) -> &ReplyOut {
-        self.leave(reply, framing_of(&self.asked.request, length), None)
+        self.leave(reply, framing_of(&self.deferred.request, length), None)
     }
 
     async fn piece(&self, leaving: &ReplyOut, data: Bytes) -> Result<(), ExchangeAbort> {
@@ -239,7 +239,7 @@ impl Engine for ClientSide<'_> {
         trailed: Option<Box<HeldTrailers>>,
     ) -> Result<(), ExchangeAbort> {
         if leaving.framing == BodyFraming::Chunked {
-            let trailed = trailed.filter(|_| are_taken(&self.asked.request.headers));
+            let trailed = trailed.filter(|_| are_taken(&self.deferred.request.headers));
             let trailers = trailed.as_ref().map(|come| &come.trailers);
             leaving.frame(&mut self.out.borrow_mut(), |out| encode::last_chunk(out, trailers));
         }
@@ -247,7 +247,7 @@ impl Engine for ClientSide<'_> {
     }
 
     async fn whole(&self, mut reply: Reply) -> Result<(), ExchangeAbort> {
-        let framing = framing(&self.asked.request, &reply);
+        let framing = framing(&self.deferred.request, &reply);
         let parts = match std::mem::replace(&mut reply.body, ReplyBody::None) {
             ReplyBody::Parts(parts) => Some(parts),
             _ => None,

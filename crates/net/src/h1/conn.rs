@@ -85,7 +85,7 @@ pub(crate) struct Conn {
     pub(crate) unread: bool,
     partial: Option<Box<PartialHead>>,
     /// The listener also accepts another protocol: an invalid first line gets no reply.
-    pub(crate) either: bool,
+    pub(crate) is_h2c: bool,
 }
 
 /// A partial head.
@@ -143,7 +143,7 @@ pub(crate) enum NextAction {
 pub(crate) struct DeferredExchange {
     /// Unsent replies to earlier pipelined requests.
     pub(crate) before: Option<Segments>,
-    pub(crate) asked: DeferredRequest,
+    pub(crate) deferred: DeferredRequest,
     pub(crate) answer: ReplyReadiness,
     /// True if the connection may continue after this request.
     pub(crate) keep: bool,
@@ -175,7 +175,7 @@ impl Conn {
     ) -> Self {
         let (account, now_ms) = (account::open(core), core.flow.now().mono_ms);
         let caller = Caller::new(secured, ends, guard, account, now_ms);
-        Self { stream, caller, unread: !held.is_empty(), held, partial: None, either: false }
+        Self { stream, caller, unread: !held.is_empty(), held, partial: None, is_h2c: false }
     }
 
     /// Reads, answers and writes until something must wait.
@@ -276,7 +276,7 @@ impl Conn {
                     stop = Some(self.turn_away(core, &reply, &bytes[used..], begun, work));
                     used = bytes.len();
                 }
-                Err(RequestError::RequestLine) if self.either && self.caller.served == 0 => {
+                Err(RequestError::RequestLine) if self.is_h2c && self.caller.served == 0 => {
                     core.flow.counters.inc(Counter::BadRequests);
                     self.caller.guard.ends_as(Counter::ClosedMalformed);
                     used = bytes.len();
@@ -395,8 +395,8 @@ impl Conn {
             Start::Slow(slow) => ReplyReadiness::Slow(slow),
         };
         let (request, live) = (std::mem::take(request), Rc::clone(live));
-        let asked = DeferredRequest { request, live, client, started, held: RefCell::default() };
-        Some(Pause::Wait(Box::new(DeferredExchange { before: None, asked, answer, keep })))
+        let deferred = DeferredRequest { request, live, client, started, held: RefCell::default() };
+        Some(Pause::Wait(Box::new(DeferredExchange { before: None, deferred, answer, keep })))
     }
 
     /// Ends the connection after a truncated reply. With `cut`, which is for causes other than the

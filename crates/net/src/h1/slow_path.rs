@@ -93,13 +93,13 @@ async fn exchange(
     core: &Rc<CoreCtx>,
     waiting: Box<DeferredExchange>,
 ) -> NextAction {
-    let DeferredExchange { before, mut asked, answer, keep } = *waiting;
+    let DeferredExchange { before, mut deferred, answer, keep } = *waiting;
     let (guard, account) = (&Rc::clone(&conn.caller.guard), &Arc::clone(&conn.caller.account));
     let held = std::mem::take(&mut conn.held);
     let (ends, owner) = (conn.caller.ends.pair(&conn.stream), &conn.caller.ends.owner());
     let stream = &RefCell::new(&mut conn.stream);
-    let answer = hold_memory(core, account, &mut asked, answer);
-    let DeferredRequest { request, live, .. } = &asked;
+    let answer = hold_memory(core, account, &mut deferred, answer);
+    let DeferredRequest { request, live, .. } = &deferred;
     let mut upload = Upload::new(request.framing, held, live, account, core.flow.now().mono_ms);
     let is_lost = upload.hold().is_err();
     let answer = if is_lost { ReplyReadiness::Reply(account::no_memory(core)) } else { answer };
@@ -113,7 +113,7 @@ async fn exchange(
     let body = match &answer {
         ReplyReadiness::Reply(_) => Ok(None),
         ReplyReadiness::Slow(slow) => {
-            take_in(core, guard, stream, &mut upload, &asked, slow, passage).await
+            take_in(core, guard, stream, &mut upload, &deferred, slow, passage).await
         }
     };
     let Ok(body) = body else { return NextAction::Close };
@@ -122,17 +122,17 @@ async fn exchange(
         guard,
         account,
         stream,
-        asked: &asked,
+        deferred: &deferred,
         upload: RefCell::new(upload),
         early: RefCell::default(),
         keep: keep && !is_lost,
         out: RefCell::default(),
         leaving: OnceCell::new(),
     };
-    let course = Exchange { core, asked: &asked, ends, owner, window, account };
+    let exchange = Exchange { core, deferred: &deferred, ends, owner, window, account };
     let done = match answer {
-        ReplyReadiness::Reply(reply) => course.send(&engine, reply, None).await,
-        ReplyReadiness::Slow(slow) => course.answer(&engine, slow, body).await,
+        ReplyReadiness::Reply(reply) => exchange.send(&engine, reply, None).await,
+        ReplyReadiness::Slow(slow) => exchange.answer(&engine, slow, body).await,
     };
     guard.answered();
     guard.receive_done();
@@ -150,7 +150,7 @@ async fn exchange(
         guard.ends_as(end);
         return if upload.is_spent() && !is_lost { NextAction::Close } else { NextAction::Linger };
     }
-    if !upload.finish(core, guard, stream, &asked.live.limits).await {
+    if !upload.finish(core, guard, stream, &deferred.live.limits).await {
         guard.ends_as(Counter::ClosedBody);
         return NextAction::Linger;
     }
@@ -167,11 +167,11 @@ async fn take_in(
     guard: &Guard,
     stream: &SharedStream<'_>,
     upload: &mut Upload,
-    asked: &DeferredRequest,
+    deferred: &DeferredRequest,
     slow: &WaitingRequest,
     passage: WindowLimit,
 ) -> io::Result<Option<Reader>> {
-    let DeferredRequest { request, live, .. } = asked;
+    let DeferredRequest { request, live, .. } = deferred;
     let ends = request.framing == Framing::None;
     match Intake::of(request, ends, slow, &live.limits, &core.flow.counters) {
         Intake::None => Ok(None),
@@ -197,13 +197,13 @@ async fn take_in(
 fn hold_memory(
     core: &CoreCtx,
     account: &Arc<Account>,
-    asked: &mut DeferredRequest,
+    deferred: &mut DeferredRequest,
     answer: ReplyReadiness,
 ) -> ReplyReadiness {
     let ReplyReadiness::Slow(slow) = &answer else { return answer };
-    asked.request.fit();
-    match account::hold_waiting(account, asked.client, &asked.request, slow) {
-        Ok(held) => asked.held = RefCell::new(Some(held)),
+    deferred.request.fit();
+    match account::hold_waiting(account, deferred.client, &deferred.request, slow) {
+        Ok(held) => deferred.held = RefCell::new(Some(held)),
         Err(_) => return ReplyReadiness::Reply(account::no_memory(core)),
     }
     answer

@@ -22,9 +22,9 @@ use crate::file;
 impl H2 {
     /// Replaces the reply to a request by an error page.
     pub(super) fn refuse(&mut self, core: &Rc<CoreCtx>, at: StreamHandle, page: Option<Reply>) {
-        let Some(lane) = self.lane(at) else { return };
-        (lane.task, lane.waiting, lane.upload) = (None, None, None);
-        let answered = lane.reply.is_some();
+        let Some(state) = self.state(at) else { return };
+        (state.task, state.waiting, state.upload) = (None, None, None);
+        let answered = state.reply.is_some();
         self.engine.refuse_body(at, &mut self.out.bytes);
         match page {
             Some(page) if !answered => self.begin_reply(core, at, Box::new(page), None, None),
@@ -167,26 +167,28 @@ impl H2 {
         feed: Option<Rc<BodyBackpressure>>,
         length: Option<u64>,
     ) {
-        let Some(asked) = self.lane(at).and_then(|lane| lane.asked.clone()) else { return };
+        let Some(deferred) = self.state(at).and_then(|state| state.deferred.clone()) else {
+            return;
+        };
         let (reply_held, feed) = match account::hold_reply(&self.caller.account, &reply) {
             Ok(held) => (held, feed),
             Err(_) => {
                 *reply = account::no_memory(core);
                 // The producer of the body may stop.
-                if let Some(lane) = self.lane(at) {
-                    lane.task = None;
+                if let Some(state) = self.state(at) {
+                    state.task = None;
                 }
                 (None, None)
             }
         };
         if feed.is_none() {
-            reply.answer_to(&asked.request);
+            reply.answer_to(&deferred.request);
         }
         let length = if feed.is_some() { length } else { reply.length() };
         let ends = feed.is_none() && length == Some(0);
         let out = &mut self.out.bytes;
         let before = out.len();
-        head::write(&mut self.engine, core, &asked.live, &reply, length, out);
+        head::write(&mut self.engine, core, &deferred.live, &reply, length, out);
         self.engine.end_head(at, ends, out);
         let head_out = (out.len() - before) as u64;
         let now = core.flow.now();
@@ -202,12 +204,12 @@ impl H2 {
             self.made += 1;
             self.engine.makes(at);
         }
-        let Some(lane) = self.lane(at) else { return };
-        lane.reply = Some(reply);
-        lane.reply_held = reply_held;
-        lane.source = source;
-        lane.begun_ms = now.mono_ms;
-        (lane.reply_us, lane.head_out) = (core.flow.log.micros(now), head_out);
+        let Some(state) = self.state(at) else { return };
+        state.reply = Some(reply);
+        state.reply_held = reply_held;
+        state.source = source;
+        state.begun_ms = now.mono_ms;
+        (state.reply_us, state.head_out) = (core.flow.log.micros(now), head_out);
         if ends {
             self.finished(core, at);
         } else if !fed {

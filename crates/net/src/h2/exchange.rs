@@ -30,7 +30,7 @@ const FILE_BYTES: u64 = 16 * 1024;
 /// The context of a waiting request's task.
 pub(crate) struct Task {
     pub(crate) core: Rc<CoreCtx>,
-    pub(crate) asked: Rc<DeferredRequest>,
+    pub(crate) deferred: Rc<DeferredRequest>,
     pub(crate) ends: Option<ClientEnds>,
     /// The connection's identity as owner of origin connections.
     pub(crate) owner: Owner,
@@ -59,8 +59,8 @@ impl Task {
     }
 
     fn exchange(&self) -> Exchange<'_> {
-        let Self { core, asked, ends, owner, window, account, .. } = self;
-        Exchange { core, asked, ends: *ends, owner, window: *window, account }
+        let Self { core, deferred, ends, owner, window, account, .. } = self;
+        Exchange { core, deferred, ends: *ends, owner, window: *window, account }
     }
 
     /// Sends a piece when the connection has space for it.

@@ -21,7 +21,7 @@ pub(crate) fn write(
     engine.begin_head(reply.status.code(), out);
     match &reply.head {
         HeadSource::Stored(object) if reply.keeps_all_fields() => {
-            engine.block(core.prepared.borrow_mut().head(object), out);
+            engine.block(core.encoded_heads.borrow_mut().head(object), out);
         }
         HeadSource::Stored(object) => {
             for (id, name, value) in fields(object.head()) {

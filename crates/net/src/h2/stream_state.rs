@@ -22,7 +22,7 @@ use crate::rate::Transfer;
 pub(crate) struct StreamState {
     /// The stream's number; 0 if the slot is free.
     pub(crate) id: u32,
-    pub(crate) asked: Option<Rc<DeferredRequest>>,
+    pub(crate) deferred: Option<Rc<DeferredRequest>>,
     pub(crate) upload: Option<StreamUpload>,
     /// A request that waits for enough of its body.
     pub(crate) waiting: Option<(Box<WaitingRequest>, Reader)>,

@@ -52,8 +52,8 @@ impl H2 {
         self.engine.fit();
         self.mail.fit(KEPT);
         self.out.forget(KEPT);
-        self.lanes.truncate(KEPT);
-        self.lanes.shrink_to(KEPT);
+        self.states.truncate(KEPT);
+        self.states.shrink_to(KEPT);
         self.uploads.shrink_to(KEPT);
     }
 
@@ -74,12 +74,12 @@ impl H2 {
         self.ticked_ms = now.mono_ms;
         if self.engine.is_leaving() {
             // The time for acknowledging a graceful shutdown is over.
-            self.engine.say_last(&mut self.out.bytes);
+            self.engine.write_last_goaway(&mut self.out.bytes);
         }
         let ended = self.engine.nudge_ends(now.mono_ms, limits.linger_timeout, &mut self.out.bytes);
         (0..ended).for_each(|_| core.flow.counters.limit(Limit::LingerTimeout));
-        for place in 0..self.lanes.len() {
-            let at = StreamHandle { place, id: self.lanes[place].id };
+        for place in 0..self.states.len() {
+            let at = StreamHandle { place, id: self.states[place].id };
             if at.id == 0 {
                 continue;
             }
@@ -102,21 +102,21 @@ impl H2 {
 
     /// The limit that the reply of a stream has exceeded.
     fn overdue(&self, at: StreamHandle, limits: &Limits, now_ms: u64) -> Option<Limit> {
-        let lane = &self.lanes[at.place];
-        lane.reply.as_ref()?;
-        if now_ms.saturating_sub(lane.begun_ms) > self.caller.guard.response_ms(limits) {
+        let state = &self.states[at.place];
+        state.reply.as_ref()?;
+        if now_ms.saturating_sub(state.begun_ms) > self.caller.guard.response_ms(limits) {
             return Some(Limit::ResponseTime);
         }
-        lane.sending.waits(self.engine.is_held_back(at), now_ms);
+        state.sending.waits(self.engine.is_held_back(at), now_ms);
         let bounds = Bounds::of_reply(limits, limits.h2_stall_timeout, Limit::H2StallTimeout);
         // A stream held back by the connection's window is not at fault.
         let is_own = self.engine.is_shut_to(at);
-        lane.sending.overdue(now_ms, if is_own { bounds } else { bounds.without_rate() })
+        state.sending.overdue(now_ms, if is_own { bounds } else { bounds.without_rate() })
     }
 
     /// The limit that the request body of a stream has exceeded.
     fn upload_overdue(&self, at: StreamHandle, limits: &Limits, now_ms: u64) -> Option<Limit> {
-        let upload = self.lanes[at.place].upload.as_ref()?;
+        let upload = self.states[at.place].upload.as_ref()?;
         // The client is not at fault if the reader is slow, or if other bodies fill the
         // connection's window.
         let is_excused = upload.waits || upload.is_whole() || self.engine.is_full();

@@ -23,21 +23,21 @@ impl H2 {
         now: Now,
         cx: &mut Context<'_>,
     ) {
-        let Some(lane) = self.lane(at) else {
+        let Some(state) = self.state(at) else {
             return self.engine.refuse_body(at, &mut self.out.bytes);
         };
-        let (Some(upload), Some(asked)) = (&mut lane.upload, &lane.asked) else {
+        let (Some(upload), Some(deferred)) = (&mut state.upload, &state.deferred) else {
             return self.engine.refuse_body(at, &mut self.out.bytes);
         };
         upload.push(bytes, now.mono_ms);
-        lane.received = upload.given();
-        let limits = &asked.live.limits;
+        state.received = upload.given();
+        let limits = &deferred.live.limits;
         if upload.given() > limits.request_body_bytes {
             let fault = BodyFault::too_large(&core.flow.counters);
             return self.refuse(core, at, fault.page());
         }
         let enough = limits.body_buffer_bytes.min(limits.window_bytes / 4);
-        let ready = if upload.given() >= enough { lane.waiting.take() } else { None };
+        let ready = if upload.given() >= enough { state.waiting.take() } else { None };
         if let Some((slow, reader)) = ready {
             core.flow.counters.limit(Limit::BodyBufferBytes);
             self.start(core, at, slow, Some(reader));
@@ -51,10 +51,10 @@ impl H2 {
     /// Starts every request that waits for more of its body: together they may fill the
     /// connection's window, so that the client may send none.
     pub(super) fn stop_gathering(&mut self, core: &Rc<CoreCtx>, cx: &mut Context<'_>) {
-        for place in 0..self.lanes.len() {
-            let lane = &mut self.lanes[place];
-            let at = StreamHandle { place, id: lane.id };
-            if let Some((slow, reader)) = lane.waiting.take() {
+        for place in 0..self.states.len() {
+            let state = &mut self.states[place];
+            let at = StreamHandle { place, id: state.id };
+            if let Some((slow, reader)) = state.waiting.take() {
                 self.start(core, at, slow, Some(reader));
                 self.look_at_upload(at, cx);
             }
@@ -63,13 +63,13 @@ impl H2 {
 
     /// Returns the bytes that the reader has taken to the client's window.
     pub(super) fn look_at_upload(&mut self, at: StreamHandle, cx: &mut Context<'_>) {
-        let Some(lane) = self.lane(at).filter(|lane| lane.waiting.is_none()) else { return };
-        let Some(upload) = &mut lane.upload else { return };
+        let Some(state) = self.state(at).filter(|state| state.waiting.is_none()) else { return };
+        let Some(upload) = &mut state.upload else { return };
         match upload.poll_taken(cx) {
             UploadProgress::All(more) => {
                 upload.waits = false;
                 if upload.is_whole() {
-                    lane.upload = None;
+                    state.upload = None;
                 }
                 self.engine.used(at, more, &mut self.out.bytes);
             }
@@ -80,7 +80,7 @@ impl H2 {
                 self.engine.used(at, more, &mut self.out.bytes);
             }
             UploadProgress::Unwanted => {
-                lane.upload = None;
+                state.upload = None;
                 self.engine.refuse_body(at, &mut self.out.bytes);
             }
         }
@@ -88,7 +88,7 @@ impl H2 {
 
     pub(super) fn poll_uploads(&mut self, cx: &mut Context<'_>) {
         for at in std::mem::take(&mut self.uploads) {
-            if let Some(upload) = self.lane(at).and_then(|lane| lane.upload.as_mut()) {
+            if let Some(upload) = self.state(at).and_then(|state| state.upload.as_mut()) {
                 upload.waits = false;
             }
             self.look_at_upload(at, cx);
@@ -102,11 +102,11 @@ impl H2 {
         trailers: Option<Trailers>,
         cx: &mut Context<'_>,
     ) {
-        let Some(lane) = self.lane(at) else { return };
-        if let Some(upload) = &mut lane.upload {
+        let Some(state) = self.state(at) else { return };
+        if let Some(upload) = &mut state.upload {
             upload.finish(trailers);
         }
-        if let Some((slow, reader)) = lane.waiting.take() {
+        if let Some((slow, reader)) = state.waiting.take() {
             self.start(core, at, slow, Some(reader));
         }
         self.look_at_upload(at, cx);

@@ -33,7 +33,7 @@ impl Port {
                 h2c: true,
                 peers: false,
                 proxy: false,
-                door: 0,
+                endpoint: 0,
             },
         })
     }

@@ -15,7 +15,7 @@ impl Declared {
     pub(super) fn tell_client(
         &self,
         ctx: &ReceiveCtx<'_>,
-        seen: HeadFindings,
+        findings: HeadFindings,
         client: ConnectionPeer,
     ) -> DecisionStep {
         let field = match &self.client_field {
@@ -28,7 +28,7 @@ impl Declared {
             format!("{client}: named by the trusted proxy {} in `{field}`", ctx.client)
         } else if trusted {
             format!("{client}: a trusted proxy, which names no client in `{field}`")
-        } else if seen.forged {
+        } else if findings.forged {
             format!(
                 "{client}: not a trusted proxy, so the fields that only proxies may send \
                  (`{field}` and others) were removed"

@@ -59,19 +59,19 @@ impl Declared {
     pub(super) fn decide(
         &self,
         ctx: &mut ReceiveCtx<'_>,
-        told: &mut impl Listener,
+        listener: &mut impl Listener,
     ) -> ReceiveVerdict {
-        let seen = HeadFindings::of(&ctx.request.headers);
-        let client = self.client(seen, ctx);
-        told.hear(|| self.tell_client(ctx, seen, client));
+        let head = HeadFindings::of(&ctx.request.headers);
+        let client = self.client(head, ctx);
+        listener.record(|| self.tell_client(ctx, head, client));
         if let Some(refusal) = self.refusal_of(&ctx.request.method) {
             ctx.notes.rule = Rule::MethodRefused as u32;
-            told.hear(|| explanations::method_refused(ctx.request));
+            listener.record(|| explanations::method_refused(ctx.request));
             return ReceiveVerdict::Synth(Arc::clone(refusal));
         }
         if let Some(redirect) = self.redirect_of(ctx.request, ctx.request.scheme) {
             ctx.notes.rule = Rule::Answer as u32;
-            told.hear(|| self.tell_https());
+            listener.record(|| self.tell_https());
             return ReceiveVerdict::Synth(self.redirect(redirect, ctx.request));
         }
         let mut readings = None;
@@ -81,17 +81,17 @@ impl Declared {
             self.route(path, ctx.request, &mut readings)
         else {
             ctx.notes.rule = Rule::PathForm as u32;
-            told.hear(|| explanations::ambiguous(ctx.request));
+            listener.record(|| explanations::ambiguous(ctx.request));
             return ReceiveVerdict::Synth(Arc::clone(&self.refusals.path));
         };
         let plan = &self.plans[route];
-        told.hear(|| self.tell_route(route));
+        listener.record(|| self.tell_route(route));
         ctx.notes.route = route as u32;
         ctx.notes.origin = plan.origin;
         ctx.notes.pages = plan.page_cache;
-        ctx.notes.personal = self.requests_are_personal && (seen.authorization || seen.cookie);
+        ctx.notes.personal = self.requests_are_personal && (head.authorization || head.cookie);
         if let Some(access) = &plan.access {
-            told.hear(|| explanations::access(plan, access, client));
+            listener.record(|| explanations::access(plan, access, client));
         }
         if plan.keeps_out(client) || also.is_some_and(|also| self.plans[also].keeps_out(client)) {
             ctx.notes.rule = Rule::Access as u32;
@@ -99,28 +99,28 @@ impl Declared {
         }
         if let Some(answer) = &plan.answer {
             ctx.notes.rule = Rule::Answer as u32;
-            told.hear(|| explanations::answer(plan, answer));
+            listener.record(|| explanations::answer(plan, answer));
             return ReceiveVerdict::Synth(self.answer(answer, ctx.request));
         }
         if let Some(files) = plan.files {
             ctx.notes.rule = Rule::Files as u32;
-            told.hear(|| explanations::files(plan));
+            listener.record(|| explanations::files(plan));
             return ReceiveVerdict::Files(files);
         }
         if ctx.request.upgrade == Upgrade::Asked && take_upgrade(plan, ctx.request) {
             ctx.notes.rule = Rule::Upgrade as u32;
-            told.hear(|| explanations::upgrade(plan, ctx.request));
+            listener.record(|| explanations::upgrade(plan, ctx.request));
             return ReceiveVerdict::Upgrade;
         }
         let may_cache = plan.cache && also.is_none_or(|also| self.plans[also].cache);
         let (rule, verdict) = match pass_unread(may_cache, ctx.request) {
             Some(rule) => {
-                told.hear(|| explanations::pass_unread(plan, rule, ctx.request));
+                listener.record(|| explanations::pass_unread(plan, rule, ctx.request));
                 (rule as u32, ReceiveVerdict::Pass)
             }
             None => {
                 let parts = TargetParts { readings: readings.as_ref(), has_query };
-                self.canonical(plan, seen, parts, ctx, told)
+                self.canonical(plan, head, parts, ctx, listener)
             }
         };
         ctx.notes.rule = rule;
@@ -147,7 +147,7 @@ impl Declared {
     /// The client of the request. Forwarding fields of clients are removed; those of trusted
     /// proxies are kept in X-Forwarded-For.
     #[inline(always)]
-    fn client(&self, seen: HeadFindings, ctx: &mut ReceiveCtx<'_>) -> ConnectionPeer {
+    fn client(&self, head: HeadFindings, ctx: &mut ReceiveCtx<'_>) -> ConnectionPeer {
         // In a second call the fields are gone, and the client was noted.
         if let Some(client) = ctx.notes.client {
             return client;
@@ -155,11 +155,11 @@ impl Declared {
         let (request, field) = (&mut *ctx.request, &self.client_field);
         let client = forwarded::client_of(ctx.client, &self.trusted, field, request);
         ctx.notes.client = Some(client);
-        if seen.forged {
+        if head.forged {
             ctx.notes.passed_on = forged_fields::is_passed_on(&request.headers);
-            let told = client != ctx.client;
+            let rewritten = client != ctx.client;
             let placed = self.keys_places || self.trusted.has(ctx.client);
-            forged_fields::remove(&mut request.headers, told, placed);
+            forged_fields::remove(&mut request.headers, rewritten, placed);
         }
         if let Some(name) = field.named() {
             request.headers.remove_named(name.as_bytes());
@@ -262,15 +262,15 @@ impl Declared {
     fn canonical(
         &self,
         plan: &RoutePlan,
-        seen: HeadFindings,
+        head: HeadFindings,
         parts: TargetParts<'_>,
         ctx: &mut ReceiveCtx<'_>,
-        told: &mut impl Listener,
+        listener: &mut impl Listener,
     ) -> (u32, ReceiveVerdict) {
         let request = &mut *ctx.request;
         let mut light = false;
-        if seen.cookie {
-            told.hear(|| explanations::cookies(plan, request));
+        if head.cookie {
+            listener.record(|| explanations::cookies(plan, request));
             let mut scratch = Vec::new();
             cookie::remove(&mut request.headers, |name| plan.cookies.strips(name), &mut scratch);
             let (mut any, mut personal) = (false, false);
@@ -280,22 +280,22 @@ impl Declared {
                 light |= !counts;
                 personal |= counts && !plan.is_in_key(pair.name);
             }
-            ctx.notes.personal = self.requests_are_personal && (seen.authorization || personal);
+            ctx.notes.personal = self.requests_are_personal && (head.authorization || personal);
             if !any {
                 request.headers.remove(HeaderId::Cookie);
             }
         }
-        if self.requests_are_personal && (seen.authorization || seen.cookie) {
-            told.hear(|| explanations::personal(plan, request, ctx.notes.personal));
+        if self.requests_are_personal && (head.authorization || head.cookie) {
+            listener.record(|| explanations::personal(plan, request, ctx.notes.personal));
         }
         if parts.has_query
             && let Some(query) = &plan.query
         {
-            told.hear(|| explanations::query(plan, query, request));
+            listener.record(|| explanations::query(plan, query, request));
             query.apply(request);
         }
         let reason = plan.bypass.reason(request, parts);
-        told.hear(|| self.tell_bypass(plan, request, reason));
+        listener.record(|| self.tell_bypass(plan, request, reason));
         match reason {
             Some(rule) => (rule, ReceiveVerdict::Pass),
             None => {

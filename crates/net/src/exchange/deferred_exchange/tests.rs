@@ -98,11 +98,11 @@ fn sent(
     let Sent { writer, coming } = body;
     let mut cx = Context::from_waker(Waker::noop());
     let reply = pages::refused(Status::OK, "");
-    let mut course = pin!(async { watched(engine, pin!(stream(engine, reply, coming))).await });
-    match course.as_mut().poll(&mut cx) {
+    let mut exchange = pin!(async { watched(engine, pin!(stream(engine, reply, coming))).await });
+    match exchange.as_mut().poll(&mut cx) {
         Poll::Pending => {
             end(writer);
-            course.as_mut().poll(&mut cx)
+            exchange.as_mut().poll(&mut cx)
         }
         done => done,
     }
