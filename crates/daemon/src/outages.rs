@@ -86,7 +86,7 @@ impl ServerCondition {
 struct Outages {
     /// The servers by origin and name, with the start of the outage in milliseconds of the
     /// monotonic clock.
-    told: BTreeMap<(String, String), u64>,
+    logged: BTreeMap<(String, String), u64>,
     /// The start of the minute, and its lines.
     minute: (u64, u32),
 }
@@ -101,7 +101,7 @@ impl Outages {
         let mut failing = BTreeMap::new();
         for server in servers {
             let key = (server.origin.clone(), server.server.clone());
-            let since = self.told.remove(&key);
+            let since = self.logged.remove(&key);
             let has_room = self.minute.1 + (lines.len() as u32) < LINES_MAX;
             let since = match since {
                 None if server.fails() && has_room => {
@@ -118,7 +118,7 @@ impl Outages {
         }
         self.minute.1 += lines.len() as u32;
         // Servers that a reload has removed are dropped.
-        self.told = failing;
+        self.logged = failing;
         lines
     }
 }
@@ -182,9 +182,9 @@ mod tests {
         assert_eq!(look(&mut outages, 1_000, &all(3)), [""; 0]);
         assert_eq!(look(&mut outages, MINUTE_MS, &all(3)).len(), LINES_MAX as usize);
         // A server whose failure was never logged is not logged as back.
-        let told = outages.told.len();
+        let logged = outages.logged.len();
         assert_eq!(look(&mut outages, 2 * MINUTE_MS, &all(0)).len(), LINES_MAX as usize);
-        assert_eq!(look(&mut outages, 3 * MINUTE_MS, &all(0)).len(), told - LINES_MAX as usize);
+        assert_eq!(look(&mut outages, 3 * MINUTE_MS, &all(0)).len(), logged - LINES_MAX as usize);
         assert_eq!(look(&mut outages, 4 * MINUTE_MS, &all(0)), [""; 0]);
     }
 

@@ -165,7 +165,7 @@ impl Daemon {
         refuse_huge_pages();
         let machine = Machine::read();
         let cores = config.workers.unwrap_or_else(|| machine.default_workers());
-        let OpenListeners { doors, ports, console, ring } =
+        let OpenListeners { listeners, ports, console, ring } =
             open_listeners::open(&source, config, &listen, cores)?;
         // From here on it needs no more rights than at a reload.
         let admin_addresses = ports.admin.iter().map(Port::address).collect();
@@ -194,8 +194,8 @@ impl Daemon {
             varnish_cli::carry_out(&daemon, file).await?;
         }
         varnish_cli::tell_of_no_certificate(&daemon);
-        doors.claim().map_err(|refused| open_listeners::cannot_listen(&refused))?;
-        let server = Server::start(&daemon.shared, doors, &settings)
+        listeners.claim().map_err(|refused| open_listeners::cannot_listen(&refused))?;
+        let server = Server::start(&daemon.shared, listeners, &settings)
             .map_err(|e| format!("larder: cannot listen: {e}"))?;
         let live = LiveFigures::new(&daemon.shared.counters, config.admin.history_minutes);
         let (own, samples) = (Arc::clone(&daemon), Arc::clone(&live));
@@ -204,8 +204,10 @@ impl Daemon {
         keep_running(&daemon.shared, move || pressure::run(Arc::clone(&own)));
         let own = Arc::clone(&daemon);
         keep_running(&daemon.shared, move || outages::run(Arc::clone(&own)));
-        let (own, doors) = (Arc::clone(&daemon), Arc::<[_]>::from(server.addresses()));
-        keep_running(&daemon.shared, move || rollout::run(Arc::clone(&own), Arc::clone(&doors)));
+        let (own, listeners) = (Arc::clone(&daemon), Arc::<[_]>::from(server.addresses()));
+        keep_running(&daemon.shared, move || {
+            rollout::run(Arc::clone(&own), Arc::clone(&listeners))
+        });
         let own = Arc::clone(&daemon);
         keep_running(&daemon.shared, move || readiness::run(Arc::clone(&own)));
         let Ports { admin, health, metrics, varnish_cli, htcp } = ports;

@@ -315,9 +315,9 @@ impl Daemon {
         let mut material = read_material(&config)?;
         let mut running = self.running.lock();
         material.keep_ordered(&running.material);
-        material.keep_shelf(&running.material);
+        material.keep_cli_certificates(&running.material);
         material.keep_staples(&running.material, &config);
-        let tls = self.shake_with(&config, &material)?;
+        let tls = self.tls_server(&config, &material)?;
         let programs = programs::prepare(&self.vcls, &self.source, &config, shared)?;
         // From here on nothing is refused.
         programs.take_up();
@@ -355,7 +355,7 @@ impl Daemon {
         if !renewed {
             return;
         }
-        match self.shake_with(&running.config, &running.material) {
+        match self.tls_server(&running.config, &running.material) {
             Ok(tls) => {
                 let config = running.config.clone();
                 let material = std::mem::take(&mut running.material);
@@ -367,29 +367,29 @@ impl Daemon {
     }
 
     /// Reads the certificates of Varnish's CLI.
-    pub(crate) fn with_shelf<T>(&self, show: impl FnOnce(&CliCertificates) -> T) -> T {
-        show(&self.running.lock().material.shelf)
+    pub(crate) fn with_cli_certificates<T>(&self, show: impl FnOnce(&CliCertificates) -> T) -> T {
+        show(&self.running.lock().material.cli_certificates)
     }
 
     /// Changes the certificates of Varnish's CLI; handshakes present the active ones then.
     ///
     /// # Errors
     /// The reason why nothing is changed.
-    pub(crate) fn change_shelf<T>(
+    pub(crate) fn change_cli_certificates<T>(
         &self,
         change: impl FnOnce(&mut CliCertificates) -> Result<T, CertificateRefusal>,
     ) -> Result<T, CertificateRefusal> {
         // Reading files blocks neither requests nor readers of the state.
         let _reading = self.reading.lock();
-        let mut shelf = self.with_shelf(CliCertificates::clone);
-        let done = change(&mut shelf)?;
+        let mut cli_certificates = self.with_cli_certificates(CliCertificates::clone);
+        let done = change(&mut cli_certificates)?;
         let mut running = self.running.lock();
-        if shelf.shows_as(&running.material.shelf) {
-            running.material.shelf = shelf;
+        if cli_certificates.shows_as(&running.material.cli_certificates) {
+            running.material.cli_certificates = cli_certificates;
             return Ok(done);
         }
-        let before = std::mem::replace(&mut running.material.shelf, shelf);
-        match self.shake_with(&running.config, &running.material) {
+        let before = std::mem::replace(&mut running.material.cli_certificates, cli_certificates);
+        match self.tls_server(&running.config, &running.material) {
             Ok(tls) => {
                 let config = running.config.clone();
                 let material = std::mem::take(&mut running.material);
@@ -397,14 +397,14 @@ impl Daemon {
                 Ok(done)
             }
             Err(problem) => {
-                running.material.shelf = before;
+                running.material.cli_certificates = before;
                 Err(CertificateRefusal::because(problem))
             }
         }
     }
 
     /// The TLS server for the handshakes of listeners.
-    fn shake_with(
+    fn tls_server(
         &self,
         config: &Config,
         material: &Material,
@@ -415,8 +415,8 @@ impl Daemon {
     /// Every server, with its origin's name.
     pub(crate) fn servers(&self) -> Vec<(String, ServerStatus)> {
         let running = self.running.lock();
-        let of = |tended: &ManagedOrigin| {
-            let (name, servers) = (tended.origin.name().to_string(), tended.origin.servers());
+        let of = |managed: &ManagedOrigin| {
+            let (name, servers) = (managed.origin.name().to_string(), managed.origin.servers());
             servers.into_iter().map(move |server| (name.clone(), server))
         };
         running.origins.iter().flat_map(of).collect()
@@ -438,10 +438,10 @@ impl Daemon {
         };
         let running = self.running.lock();
         let mut found = false;
-        for tended in running.origins.iter().filter(|own| &**own.origin.name() == origin) {
-            let servers = tended.origin.servers();
+        for managed in running.origins.iter().filter(|own| &**own.origin.name() == origin) {
+            let servers = managed.origin.servers();
             for own in servers.iter().filter(|own| is_meant(&own.name)) {
-                found |= tended.origin.order(&own.name, order);
+                found |= managed.origin.order(&own.name, order);
             }
         }
         found
@@ -617,16 +617,16 @@ impl Daemon {
         material: Material,
         tls: Option<Arc<tls::ServerContext>>,
     ) {
-        let tended = &mut running.origins;
-        let origins: Vec<_> = tended.iter().map(|t| Arc::clone(&t.origin)).collect();
+        let managed = &mut running.origins;
+        let origins: Vec<_> = managed.iter().map(|t| Arc::clone(&t.origin)).collect();
         let view = self.vcls.view();
         let (live, origins) =
             site_assembly::live(&config, &origins, &material, tls, &self.reserved, view);
         let mut next = Vec::with_capacity(origins.len());
         for origin in origins {
-            let kept = tended.iter().position(|t| Arc::ptr_eq(&t.origin, &origin));
+            let kept = managed.iter().position(|t| Arc::ptr_eq(&t.origin, &origin));
             next.push(match kept {
-                Some(at) => tended.swap_remove(at),
+                Some(at) => managed.swap_remove(at),
                 None => tend(origin, &self.shared),
             });
         }

@@ -28,7 +28,7 @@ struct BackendRow {
     /// The time of the last change, in seconds since 1970.
     changed: f64,
     details: Details,
-    whose: OverrideTarget,
+    target: OverrideTarget,
 }
 
 /// The good ones among probes or members.
@@ -99,8 +99,8 @@ pub(super) fn set_health(daemon: &Daemon, peer: SocketAddr, call: &Call) -> Repl
     if rows.is_empty() {
         return Reply::new(Status::Argument, "No Backends matches");
     }
-    for BackendRow { vcl, name, whose, .. } in &rows {
-        match whose {
+    for BackendRow { vcl, name, target, .. } in &rows {
+        match target {
             // A server that a reload has just removed is skipped.
             OverrideTarget::Server { origin, server } => {
                 _ = daemon.order_servers(origin, Some(server), order);
@@ -172,7 +172,7 @@ fn declared(daemon: &Daemon) -> Vec<BackendRow> {
                 threshold: probe.threshold,
                 history: server.history,
             }),
-            whose: OverrideTarget::Server { origin, server: server.name },
+            target: OverrideTarget::Server { origin, server: server.name },
         }
     };
     daemon.servers().into_iter().map(of).collect()
@@ -209,7 +209,7 @@ fn row(vcl: &str, backend: Backend) -> Option<BackendRow> {
                     Listing::Hidden => Details::Hidden,
                     listing => Details::Director { listing, members },
                 },
-                whose: OverrideTarget::Backend(backend),
+                target: OverrideTarget::Backend(backend),
             })
         }
     }
@@ -232,7 +232,7 @@ fn of_leaf(vcl: String, name: String, leaf: &Arc<Leaf>) -> BackendRow {
             threshold: probe.threshold,
             history: status.as_ref().map(|status| status.history).unwrap_or_default(),
         }),
-        whose: OverrideTarget::Backend(Backend::Leaf(Arc::clone(leaf))),
+        target: OverrideTarget::Backend(Backend::Leaf(Arc::clone(leaf))),
     }
 }
 
@@ -505,7 +505,7 @@ mod tests {
             healthy: count > 1 || of == 0,
             changed: 1_795_361_470.392,
             details,
-            whose: OverrideTarget::Backend(Backend::None),
+            target: OverrideTarget::Backend(Backend::None),
         }
     }
 
