@@ -22,7 +22,7 @@ pub(crate) struct WriteTimeoutStream<S> {
 }
 
 impl<S> WriteTimeoutStream<S> {
-    /// Wraps `stream`; writes may wait for `patience`, and `received` is set when something is read.
+    /// Wraps `stream`; writes may wait for `patience`, and `received` is set when bytes are read.
     pub(crate) fn new(stream: S, patience: Duration, received: Arc<AtomicBool>) -> Self {
         Self { stream, patience, received, waiting: false, end: Box::pin(sleep(patience)) }
     }

@@ -231,7 +231,7 @@ impl Writer {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
-            self.tell_of_the_rest(rt::now().mono_ms);
+            self.write_notes(rt::now().mono_ms);
         }
     }
 
@@ -251,7 +251,7 @@ impl Writer {
         while let Ok(message) = receiver.try_recv() {
             self.take(message);
         }
-        self.tell_of_the_rest(u64::MAX);
+        self.write_notes(u64::MAX);
         // On standard error the process reports the reason itself.
         if let (Some(why), Sink::File(_) | Sink::Syslog(_)) = (why, &self.sink) {
             self.write(Priority::Error, &why);
@@ -260,7 +260,7 @@ impl Writer {
     }
 
     /// Writes notes about suppressed and lost lines.
-    fn tell_of_the_rest(&mut self, now_ms: u64) {
+    fn write_notes(&mut self, now_ms: u64) {
         let notes = self.state.repeats.lock().0.notes(now_ms);
         for (priority, note) in notes {
             self.write(priority, &note);

@@ -82,7 +82,7 @@ impl FolderRefusal {
     }
 
     /// The diagnostic for the volume that the setting `name` names.
-    pub(crate) fn told(&self, volume: &DiskVolume, name: &str) -> Diagnostic {
+    pub(crate) fn diagnostic(&self, volume: &DiskVolume, name: &str) -> Diagnostic {
         let path = volume.path.display();
         let other = "name another directory: `[disk] path`";
         let (why, help) = match self {

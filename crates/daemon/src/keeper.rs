@@ -104,13 +104,13 @@ pub(crate) fn reach(path: &Path) {
     account::refuse_dumps();
     let mut keeper = Keeper { socket: None, path: Some(path.to_owned()), asked: 0 };
     if let Err(error) = keeper.connect() {
-        tell_of_none(&keeper.unreachable(error));
+        log_unavailable(&keeper.unreachable(error));
     }
     _ = KEEPER.set(Mutex::new(keeper));
 }
 
 /// Logs that there is no keeper, and the reason.
-pub(crate) fn tell_of_none(why: &str) {
+pub(crate) fn log_unavailable(why: &str) {
     base::tell!(Warn, "larder: warning: files that only root may read are not read: {why}");
 }
 
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn a_keeper_that_is_away_is_told_of_with_what_helps() {
+    fn a_keeper_that_is_away_is_reported_with_what_helps() {
         let mut keeper = Keeper { socket: None, path: Some("/run/k".into()), asked: 0 };
         for (why, helps) in [
             (Errno::NOENT, "systemctl start"),

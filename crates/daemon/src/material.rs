@@ -435,7 +435,7 @@ impl Material {
     ///
     /// # Errors
     /// The random source fails.
-    pub(crate) fn terms(
+    pub(crate) fn metrics_authentication(
         &self,
         config: &Config,
         secure: bool,

@@ -91,7 +91,7 @@ pub(crate) fn open(
     if source.keeper.is_none()
         && let Err(error) = own_keeper(source, own_socket, &listeners).start()
     {
-        keeper::tell_of_none(&error.to_string());
+        keeper::log_unavailable(&error.to_string());
     }
     account.switch_user()?;
     Ok(OpenListeners { listeners, ports, console, ring })
@@ -110,7 +110,7 @@ fn own_names(socket: &Path) -> Vec<&OsStr> {
 fn give_volumes(account: &Account, config: &Config) -> Result<(), String> {
     for volume in config.disk.iter().flat_map(|disk| &disk.volumes) {
         let Err(unfit) = account.give_volume(&volume.path) else { continue };
-        let told = render(&[unfit.told(volume, &account.runner.name)]);
+        let told = render(&[unfit.diagnostic(volume, &account.runner.name)]);
         if unfit.is_refused() {
             return Err(told);
         }

@@ -75,7 +75,7 @@ impl ServerCondition {
         format!("{} fails: {}", self.name(), why.escape_debug())
     }
 
-    fn back(&self, after_ms: u64) -> String {
+    fn recovery_line(&self, after_ms: u64) -> String {
         // Checks are a second apart.
         format!("{} answers again, after {}", self.name(), DurationMs(after_ms / 1000 * 1000))
     }
@@ -109,7 +109,7 @@ impl Outages {
                     Some(now_ms)
                 }
                 Some(since) if server.failures == 0 && has_room => {
-                    lines.push(server.back(now_ms.saturating_sub(since)));
+                    lines.push(server.recovery_line(now_ms.saturating_sub(since)));
                     None
                 }
                 since => since,
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_told_of_once_when_it_goes_and_once_when_it_is_back() {
+    fn a_server_is_logged_once_when_it_goes_and_once_when_it_is_back() {
         let mut outages = Outages::default();
         assert_eq!(look(&mut outages, 0, &[server("a:80", 2)]), [""; 0]);
         let gone = "origin app, server a:80 fails: cannot connect: refused";

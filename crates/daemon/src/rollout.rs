@@ -112,7 +112,9 @@ async fn watched(canary_watch: &mut Option<(u64, CanaryWatch)>) -> (u64, Result<
 impl RolloutFollower {
     /// Does what the current state wants of this node.
     async fn look(&mut self) {
-        let Some((secret, state)) = known(&self.bucket) else { return self.stand_alone().await };
+        let Some((secret, state)) = known(&self.bucket) else {
+            return self.act_without_state().await;
+        };
         let is_awaited = state.awaits(&self.name);
         let is_of = |number: u64| is_awaited && number == state.number;
         self.canary_watch.take_if(|(number, _)| !is_of(*number));
@@ -138,14 +140,14 @@ impl RolloutFollower {
             let failed = report.as_ref().err().cloned();
             if self.bucket.write_over(STATE, Some(&secret), &next.encode()).await.is_ok() {
                 self.report = None;
-                self.tell(&next, failed.as_deref());
+                self.log_report(&next, failed.as_deref());
             }
         }
     }
 
     /// Acts while the state is unknown: a version that failed here does not stay, nor does a
     /// canary's without a known roll-out.
-    async fn stand_alone(&mut self) {
+    async fn act_without_state(&mut self) {
         let has_failed = matches!(&self.report, Some((_, Err(_))));
         if has_failed || self.bucket.read(STATE) == SecretLookup::Absent {
             self.canary_watch = None;
@@ -173,7 +175,8 @@ impl RolloutFollower {
                 self.before = Some((state.number, Conduct::of(&self.daemon)));
             }
             let taken =
-                take(&self.daemon, &self.versions, release, &self.bucket, state.stage).await;
+                apply_release(&self.daemon, &self.versions, release, &self.bucket, state.stage)
+                    .await;
             match taken {
                 ReleaseOutcome::Done => {}
                 // A canary waits for it, and its peers see that it is missing.
@@ -193,7 +196,7 @@ impl RolloutFollower {
         if state.good.as_ref() == Some(version)
             && let Err(why) = self.versions.is_good()
         {
-            say_failed(&format!("configuration {version} is in force and cannot be saved: {why}"));
+            log_failure(&format!("configuration {version} is in force and cannot be saved: {why}"));
         }
     }
 
@@ -206,11 +209,11 @@ impl RolloutFollower {
     }
 
     /// Logs this node's report.
-    fn tell(&self, next: &RollOut, failed: Option<&str>) {
+    fn log_report(&self, next: &RollOut, failed: Option<&str>) {
         let version = &next.version;
         match (failed, next.stage) {
             (Some(why), _) => {
-                say_failed(&format!("configuration {version} has failed here: {why}"));
+                log_failure(&format!("configuration {version} has failed here: {why}"));
             }
             (None, RollOutStage::All) => {
                 say(&format!("configuration {version} is good, and goes to all"))
@@ -225,7 +228,7 @@ async fn go_back(daemon: &Arc<Daemon>, versions: &Versions) {
     let good = versions.good();
     if versions.version() != good.as_ref().map(|own| own.version()).unwrap_or_default() {
         let put = put_in_force(Arc::clone(daemon), good, "as before").await;
-        put.unwrap_or_else(|why| say_failed(&why));
+        put.unwrap_or_else(|why| log_failure(&why));
     }
 }
 
@@ -241,7 +244,7 @@ enum ReleaseOutcome {
 }
 
 /// Applies a release at a stage.
-async fn take(
+async fn apply_release(
     daemon: &Arc<Daemon>,
     versions: &Versions,
     release: &Release,
@@ -285,7 +288,7 @@ fn say(text: &str) {
     base::tell!(Notice, "larder: cluster: {text}");
 }
 
-fn say_failed(text: &str) {
+fn log_failure(text: &str) {
     base::tell!(Error, "larder: cluster: {text}");
 }
 
@@ -403,7 +406,7 @@ pub(crate) async fn begin(daemon: &Daemon, request: RolloutRequest) -> Result<Ro
     let next = match RollOut::begin(before.as_ref(), release, plan) {
         Err(known @ RollOutRefusal::Known(_)) => {
             // The content may be lost or damaged.
-            lay(&bucket, &entry, &configuration).await?;
+            store_bundle(&bucket, &entry, &configuration).await?;
             return Err(known.into());
         }
         begun => begun?,
@@ -412,11 +415,11 @@ pub(crate) async fn begin(daemon: &Daemon, request: RolloutRequest) -> Result<Ro
     bucket.write_over(STATE, last.as_ref(), &next.encode()).await?;
     let good = next.good.as_ref().and_then(|good| next.release(good));
     if let (Some(own), Some(good)) = (own, good) {
-        lay(&bucket, &entry_of(good), &own).await?;
+        store_bundle(&bucket, &entry_of(good), &own).await?;
     }
-    if let Err(why) = lay(&bucket, &entry, &configuration).await {
+    if let Err(why) = store_bundle(&bucket, &entry, &configuration).await {
         // The content will not arrive: for the peers the roll-out is over.
-        _ = back(daemon, None).await;
+        _ = roll_back(daemon, None).await;
         return Err(why.into());
     }
     Ok(next)
@@ -431,7 +434,11 @@ fn found(own: &ConfigBundle, name: &str) -> RollOut {
 }
 
 /// Stores a configuration in its entry, unless it is there.
-async fn lay(bucket: &Bucket, entry: &str, bundle: &ConfigBundle) -> Result<(), SecretWriteError> {
+async fn store_bundle(
+    bucket: &Bucket,
+    entry: &str,
+    bundle: &ConfigBundle,
+) -> Result<(), SecretWriteError> {
     let (last, bytes) = (bucket.last(entry), bundle.encode());
     let is_there = |secret: &Arc<Secret>| secret.value == bytes;
     match bucket.read(entry) {
@@ -465,7 +472,7 @@ fn canaries_of(status: &cluster::Status, named: Vec<String>) -> Result<Vec<Strin
 ///
 /// # Errors
 /// They are not rolled back.
-pub(crate) async fn back(daemon: &Daemon, version: Option<&str>) -> Result<RollOut, NotBegun> {
+pub(crate) async fn roll_back(daemon: &Daemon, version: Option<&str>) -> Result<RollOut, NotBegun> {
     let RolloutContext { bucket, .. } = context(daemon)?;
     let last = bucket.last(STATE);
     let state = last.as_ref().and_then(|secret| RollOut::decode(&secret.value));

@@ -80,13 +80,13 @@ fn serve(source: DaemonOptions) -> Result<(), String> {
         let proxy = if listen.proxy { " (PROXY protocol)" } else { "" };
         base::tell!(Info, "larder: listening on {}{tls}{proxy}", listen.at);
     }
-    summary::tell(&daemon);
+    summary::log_served(&daemon);
     daemon.error_log.serves();
     daemon.notify.ready("serving");
     let watchdog = Watchdog::of_environment(server.pulse());
     let pulse = server.pulse();
     runtime.block_on(async {
-        keep_running(&daemon.shared, move || tell_of_turns(pulse.clone()));
+        keep_running(&daemon.shared, move || log_stalls(pulse.clone()));
         let watch = async {
             match watchdog {
                 Some(watchdog) => watchdog.run(&daemon.notify).await,
@@ -94,7 +94,7 @@ fn serve(source: DaemonOptions) -> Result<(), String> {
             }
         };
         tokio::select! {
-            () = daemon.until_told(signals) => {}
+            () = daemon.until_signal(signals) => {}
             () = watch => {}
         }
     });
@@ -125,7 +125,7 @@ fn serve(source: DaemonOptions) -> Result<(), String> {
 }
 
 /// Logs stalls of cores.
-async fn tell_of_turns(pulse: net::Heartbeats) {
+async fn log_stalls(pulse: net::Heartbeats) {
     let mut look = rt::time::interval(TURNS);
     loop {
         look.tick().await;
@@ -228,7 +228,7 @@ impl Daemon {
         otlp::start(self, config.tracing.as_ref());
     }
 
-    async fn until_told(&self, signals: Signals) {
+    async fn until_signal(&self, signals: Signals) {
         let mut look = rt::time::interval(LOOK);
         let Signals { mut terminate, mut interrupt, mut hangup, mut reopen } = signals;
         loop {

@@ -93,7 +93,7 @@ pub struct Daemon {
     /// The certificates that are stapled.
     stapling: watch::Sender<Option<acme::StaplePlan>>,
     /// The authentication of `[metrics]` clients; `None` if there was none at the start.
-    terms: Option<watch::Sender<Arc<MetricsAuthentication>>>,
+    metrics_authentication: Option<watch::Sender<Arc<MetricsAuthentication>>>,
     /// Sites that cannot be served, if readiness reports them.
     pub(crate) unserved: Mutex<Vec<String>>,
 }
@@ -172,8 +172,10 @@ impl Daemon {
         let challenges = Arc::default();
         let ticket_keys = TicketKeys::new().map_err(|error| format!("larder: TLS: {error}"))?;
         let tls = material.server(config, &ticket_keys, &challenges)?;
-        let terms = material.terms(config, is_secure(config), &ticket_keys)?;
-        let terms = terms.map(|terms| watch::Sender::new(Arc::new(terms)));
+        let metrics_authentication =
+            material.metrics_authentication(config, is_secure(config), &ticket_keys)?;
+        let metrics_authentication = metrics_authentication
+            .map(|metrics_authentication| watch::Sender::new(Arc::new(metrics_authentication)));
         let vcls = source.programs(config);
         let (live, origins) =
             site_assembly::live(config, &[], &material, tls, &reserved, vcls.view());
@@ -221,7 +223,7 @@ impl Daemon {
             ticket_keys,
             plans,
             stapling,
-            terms,
+            metrics_authentication,
             unserved: Mutex::default(),
         });
         Ok((daemon, records, below))
@@ -631,7 +633,7 @@ impl Daemon {
             });
         }
         self.stapling.send_replace(ocsp_staples::plan(&config, &material));
-        self.set_terms(&config, &material);
+        self.set_metrics_authentication(&config, &material);
         *running = ActiveState { config, material, origins: next };
         self.shared.replace(live);
         self.set_neighbours(running);
@@ -645,16 +647,18 @@ fn is_secure(config: &Config) -> bool {
 
 impl Daemon {
     /// The authentication of `[metrics]` clients; `None` if there was none at the start.
-    pub(crate) fn terms(&self) -> Option<watch::Receiver<Arc<MetricsAuthentication>>> {
-        self.terms.as_ref().map(watch::Sender::subscribe)
+    pub(crate) fn metrics_authentication(
+        &self,
+    ) -> Option<watch::Receiver<Arc<MetricsAuthentication>>> {
+        self.metrics_authentication.as_ref().map(watch::Sender::subscribe)
     }
 
     /// Applies the authentication of `config` to `[metrics]` clients. It stays unchanged if it is
     /// for a kind of listener other than the open one.
-    fn set_terms(&self, config: &Config, material: &Material) {
-        let Some(terms) = &self.terms else { return };
-        match material.terms(config, is_secure(&self.first), &self.ticket_keys) {
-            Ok(Some(new)) => _ = terms.send_replace(Arc::new(new)),
+    fn set_metrics_authentication(&self, config: &Config, material: &Material) {
+        let Some(metrics_authentication) = &self.metrics_authentication else { return };
+        match material.metrics_authentication(config, is_secure(&self.first), &self.ticket_keys) {
+            Ok(Some(new)) => _ = metrics_authentication.send_replace(Arc::new(new)),
             Ok(None) => {}
             Err(problem) => base::tell!(Error, "{problem}"),
         }

@@ -335,7 +335,7 @@ impl Vcls {
         let now = rt::now();
         let world = ProgramWorld::without_request(&shared, &live, now, &log);
         let started = program.start(&world, seconds(now));
-        tell(name, &log.borrow());
+        log_lines(name, &log.borrow());
         let instance = started.map_err(|why| {
             let why = why.strip_prefix("vcl_init failed").unwrap_or(&why);
             match why.trim_start_matches(": ") {
@@ -541,7 +541,7 @@ impl Vcls {
         let (live, log, now) = (shared.live(), RefCell::default(), rt::now());
         let world = ProgramWorld::without_request(&shared, &live, now, &log);
         instance.stop(&world, seconds(now));
-        tell(instance.program().name(), &log.borrow());
+        log_lines(instance.program().name(), &log.borrow());
     }
 
     /// Compiles and starts the configured programs, without loading them.
@@ -682,7 +682,7 @@ fn seconds(now: base::Now) -> f64 {
 }
 
 /// Logs what a program has logged without a request.
-fn tell(name: &str, lines: &[(Tag, Box<[u8]>)]) {
+fn log_lines(name: &str, lines: &[(Tag, Box<[u8]>)]) {
     for (_, text) in lines {
         base::tell!(Info, "larder: VCL {name}: {}", String::from_utf8_lossy(text).escape_debug());
     }

@@ -65,7 +65,7 @@ impl Daemon {
             true => RollBack { version: None },
             false => super::body(asked.body)?,
         };
-        rollout::back(self, version.as_deref()).await.map_err(refused)?;
+        rollout::roll_back(self, version.as_deref()).await.map_err(refused)?;
         Ok(self.shared_configuration())
     }
 

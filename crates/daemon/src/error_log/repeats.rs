@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_lines_beyond_the_rate_are_left_out_and_told_of() {
+    fn equal_lines_beyond_the_rate_are_left_out_and_reported() {
         let mut repeats = Repeats::default();
         let limit = Limit::ErrorLogRepeats;
         let verdict: Vec<_> = (0..4).map(|at| count_text(&mut repeats, at, 1, "gone")).collect();

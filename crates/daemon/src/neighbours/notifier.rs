@@ -75,13 +75,17 @@ fn serve(queue: &Arc<InvalidationQueue>, pool: &Rc<CorePool>) {
 
 async fn work(queue: Arc<InvalidationQueue>, pool: Rc<CorePool>) {
     while let Some(queued) = queue.next().await {
-        let outcome = tell(&queue, &pool, &queued).await;
+        let outcome = deliver(&queue, &pool, &queued).await;
         queue.done(queued, outcome);
     }
 }
 
 /// Sends an invalidation until the neighbour accepts it, rejects it, or the deadline passes.
-async fn tell(queue: &InvalidationQueue, pool: &CorePool, queued: &QueuedInvalidation) -> Counter {
+async fn deliver(
+    queue: &InvalidationQueue,
+    pool: &CorePool,
+    queued: &QueuedInvalidation,
+) -> Counter {
     let (mut accepted, mut pause) = (0, PAUSE);
     loop {
         let Some(message) = queued.messages.get(accepted) else {

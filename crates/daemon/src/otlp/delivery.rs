@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_told_in_the_collectors_words() {
+    fn a_refusal_is_reported_in_the_collectors_words() {
         let status = RpcStatus { message: "no such key".to_owned() }.encode_to_vec();
         let refused = |why: &str| DeliveryOutcome::Refused { why: why.to_owned() };
         let outcome = |body: &[u8], fields: &[_]| judged(&answer(401, fields), body, 0);

@@ -74,7 +74,7 @@ pub(super) fn list(daemon: &Daemon, call: &Call) -> Reply {
             _ => return Reply::new(Status::Argument, "Too many arguments"),
         }
     }
-    let rows = meant(daemon, pattern.unwrap_or_default());
+    let rows = matching_rows(daemon, pattern.unwrap_or_default());
     match call.json {
         true => json(call, 3, &as_json(&rows, details)),
         false => Reply::ok(as_text(&rows, details)),
@@ -95,7 +95,7 @@ pub(super) fn set_health(daemon: &Daemon, peer: SocketAddr, call: &Call) -> Repl
             return Reply::new(Status::Argument, text);
         }
     };
-    let rows = meant(daemon, pattern);
+    let rows = matching_rows(daemon, pattern);
     if rows.is_empty() {
         return Reply::new(Status::Argument, "No Backends matches");
     }
@@ -129,7 +129,7 @@ pub(super) fn set_health(daemon: &Daemon, peer: SocketAddr, call: &Call) -> Repl
 
 /// The backends that `pattern` matches. A pattern without a dot covers the program in force and the
 /// configuration's servers.
-fn meant(daemon: &Daemon, pattern: &[u8]) -> Vec<BackendRow> {
+fn matching_rows(daemon: &Daemon, pattern: &[u8]) -> Vec<BackendRow> {
     let mut rows = declared(daemon);
     let active = daemon.vcls.active().map(|(name, _)| name);
     for (vcl, instance) in daemon.vcls.loaded() {
@@ -551,7 +551,7 @@ boot.v2        sick       0/5      sick       Sun, 22 Nov 2026 15:31:10 GMT
     }
 
     #[test]
-    fn probes_are_told_as_varnishd_does() {
+    fn probes_are_reported_as_varnishd_does() {
         let history = ProbeHistory {
             good: 0b11_1111,
             ipv4: 0b1_1111,

@@ -7,7 +7,7 @@ use base::Counters;
 use config::Config;
 use varnishcli::{Call, CliCommand, Reply, Status, json_string};
 
-use super::vcl::{told, words};
+use super::vcl::{log_operation, words};
 use crate::cli_certificates::{
     CertificateDefinition, CertificateRefusal, CertificateStage, CliCertificate, read_new,
 };
@@ -22,12 +22,13 @@ pub(super) fn answer(daemon: &Daemon, counters: &Counters, call: &Call) -> Reply
         return Reply::new(Status::Cannot, "No listener speaks TLS (-a ADDRESS,https)\n");
     }
     let done = carry_out(daemon, counters, call);
-    let done = if call.verb == CliCommand::TlsCertList { done } else { told(daemon, call, done) };
+    let done =
+        if call.verb == CliCommand::TlsCertList { done } else { log_operation(daemon, call, done) };
     done.unwrap_or_else(|refused| refused)
 }
 
 /// Logs that handshakes fail for want of a certificate, if so.
-pub(crate) fn tell_of_none(daemon: &Daemon) {
+pub(crate) fn log_missing(daemon: &Daemon) {
     let is_open = daemon.with_config(speaks_tls) && daemon.certificates().is_empty();
     if is_open {
         base::tell!(
