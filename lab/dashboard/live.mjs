@@ -88,7 +88,7 @@ await part('figures under load', async () => {
   const connections = page.locator('.tile', { hasText: 'Connections' }).first();
   await anna.until('handshakes are told, and those of TLS 1.2', async () => /TLS\/s, 100\.0 % of 1\.2/.test(await connections.innerText()));
   clearInterval(shaking);
-  const trusts = async () => (await page.innerText('#cluster-title')).includes('board, trusts what it stores');
+  const trusts = async () => (await page.innerText('#cluster-title')).includes('board, trusts its stored responses');
   await anna.until('the node trusts what it stores', trusts);
   const first = await anna.tile('Objects');
   const quantiles = page.getByRole('list', { name: 'All others: quantiles of times' });

@@ -29,33 +29,33 @@ const FIELDS_MAX: usize = 100;
 /// Serves a connection's requests until it ends. Once `last` is over, the current response is the
 /// last.
 pub(crate) async fn converse<A: Api>(
-    desk: Arc<ListenerState<A>>,
+    state: Arc<ListenerState<A>>,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send,
     peer: AdminPeer,
-    place: Arc<ConnectionPermit>,
+    permit: Arc<ConnectionPermit>,
     last: impl Future<Output = ()>,
 ) {
-    let limits = desk.api.limits();
+    let limits = state.api.limits();
     let patience = Duration::from_millis(limits.admin_timeout);
     let head_bytes = limits.admin_head_bytes.max(HEAD_BYTES_MIN);
     // True once something has arrived since the last response.
-    let heard = Arc::new(AtomicBool::new(false));
+    let received = Arc::new(AtomicBool::new(false));
     let service = service_fn(|mut request: Request<Incoming>| {
-        let (desk, heard) = (Arc::clone(&desk), Arc::clone(&heard));
-        request.extensions_mut().insert(Arc::clone(&place));
+        let (state, received) = (Arc::clone(&state), Arc::clone(&received));
+        request.extensions_mut().insert(Arc::clone(&permit));
         async move {
-            let answer = desk.answer(peer, request).await;
-            heard.store(false, Ordering::Relaxed);
+            let answer = state.answer(peer, request).await;
+            received.store(false, Ordering::Relaxed);
             answer
         }
     });
-    let stream = WriteTimeoutStream::new(stream, patience, Arc::clone(&heard));
+    let stream = WriteTimeoutStream::new(stream, patience, Arc::clone(&received));
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
         // A client that has sent its request and closed its end gets a response.
         .half_close(true)
         // Every client may connect to a health port: for the next request it connects again.
-        .keep_alive(desk.part != RouteSet::Health)
+        .keep_alive(state.part != RouteSet::Health)
         .header_read_timeout(patience)
         .max_buf_size(usize::try_from(head_bytes).unwrap_or(usize::MAX))
         .max_headers(FIELDS_MAX)
@@ -73,10 +73,10 @@ pub(crate) async fn converse<A: Api>(
     // The end of an idle connection is no timeout. Other failures are the client's: it has its
     // response, or is gone.
     if let Err(error) = served {
-        if error.is_timeout() && heard.load(Ordering::Relaxed) {
-            desk.api.count_limit(Limit::AdminTimeout);
+        if error.is_timeout() && received.load(Ordering::Relaxed) {
+            state.api.count_limit(Limit::AdminTimeout);
         } else if error.is_parse_too_large() {
-            desk.api.count_limit(Limit::AdminHeadBytes);
+            state.api.count_limit(Limit::AdminHeadBytes);
         }
     }
 }

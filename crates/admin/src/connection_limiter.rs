@@ -26,7 +26,7 @@ struct Inside {
 /// The permit of a connection, until it is dropped.
 #[derive(Debug)]
 pub struct ConnectionPermit {
-    lobby: Arc<ConnectionLimiter>,
+    limiter: Arc<ConnectionLimiter>,
     number: u64,
     is_known: AtomicBool,
 }
@@ -66,9 +66,12 @@ impl ConnectionLimiter {
             // A connection that has just ended does not listen.
             _ = oldest.send(());
         }
-        let place =
-            ConnectionPermit { lobby: Arc::clone(self), number, is_known: AtomicBool::new(false) };
-        (place, EvictionNotice(receiver), is_full)
+        let permit = ConnectionPermit {
+            limiter: Arc::clone(self),
+            number,
+            is_known: AtomicBool::new(false),
+        };
+        (permit, EvictionNotice(receiver), is_full)
     }
 }
 
@@ -79,7 +82,7 @@ impl ConnectionPermit {
         if self.is_known.load(Ordering::Relaxed) {
             return true;
         }
-        let mut inside = self.lobby.0.lock();
+        let mut inside = self.limiter.0.lock();
         let Some(at) = inside.position(self.number) else { return false };
         if inside.known >= most {
             return false;
@@ -93,7 +96,7 @@ impl ConnectionPermit {
 
 impl Drop for ConnectionPermit {
     fn drop(&mut self) {
-        let mut inside = self.lobby.0.lock();
+        let mut inside = self.limiter.0.lock();
         if self.is_known.load(Ordering::Relaxed) {
             inside.known -= 1;
         } else if let Some(at) = inside.position(self.number) {
@@ -114,20 +117,20 @@ mod tests {
 
     #[tokio::test]
     async fn the_oldest_stranger_gives_way_and_nobody_who_is_known() {
-        let lobby = ConnectionLimiter::new();
-        let (known, stays, _) = lobby.enter(2);
+        let limiter = ConnectionLimiter::new();
+        let (known, stays, _) = limiter.enter(2);
         assert!(known.mark_authenticated(1) && known.mark_authenticated(1));
-        let (one, leaves, _) = lobby.enter(2);
-        let (two, _two, is_full) = lobby.enter(2);
+        let (one, leaves, _) = limiter.enter(2);
+        let (two, _two, is_full) = limiter.enter(2);
         assert!(!is_full);
-        let (three, _three, is_full) = lobby.enter(2);
+        let (three, _three, is_full) = limiter.enter(2);
         assert!(is_full);
         leaves.evicted().await;
         assert!(!one.mark_authenticated(9), "its place is another's");
         assert!(!two.mark_authenticated(1), "one is known already");
         drop((one, known));
         assert!(two.mark_authenticated(1));
-        let (_four, _leave, is_full) = lobby.enter(2);
+        let (_four, _leave, is_full) = limiter.enter(2);
         assert!(!is_full, "one of the strangers is none any more");
         drop(three);
         let stays = rt::time::timeout(std::time::Duration::from_millis(1), stays.evicted());

@@ -84,7 +84,7 @@ pub(crate) fn is_cross_site(request: &Parts) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Type {
     /// There is no Content-Type.
-    Unsaid,
+    Absent,
     /// JSON.
     Json,
     /// Another type, such as a form's.
@@ -94,7 +94,7 @@ pub(crate) enum Type {
 /// The type of a request's body.
 pub(crate) fn type_of(headers: &HeaderMap) -> Type {
     if !headers.contains_key(header::CONTENT_TYPE) {
-        return Type::Unsaid;
+        return Type::Absent;
     }
     let Some(text) = sole(headers, &header::CONTENT_TYPE) else { return Type::Other };
     let essence = text.split(';').next().unwrap_or_default().trim();
@@ -209,6 +209,6 @@ mod tests {
         assert_eq!(of("text/plain"), Type::Other);
         assert_eq!(of("application/jsonx"), Type::Other);
         assert_eq!(of("application/x-www-form-urlencoded"), Type::Other);
-        assert_eq!(type_of(&HeaderMap::new()), Type::Unsaid);
+        assert_eq!(type_of(&HeaderMap::new()), Type::Absent);
     }
 }

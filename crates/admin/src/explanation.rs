@@ -21,7 +21,7 @@ fn explanation() -> Value {
                 "type": "object",
                 "required": ["served", "summary"],
                 "properties": {
-                    "served": { "type": "string", "description": "As logs have it." },
+                    "served": { "type": "string", "description": "The outcome, as in logs." },
                     "summary": { "type": "string", "description": "A sentence." },
                 },
             },
@@ -33,7 +33,7 @@ fn explanation() -> Value {
             },
             "past_note": {
                 "type": ["string", "null"],
-                "description": "Why there is no past.",
+                "description": "The reason why there is no history.",
             },
             "advice": {
                 "type": "array",
@@ -50,7 +50,7 @@ fn question() -> Value {
         "required": ["url"],
         "properties": {
             "url": { "type": "string", "description": "The whole URL, http or https." },
-            "method": { "type": ["string", "null"], "description": "GET if not said." },
+            "method": { "type": ["string", "null"], "description": "GET by default." },
             "headers": {
                 "type": ["array", "null"],
                 "description": "Lines of fields.",
@@ -58,13 +58,13 @@ fn question() -> Value {
             },
             "client": {
                 "type": ["string", "null"],
-                "description": "The address it is asked from; 127.0.0.1 if not said.",
+                "description": "The client's address; 127.0.0.1 by default.",
             },
             "last": {
                 "type": ["integer", "null"],
                 "minimum": 0,
                 "maximum": 100,
-                "description": "Rows of past transactions told of; 5 if not said.",
+                "description": "Rows of past transactions; 5 by default.",
             },
         },
         "additionalProperties": false,
@@ -80,7 +80,7 @@ fn step() -> Value {
             "why": { "type": "string", "description": "A sentence or two." },
             "where": {
                 "type": ["string", "null"],
-                "description": "Where the setting behind it is written.",
+                "description": "The location of the setting behind it.",
             },
             "facts": {
                 "type": "array",
@@ -95,10 +95,10 @@ fn step() -> Value {
             },
             "decided": {
                 "type": "boolean",
-                "description": "Whether it settled what happens.",
+                "description": "It decided the outcome.",
             },
-            "time": { "type": "integer", "description": "Of a past one: unix seconds." },
-            "times": { "type": "integer", "description": "Of past ones: how many are alike." },
+            "time": { "type": "integer", "description": "Of a past transaction: unix seconds." },
+            "times": { "type": "integer", "description": "Of past ones: the number of equal ones." },
         },
     })
 }

@@ -129,11 +129,11 @@ impl<A: Api> ListenerState<A> {
             return Ok(self.api.answer(route.operation, asked).await);
         }
         // A client that disconnects meanwhile does not stop the change or its log line.
-        let desk = Arc::clone(self);
+        let state = Arc::clone(self);
         let changed = rt::spawn(async move {
             let wanted = shortened(&hidden(&asked.body, route.hides));
-            let answer = desk.api.answer(route.operation, asked).await;
-            desk.note(route, caller, answer.status, wanted, excerpt(&answer)).await;
+            let answer = state.api.answer(route.operation, asked).await;
+            state.note(route, caller, answer.status, wanted, excerpt(&answer)).await;
             answer
         });
         changed.await.map_err(|error| {
@@ -171,7 +171,7 @@ impl<A: Api> ListenerState<A> {
 
     fn is_open(&self, route: &Route) -> bool {
         match route.needs {
-            RouteAccess::Nothing => true,
+            RouteAccess::Public => true,
             RouteAccess::OpenMetrics(_) => self.open_metrics,
             RouteAccess::Role(_) => false,
         }
@@ -198,18 +198,18 @@ impl<A: Api> ListenerState<A> {
         let wrong_max = self.api.limits().admin_wrong_tokens;
         let worth =
             self.tokens.as_ref().map(|tokens| tokens.verify_token(token, address, wrong_max));
-        match worth.unwrap_or(TokenVerdict::Nothing) {
+        match worth.unwrap_or(TokenVerdict::Wrong) {
             TokenVerdict::Role(role) => {
-                if let Some(place) = head.extensions.get::<Arc<ConnectionPermit>>() {
+                if let Some(permit) = head.extensions.get::<Arc<ConnectionPermit>>() {
                     // At the limit of authenticated connections it may still be evicted.
-                    _ = place.mark_authenticated(self.connections());
+                    _ = permit.mark_authenticated(self.connections());
                 }
                 Ok(role)
             }
-            TokenVerdict::Nothing => {
+            TokenVerdict::Wrong => {
                 refused("the token is wrong", "Bearer realm=\"larder\", error=\"invalid_token\"")
             }
-            TokenVerdict::Unknown => {
+            TokenVerdict::Unchecked => {
                 self.api.count_limit(Limit::AdminWrongTokens);
                 let why = "too many wrong tokens from this address: wait a second";
                 let refusal = Refusal::new(StatusCode::TOO_MANY_REQUESTS, why);
@@ -278,10 +278,10 @@ impl<A: Api> ListenerState<A> {
             }
         };
         match (route.takes, bytes.is_empty()) {
-            (RequestContent::Nothing | RequestContent::MaybeJson(_), true) => {
+            (RequestContent::Empty | RequestContent::MaybeJson(_), true) => {
                 return Ok(Value::Null);
             }
-            (RequestContent::Nothing, false) => {
+            (RequestContent::Empty, false) => {
                 return Err(Refusal::new(StatusCode::BAD_REQUEST, "this takes no body"));
             }
             (RequestContent::Json(_), true) => {
@@ -289,7 +289,7 @@ impl<A: Api> ListenerState<A> {
             }
             (RequestContent::Json(_) | RequestContent::MaybeJson(_), false) => {}
         }
-        if said == Type::Unsaid {
+        if said == Type::Absent {
             let why = "a body needs `Content-Type: application/json`";
             return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
         }

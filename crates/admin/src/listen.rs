@@ -99,22 +99,22 @@ impl Listeners {
         let names = HostAllowlist::new(hosts.into_iter().chain(own));
         let (tokens, part) = (self.tokens.map(Arc::new), RouteSet::Whole);
         let has_tokens = tokens.is_some();
-        let desk = Arc::new(ListenerState { api, names, tokens, audit, open_metrics, part });
+        let state = Arc::new(ListenerState { api, names, tokens, audit, open_metrics, part });
         if let Some(listener) = self.socket {
-            rt::spawn(serve_socket(Arc::clone(&desk), listener, ConnectionLimiter::new()));
+            rt::spawn(serve_socket(Arc::clone(&state), listener, ConnectionLimiter::new()));
         }
-        has_tokens.then_some(Console { desk })
+        has_tokens.then_some(Console { state })
     }
 }
 
 /// Serves addresses of this machine.
 pub struct Console<A> {
-    desk: Arc<ListenerState<A>>,
+    state: Arc<ListenerState<A>>,
 }
 
 impl<A> Clone for Console<A> {
     fn clone(&self) -> Self {
-        Self { desk: Arc::clone(&self.desk) }
+        Self { state: Arc::clone(&self.state) }
     }
 }
 
@@ -134,7 +134,7 @@ impl<A: Api> Console<A> {
             let why = "only loopback addresses (127.0.0.1, [::1]) are permitted";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
-        rt::spawn(serve_address(Arc::clone(&self.desk), listener, ConnectionLimiter::new()));
+        rt::spawn(serve_address(Arc::clone(&self.state), listener, ConnectionLimiter::new()));
         Ok(())
     }
 }
@@ -165,9 +165,9 @@ fn bind_socket(socket: &Socket) -> io::Result<UnixListener> {
 }
 
 async fn serve_socket<A: Api>(
-    desk: Arc<ListenerState<A>>,
+    state: Arc<ListenerState<A>>,
     listener: UnixListener,
-    lobby: Arc<ConnectionLimiter>,
+    limiter: Arc<ConnectionLimiter>,
 ) {
     loop {
         match listener.accept().await {
@@ -175,7 +175,7 @@ async fn serve_socket<A: Api>(
                 // Without the peer's user the audit log would lack the caller.
                 let Ok(peer) = stream.peer_cred() else { continue };
                 let peer = AdminPeer::Local { uid: peer.uid(), pid: peer.pid() };
-                admit(&desk, &lobby, stream, peer);
+                admit(&state, &limiter, stream, peer);
             }
             Err(_) => rt::time::sleep(PAUSE).await,
         }
@@ -183,14 +183,14 @@ async fn serve_socket<A: Api>(
 }
 
 async fn serve_address<A: Api>(
-    desk: Arc<ListenerState<A>>,
+    state: Arc<ListenerState<A>>,
     listener: TcpListener,
-    lobby: Arc<ConnectionLimiter>,
+    limiter: Arc<ConnectionLimiter>,
 ) {
     loop {
         match listener.accept().await {
             Ok((stream, from)) => {
-                admit(&desk, &lobby, stream, AdminPeer::Address(from.ip().to_canonical()));
+                admit(&state, &limiter, stream, AdminPeer::Address(from.ip().to_canonical()));
             }
             Err(_) => rt::time::sleep(PAUSE).await,
         }
@@ -199,27 +199,27 @@ async fn serve_address<A: Api>(
 
 /// Serves a connection's requests, if the limiter admits it.
 fn admit<A: Api>(
-    desk: &Arc<ListenerState<A>>,
-    lobby: &Arc<ConnectionLimiter>,
+    state: &Arc<ListenerState<A>>,
+    limiter: &Arc<ConnectionLimiter>,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     peer: AdminPeer,
 ) {
-    let most = desk.connections();
-    let (place, leave, is_full) = lobby.enter(most);
+    let most = state.connections();
+    let (permit, eviction, is_full) = limiter.enter(most);
     // Access to the socket is the authentication.
     let is_local = matches!(peer, AdminPeer::Local { .. });
-    let refused = is_local && !place.mark_authenticated(most);
+    let refused = is_local && !permit.mark_authenticated(most);
     if is_full || refused {
-        desk.api.count_limit(Limit::AdminConnections);
+        state.api.count_limit(Limit::AdminConnections);
     }
     if refused {
         return;
     }
-    let talk = converse(Arc::clone(desk), stream, peer, Arc::new(place), pending());
+    let talk = converse(Arc::clone(state), stream, peer, Arc::new(permit), pending());
     rt::spawn(async move {
         tokio::select! {
             () = talk => {}
-            () = leave.evicted() => {}
+            () = eviction.evicted() => {}
         }
     });
 }

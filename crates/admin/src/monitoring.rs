@@ -72,13 +72,13 @@ impl MetricsAuthentication {
 pub async fn serve_health<A: Api>(api: Arc<A>, listener: TcpListener) {
     let (names, audit) = (HostAllowlist::any(), Audit::default());
     let part = RouteSet::Health;
-    let desk =
+    let state =
         Arc::new(ListenerState { api, names, tokens: None, audit, open_metrics: false, part });
-    let lobby = ConnectionLimiter::new();
+    let limiter = ConnectionLimiter::new();
     loop {
         let (stream, peer) = accept(&listener).await;
-        let talk = |place| converse(Arc::clone(&desk), stream, peer, place, pending());
-        admit(&desk, &lobby, talk);
+        let talk = |permit| converse(Arc::clone(&state), stream, peer, permit, pending());
+        admit(&state, &limiter, talk);
     }
 }
 
@@ -89,12 +89,12 @@ pub async fn serve_metrics<A: Api>(
     listener: TcpListener,
     terms: watch::Receiver<Arc<MetricsAuthentication>>,
 ) {
-    let lobby = ConnectionLimiter::new();
+    let limiter = ConnectionLimiter::new();
     loop {
         let (stream, peer) = accept(&listener).await;
         let mut next = terms.clone();
         let terms = Arc::clone(&next.borrow_and_update());
-        let desk = Arc::new(ListenerState {
+        let state = Arc::new(ListenerState {
             api: Arc::clone(&api),
             names: HostAllowlist::any(),
             tokens: terms.tokens.clone(),
@@ -102,26 +102,26 @@ pub async fn serve_metrics<A: Api>(
             open_metrics: terms.certified && terms.tokens.is_none(),
             part: RouteSet::Metrics,
         });
-        let own = Arc::clone(&desk);
-        let talk = |place| async move {
+        let own = Arc::clone(&state);
+        let talk = |permit| async move {
             let changed = async move {
                 if next.changed().await.is_err() {
                     pending::<()>().await;
                 }
             };
             match &terms.acceptor {
-                None => converse(own, stream, peer, place, changed).await,
+                None => converse(own, stream, peer, permit, changed).await,
                 Some(acceptor) => {
                     let Some(stream) = shake(&*own, acceptor, stream).await else { return };
                     if terms.certified {
                         // At the limit of authenticated connections it may still be evicted.
-                        _ = place.mark_authenticated(own.connections());
+                        _ = permit.mark_authenticated(own.connections());
                     }
-                    converse(own, stream, peer, place, changed).await;
+                    converse(own, stream, peer, permit, changed).await;
                 }
             }
         };
-        admit(&desk, &lobby, talk);
+        admit(&state, &limiter, talk);
     }
 }
 
@@ -137,41 +137,41 @@ async fn accept(listener: &TcpListener) -> (TcpStream, AdminPeer) {
 
 /// Serves a client until it ends or is evicted.
 fn admit<A: Api, T: Future<Output = ()> + Send + 'static>(
-    desk: &Arc<ListenerState<A>>,
-    lobby: &Arc<ConnectionLimiter>,
+    state: &Arc<ListenerState<A>>,
+    limiter: &Arc<ConnectionLimiter>,
     talk: impl FnOnce(Arc<ConnectionPermit>) -> T,
 ) {
-    let (place, leave, is_full) = lobby.enter(desk.connections());
+    let (permit, eviction, is_full) = limiter.enter(state.connections());
     if is_full {
-        desk.api.count_limit(desk.part.connections());
+        state.api.count_limit(state.part.connections());
     }
-    let talk = talk(Arc::new(place));
+    let talk = talk(Arc::new(permit));
     rt::spawn(async move {
         tokio::select! {
             () = talk => {}
-            () = leave.evicted() => {}
+            () = eviction.evicted() => {}
         }
     });
 }
 
 /// The stream behind a TLS handshake; `None` after a failure or a timeout.
 async fn shake<A: Api>(
-    desk: &ListenerState<A>,
+    state: &ListenerState<A>,
     acceptor: &TlsAcceptor,
     stream: TcpStream,
 ) -> Option<tokio_rustls::server::TlsStream<TcpStream>> {
-    let patience = Duration::from_millis(desk.api.limits().admin_timeout);
+    let patience = Duration::from_millis(state.api.limits().admin_timeout);
     match timeout(patience, acceptor.accept(stream)).await {
         Ok(shaken) => {
             let counter = match &shaken {
                 Ok(_) => Counter::TlsHandshakes,
                 Err(_) => Counter::TlsFailures,
             };
-            desk.api.count(counter);
+            state.api.count(counter);
             shaken.ok()
         }
         Err(_) => {
-            desk.api.count_limit(Limit::AdminTimeout);
+            state.api.count_limit(Limit::AdminTimeout);
             None
         }
     }

@@ -53,7 +53,7 @@ fn operation(route: &Route) -> Value {
         "responses": responses,
     });
     operation["security"] = match route.needs {
-        RouteAccess::Nothing => json!([]),
+        RouteAccess::Public => json!([]),
         RouteAccess::OpenMetrics(role) | RouteAccess::Role(role) => {
             json!([{ "token": [role.word()] }])
         }
@@ -74,7 +74,7 @@ fn operation(route: &Route) -> Value {
         operation["parameters"] = parameters.collect();
     }
     let (schema, required) = match route.takes {
-        RequestContent::Nothing => return operation,
+        RequestContent::Empty => return operation,
         RequestContent::Json(schema) => (schema, true),
         RequestContent::MaybeJson(schema) => (schema, false),
     };
@@ -95,7 +95,7 @@ fn refusals(route: &Route) -> Vec<(u16, &'static str)> {
         (400, "Parameters or a body that it does not take."),
         (421, "Asked under a name that is not this listener's."),
     ];
-    if route.needs != RouteAccess::Nothing {
+    if route.needs != RouteAccess::Public {
         all.extend([
             (401, "No token, or a wrong one."),
             (

@@ -89,7 +89,7 @@ impl RouteMethod {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RouteAccess {
     /// Every caller: it reveals nothing.
-    Nothing,
+    Public,
     /// Callers with this role; every caller with `[admin] metrics = "open"`.
     OpenMetrics(Role),
     /// Callers with this role or a stronger one.
@@ -151,7 +151,7 @@ pub enum Content {
 #[derive(Clone, Copy, Debug)]
 pub enum RequestContent {
     /// No body.
-    Nothing,
+    Empty,
     /// JSON of this schema.
     Json(&'static str),
     /// JSON of this schema, or no body.
@@ -201,7 +201,7 @@ const fn get(
         changes: false,
         about: "",
         query: &[],
-        takes: RequestContent::Nothing,
+        takes: RequestContent::Empty,
         hides: &[],
         gives,
         also: &[],
@@ -212,7 +212,7 @@ const fn get(
 const fn page(path: &'static str, kind: &'static str) -> Route {
     Route {
         about: "A file of the dashboard.",
-        ..get(path, RouteAccess::Nothing, Operation::Dashboard, Content::Other(kind))
+        ..get(path, RouteAccess::Public, Operation::Dashboard, Content::Other(kind))
     }
 }
 
@@ -232,32 +232,32 @@ const fn text(name: &'static str, about: &'static str) -> Parameter {
 }
 
 const OBJECTS: [Parameter; 7] = [
-    text("url", "Those of this URL, all variants."),
-    text("prefix", "Those whose URL begins so; a path alone is for every host."),
-    text("host", "Those of this host."),
-    text("tag", "Those with this surrogate key; goes with `prefix` and `host`."),
-    text("ban", "Those that this ban expression describes."),
-    text("site", "Those of this site, by its first host; goes with everything."),
+    text("url", "All variants of this URL."),
+    text("prefix", "URLs with this prefix; a path alone is for every host."),
+    text("host", "Responses of this host."),
+    text("tag", "Responses with this surrogate key; can be combined with `prefix` and `host`."),
+    text("ban", "Responses that this ban expression matches."),
+    text("site", "Responses of this site, by its first host; can be combined with everything."),
     Parameter {
         name: "limit",
         kind: Kind::Count(OBJECTS_MAX),
-        about: "How many at most; 100 when it is not said.",
+        about: "The maximum number; 100 by default.",
     },
 ];
 
 const LIVE: [Parameter; 1] =
-    [text("site", "Figures of this site alone, by its first host; of all when it is not said.")];
+    [text("site", "Figures of this site only, by its first host; of all sites by default.")];
 
 /// The table.
 pub const TABLE: &[Route] = &[
     Route {
         about: "Whether the daemon answers.",
-        ..get("/healthz", RouteAccess::Nothing, Operation::Health, TEXT)
+        ..get("/healthz", RouteAccess::Public, Operation::Health, TEXT)
     },
     Route {
         about: "Whether the daemon is ready for clients.",
         also: &[(503, "It is not: the body has the reasons, one in a line.")],
-        ..get("/readyz", RouteAccess::Nothing, Operation::Ready, TEXT)
+        ..get("/readyz", RouteAccess::Public, Operation::Ready, TEXT)
     },
     Route {
         about: "Every figure, as Prometheus reads them.",
@@ -273,19 +273,19 @@ pub const TABLE: &[Route] = &[
         ..get("/stats", READ, Operation::Stats, Content::Json("Figures"))
     },
     Route {
-        about: "Where the log ring is.",
+        about: "The folder of the log ring.",
         also: &[(404, "The log ring is off.")],
         ..get("/ring", READ, Operation::Ring, Content::Json("Ring"))
     },
     Route {
         verb: RouteMethod::Post,
         changes: true,
-        about: "Reads the configuration again, and says in plain text how that went.",
+        about: "Reads the configuration again; the response is plain text.",
         also: &[(422, "It cannot be used; what is in force stays.")],
         ..get("/reload", CONFIG, Operation::ReloadText, TEXT)
     },
     Route {
-        about: "What runs, since when, how the store is, and what the caller may do.",
+        about: "The version, the uptime, the state of the store, and the caller's role.",
         ..get("/api/v1/status", READ, Operation::Status, Content::Json("Status"))
     },
     Route {
@@ -293,7 +293,7 @@ pub const TABLE: &[Route] = &[
         ..get("/api/v1/sites", READ, Operation::Sites, Content::Json("Sites"))
     },
     Route {
-        about: "The origins and how their servers are.",
+        about: "The origins and the state of their servers.",
         ..get("/api/v1/origins", READ, Operation::Origins, Content::Json("Origins"))
     },
     Route {
@@ -305,9 +305,9 @@ pub const TABLE: &[Route] = &[
         ..get("/api/v1/origins/order", CONFIG, Operation::Order, Content::Json("Origins"))
     },
     Route {
-        about: "What is stored of what is meant; all, when nothing is said.",
+        about: "The stored responses that the parameters select; all without any.",
         query: &OBJECTS,
-        also: &[(404, "There is no such site."), (422, "A URL or an expression that is none.")],
+        also: &[(404, "There is no such site."), (422, "An invalid URL or expression.")],
         ..get("/api/v1/objects", READ, Operation::Objects, Content::Json("Objects"))
     },
     Route {
@@ -321,7 +321,7 @@ pub const TABLE: &[Route] = &[
         about: "Has the node drain, leave its cluster, or join it again. It is answered when the \
                 others have been shown; `is_shown` is false if they could not be.",
         takes: RequestContent::Json("Stand"),
-        also: &[(409, "There is no `[cluster]`, or the order does not fit how the node stands.")],
+        also: &[(409, "There is no `[cluster]`, or the order does not fit the node's state.")],
         ..get("/api/v1/cluster/order", CONFIG, Operation::Stand, Content::Json("Cluster"))
     },
     Route {
@@ -378,12 +378,9 @@ pub const TABLE: &[Route] = &[
     Route {
         verb: RouteMethod::Post,
         changes: true,
-        about: "Invalidates what is meant. Once it is answered, nothing of it is served as fresh.",
+        about: "Invalidates the selected responses. After the reply none of them is served as fresh.",
         takes: RequestContent::Json("Purge"),
-        also: &[
-            (404, "No site has the URL's host."),
-            (422, "A URL or an expression that is none."),
-        ],
+        also: &[(404, "No site has the URL's host."), (422, "An invalid URL or expression.")],
         ..get("/api/v1/purge", PURGE, Operation::Purge, Content::Json("Purged"))
     },
     Route {
@@ -405,11 +402,11 @@ pub const TABLE: &[Route] = &[
         ..get("/api/v1/config/reload", CONFIG, Operation::Reload, Content::Json("Checked"))
     },
     Route {
-        about: "Every limit: its value, its default, and how often it was reached.",
+        about: "Every limit: its value, its default, and the number of times that it was reached.",
         ..get("/api/v1/parameters", READ, Operation::Parameters, Content::Json("Parameters"))
     },
     Route {
-        about: "Where the log ring is.",
+        about: "The folder of the log ring.",
         also: &[(404, "The log ring is off.")],
         ..get("/api/v1/ring", READ, Operation::Ring, Content::Json("Ring"))
     },
@@ -423,8 +420,8 @@ pub const TABLE: &[Route] = &[
         also: &[
             (403, "Secrets need the role `config`."),
             (404, "The log ring is off."),
-            (422, "A filter that is none."),
-            (503, "As many ask as may: `log_readers`."),
+            (422, "An invalid filter."),
+            (503, "The limit `log_readers` is reached."),
         ],
         ..get("/api/v1/log/fields", READ, Operation::Watch, Content::Json("Watched"))
     },
@@ -445,7 +442,7 @@ pub const TABLE: &[Route] = &[
         query: &LIVE,
         also: &[
             (404, "There is no such site."),
-            (503, "As many look as may: `dashboard_viewers`."),
+            (503, "The limit `dashboard_viewers` is reached."),
         ],
         ..get("/api/v1/live", READ, Operation::Live, Content::Other("text/event-stream"))
     },
@@ -468,7 +465,7 @@ pub const TABLE: &[Route] = &[
     page("/sites.js", SCRIPT),
     page("/tables.js", SCRIPT),
     Route {
-        about: "The licence of what draws the dashboard's charts.",
+        about: "The licence of the dashboard's chart library.",
         ..page("/uplot-license.txt", "text/plain; charset=utf-8")
     },
     page("/uplot.css", STYLE),

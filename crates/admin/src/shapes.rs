@@ -53,15 +53,15 @@ fn watch() -> Value {
         "properties": {
             "names": {
                 "type": "array", "minItems": 1, "maxItems": 100, "items": name,
-                "description": "Names of the fields; all when it is not said.",
+                "description": "Names of the fields; all by default.",
             },
             "filter": {
                 "type": "string",
                 "maxLength": 4096,
-                "description": "Of which transactions, in the language of `larder log -q`.",
+                "description": "The transactions, in the language of `larder log -q`.",
                 "examples": ["resp.status >= 500"],
             },
-            "secrets": flag("Values that are masked otherwise, as of Authorization and Cookie."),
+            "secrets": flag("Keep values that are masked otherwise, such as Cookie."),
         },
     })
 }
@@ -72,11 +72,11 @@ fn cluster() -> Value {
         "name": text("This node's name."),
         "connected": flag("It is in touch with the stream."),
         "stance": json!({ "enum": ["member", "draining", "left"] }),
-        "is_shown": flag("The others have been shown how it stands."),
-        "trusted": flag("It uses what it stores without asking."),
-        "trusted_ms": number("For how long more, without a word from the stream."),
+        "is_shown": flag("Its peers have its current card."),
+        "trusted": flag("It uses stored responses without validation."),
+        "trusted_ms": number("The time that this lasts without contact to the stream."),
         "problem": maybe(text("Why it is out of touch."), "string"),
-        "sequence": number("Up to which sequence it has applied the stream."),
+        "sequence": number("The sequence up to which it has applied the stream."),
         "last": number("The stream's last known sequence."),
         "queued": number("Entries that wait to be published."),
         "counts": json!({ "type": "object" }),
@@ -97,10 +97,10 @@ fn configuration() -> Value {
         "version": text("The version that it is about."),
         "stage": maybe(json!({ "enum": ["canary", "all", "failed", null] }), "string"),
         "why": text("Why it has failed."),
-        "good": maybe(text("The version that whoever is no canary is to have."), "string"),
+        "good": maybe(text("The version for nodes that are no canaries."), "string"),
         "canaries": list(object_of(&["node", "is_well"])),
-        "watch_ms": number("How long canaries watch themselves."),
-        "checks": list(text("What they ask themselves for.")),
+        "watch_ms": number("The time for which canaries watch themselves."),
+        "checks": list(text("URLs that they request of themselves.")),
         "releases": list(object_of(&["version", "node", "unix_ms", "comment", "passed"])),
         "nodes": list(object_of(&["name", "state", "live", "version", "fault"])),
     }))
@@ -129,13 +129,13 @@ fn rolls() -> [NamedSchema; 3] {
         "required": ["configuration"],
         "properties": {
             "configuration": carried,
-            "canaries": texts("Nodes that have it first; one is chosen when none is said.", 64),
-            "watch_ms": number("Milliseconds that they watch themselves."),
-            "checks": texts("URLs that they ask themselves for, with a status before them or none.", 32),
+            "canaries": texts("Nodes that apply it first; one is chosen by default.", 64),
+            "watch_ms": number("Milliseconds for which they watch themselves."),
+            "checks": texts("URLs that they request of themselves; a status may precede.", 32),
             "comment": { "type": "string", "maxLength": 1_000 },
             "drop_hosts": {
                 "type": "boolean",
-                "description": "Hosts that have a site now may have none afterwards.",
+                "description": "Hosts that have a site now may lose it.",
             },
         },
     });
@@ -150,8 +150,8 @@ fn rolls() -> [NamedSchema; 3] {
 fn figures() -> [NamedSchema; 7] {
     let number = json!({ "type": "integer" });
     let ring = object(json!({
-        "folder": text("Where its files are."),
-        "size": self::number("Bytes of one core's."),
+        "folder": text("The folder of its files."),
+        "size": self::number("Bytes of one core's ring."),
     }));
     let stand = json!({
         "type": "object",
@@ -166,7 +166,7 @@ fn figures() -> [NamedSchema; 7] {
             "Figures",
             json!({
                 "type": "object",
-                "description": "Figures by name, and those that belong together in objects.",
+                "description": "Figures by name; related ones in objects.",
                 "additionalProperties": {
                     "oneOf": [number, { "type": "object", "additionalProperties": number }],
                 },
@@ -182,7 +182,12 @@ fn figures() -> [NamedSchema; 7] {
         ),
         ("Ring", ring),
         ("Watch", watch()),
-        ("Watched", object(json!({ "seconds": self::number("How long it holds.") }))),
+        (
+            "Watched",
+            object(
+                json!({ "seconds": self::number("Seconds until the fields are dropped again.") }),
+            ),
+        ),
     ]
 }
 
@@ -193,10 +198,10 @@ fn counts() -> Value {
 fn status() -> Value {
     object(json!({
         "version": text("The daemon's version."),
-        "role": text("What the caller may do: `read`, `purge` or `config`."),
-        "uptime_seconds": number("Since it was started."),
-        "config_file": maybe(text("Its configuration; none when flags are."), "string"),
-        "waits_for_restart": list(text("A changed setting that only a restart puts in force.")),
+        "role": text("The caller's role: `read`, `purge` or `config`."),
+        "uptime_seconds": number("Seconds since the start."),
+        "config_file": maybe(text("The configuration file; `null` with flags."), "string"),
+        "waits_for_restart": list(text("A changed setting that takes effect at a restart.")),
         "dashboard": object(json!({
             "addresses": list(text("A listener's address.")),
             "tokens": text("The folder with a token for each role, on the daemon's machine."),
@@ -206,9 +211,9 @@ fn status() -> Value {
         "origins": number("How many there are."),
         "cache": object(json!({
             "objects": number("Stored responses."),
-            "bytes": number("What they and all that belongs to them take."),
-            "budget_bytes": number("What they may take."),
-            "evictions": number("Evicted for want of room."),
+            "bytes": number("Bytes of the stored responses and their index."),
+            "budget_bytes": number("The budget of these bytes."),
+            "evictions": number("Responses evicted for lack of memory."),
             "bans": number("Bans kept."),
         })),
         "limit_hits": counts(),
@@ -230,27 +235,27 @@ fn state() -> [NamedSchema; 4] {
         "name": text("Its address."),
         "addresses": list(json!({ "type": "string" })),
         "weight": number("Its share."),
-        "healthy": flag("Whether it gets requests."),
-        "order": text("An operator's word: `auto`, `up`, `drain` or `down`."),
-        "probed": text("What probes say: `unknown`, `healthy` or `sick`."),
+        "healthy": flag("It gets requests."),
+        "order": text("The operator's order: `auto`, `up`, `drain` or `down`."),
+        "probed": text("The result of probes: `unknown`, `healthy` or `sick`."),
         "down_since_ms": maybe(
-            number("When it fell out of service, in milliseconds since 1970."),
+            number("The time when it became unhealthy, in milliseconds since 1970."),
             "integer",
         ),
-        "ejected_ms": number("How long it is still left alone for having failed requests."),
-        "failures": number("Failed requests since its last answer."),
+        "ejected_ms": number("Milliseconds until its ejection ends."),
+        "failures": number("Failed requests since its last response."),
         "requests": number("Exchanges begun with it."),
-        "failed": number("Of these, those without a usable answer."),
+        "failed": number("Of these, those without a usable response."),
         "in_flight": number("Exchanges under way."),
         "waiting": number("Requests waiting for a connection to it."),
-        "answers": number("Answers whose heads came."),
+        "answers": number("Responses whose heads were received."),
         "answers_us": number("Microseconds until their heads, connecting included, of all together."),
         "last_error": maybe(text("Its latest failure."), "string"),
         "last_error_ms": maybe(number("When that was, in milliseconds since 1970."), "integer"),
     }));
     let origin = object(json!({
-        "name": text("What sites call it."),
-        "healthy": flag("Whether one of its servers gets requests."),
+        "name": text("The name in sites."),
+        "healthy": flag("One of its servers gets requests."),
         "servers": list(server),
     }));
     let order = json!({
@@ -259,7 +264,7 @@ fn state() -> [NamedSchema; 4] {
         "additionalProperties": false,
         "properties": {
             "origin": text("The origin's name."),
-            "server": text("The server, as `name` has it or as it is written; all when not said."),
+            "server": text("The server, by its `name` or as configured; all by default."),
             "order": {
                 "enum": ["auto", "up", "drain", "down"],
                 "description": "`drain` and `down` keep new requests away, and what is under way \
@@ -282,26 +287,26 @@ fn store() -> [NamedSchema; 4] {
         "vary": list(json!({ "type": "string" })),
         "status": number("Its status."),
         "age_ms": number("Its age."),
-        "ttl_ms": number("How long it was to be fresh when it was stored."),
-        "fresh_ms": number("How long it will still be fresh."),
-        "stale_ms": number("How long it has been stale."),
-        "grace_ms": number("How long stale it may answer while a fetch runs behind it."),
-        "stale_if_error_ms": number("How long stale it may answer when the origin fails."),
-        "bytes": maybe(number("Its body, where its length is known."), "integer"),
-        "hits": number("About how often it was found."),
-        "tags": number("How many surrogate keys it has."),
+        "ttl_ms": number("The lifetime when it was stored."),
+        "fresh_ms": number("The remaining lifetime."),
+        "stale_ms": number("The time since it became stale."),
+        "grace_ms": number("The grace: how long it is served stale while a fetch renews it."),
+        "stale_if_error_ms": number("How long it is served stale when the origin fails."),
+        "bytes": maybe(number("The length of the body, if known."), "integer"),
+        "hits": number("The approximate number of hits."),
+        "tags": number("The number of surrogate keys."),
     }));
     let ban = object(json!({
         "number": number("Later ones have larger numbers."),
-        "text": text("What it is for."),
-        "soft": flag("Whether what it meets becomes stale instead of leaving."),
-        "age_ms": number("Since it was made."),
-        "objects": number("What it has met so far."),
-        "over": flag("Whether all that is stored has been tested against it."),
+        "text": text("The expression."),
+        "soft": flag("Matching responses become stale instead of being removed."),
+        "age_ms": number("Milliseconds since it was made."),
+        "objects": number("The number of responses hit so far."),
+        "over": flag("All stored responses have been tested against it."),
     }));
     let purged = object(json!({
-        "purged": number("Stored responses that it hit, as far as that is known."),
-        "pending": flag("Whether not all has been looked at yet. What is still there is not used."),
+        "purged": number("The number of stored responses hit, as far as known."),
+        "pending": flag("Not all responses have been tested yet. Those that match are not used."),
     }));
     [
         ("Objects", object(json!({ "objects": list(stored), "more": flag("There are more.") }))),
@@ -339,18 +344,18 @@ fn purge() -> Value {
             "prefix": {
                 "type": "string",
                 "pattern": "^(https?://[a-z0-9]([a-z0-9-]{0,60}[a-z0-9])?)?/[!-\"$-~]{0,200}$",
-                "description": "All whose URL begins so; a path alone is for every host.",
+                "description": "All URLs with this prefix; a path alone is for every host.",
             },
             "host": { "description": "All of this host.", "allOf": [host] },
             "tags": one_or_more("All with one of these surrogate keys.", name),
             "ban": {
                 "type": "string",
-                "description": "All that this expression describes, in Varnish's ban language.",
+                "description": "All that this expression matches, in Varnish's ban language.",
                 "examples": ["req.http.host == example.org && req.url ~ ^/shop/"],
             },
             "all": { "const": true, "description": "Everything." },
-            "wait": { "enum": ["local", "quorum", "all"], "description": "What the answer waits for in a cluster." },
-            "soft": flag("They become stale, and may answer while one fetch refreshes them."),
+            "wait": { "enum": ["local", "quorum", "all"], "description": "The nodes that the response waits for." },
+            "soft": flag("They become stale, and may be served while one fetch renews them."),
             "wait_ms": {
                 "type": "integer",
                 "minimum": 0,
@@ -369,17 +374,17 @@ fn settings() -> [NamedSchema; 4] {
         "name": text("Its name in `[limits]`."),
         "value": text("As it would be written."),
         "default": text("As it would be written."),
-        "is_default": flag("Whether they are the same."),
-        "hits": number("How often it was reached."),
+        "is_default": flag("The value is the default."),
+        "hits": number("The number of times that it was reached."),
         "about": text("What it bounds, and what happens beyond it."),
     }));
     let checked = object(json!({
-        "good": flag("Whether it can be used."),
-        "said": text("What is wrong with it, or worth a word: file, line, column."),
-        "stays": list(text("A changed setting that only a restart puts in force.")),
+        "good": flag("The configuration can be used."),
+        "said": text("Errors and warnings: file, line, column."),
+        "stays": list(text("A changed setting that takes effect at a restart.")),
     }));
     let config = object(json!({
-        "file": maybe(text("Where it is; none when flags are."), "string"),
+        "file": maybe(text("The configuration file; `null` with flags."), "string"),
         "sites": text("Every site in full."),
     }));
     [

@@ -51,9 +51,9 @@ pub(crate) enum TokenVerdict {
     /// The token of this role.
     Role(Role),
     /// A wrong token.
-    Nothing,
+    Wrong,
     /// Not checked: too many wrong tokens came from the address.
-    Unknown,
+    Unchecked,
 }
 
 /// The tokens of every role, as hashes.
@@ -136,20 +136,20 @@ impl Tokens {
             && !is_over(since)
             && *count >= wrong_max
         {
-            return TokenVerdict::Unknown;
+            return TokenVerdict::Unchecked;
         }
         if wrong.len() >= ADDRESSES_MAX {
             wrong.retain(|_, (since, _)| !is_over(since));
         }
         if wrong.len() >= ADDRESSES_MAX && !wrong.contains_key(&from) {
-            return TokenVerdict::Unknown;
+            return TokenVerdict::Unchecked;
         }
         let entry = wrong.entry(from).or_insert((now, 0));
         if is_over(&entry.0) {
             *entry = (now, 0);
         }
         entry.1 += 1;
-        TokenVerdict::Nothing
+        TokenVerdict::Wrong
     }
 }
 
@@ -252,9 +252,9 @@ mod tests {
             assert_eq!(tokens.verify_token(right.as_bytes(), HERE, 5), TokenVerdict::Role(role));
             let short = &right.as_bytes()[..right.len() - 1];
             let elsewhere = IpAddr::from([127, 0, 0, 9]);
-            assert_eq!(tokens.verify_token(short, elsewhere, 5), TokenVerdict::Nothing);
+            assert_eq!(tokens.verify_token(short, elsewhere, 5), TokenVerdict::Wrong);
         }
-        assert_eq!(tokens.verify_token(b"", HERE, 5), TokenVerdict::Nothing);
+        assert_eq!(tokens.verify_token(b"", HERE, 5), TokenVerdict::Wrong);
     }
 
     #[test]
@@ -265,7 +265,7 @@ mod tests {
         // The second may end between two attempts; then it begins again.
         let mut locked = false;
         for _ in 0..20 {
-            locked |= tokens.verify_token(b"guess", HERE, 5) == TokenVerdict::Unknown;
+            locked |= tokens.verify_token(b"guess", HERE, 5) == TokenVerdict::Unchecked;
         }
         assert!(locked);
         let there = IpAddr::from([127, 0, 0, 2]);
@@ -277,7 +277,7 @@ mod tests {
         let text = "0123456789abcdef0123456789abcdef";
         let tokens = Tokens::of_text(Role::Read, &format!("{text}\n")).expect("a token");
         assert_eq!(tokens.verify_token(text.as_bytes(), HERE, 5), TokenVerdict::Role(Role::Read));
-        assert_eq!(tokens.verify_token(&text.as_bytes()[1..], HERE, 5), TokenVerdict::Nothing);
+        assert_eq!(tokens.verify_token(&text.as_bytes()[1..], HERE, 5), TokenVerdict::Wrong);
         for bad in ["", "\n", &text[1..], &format!("{text} {text}"), &format!("{text}\n{text}")] {
             assert!(Tokens::of_text(Role::Read, bad).is_err(), "{bad:?}");
         }

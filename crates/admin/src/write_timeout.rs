@@ -16,15 +16,15 @@ pub(crate) struct WriteTimeoutStream<S> {
     stream: S,
     patience: Duration,
     /// Set when bytes arrive.
-    heard: Arc<AtomicBool>,
+    received: Arc<AtomicBool>,
     waiting: bool,
     end: Pin<Box<Sleep>>,
 }
 
 impl<S> WriteTimeoutStream<S> {
-    /// Wraps `stream`; writes may wait for `patience`, and `heard` is set when something is read.
-    pub(crate) fn new(stream: S, patience: Duration, heard: Arc<AtomicBool>) -> Self {
-        Self { stream, patience, heard, waiting: false, end: Box::pin(sleep(patience)) }
+    /// Wraps `stream`; writes may wait for `patience`, and `received` is set when bytes are read.
+    pub(crate) fn new(stream: S, patience: Duration, received: Arc<AtomicBool>) -> Self {
+        Self { stream, patience, received, waiting: false, end: Box::pin(sleep(patience)) }
     }
 
     /// Returns `polled`, or an error if it was pending for too long.
@@ -54,7 +54,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeoutStream<S> {
         let before = buf.filled().len();
         let polled = Pin::new(&mut self.stream).poll_read(cx, buf);
         if buf.filled().len() > before {
-            self.heard.store(true, Ordering::Relaxed);
+            self.received.store(true, Ordering::Relaxed);
         }
         polled
     }

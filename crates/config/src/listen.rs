@@ -17,7 +17,7 @@ pub(crate) enum ListenError {
     /// A path without `unix:`, or one that no socket can have.
     Path,
     /// `fd:` without the name of a socket.
-    Given,
+    NoSocketName,
     /// Invalid permissions.
     Mode,
     /// Permissions of something other than a file.
@@ -29,9 +29,9 @@ pub(crate) enum ListenError {
     /// nginx's keyword for HTTP/2, which is a setting of its own here.
     Http2,
     /// `h2c` with TLS, which negotiates the protocol.
-    Agreed,
+    H2cWithTls,
     /// An unknown option.
-    Word(String),
+    UnknownOption(String),
 }
 
 impl fmt::Display for ListenError {
@@ -43,7 +43,7 @@ impl fmt::Display for ListenError {
             Self::Path => {
                 f.write_str("a unix socket is `unix:` and an absolute path of up to 107 bytes")
             }
-            Self::Given => f.write_str("`fd:` is followed by the name of a socket"),
+            Self::NoSocketName => f.write_str("`fd:` is followed by the name of a socket"),
             Self::Mode => f.write_str("`mode` takes permissions such as 660 or 666"),
             Self::NoFile => f.write_str("`mode` is for unix sockets"),
             Self::Later(what) => write!(f, "this version does not have `{what}` listeners yet"),
@@ -51,10 +51,10 @@ impl fmt::Display for ListenError {
             Self::Http2 => {
                 f.write_str("TLS listeners speak HTTP/2 unless `http2 = false` says otherwise")
             }
-            Self::Agreed => f.write_str(
+            Self::H2cWithTls => f.write_str(
                 "`h2c` is for listeners without `tls`, where nothing else agrees on HTTP/2",
             ),
-            Self::Word(word) => write!(f, "`{word}` after the address means nothing"),
+            Self::UnknownOption(word) => write!(f, "`{word}` after the address means nothing"),
         }
     }
 }
@@ -94,15 +94,15 @@ impl AddressOptions {
                 later if LATER.contains(&later) => return Err(ListenError::Later(later.into())),
                 other => match other.strip_prefix("mode=") {
                     Some(mode) => found.mode.replace(octal(mode)?).is_some(),
-                    None => return Err(ListenError::Word(other.into())),
+                    None => return Err(ListenError::UnknownOption(other.into())),
                 },
             };
             if again {
-                return Err(ListenError::Word(word.into()));
+                return Err(ListenError::UnknownOption(word.into()));
             }
         }
         if found.tls && found.h2c {
-            return Err(ListenError::Agreed);
+            return Err(ListenError::H2cWithTls);
         }
         Ok(found)
     }
@@ -134,7 +134,7 @@ pub(crate) fn parse_listen(text: &str) -> Result<ListenSpec, ListenError> {
     }
     if let Some(name) = address.strip_prefix("fd:") {
         let given = Some(name.to_owned()).filter(|name| !name.is_empty() && !name.contains(':'));
-        let (addresses, given) = (Vec::new(), Some(given.ok_or(ListenError::Given)?));
+        let (addresses, given) = (Vec::new(), Some(given.ok_or(ListenError::NoSocketName)?));
         return Ok(ListenSpec { text, addresses, path: None, given, tls, h2c, proxy, name: None });
     }
     let spec = |addresses| {
@@ -217,12 +217,12 @@ mod tests {
             (":65536", ListenError::Syntax),
             ("::1:80x", ListenError::Syntax),
             ("example.com:80", ListenError::Name),
-            (":443 tls tls", ListenError::Word("tls".to_owned())),
+            (":443 tls tls", ListenError::UnknownOption("tls".to_owned())),
             (":443 tls quic", ListenError::Later("quic".to_owned())),
             ("unix:run/larder.sock", ListenError::Path),
             ("unix:", ListenError::Path),
-            ("fd:", ListenError::Given),
-            ("fd:a:b", ListenError::Given),
+            ("fd:", ListenError::NoSocketName),
+            ("fd:a:b", ListenError::NoSocketName),
             ("fd:a mode=660", ListenError::NoFile),
             ("/run/larder.sock", ListenError::Path),
             ("unix:/run/larder.sock mode=rw", ListenError::Mode),
@@ -230,10 +230,10 @@ mod tests {
             (":80 mode=660", ListenError::NoFile),
             (":443 ssl", ListenError::Nginx("ssl", "tls")),
             (":80 proxy_protocol", ListenError::Nginx("proxy_protocol", "proxy")),
-            (":80 proxy proxy", ListenError::Word("proxy".to_owned())),
+            (":80 proxy proxy", ListenError::UnknownOption("proxy".to_owned())),
             (":443 tls http2", ListenError::Http2),
-            (":443 tls h2c", ListenError::Agreed),
-            (":80 h2c h2c", ListenError::Word("h2c".to_owned())),
+            (":443 tls h2c", ListenError::H2cWithTls),
+            (":80 h2c h2c", ListenError::UnknownOption("h2c".to_owned())),
         ] {
             assert_eq!(parse_listen(text), Err(error), "{text}");
         }

@@ -338,7 +338,7 @@ impl Reader {
                     Some((*instead).to_owned());
                 continue;
             }
-            let help = self.meant(table, name, &keys);
+            let help = self.help_for_unknown(table, name, &keys);
             self.error(span, format!("unknown key `{name}` {}", section.place())).help = Some(help);
         }
     }
@@ -509,7 +509,7 @@ impl Reader {
     }
 
     /// Help for a key of `table` that its section lacks.
-    fn meant(&self, table: &TomlTable<'_>, name: &str, keys: &[Key]) -> String {
+    fn help_for_unknown(&self, table: &TomlTable<'_>, name: &str, keys: &[Key]) -> String {
         let names = || keys.iter().map(|key| key.name);
         let has = |name: &str| keys.iter().any(|key| key.name == name);
         if has("set") && has("unset") {

@@ -537,7 +537,7 @@ fn a_setting_that_stands_elsewhere_takes_no_restart() {
 }
 
 #[test]
-fn settings_of_the_whole_daemon_are_told_as_they_are_in_force() {
+fn settings_of_the_whole_daemon_are_reported_as_they_are_in_force() {
     let site = "[[site]]\nhost = \"*\"\norigin = \"http://127.0.0.1:1\"\n";
     let text =
         format!("http2 = false\ncache_status = \"detail\"\n[memory]\nsize = \"25%\"\n{site}");

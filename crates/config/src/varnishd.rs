@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_an_endpoint_is_told() {
+    fn what_is_wrong_with_an_endpoint_is_reported() {
         for (text, why) in [
             ("127.0.0.1:80,SPDY", "`SPDY` is no protocol: there are HTTP, PROXY and https"),
             ("127.0.0.1:89-80", "`89-80`: the range ends before it begins"),

@@ -1,8 +1,8 @@
-// Asking the daemon. The token goes with each request in a header, never in a URL or a cookie, and is kept in this
+// Requests to the daemon. The token is sent in a header, never in a URL or a cookie, and is kept in this
 // tab's session storage only.
 
 const KEPT = 'larder-token';
-// A stream that says nothing for so long is given up: figures come every second.
+// The timeout of a silent stream: figures come every second.
 const SILENCE_MS = 6_000;
 
 export class Refused extends Error {
@@ -30,7 +30,7 @@ async function send(path, options) {
   return response;
 }
 
-// What a refusal says, in words: JSON with an error or with what a check said, or plain text.
+// The text of a refusal: JSON with an error or with a check's result, or plain text.
 async function reason(response) {
   const body = (await response.text()).trim();
   try {
@@ -42,13 +42,13 @@ async function reason(response) {
   return body || `The daemon answered ${response.status}.`;
 }
 
-// Has something done, or looked up; answers are JSON.
+// Sends a request; responses are JSON.
 export async function post(path, body) {
   const json = { body: JSON.stringify(body), headers: { 'Content-Type': 'application/json' } };
   return (await send(path, { method: 'POST', ...(body !== undefined && json) })).json();
 }
 
-// Looks something up.
+// Sends a GET.
 export const get = async (path) => (await send(path, {})).json();
 
 // Server-sent events as they come, each { name, data }. Ends when the stream does; throws when it breaks.

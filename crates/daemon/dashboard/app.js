@@ -1,6 +1,6 @@
 // The dashboard: signs in, keeps the stream of figures, and hands them to the parts of the page.
 //
-// Nothing that comes from a request is inserted as markup: parts are made in dom.js, which knows texts only.
+// Text from a request is never inserted as markup: elements are made in dom.js, from text nodes only.
 import { Refused, events, token } from './api.js';
 import { Board } from './board.js';
 import { Config } from './config.js';
@@ -11,7 +11,7 @@ import { Purge } from './purge.js';
 import { Sites } from './sites.js';
 
 const RETRY_MS = [1_000, 2_000, 5_000, 10_000];
-// A tab that nobody sees for so long lets the daemon rest.
+// Time after which a hidden tab closes its stream.
 const UNSEEN_MS = 60_000;
 
 const board = new Board();
@@ -62,7 +62,7 @@ function welcome({ role, version, host }) {
   if (byId('board').hidden) {
     signedIn(true);
     board.draw();
-    // Whoever has just signed in goes on from here; a page that is read again starts at its top.
+    // After a sign-in the focus goes on from here; a reloaded page starts at its top.
     if (signsIn) byId('main').focus({ preventScroll: true });
     signsIn = false;
   }
@@ -75,7 +75,7 @@ const handlers = {
     board.fill(data);
     if (board.paused) return;
     const own = data.site?.origins;
-    // A program's backends are in nobody's list.
+    // A program's backends are in no site's list.
     origins.fill(own?.length ? data.servers.filter(({ origin }) => own.includes(origin)) : data.servers);
   },
 };
@@ -85,7 +85,7 @@ function live() {
   else state('live', 'Live');
 }
 
-// Follows the stream until told otherwise; a broken one is said and opened again.
+// Follows the stream until it is stopped; a broken one is reported and reopened.
 async function follow() {
   const own = new AbortController();
   stream?.abort();
@@ -101,7 +101,7 @@ async function follow() {
     } catch (error) {
       if (own.signal.aborted) return;
       if (error instanceof Refused && [401, 403].includes(error.status)) {
-        const unknown = token.get() ? 'This token is not known here.' : 'Here a token is needed.';
+        const unknown = token.get() ? 'This token is not known here.' : 'A token is required.';
         signOut(error.status === 401 ? unknown : error.message);
         return;
       }
@@ -156,7 +156,7 @@ document.addEventListener('visibilitychange', () => {
     unseen = setTimeout(() => {
       if (!stream) return;
       stream.abort();
-      state('out', 'Resting while nobody looks');
+      state('out', 'Paused while this tab is hidden');
     }, UNSEEN_MS);
   } else if (stream?.signal.aborted && token.get() !== null) {
     follow();

@@ -56,7 +56,7 @@ const TILES = [
   },
 ];
 
-// The daemon says what counts; a mean of its ratios would weigh idle seconds like busy ones.
+// Both counts come from the daemon; a mean of ratios would weigh idle seconds like busy ones.
 function ratio(mean) {
   const judged = mean('judged');
   return judged > 0 ? mean('from_store') / judged : null;
@@ -69,7 +69,7 @@ function handshakes(mean) {
   return [`${rate(all)} TLS/s${old > 0 ? `, ${percent(old / all)} of 1.2` : ''}`];
 }
 
-// Whoever sends such purges mostly does not look at their answers.
+// Senders of such purges mostly ignore the responses.
 function lostPurges(times) {
   if (!times) return '';
   return `${count(times)} ${times === 1 ? 'purge' : 'purges'} since the start found no site and purged nothing: no site has `
@@ -106,7 +106,7 @@ class Tiles {
 const number = (title, value, more = {}) => ({ title, value, kind: 'number', ...more });
 const hitsOf = (row) => percent(row.hit_ratio);
 
-// The button's name says which URL is meant.
+// The button's accessible name has the URL.
 const explainButton = {
   title: 'Why?',
   fill(cell, row) {
@@ -121,7 +121,7 @@ const explainButton = {
 
 const urlColumn = { title: 'URL', value: (row) => row.key, kind: 'url' };
 
-// Right after opening there may have been some that nobody counted.
+// Some requests came before counting began, right after opening.
 const NO_REQUESTS = 'None counted yet. Requests are counted here while a dashboard is open, and for a minute.';
 
 function urlTable(place, caption, note, first) {
@@ -140,7 +140,7 @@ function urlTable(place, caption, note, first) {
 class NotCached {
   constructor() {
     this.reasons = new Table(byId('reasons-table'), {
-      label: 'Not cached, by reason', key: (row) => row.reason, nothing: 'Nothing that was not stored, in the last while.',
+      label: 'Not cached, by reason', key: (row) => row.reason, nothing: 'No uncached response lately.',
       columns: [
         { title: 'Reason', kind: 'words', fill: (cell, row) => twoLines(cell, row.about, row.rule) },
         number('Share', (row) => percent(row.share)),
@@ -182,7 +182,7 @@ function reason(row) {
 function errorsTable() {
   return new Table(byId('errors-table'), {
     label: 'Errors', key: (row) => `${row.status} ${row.url} ${row.error} ${row.limit}`,
-    nothing: 'Nothing went wrong in what the log ring holds.',
+    nothing: 'No failed request in the log ring.',
     columns: [
       { title: 'URL', kind: 'url', fill: (cell, row) => twoLines(cell, `${row.method} ${row.url}`.trim() || 'not readable', '') },
       number('Status', (row) => row.status),
@@ -223,7 +223,7 @@ function diskTable() {
   });
 }
 
-// Days within which somebody should look after a certificate: authorities' tools renew theirs a month before.
+// Days in which a certificate needs attention: authorities' tools renew theirs a month before.
 const SOON_DAYS = 14;
 
 function validity(cell, row) {
@@ -243,7 +243,7 @@ function certificatesTable() {
   });
 }
 
-// Has everything show one site alone, and all again.
+// Shows one site only, or all again.
 function onlyButton(cell, row, chosen) {
   if (!cell.childElementCount) {
     cell.append(el('button', { type: 'button', class: 'small', 'data-action': 'site', value: row.site }, 'Only this'));

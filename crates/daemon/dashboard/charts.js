@@ -1,10 +1,10 @@
-// The pictures. Each has its numbers beside it as text, for whoever does not see it.
+// The charts. Each has its numbers beside it as text, for screen readers.
 /* global uPlot */
 import { byId, el, text } from './dom.js';
 import { bytes, duration, percent, rate, span, time } from './format.js';
 import { History } from './history.js';
 
-// The time that is shown even when less is known: one reading alone has no width.
+// The shortest range that is shown: a single reading has no width.
 const LEAST_S = 2;
 
 // The cache's part in answers, from the lowest layer of a chart to the highest.
@@ -222,7 +222,7 @@ class Ranges {
     this.buttons.forEach((button, n) => button.setAttribute('aria-pressed', String(ranges[n] === this.history.range_s)));
   }
 
-  // Less than was chosen is said.
+  // Less history than was chosen is noted.
   tell() {
     const [first, last] = this.history.between();
     text(this.known, last - first < this.history.range_s * 0.95 ? `${duration(last - first)} so far` : '');
@@ -314,7 +314,7 @@ export class Charts {
     this.ranges.tell();
   }
 
-  // What came while figures are paused is kept, and not shown.
+  // Figures that arrive while paused are kept, and not shown.
   add(figures, shown) {
     this.history.add(figures.time_ms, figures.rates);
     if (!shown) return;

@@ -1,33 +1,33 @@
-// The cluster as this node knows it: whether it trusts what it stores, and how the others are.
+// The cluster as this node sees it: its trust in stored responses, and the state of its peers.
 import { byId, show, text } from './dom.js';
 import { count, duration, percent } from './format.js';
 import { Table, twoLines } from './tables.js';
 
-// What a node's state means, and its colour.
+// The meaning of a node's state, and its colour.
 const STATES = {
   ready: ['', 'good'],
-  asks: ['its origins, before it uses what it stores', 'warn'],
+  asks: ['validates stored responses before use', 'warn'],
   draining: ['wants no more clients', 'warn'],
-  left: ['nobody waits for it', ''],
-  gone: ['silent: nobody waits for it', 'bad'],
+  left: ['no purge waits for it', ''],
+  gone: ['silent: no purge waits for it', 'bad'],
 };
 
 const number = (title, value, more = {}) => ({ title, value, kind: 'number', ...more });
 
-// This node in a few words: its name, its trust, its part, the way it has come on the stream.
+// This node in short: its name, its trust, its order, its position on the stream.
 function own({ name, stance, trusted, sequence, last, queued, nodes, members, configuration }) {
   const words = [name];
-  if (trusted) words.push('trusts what it stores');
+  if (trusted) words.push('trusts its stored responses');
   if (stance === 'draining') words.push('draining');
   if (stance === 'left') words.push('has left');
   words.push(`applied ${count(sequence)} of ${count(last)}`);
-  if (queued > 0) words.push(`${count(queued)} wait to be told`);
+  if (queued > 0) words.push(`${count(queued)} wait to be published`);
   if (configuration) words.push(shared(configuration));
   if (members.length < nodes) words.push(`${count(members.length)} of ${count(nodes)} nodes`);
   return words.join(', ');
 }
 
-// The configuration that all nodes share, and how far the last roll-out is.
+// The shared configuration, and the stage of the last roll-out.
 function shared({ in_force, version, stage }) {
   const here = in_force ? `configuration ${in_force}` : 'no shared configuration yet';
   if (stage === 'canary') return `${here} (${version} is on its canaries)`;
@@ -38,7 +38,7 @@ function shared({ in_force, version, stage }) {
 function trouble({ connected, trusted, problem, configuration }) {
   const words = [];
   if (!connected) words.push(problem ? `Out of touch: ${problem}.` : 'Out of touch.');
-  if (!trusted) words.push('What is stored is validated before it is used.');
+  if (!trusted) words.push('Stored responses are validated before use.');
   if (configuration?.fault) words.push(`A configuration is not applied: ${configuration.fault}`);
   return words.join(' ');
 }

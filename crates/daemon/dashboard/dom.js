@@ -1,6 +1,6 @@
-// Making parts of the page. Whatever comes from a request arrives here as a text node and never as markup.
+// Elements of the page. Text from a request arrives here as a text node and never as markup.
 
-// What may be set from here; nothing that runs or leads somewhere.
+// The attributes that may be set; none that runs code or links elsewhere.
 const ATTRIBUTES = new Set([
   'class', 'for', 'id', 'type', 'name', 'value', 'scope', 'role', 'tabindex', 'title', 'min', 'max',
   'aria-label', 'aria-labelledby', 'aria-describedby', 'aria-hidden', 'data-action',
@@ -29,13 +29,13 @@ export function show(element, shown) {
   element.hidden = !shown;
 }
 
-// What an action came to; a problem is said as one.
+// Shows the outcome of an action, or its failure.
 export function answer(element, words, bad = false) {
   element.classList.toggle('bad', bad);
   text(element, words);
 }
 
-// Asks before something large; resolves to whether it is wanted.
+// Confirms a large change; resolves to true if it is wanted.
 export function confirmed(title, words, yes) {
   const dialog = byId('confirm');
   text(byId('confirm-title'), title);

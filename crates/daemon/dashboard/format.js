@@ -45,7 +45,7 @@ export function time(us) {
 // A part of a whole, from 0 to 1.
 export function percent(part) {
   if (part === null || !Number.isFinite(part)) return '–';
-  // What is nearly all is not said to be all.
+  // A share just below 1 is not rounded to 100 %.
   if (part < 1 && part > 0.9995) return '>99.9 %';
   return `${one.format(part * 100)} %`;
 }

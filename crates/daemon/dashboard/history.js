@@ -4,15 +4,15 @@
 const POINTS = 600;
 // Times that one may choose from, as far as the daemon reaches back.
 const RANGES_S = [600, 3_600, 21_600, 86_400];
-// Longer without a row than this is a gap: while nobody looks there is a reading in ten seconds.
+// A longer time without a row is a gap: without viewers there is a reading every ten seconds.
 const GAP_S = 25;
 const MINUTE_GAP_S = 150;
-// Rows closer than this are of one look: the second tells of no time.
+// Rows closer than this are of one reading: the second covers no time.
 const LEAST_MS = 500;
 // Points that a chart has room for, of rows that are means themselves.
 const POINTS_OF_MEANS = 300;
 
-// Looks of which rates without a column are kept.
+// Readings for which rates without a column are kept.
 const LATE = 60;
 
 const minuteOf = (row) => Math.floor(row[0] / 60_000);
@@ -56,7 +56,7 @@ export class History {
     while (this.minutes.length > this.reach_s / 60) this.minutes.shift();
   }
 
-  // What may be chosen, in seconds: the usual times, and all that the daemon reaches back.
+  // The ranges to choose from, in seconds: the usual ones, and the daemon's whole history.
   ranges() {
     return [...RANGES_S.filter((seconds) => seconds < this.reach_s), this.reach_s];
   }
@@ -122,7 +122,7 @@ export class History {
     return late.length ? sum / late.length : 0;
   }
 
-  // The highest of what is shown, whatever is drawn as one.
+  // The highest of the shown values.
   peak(make) {
     const at = Object.fromEntries(this.columns.map((name, n) => [name, n]));
     return this.#shown().rows.reduce((most, row) => Math.max(most, make((name) => row[at[name]] ?? 0)), 0);

@@ -1,11 +1,11 @@
-// Bad news, above everything else: what somebody should look after now.
+// Bad news, above everything else: problems that need an operator now.
 import { el, show } from './dom.js';
 import { count, duration, moment } from './format.js';
 
 // Days before which authorities' tools have renewed a certificate.
 const LATE_DAYS = 7;
 
-// What is wrong, by the figures: a text each.
+// The problems in the figures: a text each.
 export function badNews(figures) {
   const origins = new Map();
   for (const server of figures.servers) {
@@ -36,7 +36,7 @@ export class News {
 
   fill(figures) {
     const all = badNews(figures);
-    // It is read out again only when something else is wrong.
+    // Screen readers read it again only when it has changed.
     const told = all.join('\n');
     if (told === this.told) return;
     this.told = told;

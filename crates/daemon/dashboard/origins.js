@@ -1,10 +1,10 @@
-// Origins: how each server does, and taking one out of service by hand.
+// Origins: the state of each server, and the operator's orders for it.
 import { post } from './api.js';
 import { answer, byId, confirmed, el, text } from './dom.js';
 import { count, moment, rate, time } from './format.js';
 import { Table, rowOf, twoLines } from './tables.js';
 
-// What is done by hand, with what it means for the button's name.
+// The operator's orders, with their meaning for the button's name.
 const BY_HAND = [
   ['drain', 'Drain', 'finish what is under way, give it no more'],
   ['down', 'Down', 'treat as failed'],
@@ -15,7 +15,7 @@ const BY_HAND = [
 // Seconds of which the time until answers is the mean.
 const MEAN_S = 30;
 
-// A word for how a server is, why, and in which colour.
+// The state of a server, the reason, and the colour.
 function health(row) {
   if (row.order !== 'auto') {
     return { drain: ['draining', 'by hand', 'warn'], down: ['down', 'by hand', 'bad'], up: ['up', 'by hand', 'good'] }[
@@ -71,7 +71,7 @@ export class Origins {
   #note(row) {
     const key = this.table.key(row);
     const rows = this.before.get(key) ?? [];
-    // A daemon that was started anew counts from nothing.
+    // A restarted daemon counts from zero.
     if (rows.at(-1)?.answers > row.answers) rows.length = 0;
     rows.push(row);
     if (rows.length > MEAN_S) rows.shift();

@@ -5,12 +5,12 @@ import { count } from './format.js';
 
 const KINDS = [
   { kind: 'url', label: 'URL', example: 'https://example.com/page', hint: 'All stored variants of this one URL.' },
-  { kind: 'prefix', label: 'Prefix', example: 'https://example.com/blog/', hint: 'Every URL that begins so.' },
+  { kind: 'prefix', label: 'Prefix', example: 'https://example.com/blog/', hint: 'Every URL with this prefix.' },
   { kind: 'tags', label: 'Tag', example: 'product-42', hint: 'Everything that the origin marked with this surrogate key.' },
   { kind: 'host', label: 'Host', example: 'example.com', hint: 'Everything of one host.', ask: true },
   {
     kind: 'ban', label: 'Ban expression', example: 'req.url ~ "^/shop" && obj.age > 1h',
-    hint: 'Everything that the expression holds for, in Varnish’s language.',
+    hint: 'Everything that the expression matches, in Varnish’s language.',
   },
   { kind: 'all', label: 'Everything', hint: 'Every stored response of every site.', ask: true },
 ];

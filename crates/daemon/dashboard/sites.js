@@ -1,4 +1,4 @@
-// Sites: the choice of one, and the configuration in force, as `larder check --show` says it.
+// Sites: the selection of one, and the configuration in force, as `larder check --show` prints it.
 import { get } from './api.js';
 import { answer, byId, el, show, text } from './dom.js';
 import { count } from './format.js';
@@ -20,7 +20,7 @@ export class Sites {
     });
   }
 
-  // What is chosen shows everywhere.
+  // The selection applies to the whole page.
   chosen(site) {
     this.site = site;
     byId('site').value = site ?? '';
@@ -28,7 +28,7 @@ export class Sites {
     text(byId('traffic-of'), site ? `Traffic of ${site}` : 'Traffic');
   }
 
-  // Reads what is in force.
+  // Reads the configuration in force.
   async load() {
     try {
       const [{ sites }, { origins }] = await Promise.all([get('/api/v1/sites'), get('/api/v1/origins')]);

@@ -1,10 +1,10 @@
 // Tables that are filled again every second.
 //
-// A row stays the element it is for as long as its key is there. While somebody points at a table or is in it with
+// A row keeps its element while its key is there. While the pointer is over a table or the focus is in it with
 // the keyboard, rows keep their places and only their figures move: a button must not change under a finger.
 import { el, show, text } from './dom.js';
 
-// A finger that is gone still hovers.
+// Touch screens still report hover after the finger is gone.
 const points = matchMedia('(hover: hover)');
 
 export class Table {
@@ -80,7 +80,7 @@ export class Table {
   }
 }
 
-// What the row was last filled with in which `element` stands.
+// The data of the row that contains `element`.
 export const rowOf = (element) => element.closest('tr')?.larderRow;
 
 // A text and a quieter one below it.

@@ -196,7 +196,7 @@ impl Account {
     }
 
     /// Logs which user runs the daemon from now on.
-    fn tell(&self) {
+    fn log_runner(&self) {
         let name = &self.runner.name;
         if self.is_named || name == USUAL {
             base::tell!(Info, "larder: started by root, running as `{name}`");
@@ -226,7 +226,7 @@ impl Account {
         if setresuid(root, root, root).is_ok() {
             return Err("larder: the process could still become root again".to_owned());
         }
-        self.tell();
+        self.log_runner();
         Ok(())
     }
 }

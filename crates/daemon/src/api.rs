@@ -82,7 +82,7 @@ pub(crate) fn serve(
             Ok(())
         });
     }
-    if let Some(terms) = daemon.terms() {
+    if let Some(terms) = daemon.metrics_authentication() {
         for port in metrics {
             let (face, terms) = (Arc::clone(&face), terms.clone());
             port.hold(&daemon.missing, move |socket| {

@@ -82,9 +82,11 @@ impl Check {
     }
 
     /// The listener of this node that serves the URL: the request takes a client's way.
-    fn door<'a>(&self, doors: &'a [ListenerSettings]) -> Option<&'a ListenerSettings> {
-        let fits = |door: &&ListenerSettings| door.tls == self.is_tls && !door.proxy && !door.peers;
-        doors.iter().filter(fits).find(|door| match &door.at {
+    fn listener<'a>(&self, listeners: &'a [ListenerSettings]) -> Option<&'a ListenerSettings> {
+        let fits = |listener: &&ListenerSettings| {
+            listener.tls == self.is_tls && !listener.proxy && !listener.peers
+        };
+        listeners.iter().filter(fits).find(|listener| match &listener.at {
             ListenAddress::Address(_) => true,
             ListenAddress::Path(..) => !self.is_tls,
             ListenAddress::Given(_) => false,
@@ -95,10 +97,14 @@ impl Check {
     ///
     /// # Errors
     /// The reason why it cannot.
-    fn origin(&self, doors: &[ListenerSettings], limits: &Limits) -> Result<Arc<Origin>, String> {
+    fn origin(
+        &self,
+        listeners: &[ListenerSettings],
+        limits: &Limits,
+    ) -> Result<Arc<Origin>, String> {
         let kind = if self.is_tls { "with TLS" } else { "without TLS" };
         let none = || format!("no listener of this node {kind} takes it");
-        let address = match &self.door(doors).ok_or_else(none)?.at {
+        let address = match &self.listener(listeners).ok_or_else(none)?.at {
             ListenAddress::Address(address) => {
                 let name = address.to_string();
                 Address::Fixed { name, addresses: vec![reached(*address)] }
@@ -125,9 +131,9 @@ impl Check {
     }
 
     /// The status of this node's response.
-    async fn ask(&self, daemon: &Daemon, doors: &[ListenerSettings]) -> Result<u16, String> {
+    async fn ask(&self, daemon: &Daemon, listeners: &[ListenerSettings]) -> Result<u16, String> {
         let limits = daemon.shared.live().limits.clone();
-        let origin = self.origin(doors, &limits)?;
+        let origin = self.origin(listeners, &limits)?;
         let pool = CorePool::new(daemon.shared.counters.register(), &limits);
         let caller = OriginRequestContext::default();
         let request = self.request();
@@ -225,17 +231,17 @@ impl Conduct {
 /// The first failed check, and the reason.
 async fn check_all(
     daemon: &Arc<Daemon>,
-    doors: &Arc<[ListenerSettings]>,
+    listeners: &Arc<[ListenerSettings]>,
     checks: &[Check],
 ) -> Result<(), String> {
     for check in checks {
-        let (daemon, doors, own) = (Arc::clone(daemon), Arc::clone(doors), check.clone());
+        let (daemon, listeners, own) = (Arc::clone(daemon), Arc::clone(listeners), check.clone());
         // A connection pool belongs to its thread.
         let asked = rt::blocking(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let runtime = runtime.map_err(|error| error.to_string())?;
             tokio::task::LocalSet::new().block_on(&runtime, async {
-                let asked = rt::time::timeout(PATIENCE, own.ask(&daemon, &doors)).await;
+                let asked = rt::time::timeout(PATIENCE, own.ask(&daemon, &listeners)).await;
                 asked.unwrap_or_else(|_| Err(format!("no answer within {} s", PATIENCE.as_secs())))
             })
         });
@@ -256,13 +262,13 @@ async fn check_all(
 /// The reason why it is unhealthy.
 pub(crate) async fn watch(
     daemon: Arc<Daemon>,
-    doors: Arc<[ListenerSettings]>,
+    listeners: Arc<[ListenerSettings]>,
     before: Conduct,
     checks: Vec<String>,
     watch_ms: u64,
 ) -> Result<(), String> {
     let checks = checks.iter().map(|text| Check::parse(text)).collect::<Result<Vec<_>, _>>()?;
-    check_all(&daemon, &doors, &checks).await?;
+    check_all(&daemon, &listeners, &checks).await?;
     let until_ms = rt::now().mono_ms.saturating_add(watch_ms);
     loop {
         if let Some(why) = Conduct::of(&daemon).fault(before) {
@@ -274,7 +280,7 @@ pub(crate) async fn watch(
         }
         rt::time::sleep(left.min(LOOK)).await;
     }
-    if watch_ms > 0 { check_all(&daemon, &doors, &checks).await } else { Ok(()) }
+    if watch_ms > 0 { check_all(&daemon, &listeners, &checks).await } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -320,20 +326,20 @@ mod tests {
             peers: false,
         };
         let address = |port| ListenAddress::Address(([127, 0, 0, 1], port).into());
-        let doors = [
+        let listeners = [
             at(address(1), false, true),
             ListenerSettings { peers: true, ..at(address(2), true, false) },
             at(address(3), true, false),
             at(address(4), false, false),
         ];
-        let door = |url: &str| {
+        let listener = |url: &str| {
             let check = Check::parse(url).expect("a check");
-            check.door(&doors).map(|door| door.at.to_string())
+            check.listener(&listeners).map(|listener| listener.at.to_string())
         };
-        assert_eq!(door("http://a.test/").as_deref(), Some("127.0.0.1:4"));
-        assert_eq!(door("https://a.test/").as_deref(), Some("127.0.0.1:3"));
+        assert_eq!(listener("http://a.test/").as_deref(), Some("127.0.0.1:4"));
+        assert_eq!(listener("https://a.test/").as_deref(), Some("127.0.0.1:3"));
         let check = Check::parse("https://a.test/").expect("a check");
-        let none = check.origin(&doors[3..], &Limits::default()).err();
+        let none = check.origin(&listeners[3..], &Limits::default()).err();
         assert_eq!(none.as_deref(), Some("no listener of this node with TLS takes it"));
         assert_eq!(reached("0.0.0.0:80".parse().expect("one")).to_string(), "127.0.0.1:80");
         assert_eq!(reached("[::]:80".parse().expect("one")).to_string(), "[::1]:80");

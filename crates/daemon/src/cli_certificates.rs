@@ -97,11 +97,11 @@ impl CliCertificates {
     pub(crate) fn given<'a>(
         pairs: impl Iterator<Item = (&'a PairFiles, Arc<CertificateKeyPair>)>,
     ) -> Self {
-        let mut shelf = Self::default();
+        let mut cli_certificates = Self::default();
         for (files, pair) in pairs {
-            shelf.give(files.cert.clone(), files.key.clone(), pair);
+            cli_certificates.give(files.cert.clone(), files.key.clone(), pair);
         }
-        shelf
+        cli_certificates
     }
 
     fn give(&mut self, cert: PathBuf, key: PathBuf, pair: Arc<CertificateKeyPair>) {
@@ -130,8 +130,9 @@ impl CliCertificates {
 
     /// Returns true if handshakes present the same certificates with `other`.
     pub(crate) fn shows_as(&self, other: &Self) -> bool {
-        let of = |shelf: &Self| {
-            let shown = shelf.shown().map(|own| (Arc::as_ptr(&own.pair), own.order.is_default));
+        let of = |cli_certificates: &Self| {
+            let shown =
+                cli_certificates.shown().map(|own| (Arc::as_ptr(&own.pair), own.order.is_default));
             shown.collect::<Vec<_>>()
         };
         of(self) == of(other)

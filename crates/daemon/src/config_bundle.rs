@@ -81,7 +81,7 @@ impl ConfigBundle {
         let file = folder.join(FILE);
         match fs::read(&file) {
             Ok(bytes) => match Self::decode(&bytes) {
-                Some(carried) => Ok(Some(carried)),
+                Some(bundle) => Ok(Some(bundle)),
                 None => Err(format!("{}: it is damaged", file.display())),
             },
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -108,17 +108,17 @@ mod tests {
 
     use super::*;
 
-    fn carried(toml: &str) -> ConfigBundle {
+    fn bundle(toml: &str) -> ConfigBundle {
         let vcl = BTreeMap::from([("/a.vcl".to_owned(), "vcl 4.1;".to_owned())]);
         ConfigBundle { name: "all.toml".to_owned(), toml: toml.to_owned(), vcl }
     }
 
     #[test]
     fn a_version_is_that_of_its_text_and_its_programs() {
-        let one = carried("a");
+        let one = bundle("a");
         let mut other = ConfigBundle { name: "b.toml".to_owned(), ..one.clone() };
         assert_eq!(one.version(), other.version());
-        assert_ne!(one.version(), carried("b").version());
+        assert_ne!(one.version(), bundle("b").version());
         other.vcl.insert("/b.vcl".to_owned(), String::new());
         assert_ne!(one.version(), other.version());
         assert_eq!(ConfigBundle::decode(&one.encode()), Some(one));
@@ -131,8 +131,8 @@ mod tests {
         let folder = root.join("cluster");
         assert_eq!(ConfigBundle::kept(&folder), Ok(None));
         for text in ["a", "b"] {
-            carried(text).keep(&folder).expect("kept");
-            assert_eq!(ConfigBundle::kept(&folder), Ok(Some(carried(text))));
+            bundle(text).keep(&folder).expect("kept");
+            assert_eq!(ConfigBundle::kept(&folder), Ok(Some(bundle(text))));
         }
         let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
         assert_eq!((mode(&folder), mode(&folder.join(FILE))), (0o700, 0o600));

@@ -136,7 +136,7 @@ mod tests {
             TABLE.iter().filter(|route| route.operation == Operation::Dashboard).collect();
         assert_eq!(routes.len(), FILES.len());
         for route in routes {
-            assert_eq!(route.needs, RouteAccess::Nothing);
+            assert_eq!(route.needs, RouteAccess::Public);
             let Content::Other(kind) = route.gives else { panic!("{}", route.path) };
             let answer = file(route.path);
             assert_eq!((answer.status, answer.content_type), (StatusCode::OK, kind));

@@ -95,7 +95,7 @@ impl ErrorLog {
         let (queue, receiver) = sync_channel(QUEUE);
         let log = Self(Arc::new(ErrorLogState::new(queue, counters)));
         log.configure(config);
-        let writer = Writer { desk: Arc::clone(&log.0), target, sink };
+        let writer = Writer { state: Arc::clone(&log.0), target, sink };
         thread::Builder::new()
             .name("error-log".into())
             .spawn(move || writer.run(&receiver))
@@ -131,12 +131,12 @@ impl ErrorLog {
 
 impl Log for ErrorLog {
     fn tell(&self, kind: &'static Location<'static>, priority: Priority, text: Arguments<'_>) {
-        let desk = &self.0;
-        if desk.is_over.load(Ordering::Acquire) {
+        let state = &self.0;
+        if state.is_over.load(Ordering::Acquire) {
             return base::logging::line(text);
         }
-        if priority.number() <= desk.level.load(Ordering::Relaxed) {
-            desk.take(kind, priority, text.to_string());
+        if priority.number() <= state.level.load(Ordering::Relaxed) {
+            state.take(kind, priority, text.to_string());
         }
     }
 
@@ -209,7 +209,7 @@ impl ErrorLogState {
 
 /// The state of the thread that writes.
 struct Writer {
-    desk: Arc<ErrorLogState>,
+    state: Arc<ErrorLogState>,
     target: Option<LogTarget>,
     sink: Sink,
 }
@@ -217,11 +217,11 @@ struct Writer {
 impl Writer {
     fn run(mut self, receiver: &Receiver<Message>) {
         loop {
-            let end = self.desk.end.lock().take();
+            let end = self.state.end.lock().take();
             if let Some(end) = end {
                 return self.end(receiver, end);
             }
-            let is_waiting = self.desk.repeats.lock().0.is_waiting();
+            let is_waiting = self.state.repeats.lock().0.is_waiting();
             let next = match is_waiting {
                 true => receiver.recv_timeout(LOOK),
                 false => receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -231,12 +231,12 @@ impl Writer {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
-            self.tell_of_the_rest(rt::now().mono_ms);
+            self.write_notes(rt::now().mono_ms);
         }
     }
 
     fn take(&mut self, message: Message) {
-        if self.desk.reopen.swap(false, Ordering::Acquire) {
+        if self.state.reopen.swap(false, Ordering::Acquire) {
             self.open_anew();
         }
         if let Message::Text(priority, text, also) = message {
@@ -251,7 +251,7 @@ impl Writer {
         while let Ok(message) = receiver.try_recv() {
             self.take(message);
         }
-        self.tell_of_the_rest(u64::MAX);
+        self.write_notes(u64::MAX);
         // On standard error the process reports the reason itself.
         if let (Some(why), Sink::File(_) | Sink::Syslog(_)) = (why, &self.sink) {
             self.write(Priority::Error, &why);
@@ -260,12 +260,12 @@ impl Writer {
     }
 
     /// Writes notes about suppressed and lost lines.
-    fn tell_of_the_rest(&mut self, now_ms: u64) {
-        let notes = self.desk.repeats.lock().0.notes(now_ms);
+    fn write_notes(&mut self, now_ms: u64) {
+        let notes = self.state.repeats.lock().0.notes(now_ms);
         for (priority, note) in notes {
             self.write(priority, &note);
         }
-        let lost = self.desk.lost.swap(0, Ordering::Relaxed);
+        let lost = self.state.lost.swap(0, Ordering::Relaxed);
         if lost > 0 {
             let note =
                 format!("larder: {lost} lines of this log were lost: its target was too slow");
@@ -286,7 +286,7 @@ impl Writer {
             _ => false,
         };
         if !again {
-            self.desk.repeats.lock().1.inc(Counter::ErrorLogLost);
+            self.state.repeats.lock().1.inc(Counter::ErrorLogLost);
         }
     }
 
@@ -369,16 +369,16 @@ mod tests {
     fn log(room: usize) -> (ErrorLog, Receiver<Message>, Arc<Counters>) {
         let (queue, receiver) = sync_channel(room);
         let counters = Arc::new(Counters::default());
-        let desk = ErrorLogState::new(queue, Arc::clone(&counters));
-        desk.level.store(Priority::Info.number(), Ordering::Relaxed);
-        (ErrorLog(Arc::new(desk)), receiver, counters)
+        let state = ErrorLogState::new(queue, Arc::clone(&counters));
+        state.level.store(Priority::Info.number(), Ordering::Relaxed);
+        (ErrorLog(Arc::new(state)), receiver, counters)
     }
 
     /// Writes all queued messages to the file at `path`.
     fn written(log: &ErrorLog, receiver: Receiver<Message>, path: &std::path::Path) {
         let target = Some(LogTarget::File(path.to_owned()));
         let sink = open(target.as_ref()).expect("a file");
-        let writer = Writer { desk: Arc::clone(&log.0), target, sink };
+        let writer = Writer { state: Arc::clone(&log.0), target, sink };
         let (done, _wait) = sync_channel(1);
         *log.0.end.lock() = Some(LastOrder { why: Some("the end".to_owned()), done });
         writer.run(&receiver);

@@ -50,7 +50,7 @@ pub(crate) async fn answer(daemon: &Daemon, body: &Value) -> AdminResponse {
     let folder = daemon.ring.as_ref().map(|ring| ring.folder().to_owned());
     let applications = daemon.with_config(applications);
     // The work reads megabytes of the ring, and may look for files.
-    match rt::run_blocking(move || tell(&shared, folder.as_deref(), &applications, &asked)).await {
+    match rt::run_blocking(move || build(&shared, folder.as_deref(), &applications, &asked)).await {
         Ok(told) => AdminResponse::json(&told),
         Err(why) => AdminResponse::refusal(StatusCode::BAD_REQUEST, &why),
     }
@@ -108,7 +108,7 @@ fn applications(config: &config::Config) -> Applications {
     config.sites.iter().filter_map(of).collect()
 }
 
-fn tell(
+fn build(
     shared: &Arc<SharedState>,
     ring: Option<&Path>,
     applications: &Applications,
@@ -139,7 +139,7 @@ fn tell(
     let advice = advice(&told, &past, application.map(|(_, application)| *application));
     let past: Vec<Value> = past.into_iter().map(|row| row.told).collect();
     let mut steps: Vec<Value> = told.steps.iter().map(step).collect();
-    tell_of_mark(&mut steps, &past);
+    add_response_of_mark(&mut steps, &past);
     let Explanation { outcome, summary, .. } = &told;
     Ok(json!({
         "url": url,
@@ -195,7 +195,7 @@ fn advice(told: &Explanation, past: &[Row], application: Option<Application>) ->
 }
 
 /// Adds to a hit-for-miss mark's step the response that it comes from, if that is still known.
-fn tell_of_mark(steps: &mut [Value], past: &[Value]) {
+fn add_response_of_mark(steps: &mut [Value], past: &[Value]) {
     let Some(mark) = steps.iter_mut().find(|step| step["what"] == "mark") else { return };
     let told = |one: &&Value| {
         let mut facts = one["facts"].as_array().into_iter().flatten();

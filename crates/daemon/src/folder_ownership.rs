@@ -47,17 +47,17 @@ const LIST: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEX
 #[derive(Debug)]
 pub(crate) enum FolderRefusal {
     /// The folder holds something other than a cache.
-    Holds,
+    ForeignContent,
     /// The folder is another user's, at a place where that user may have created it.
-    Anothers,
+    ForeignOwner,
     /// A link on the way, which another user can change.
     Link(PathBuf),
     /// A mount point on the way without its file system.
     Unmounted(PathBuf),
     /// A folder on the way that the user may not enter.
-    Barred(PathBuf),
+    NotPermitted(PathBuf),
     /// The path, or a part of it, is no folder.
-    NoFolder(PathBuf),
+    NotAFolder(PathBuf),
     /// The system's error.
     System(io::Error),
 }
@@ -78,19 +78,19 @@ impl FolderRefusal {
     /// Returns true if it prevents the start. For other reasons the daemon runs without the volume
     /// and tries again.
     pub(crate) fn is_refused(&self) -> bool {
-        matches!(self, Self::Holds)
+        matches!(self, Self::ForeignContent)
     }
 
     /// The diagnostic for the volume that the setting `name` names.
-    pub(crate) fn told(&self, volume: &DiskVolume, name: &str) -> Diagnostic {
+    pub(crate) fn diagnostic(&self, volume: &DiskVolume, name: &str) -> Diagnostic {
         let path = volume.path.display();
         let other = "name another directory: `[disk] path`";
         let (why, help) = match self {
-            Self::Holds => (
+            Self::ForeignContent => (
                 format!("there are files that are not a cache's, so it is not given to {name}"),
                 "name an empty directory: `[disk] path`; or empty this one".to_owned(),
             ),
-            Self::Anothers => (
+            Self::ForeignOwner => (
                 format!("it is another user's, who may have made it, so it is not given to {name}"),
                 format!("if it is right: `chown {name} {path}`; or {other}"),
             ),
@@ -102,14 +102,14 @@ impl FolderRefusal {
                 format!("nothing is mounted at {}", at.display()),
                 "mount it: nothing is written to the file system below".to_owned(),
             ),
-            Self::Barred(folder) => {
+            Self::NotPermitted(folder) => {
                 let folder = folder.display();
                 (
                     format!("{name} may not enter {folder}"),
                     format!("let {name} in: `setfacl -m u:{name}:x {folder}`; or {other}"),
                 )
             }
-            Self::NoFolder(path) => {
+            Self::NotAFolder(path) => {
                 (format!("{} is not a directory", path.display()), other.to_owned())
             }
             Self::System(error) => (
@@ -147,7 +147,7 @@ impl Walk {
         let (mut way, mut links) = (Self::root()?, LINKS_MAX);
         while let Some(name) = rest.pop_front() {
             if !way.is_folder() {
-                return Err(FolderRefusal::NoFolder(way.path));
+                return Err(FolderRefusal::NotAFolder(way.path));
             }
             let at = match openat(&way.at, &name, LOOK, Mode::empty()) {
                 Ok(at) => at,
@@ -242,10 +242,10 @@ fn volume(path: &Path, user: &Runner) -> Result<Walk, FolderRefusal> {
     let is_there = way.missing.is_empty();
     let entered = if is_there { way.path.parent() } else { Some(&*way.path) };
     if let Some(barred) = entered.and_then(|folder| user.barred(folder)) {
-        return Err(FolderRefusal::Barred(barred.to_owned()));
+        return Err(FolderRefusal::NotPermitted(barred.to_owned()));
     }
     if !way.is_folder() {
-        return Err(FolderRefusal::NoFolder(way.path));
+        return Err(FolderRefusal::NotAFolder(way.path));
     }
     if fstatvfs(&way.at)?.f_flag.contains(StatVfsMountFlags::RDONLY) {
         return Err(Errno::ROFS.into());
@@ -254,11 +254,11 @@ fn volume(path: &Path, user: &Runner) -> Result<Walk, FolderRefusal> {
         if DirectoryContent::of(openat(&way.at, ".", LIST, Mode::empty())?)?
             == DirectoryContent::Other
         {
-            return Err(FolderRefusal::Holds);
+            return Err(FolderRefusal::ForeignContent);
         }
         // Files that another user made could be served as responses.
         if ![0, user.uid].contains(&way.found.st_uid) && !way.is_closed {
-            return Err(FolderRefusal::Anothers);
+            return Err(FolderRefusal::ForeignOwner);
         }
     }
     Ok(way)

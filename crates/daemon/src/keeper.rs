@@ -104,13 +104,13 @@ pub(crate) fn reach(path: &Path) {
     account::refuse_dumps();
     let mut keeper = Keeper { socket: None, path: Some(path.to_owned()), asked: 0 };
     if let Err(error) = keeper.connect() {
-        tell_of_none(&keeper.is_away(error));
+        log_unavailable(&keeper.unreachable(error));
     }
     _ = KEEPER.set(Mutex::new(keeper));
 }
 
 /// Logs that there is no keeper, and the reason.
-pub(crate) fn tell_of_none(why: &str) {
+pub(crate) fn log_unavailable(why: &str) {
     base::tell!(Warn, "larder: warning: files that only root may read are not read: {why}");
 }
 
@@ -136,10 +136,10 @@ pub(crate) fn open(path: &Path, how: OpenPurpose) -> io::Result<File> {
             match keeper.open(path, how) {
                 Ok(file) => Ok(file),
                 // The keeper does not open this file: the error is as without a keeper.
-                Err(NotOpened::Told(Errno::ACCESS | Errno::PERM)) => Err(error),
-                Err(NotOpened::Told(other)) => Err(other.into()),
-                Err(NotOpened::Away(why)) => {
-                    let told = format!("{}, and {}", without_code(&error), keeper.is_away(why));
+                Err(NotOpened::Refused(Errno::ACCESS | Errno::PERM)) => Err(error),
+                Err(NotOpened::Refused(other)) => Err(other.into()),
+                Err(NotOpened::Unreachable(why)) => {
+                    let told = format!("{}, and {}", without_code(&error), keeper.unreachable(why));
                     Err(io::Error::new(error.kind(), told))
                 }
             }
@@ -200,20 +200,20 @@ pub(crate) fn metadata(path: &Path) -> io::Result<std::fs::Metadata> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NotOpened {
     /// The keeper's reply.
-    Told(Errno),
+    Refused(Errno),
     /// The keeper could not be reached, or did not reply.
-    Away(Errno),
+    Unreachable(Errno),
 }
 
 impl From<Errno> for NotOpened {
     fn from(errno: Errno) -> Self {
-        Self::Away(errno)
+        Self::Unreachable(errno)
     }
 }
 
 impl Keeper {
     /// The message that the keeper could not be reached, with the reason `why` and the remedy.
-    fn is_away(&self, why: Errno) -> String {
+    fn unreachable(&self, why: Errno) -> String {
         let Some(path) = &self.path else {
             return format!(
                 "the daemon's keeper has ended (a restart of the daemon starts another): {why}"
@@ -238,7 +238,7 @@ impl Keeper {
             self.connect()?;
         }
         match self.ask(path, how) {
-            Err(NotOpened::Away(Errno::PIPE | Errno::CONNRESET | Errno::NOTCONN))
+            Err(NotOpened::Unreachable(Errno::PIPE | Errno::CONNRESET | Errno::NOTCONN))
                 if self.path.is_some() =>
             {
                 self.connect()?;
@@ -253,7 +253,7 @@ impl Keeper {
         let number = self.asked.to_le_bytes();
         let question = [&number[..], &[how.letter()], path.as_os_str().as_bytes()].concat();
         if question.len() > QUESTION_MAX {
-            return Err(NotOpened::Told(Errno::NAMETOOLONG));
+            return Err(NotOpened::Refused(Errno::NAMETOOLONG));
         }
         let socket = self.socket.as_ref().ok_or(Errno::NOTCONN)?;
         let none = &mut SendAncillaryBuffer::default();
@@ -266,7 +266,7 @@ impl Keeper {
             let flags = RecvFlags::CMSG_CLOEXEC;
             let received = recvmsg(socket, into, &mut passed, flags)?;
             if received.bytes != answered.len() + word.len() {
-                return Err(NotOpened::Away(Errno::PIPE));
+                return Err(NotOpened::Unreachable(Errno::PIPE));
             }
             let files = passed.drain().filter_map(|message| match message {
                 RecvAncillaryMessage::ScmRights(mut files) => files.next(),
@@ -277,8 +277,8 @@ impl Keeper {
                 continue;
             }
             return match i32::from_le_bytes(word) {
-                0 => file.map(File::from).ok_or(NotOpened::Away(Errno::BADF)),
-                errno => Err(NotOpened::Told(Errno::from_raw_os_error(errno))),
+                0 => file.map(File::from).ok_or(NotOpened::Unreachable(Errno::BADF)),
+                errno => Err(NotOpened::Refused(Errno::from_raw_os_error(errno))),
             };
         }
     }
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn a_keeper_that_is_away_is_told_of_with_what_helps() {
+    fn a_keeper_that_is_away_is_reported_with_what_helps() {
         let mut keeper = Keeper { socket: None, path: Some("/run/k".into()), asked: 0 };
         for (why, helps) in [
             (Errno::NOENT, "systemctl start"),
@@ -409,11 +409,11 @@ mod tests {
             (Errno::ACCESS, "SocketUser="),
             (Errno::PIPE, "journalctl"),
         ] {
-            let told = keeper.is_away(why);
+            let told = keeper.unreachable(why);
             assert!(told.contains(helps) && told.ends_with(&format!(": /run/k: {why}")), "{told}");
         }
         keeper.path = None;
-        assert!(keeper.is_away(Errno::PIPE).contains("a restart of the daemon"));
+        assert!(keeper.unreachable(Errno::PIPE).contains("a restart of the daemon"));
     }
 
     #[test]
@@ -423,12 +423,12 @@ mod tests {
         sockopt::set_socket_timeout(&own, sockopt::Timeout::Recv, wait).expect("a timeout");
         let mut keeper = Keeper { socket: Some(own), path: None, asked: 0 };
         let late = keeper.open(Path::new("/slow"), OpenPurpose::Read);
-        assert!(late.is_err_and(|error| error == NotOpened::Away(Errno::AGAIN)));
+        assert!(late.is_err_and(|error| error == NotOpened::Unreachable(Errno::AGAIN)));
         let file = File::open("/proc/self/stat").expect("a file");
         answer(&theirs, 1, 0, Some(&file));
         answer(&theirs, 2, Errno::NOENT.raw_os_error(), None);
         let next = keeper.open(Path::new("/next"), OpenPurpose::Read);
-        assert!(next.is_err_and(|error| error == NotOpened::Told(Errno::NOENT)));
+        assert!(next.is_err_and(|error| error == NotOpened::Refused(Errno::NOENT)));
     }
 
     #[test]
@@ -440,7 +440,7 @@ mod tests {
         let mut keeper = Keeper { socket: None, path: Some(path.clone()), asked: 0 };
         let none = keeper.open(&named, OpenPurpose::Read);
         assert!(
-            none.is_err_and(|error| error == NotOpened::Away(Errno::NOENT)),
+            none.is_err_and(|error| error == NotOpened::Unreachable(Errno::NOENT)),
             "nobody listens yet"
         );
         let flags = SocketFlags::CLOEXEC;
@@ -467,7 +467,7 @@ mod tests {
         }
         keepers.join().expect("both have answered");
         let nobody = keeper.open(&named, OpenPurpose::Read);
-        assert!(nobody.is_err_and(|error| error == NotOpened::Away(Errno::CONNREFUSED)));
+        assert!(nobody.is_err_and(|error| error == NotOpened::Unreachable(Errno::CONNREFUSED)));
         std::fs::remove_dir_all(&folder).expect("it goes");
     }
 }

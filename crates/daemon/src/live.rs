@@ -161,7 +161,7 @@ pub(crate) async fn run(daemon: Arc<Daemon>, live: Arc<LiveFigures>) {
         live.history.lock().note(&reading);
         let shown = live.looked_at();
         if !shown.is_empty() {
-            let told = tell(&reading, &before, shown, &mut view).await;
+            let told = send_figures(&reading, &before, shown, &mut view).await;
             live.latest.send_replace(told);
         }
         before = reading;
@@ -169,7 +169,7 @@ pub(crate) async fn run(daemon: Arc<Daemon>, live: Arc<LiveFigures>) {
 }
 
 /// Sends the figures of everything that is `shown`.
-async fn tell(
+async fn send_figures(
     reading: &FigureReading,
     before: &FigureReading,
     shown: Vec<Option<String>>,

@@ -43,7 +43,7 @@ pub(crate) fn unmet(
     if let Some(user) = runner {
         found.extend(unread_roots(config, user));
         for socket in &config.sockets {
-            let Some(advice) = shut(&socket.path, user) else { continue };
+            let Some(advice) = unconnectable(&socket.path, user) else { continue };
             let (setting, path, name) = (&socket.setting, socket.path.display(), &user.name);
             let message = format!("`{setting}`: {path}: {name} may not connect to it");
             let mut told = socket.place.warning(message);
@@ -72,7 +72,7 @@ pub(crate) fn refused(config: &Config, runner: Option<&Runner>) -> Vec<Diagnosti
         // Root creates it and gives it away when it starts the daemon.
         if is_root {
             let unfit = folder_ownership::foresee(&volume.path, user).err();
-            found.extend(unfit.map(|unfit| unfit.told(volume, &user.name)));
+            found.extend(unfit.map(|unfit| unfit.diagnostic(volume, &user.name)));
             continue;
         }
         // An existing folder may be that of the service, which another user runs.
@@ -243,7 +243,7 @@ fn unwritable(folder: &Path, user: &Runner) -> Option<String> {
 
 /// Advice for `user`, which may not connect to the socket at `path`; `None` if it may, or if the
 /// socket does not exist, since its server may start later.
-fn shut(path: &Path, user: &Runner) -> Option<String> {
+fn unconnectable(path: &Path, user: &Runner) -> Option<String> {
     let denied = |place: &Path| format!("{} may not enter {}", user.name, place.display());
     let real = match fs::canonicalize(path) {
         Ok(real) => real,
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn more_memory_than_there_is_is_told_with_its_place() {
+    fn more_memory_than_there_is_is_reported_with_its_place() {
         assert_eq!(told("[memory]\nsize = \"1GiB\""), [""; 0]);
         assert_eq!(told(""), [""; 0]);
         let said = told("[memory]\nsize = \"2GiB\"").concat();
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_without_address_and_other_names_of_a_listener_are_told() {
+    fn hosts_without_address_and_other_names_of_a_listener_are_reported() {
         let text = "listen = \"127.0.0.1:8080\"\n[[origin]]\nname = \"app\"\nservers = [\n\
                     \"http://app.test:8080\",\n\"http://own.test:8080\",\n\
                     \"http://own.test:8081\",\n\"http://none.test\",\n\"http://late.test\",\n]\n\
@@ -372,24 +372,24 @@ mod tests {
         let mode = |path: &Path, mode| {
             fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("a mode");
         };
-        assert_eq!(shut(&path, &user), None, "its server may begin later");
+        assert_eq!(unconnectable(&path, &user), None, "its server may begin later");
         let _listener = UnixListener::bind(&path).expect("a socket");
         mode(folder.0.as_path(), 0o711);
         mode(&path, 0o660);
-        let said = shut(&path, &user).expect("shut");
+        let said = unconnectable(&path, &user).expect("shut");
         assert!(said.contains("the socket"), "{said}");
         mode(&path, 0o662);
-        assert_eq!(shut(&path, &user), None);
+        assert_eq!(unconnectable(&path, &user), None);
         // A link, such as Debian's to PHP's socket, counts as its target.
         let link = folder.0.as_path().join("link");
         std::os::unix::fs::symlink(&path, &link).expect("a link");
-        assert_eq!(shut(&link, &user), None);
+        assert_eq!(unconnectable(&link, &user), None);
         mode(folder.0.as_path(), 0o710);
-        let said = shut(&link, &user).expect("shut");
+        let said = unconnectable(&link, &user).expect("shut");
         assert_eq!(said, format!("larder may not enter {}", folder.0.as_path().display()));
         mode(folder.0.as_path(), 0o711);
         // A path that is no socket has no right to connect.
-        assert_eq!(shut(folder.0.as_path(), &user), None);
+        assert_eq!(unconnectable(folder.0.as_path(), &user), None);
     }
 
     #[test]
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cache_directory_that_only_root_would_make_is_told_where_a_unit_starts_the_daemon() {
+    fn a_cache_directory_that_only_root_would_make_is_reported_where_a_unit_starts_the_daemon() {
         let folder = Folder::new();
         fs::set_permissions(&folder.0, fs::Permissions::from_mode(0o755)).expect("a mode");
         let (unit, volume) = (folder.0.join("larder.service"), folder.0.join("cache"));
@@ -478,13 +478,13 @@ mod tests {
         let _listener = UnixListener::bind(&path).expect("a socket");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("a mode");
         fs::set_permissions(folder.0.as_path(), fs::Permissions::from_mode(0o711)).expect("a mode");
-        assert!(shut(&path, &other()).is_some());
+        assert!(unconnectable(&path, &other()).is_some());
         let name = "system.posix_acl_access";
         let flags = rustix::fs::XattrFlags::empty();
         if let Err(error) = rustix::fs::setxattr(&path, name, &list(other().uid), flags) {
             eprintln!("skipped: no access lists here: {error}");
             return;
         }
-        assert_eq!(shut(&path, &other()), None);
+        assert_eq!(unconnectable(&path, &other()), None);
     }
 }

@@ -44,7 +44,7 @@ type Stamp = Option<(u64, u64, u64, i64, i64)>;
 pub struct Material {
     pairs: BTreeMap<(PathBuf, PathBuf), FileValue<PairFiles, Arc<CertificateKeyPair>>>,
     /// The certificates of Varnish's CLI.
-    pub(crate) shelf: CliCertificates,
+    pub(crate) cli_certificates: CliCertificates,
     upstreams: BTreeMap<usize, Upstream>,
     clients: BTreeMap<(PathBuf, bool), FileValue<ClientFiles, ClientAuth>>,
     /// Ordered certificates by host; `None` until one is issued.
@@ -150,7 +150,7 @@ impl Material {
                 Err(problem) => found.push(*problem),
             }
         }
-        material.begin_shelf(config);
+        material.begin_cli_certificates(config);
         let sites = config.sites.iter().filter_map(|site| site.tls.client.as_ref());
         let metrics = config.metrics.iter().filter_map(|metrics| metrics.client.as_ref());
         for files in sites.chain(metrics) {
@@ -233,17 +233,17 @@ impl Material {
     }
 
     /// Fills the CLI's certificates with those of `-A`.
-    fn begin_shelf(&mut self, config: &Config) {
+    fn begin_cli_certificates(&mut self, config: &Config) {
         if config.vcl == Programs::Flags {
             let read = config.certificates.iter();
             let read = read.filter_map(|files| Some((files, self.pair(files)?)));
-            self.shelf = CliCertificates::given(read);
+            self.cli_certificates = CliCertificates::given(read);
         }
     }
 
     /// Carries over the certificates that Varnish's CLI had loaded, staged and discarded.
-    pub(crate) fn keep_shelf(&mut self, before: &Self) {
-        self.shelf.go_on_with(&before.shelf);
+    pub(crate) fn keep_cli_certificates(&mut self, before: &Self) {
+        self.cli_certificates.go_on_with(&before.cli_certificates);
     }
 
     /// Carries over the staples of `before`, where `config` still wants stapling.
@@ -260,7 +260,7 @@ impl Material {
     pub(crate) fn shown(&self) -> Vec<Arc<CertificateKeyPair>> {
         let files = self.pairs.values().map(|watched| &watched.value);
         let ordered = self.ordered.values().filter_map(|watched| watched.value.as_ref());
-        let loaded = self.shelf.shown().map(|own| &own.pair);
+        let loaded = self.cli_certificates.shown().map(|own| &own.pair);
         let mut all: Vec<_> = files.chain(ordered).chain(loaded).map(Arc::clone).collect();
         // Those of `-A` are among the CLI's, too.
         all.sort_by_key(Arc::as_ptr);
@@ -299,7 +299,7 @@ impl Material {
             let name = site.hosts.first().map(String::as_str).unwrap_or_default();
             site.tls.pairs.iter().for_each(|files| note(name, files));
         }
-        for own in self.shelf.shown() {
+        for own in self.cli_certificates.shown() {
             let file = own.order.cert.display().to_string();
             all.insert((String::new(), file), Some(own.pair.not_after()));
         }
@@ -329,7 +329,7 @@ impl Material {
             }) {
                 Ok(pair) => {
                     pair.keep_staple_of(&watched.value);
-                    self.shelf.take_up(&watched.files.cert, &watched.files.key, &pair);
+                    self.cli_certificates.take_up(&watched.files.cert, &watched.files.key, &pair);
                     (watched.value, renewed) = (pair, true);
                 }
                 Err(problem) => refused.push(*problem),
@@ -414,7 +414,7 @@ impl Material {
             }
         }
         let own: Vec<_> = domains.iter().map(Domain::is_own).collect();
-        let choice = self.shelf.choice(by_flags);
+        let choice = self.cli_certificates.choice(by_flags);
         domains.extend(choice.domains);
         let default = choice.default.or_else(|| {
             // Those of `-A` are among the CLI's certificates.
@@ -435,7 +435,7 @@ impl Material {
     ///
     /// # Errors
     /// The random source fails.
-    pub(crate) fn terms(
+    pub(crate) fn metrics_authentication(
         &self,
         config: &Config,
         secure: bool,

@@ -65,8 +65,8 @@ fn figures(daemon: &Daemon) -> Vec<(&'static str, counters::Kind, &'static str, 
     if let Some(bucket) = daemon.bucket() {
         all.extend(of_secrets(&bucket, daemon.ticket_keys_age()));
     }
-    if let Some(facts) = rollout::facts(daemon) {
-        all.extend(of_configuration(&facts));
+    if let Some(own) = rollout::status(daemon) {
+        all.extend(of_configuration(&own));
     }
     let uptime = daemon.uptime().as_secs();
     all.push(("uptime_seconds", Gauge, "How long the daemon has been running.", uptime));
@@ -163,17 +163,16 @@ fn of_secrets(
 
 /// Figures of the configuration that all nodes share.
 fn of_configuration(
-    facts: &rollout::RolloutStatus,
+    own: &rollout::RolloutStatus,
 ) -> [(&'static str, counters::Kind, &'static str, u64); 3] {
     use counters::Kind::Gauge;
-    let is =
-        |stage: RollOutStage| facts.stage.as_ref().is_some_and(|(_, own)| *own == stage).into();
+    let is = |stage: RollOutStage| own.stage.as_ref().is_some_and(|(_, own)| *own == stage).into();
     [
         (
             "cluster_configuration_wanted",
             Gauge,
             "1 while the shared configuration that this node is to run is in force.",
-            facts.is_wanted.into(),
+            own.is_wanted.into(),
         ),
         (
             "cluster_configuration_canary",
@@ -229,15 +228,15 @@ pub(crate) fn page(daemon: &Daemon) -> String {
         page.head(name, kind, about);
         page.sample(name, &[], value);
     }
-    if let Some(facts) = rollout::facts(daemon) {
+    if let Some(own) = rollout::status(daemon) {
         let name = "cluster_configuration_info";
         let about = "Always 1; the labels say which version of the shared configuration is in \
                      force, and which one was rolled out last, how far.";
-        let (rolled, stage) = facts.stage.unzip();
+        let (rolled, stage) = own.stage.unzip();
         let rolled = rolled.unwrap_or_default();
         let stage = stage.map_or("unknown", RollOutStage::word);
         page.head(name, "gauge", about);
-        let labels = [("version", &*facts.version), ("rolled_out", &rolled), ("stage", stage)];
+        let labels = [("version", &*own.version), ("rolled_out", &rolled), ("stage", stage)];
         page.sample(name, &labels, 1);
     }
     page.head(

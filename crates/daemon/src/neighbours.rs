@@ -50,9 +50,9 @@ pub(crate) struct Neighbours {
 /// The neighbours of a configuration.
 #[derive(Default)]
 struct Set {
-    lines: Vec<Arc<InvalidationQueue>>,
+    queues: Vec<Arc<InvalidationQueue>>,
     /// The neighbours that are asked as siblings, too.
-    asked: Vec<Arc<SiblingNeighbour>>,
+    siblings: Vec<Arc<SiblingNeighbour>>,
     /// The hosts of sites, by the sites' names.
     hosts: BTreeMap<String, Vec<String>>,
 }
@@ -63,9 +63,9 @@ impl Neighbours {
     /// # Errors
     /// The thread cannot be started.
     pub(crate) fn start(shared: &Arc<SharedState>) -> std::io::Result<Arc<Self>> {
-        let (begun, lines) = mpsc::unbounded_channel();
+        let (begun, queues) = mpsc::unbounded_channel();
         let counters = shared.counters.register();
-        notifier::start(lines, Arc::clone(shared))?;
+        notifier::start(queues, Arc::clone(shared))?;
         Ok(Arc::new(Self { shared: Arc::clone(shared), counters, set: ArcSwap::default(), begun }))
     }
 
@@ -73,14 +73,14 @@ impl Neighbours {
     /// unchanged keeps its content.
     pub(crate) fn set(&self, config: &Config, origins: &[Arc<Origin>]) {
         let before = self.set.load_full();
-        let mut known = before.lines.clone();
+        let mut known = before.queues.clone();
         let mut next = Set::default();
         for site in &config.sites {
             let name = site.hosts.first().cloned().unwrap_or_default();
             next.hosts.insert(name, site.hosts.clone());
         }
         for neighbour in &config.neighbours {
-            let ways: Vec<NeighbourTarget> = match &neighbour.way {
+            let targets: Vec<NeighbourTarget> = match &neighbour.transport {
                 NeighbourTransport::Origin(at) => {
                     each(origins[*at].config()).map(NeighbourTarget::Http).collect()
                 }
@@ -88,81 +88,82 @@ impl Neighbours {
                     addresses.iter().copied().map(NeighbourTarget::Htcp).collect()
                 }
             };
-            for wanted in ways {
-                let is_it = |line: &Arc<InvalidationQueue>| {
-                    line.manner == neighbour.manner && wanted.is_way(&line.way)
+            for wanted in targets {
+                let is_it = |queue: &Arc<InvalidationQueue>| {
+                    queue.profile == neighbour.profile && wanted.matches(&queue.channel)
                 };
-                let line = match known.iter().position(is_it) {
+                let queue = match known.iter().position(is_it) {
                     Some(at) => known.swap_remove(at),
-                    None => self.begin(wanted, neighbour.manner.clone()),
+                    None => self.begin(wanted, neighbour.profile.clone()),
                 };
-                if let (NeighbourChannel::Htcp(address), Some(at)) = (&line.way, neighbour.ask) {
+                if let (NeighbourChannel::Htcp(address), Some(at)) = (&queue.channel, neighbour.ask)
+                {
                     let config = origins[at].config();
-                    let same = before.asked.iter().find(|asked| asked.is(&line, config));
-                    let asked = same.map_or_else(
-                        || SiblingNeighbour::begin(&line, *address, config),
+                    let same = before.siblings.iter().find(|sibling| sibling.is(&queue, config));
+                    let sibling = same.map_or_else(
+                        || SiblingNeighbour::begin(&queue, *address, config),
                         Arc::clone,
                     );
-                    next.asked.push(asked);
+                    next.siblings.push(sibling);
                 }
-                next.lines.push(line);
+                next.queues.push(queue);
             }
         }
-        let siblings: Vec<_> = next.asked.iter().map(|asked| asked.sibling()).collect();
+        let siblings: Vec<_> = next.siblings.iter().map(|sibling| sibling.sibling()).collect();
         let siblings = (!siblings.is_empty()).then(|| Arc::new(Siblings(siblings)));
         self.shared.siblings.store(siblings);
         self.set.store(Arc::new(next));
-        for line in known {
-            line.is_over.store(true, Ordering::Release);
-            line.bell.notify_waiters();
+        for queue in known {
+            queue.is_removed.store(true, Ordering::Release);
+            queue.wakeup.notify_waiters();
         }
     }
 
-    fn begin(&self, wanted: NeighbourTarget, manner: NeighbourProfile) -> Arc<InvalidationQueue> {
-        let way = match wanted {
+    fn begin(&self, wanted: NeighbourTarget, profile: NeighbourProfile) -> Arc<InvalidationQueue> {
+        let channel = match wanted {
             NeighbourTarget::Http(config) => {
                 NeighbourChannel::Http(tend(Origin::new(*config), &self.shared))
             }
             NeighbourTarget::Htcp(address) => NeighbourChannel::Htcp(address),
         };
-        let line = Arc::new(InvalidationQueue {
-            way,
-            manner,
+        let queue = Arc::new(InvalidationQueue {
+            channel,
+            profile,
             counters: Arc::clone(&self.counters),
             shared: Arc::clone(&self.shared),
             queue: Mutex::default(),
             left: Default::default(),
-            untold_ms: AtomicU64::new(0),
-            bell: Notify::new(),
-            is_over: AtomicBool::new(false),
-            is_troubled: AtomicBool::new(false),
-            unsaid: Mutex::default(),
+            missed_ms: AtomicU64::new(0),
+            wakeup: Notify::new(),
+            is_removed: AtomicBool::new(false),
+            is_failing: AtomicBool::new(false),
+            unsupported: Mutex::default(),
         });
         // The thread lives as long as the process.
-        _ = self.begun.send(Arc::clone(&line));
-        line
+        _ = self.begun.send(Arc::clone(&queue));
+        queue
     }
 
     /// Every neighbour's name, the length of its queue, and whether it accepts invalidations.
     pub(crate) fn figures(&self) -> Vec<(String, u64, bool)> {
         let set = self.set.load();
-        let of = |line: &Arc<InvalidationQueue>| {
-            let left = line.left.load(Ordering::Relaxed) as u64;
-            (line.to_string(), left, !line.is_troubled.load(Ordering::Relaxed))
+        let of = |queue: &Arc<InvalidationQueue>| {
+            let left = queue.left.load(Ordering::Relaxed) as u64;
+            (queue.to_string(), left, !queue.is_failing.load(Ordering::Relaxed))
         };
-        set.lines.iter().map(of).collect()
+        set.queues.iter().map(of).collect()
     }
 
     /// Waits for a while until all queues are empty.
     pub(crate) async fn finish(&self) {
-        let is_left = |line: &Arc<InvalidationQueue>| line.left.load(Ordering::Acquire) > 0;
-        let is_told = || !self.set.load().lines.iter().any(is_left);
-        let told = async {
-            while !is_told() {
+        let is_left = |queue: &Arc<InvalidationQueue>| queue.left.load(Ordering::Acquire) > 0;
+        let is_empty = || !self.set.load().queues.iter().any(is_left);
+        let confirmed = async {
+            while !is_empty() {
                 rt::time::sleep(LOOK).await;
             }
         };
-        _ = rt::time::timeout(END, told).await;
+        _ = rt::time::timeout(END, confirmed).await;
     }
 }
 
@@ -173,10 +174,10 @@ enum NeighbourTarget {
 }
 
 impl NeighbourTarget {
-    fn is_way(&self, way: &NeighbourChannel) -> bool {
-        match (self, way) {
-            (Self::Http(config), NeighbourChannel::Http(tended)) => {
-                *tended.origin.config() == **config
+    fn matches(&self, channel: &NeighbourChannel) -> bool {
+        match (self, channel) {
+            (Self::Http(config), NeighbourChannel::Http(managed)) => {
+                *managed.origin.config() == **config
             }
             (Self::Htcp(own), NeighbourChannel::Htcp(address)) => own == address,
             _ => false,
@@ -214,28 +215,28 @@ impl PeerCaches for Neighbours {
         let hosts = |names: &[String]| {
             hosts_of(names.iter().filter_map(|name| set.hosts.get(name)).flatten())
         };
-        let mut parcels = Vec::new();
-        for line in &set.lines {
+        let mut reserved = Vec::new();
+        for queue in &set.queues {
             for invalidation in batch {
-                match line.manner.messages(invalidation, &hosts) {
+                match queue.profile.messages(invalidation, &hosts) {
                     // The invalidation selects none of its pages; or it came from a peer, which may
                     // have sent it to others.
                     Ok(messages) if messages.is_empty() => {
                         if invalidation.cause.heard != InvalidationSource::Here {
-                            line.mark_incomplete();
+                            queue.mark_incomplete();
                         }
                     }
-                    Ok(messages) => parcels.push((QueueReservation::of(line), messages)),
-                    Err(unsaid) => {
+                    Ok(messages) => reserved.push((QueueReservation::of(queue), messages)),
+                    Err(unsupported) => {
                         self.counters.inc(Counter::NeighboursUnsaid);
-                        line.mark_incomplete();
-                        line.log_unsupported(unsaid);
+                        queue.mark_incomplete();
+                        queue.log_unsupported(unsupported);
                     }
                 }
             }
         }
-        Ok((!parcels.is_empty())
-            .then(|| Box::new(InvalidationBatch(parcels)) as Box<dyn PreparedPropagation>))
+        Ok((!reserved.is_empty())
+            .then(|| Box::new(InvalidationBatch(reserved)) as Box<dyn PreparedPropagation>))
     }
 
     fn outstanding(&self) -> Option<Box<dyn Propagation>> {
@@ -243,7 +244,7 @@ impl PeerCaches for Neighbours {
     }
 
     fn note_local_effect(&self) {
-        self.set.load().lines.iter().for_each(|line| line.mark_incomplete());
+        self.set.load().queues.iter().for_each(|queue| queue.mark_incomplete());
     }
 }
 
@@ -252,9 +253,9 @@ impl PeerCaches for Neighbours {
 struct QueueReservation(Option<Arc<InvalidationQueue>>);
 
 impl QueueReservation {
-    fn of(line: &Arc<InvalidationQueue>) -> Self {
-        line.left.fetch_add(1, Ordering::AcqRel);
-        Self(Some(Arc::clone(line)))
+    fn of(queue: &Arc<InvalidationQueue>) -> Self {
+        queue.left.fetch_add(1, Ordering::AcqRel);
+        Self(Some(Arc::clone(queue)))
     }
 
     /// The queue; its place now counts for an invalidation.
@@ -265,8 +266,8 @@ impl QueueReservation {
 
 impl Drop for QueueReservation {
     fn drop(&mut self) {
-        if let Some(line) = self.0.take() {
-            line.left.fetch_sub(1, Ordering::AcqRel);
+        if let Some(queue) = self.0.take() {
+            queue.left.fetch_sub(1, Ordering::AcqRel);
         }
     }
 }
@@ -276,18 +277,18 @@ struct InvalidationBatch(Vec<(QueueReservation, Vec<Message>)>);
 
 impl PreparedPropagation for InvalidationBatch {
     fn tell(self: Box<Self>, level: Option<Level>) -> Box<dyn Propagation> {
-        let mut fates = Vec::new();
-        for (pledge, messages) in self.0 {
-            let Some(line) = pledge.redeem() else { continue };
-            let (fate, told) = oneshot::channel();
+        let mut pending = Vec::new();
+        for (reservation, messages) in self.0 {
+            let Some(queue) = reservation.redeem() else { continue };
+            let (delivered, confirmed) = oneshot::channel();
             let waits = level == Some(Level::All);
-            let fate = waits.then(|| {
-                fates.push((Arc::clone(&line), told));
-                fate
+            let delivered = waits.then(|| {
+                pending.push((Arc::clone(&queue), confirmed));
+                delivered
             });
-            line.add(QueuedInvalidation { messages, made_ms: rt::now().mono_ms, fate });
+            queue.add(QueuedInvalidation { messages, made_ms: rt::now().mono_ms, delivered });
         }
-        Box::new(PendingDeliveries(fates))
+        Box::new(PendingDeliveries(pending))
     }
 }
 
@@ -297,17 +298,17 @@ struct PendingDeliveries(Vec<(Arc<InvalidationQueue>, oneshot::Receiver<()>)>);
 impl Propagation for PendingDeliveries {
     fn wait(self: Box<Self>) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send>> {
         Box::pin(async move {
-            let Some((line, _)) = self.0.first() else { return Ok(()) };
-            let (shared, counters) = (Arc::clone(&line.shared), Arc::clone(&line.counters));
+            let Some((queue, _)) = self.0.first() else { return Ok(()) };
+            let (shared, counters) = (Arc::clone(&queue.shared), Arc::clone(&queue.counters));
             let until = Duration::from_millis(shared.live().limits.neighbour_timeout);
             let end = rt::time::sleep(until);
             let mut end = std::pin::pin!(end);
             let (mut missing, mut is_late) = (Vec::new(), false);
-            for (line, mut told) in self.0 {
+            for (queue, mut confirmed) in self.0 {
                 let done = match is_late {
-                    true => told.try_recv().is_ok(),
+                    true => confirmed.try_recv().is_ok(),
                     false => tokio::select! {
-                        done = &mut told => done.is_ok(),
+                        done = &mut confirmed => done.is_ok(),
                         () = &mut end => {
                             is_late = true;
                             false
@@ -315,7 +316,7 @@ impl Propagation for PendingDeliveries {
                     },
                 };
                 if !done {
-                    missing.push(line.to_string());
+                    missing.push(queue.to_string());
                 }
             }
             if is_late {

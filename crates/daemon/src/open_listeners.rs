@@ -25,7 +25,7 @@ const OWN: [&str; 2] = ["/run/larder", "/var/lib/larder"];
 
 /// Ports and listeners that are open.
 pub(crate) struct OpenListeners {
-    pub(crate) doors: BoundListeners,
+    pub(crate) listeners: BoundListeners,
     pub(crate) ports: Ports,
     pub(crate) console: Console,
     /// The log ring's folder.
@@ -46,7 +46,7 @@ pub(crate) fn open(
     let socket = &source.admin_socket;
     let had_folder = socket.parent().is_some_and(Path::exists);
     // First of all: if this is refused, another daemon may use the rest.
-    let doors = BoundListeners::bind(listen, workers, source.sharing)
+    let listeners = BoundListeners::bind(listen, workers, source.sharing)
         .map_err(|refused| cannot_listen(&refused))?;
     if let Some(account) = &account {
         give_volumes(account, config)?;
@@ -60,7 +60,9 @@ pub(crate) fn open(
     let named = config.log_ring.as_ref().and_then(|ring| ring.folder.clone());
     let ring = source.log_ring.clone().or(named);
     let ring = ring.unwrap_or_else(|| ring::usual_folder(socket));
-    let Some(account) = account else { return Ok(OpenListeners { doors, ports, console, ring }) };
+    let Some(account) = account else {
+        return Ok(OpenListeners { listeners, ports, console, ring });
+    };
     if let Some(folder) = socket.parent() {
         match had_folder {
             true => account.give_if_holds_only(folder, &own_names(socket)),
@@ -87,12 +89,12 @@ pub(crate) fn open(
     config.admin.audit.iter().for_each(|file| account.give(file));
     // Before the switch, or the keeper would have no more rights.
     if source.keeper.is_none()
-        && let Err(error) = own_keeper(source, own_socket, &doors).start()
+        && let Err(error) = own_keeper(source, own_socket, &listeners).start()
     {
-        keeper::tell_of_none(&error.to_string());
+        keeper::log_unavailable(&error.to_string());
     }
     account.switch_user()?;
-    Ok(OpenListeners { doors, ports, console, ring })
+    Ok(OpenListeners { listeners, ports, console, ring })
 }
 
 /// Names of the daemon's files in the folder of its admin socket.
@@ -108,7 +110,7 @@ fn own_names(socket: &Path) -> Vec<&OsStr> {
 fn give_volumes(account: &Account, config: &Config) -> Result<(), String> {
     for volume in config.disk.iter().flat_map(|disk| &disk.volumes) {
         let Err(unfit) = account.give_volume(&volume.path) else { continue };
-        let told = render(&[unfit.told(volume, &account.runner.name)]);
+        let told = render(&[unfit.diagnostic(volume, &account.runner.name)]);
         if unfit.is_refused() {
             return Err(told);
         }
@@ -119,7 +121,11 @@ fn give_volumes(account: &Account, config: &Config) -> Result<(), String> {
 
 /// The arguments of the keeper, which opens and removes files for a daemon that is no longer root.
 /// `socket` is the admin socket, if it is this daemon's own.
-fn own_keeper(source: &DaemonOptions, socket: Option<&Path>, doors: &BoundListeners) -> KeeperArgs {
+fn own_keeper(
+    source: &DaemonOptions,
+    socket: Option<&Path>,
+    listeners: &BoundListeners,
+) -> KeeperArgs {
     let (config, files) = match &source.settings {
         ConfigSource::File(path) => (Some(path.clone()), Vec::new()),
         ConfigSource::Flags(_) => (None, Vec::new()),
@@ -135,7 +141,7 @@ fn own_keeper(source: &DaemonOptions, socket: Option<&Path>, doors: &BoundListen
             (None, programs.chain(own).chain(pairs).collect())
         }
     };
-    let clear = socket.into_iter().chain(source.pid_file.as_deref()).chain(doors.files());
+    let clear = socket.into_iter().chain(source.pid_file.as_deref()).chain(listeners.files());
     KeeperArgs::new(config, files, clear.map(Path::to_owned).collect())
 }
 

@@ -158,13 +158,13 @@ impl Exporter {
     async fn deliver(&mut self, collector: &Collector, batch: SpanBatch) {
         let wait_ms = self.daemon.shared.live().limits.trace_timeout;
         let delivery = self.deliveries.deliver(collector, &batch);
-        let fate = rt::time::timeout(Duration::from_millis(wait_ms), delivery).await;
-        let fate = fate.unwrap_or_else(|_| {
+        let outcome = rt::time::timeout(Duration::from_millis(wait_ms), delivery).await;
+        let outcome = outcome.unwrap_or_else(|_| {
             self.counters.limit(Limit::TraceTimeout);
             let why = format!("no answer within {} (trace_timeout)", DurationMs(wait_ms));
             DeliveryOutcome::Later { why, wait_ms: None }
         });
-        match fate {
+        match outcome {
             DeliveryOutcome::Taken { rejected, words } => {
                 let rejected = rejected.min(batch.spans);
                 self.counters.add(Counter::TraceSpans, batch.spans - rejected);

@@ -75,7 +75,7 @@ impl ServerCondition {
         format!("{} fails: {}", self.name(), why.escape_debug())
     }
 
-    fn back(&self, after_ms: u64) -> String {
+    fn recovery_line(&self, after_ms: u64) -> String {
         // Checks are a second apart.
         format!("{} answers again, after {}", self.name(), DurationMs(after_ms / 1000 * 1000))
     }
@@ -86,7 +86,7 @@ impl ServerCondition {
 struct Outages {
     /// The servers by origin and name, with the start of the outage in milliseconds of the
     /// monotonic clock.
-    told: BTreeMap<(String, String), u64>,
+    logged: BTreeMap<(String, String), u64>,
     /// The start of the minute, and its lines.
     minute: (u64, u32),
 }
@@ -101,7 +101,7 @@ impl Outages {
         let mut failing = BTreeMap::new();
         for server in servers {
             let key = (server.origin.clone(), server.server.clone());
-            let since = self.told.remove(&key);
+            let since = self.logged.remove(&key);
             let has_room = self.minute.1 + (lines.len() as u32) < LINES_MAX;
             let since = match since {
                 None if server.fails() && has_room => {
@@ -109,7 +109,7 @@ impl Outages {
                     Some(now_ms)
                 }
                 Some(since) if server.failures == 0 && has_room => {
-                    lines.push(server.back(now_ms.saturating_sub(since)));
+                    lines.push(server.recovery_line(now_ms.saturating_sub(since)));
                     None
                 }
                 since => since,
@@ -118,7 +118,7 @@ impl Outages {
         }
         self.minute.1 += lines.len() as u32;
         // Servers that a reload has removed are dropped.
-        self.told = failing;
+        self.logged = failing;
         lines
     }
 }
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_told_of_once_when_it_goes_and_once_when_it_is_back() {
+    fn a_server_is_logged_once_when_it_goes_and_once_when_it_is_back() {
         let mut outages = Outages::default();
         assert_eq!(look(&mut outages, 0, &[server("a:80", 2)]), [""; 0]);
         let gone = "origin app, server a:80 fails: cannot connect: refused";
@@ -182,9 +182,9 @@ mod tests {
         assert_eq!(look(&mut outages, 1_000, &all(3)), [""; 0]);
         assert_eq!(look(&mut outages, MINUTE_MS, &all(3)).len(), LINES_MAX as usize);
         // A server whose failure was never logged is not logged as back.
-        let told = outages.told.len();
+        let logged = outages.logged.len();
         assert_eq!(look(&mut outages, 2 * MINUTE_MS, &all(0)).len(), LINES_MAX as usize);
-        assert_eq!(look(&mut outages, 3 * MINUTE_MS, &all(0)).len(), told - LINES_MAX as usize);
+        assert_eq!(look(&mut outages, 3 * MINUTE_MS, &all(0)).len(), logged - LINES_MAX as usize);
         assert_eq!(look(&mut outages, 4 * MINUTE_MS, &all(0)), [""; 0]);
     }
 

@@ -90,7 +90,7 @@ impl Port {
         missing: &Arc<MissingPorts>,
         begin: impl FnOnce(Socket) -> io::Result<()> + Send + 'static,
     ) {
-        let Some(lack) = self.lack() else {
+        let Some(lack) = self.missing_reason() else {
             return self.begin(missing, begin);
         };
         let (what, address) = (self.what, self.address);
@@ -103,7 +103,7 @@ impl Port {
         let missing = Arc::clone(missing);
         rt::spawn(async move {
             let mut pause = FIRST_PAUSE;
-            while let Some(lack) = self.lack() {
+            while let Some(lack) = self.missing_reason() {
                 missing.set(what, address, Some(lack));
                 missing.wait(pause).await;
                 pause = LONGEST_PAUSE.min(pause * 2);
@@ -115,7 +115,7 @@ impl Port {
     }
 
     /// The reason why it has no socket, and the holders of its address; `None` if it has one.
-    fn lack(&self) -> Option<Lack> {
+    fn missing_reason(&self) -> Option<Lack> {
         let error = self.socket.as_ref().err()?;
         let is_busy = error.kind() == io::ErrorKind::AddrInUse && self.kind == Type::STREAM;
         let holder = if is_busy { address_holders::of(self.address).named } else { None };

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_folder_will_be_on_is_told_before_it_is_there() {
+    fn what_a_folder_will_be_on_is_reported_before_it_is_there() {
         assert!(!is_in_memory(Path::new("/proc/self/none/whatever")));
         assert!(is_in_memory(Path::new("/dev/shm/none/whatever")));
     }

@@ -65,18 +65,18 @@ struct RolloutFollower {
     daemon: Arc<Daemon>,
     bucket: Arc<Bucket>,
     versions: Arc<Versions>,
-    doors: Arc<[ListenerSettings]>,
+    listeners: Arc<[ListenerSettings]>,
     name: String,
     /// The number of a roll-out, and the node's conduct before it had that version.
     before: Option<(u64, Conduct)>,
     /// The watch in that roll-out.
-    watching: Option<(u64, CanaryWatch)>,
+    canary_watch: Option<(u64, CanaryWatch)>,
     /// The outcome of the watch, until it is reported.
-    word: Option<(u64, Result<(), String>)>,
+    report: Option<(u64, Result<(), String>)>,
 }
 
-/// Takes part in roll-outs until it is dropped. `doors` are the node's listeners.
-pub(crate) async fn run(daemon: Arc<Daemon>, doors: Arc<[ListenerSettings]>) {
+/// Takes part in roll-outs until it is dropped. `listeners` are the node's listeners.
+pub(crate) async fn run(daemon: Arc<Daemon>, listeners: Arc<[ListenerSettings]>) {
     let (cluster, bucket) = (daemon.cluster(), daemon.bucket());
     let (Some(versions), Some(cluster), Some(bucket)) = (daemon.versions.clone(), cluster, bucket)
     else {
@@ -84,77 +84,80 @@ pub(crate) async fn run(daemon: Arc<Daemon>, doors: Arc<[ListenerSettings]>) {
     };
     let (mut changes, mut again) = (bucket.changes(), versions.trials());
     let name = cluster.name().to_owned();
-    let (watching, before, word) = (None, None, None);
-    let mut own = RolloutFollower { daemon, bucket, versions, doors, name, watching, before, word };
+    let (canary_watch, before, report) = (None, None, None);
+    let mut own =
+        RolloutFollower { daemon, bucket, versions, listeners, name, canary_watch, before, report };
     loop {
         changes.borrow_and_update();
         again.borrow_and_update();
         own.look().await;
-        let is_unheard = own.word.is_some();
+        let is_unheard = own.report.is_some();
         tokio::select! {
             changed = changes.changed() => if changed.is_err() { return },
             _ = again.changed() => {}
-            outcome = watched(&mut own.watching) => own.word = Some(outcome),
+            outcome = watched(&mut own.canary_watch) => own.report = Some(outcome),
             () = rt::time::sleep(REST), if is_unheard => {}
         }
     }
 }
 
 /// Waits for the end of a watch.
-async fn watched(watching: &mut Option<(u64, CanaryWatch)>) -> (u64, Result<(), String>) {
-    let Some((number, looking)) = watching else { return std::future::pending().await };
-    let outcome = (*number, looking.await);
-    *watching = None;
+async fn watched(canary_watch: &mut Option<(u64, CanaryWatch)>) -> (u64, Result<(), String>) {
+    let Some((number, watch)) = canary_watch else { return std::future::pending().await };
+    let outcome = (*number, watch.await);
+    *canary_watch = None;
     outcome
 }
 
 impl RolloutFollower {
     /// Does what the current state wants of this node.
     async fn look(&mut self) {
-        let Some((secret, state)) = known(&self.bucket) else { return self.stand_alone().await };
+        let Some((secret, state)) = known(&self.bucket) else {
+            return self.act_without_state().await;
+        };
         let is_awaited = state.awaits(&self.name);
         let is_of = |number: u64| is_awaited && number == state.number;
-        self.watching.take_if(|(number, _)| !is_of(*number));
-        self.word.take_if(|(number, _)| !is_of(*number));
+        self.canary_watch.take_if(|(number, _)| !is_of(*number));
+        self.report.take_if(|(number, _)| !is_of(*number));
         if is_awaited {
             // A refusal of another roll-out's version says nothing about this one.
             self.versions.set_fault(None);
         }
         self.take_wanted(&state).await;
-        let is_tried = self.word.is_some() || self.watching.is_some();
+        let is_tried = self.report.is_some() || self.canary_watch.is_some();
         let has_it = self.versions.version() == state.version;
         if is_awaited && has_it && !is_tried {
-            let (daemon, doors) = (Arc::clone(&self.daemon), Arc::clone(&self.doors));
+            let (daemon, listeners) = (Arc::clone(&self.daemon), Arc::clone(&self.listeners));
             let before = self.before.filter(|(number, _)| *number == state.number);
             let before = before.map_or_else(|| Conduct::of(&daemon), |(_, before)| before);
             let (checks, watch_ms) = (state.checks.clone(), state.watch_ms);
-            let looking = canary::watch(daemon, doors, before, checks, watch_ms);
-            self.watching = Some((state.number, Box::pin(looking)));
+            let watch = canary::watch(daemon, listeners, before, checks, watch_ms);
+            self.canary_watch = Some((state.number, Box::pin(watch)));
         }
-        if let Some((number, word)) = &self.word
-            && let Some(next) = state.canary_reported(&self.name, *number, word)
+        if let Some((number, report)) = &self.report
+            && let Some(next) = state.canary_reported(&self.name, *number, report)
         {
-            let failed = word.as_ref().err().cloned();
+            let failed = report.as_ref().err().cloned();
             if self.bucket.write_over(STATE, Some(&secret), &next.encode()).await.is_ok() {
-                self.word = None;
-                self.tell(&next, failed.as_deref());
+                self.report = None;
+                self.log_report(&next, failed.as_deref());
             }
         }
     }
 
     /// Acts while the state is unknown: a version that failed here does not stay, nor does a
     /// canary's without a known roll-out.
-    async fn stand_alone(&mut self) {
-        let has_failed = matches!(&self.word, Some((_, Err(_))));
+    async fn act_without_state(&mut self) {
+        let has_failed = matches!(&self.report, Some((_, Err(_))));
         if has_failed || self.bucket.read(STATE) == SecretLookup::Absent {
-            self.watching = None;
+            self.canary_watch = None;
             go_back(&self.daemon, &self.versions).await;
         }
     }
 
     /// Applies the version that this node is to run, if it is another.
     async fn take_wanted(&mut self, state: &RollOut) {
-        let has_failed = matches!(&self.word, Some((_, Err(_))));
+        let has_failed = matches!(&self.report, Some((_, Err(_))));
         let wanted = match has_failed {
             // Regardless of the roll-out's stage.
             true => state.good.as_ref().and_then(|good| state.release(good)),
@@ -172,13 +175,14 @@ impl RolloutFollower {
                 self.before = Some((state.number, Conduct::of(&self.daemon)));
             }
             let taken =
-                take(&self.daemon, &self.versions, release, &self.bucket, state.stage).await;
+                apply_release(&self.daemon, &self.versions, release, &self.bucket, state.stage)
+                    .await;
             match taken {
                 ReleaseOutcome::Done => {}
                 // A canary waits for it, and its peers see that it is missing.
                 ReleaseOutcome::Missing if is_canary => return,
                 ReleaseOutcome::Unreadable(why) | ReleaseOutcome::Refused(why) if is_canary => {
-                    self.word = Some((state.number, Err(why)));
+                    self.report = Some((state.number, Err(why)));
                     // The roll-back follows at once, if the version was applied.
                     return Box::pin(self.take_wanted(state)).await;
                 }
@@ -192,7 +196,7 @@ impl RolloutFollower {
         if state.good.as_ref() == Some(version)
             && let Err(why) = self.versions.is_good()
         {
-            say_failed(&format!("configuration {version} is in force and cannot be saved: {why}"));
+            log_failure(&format!("configuration {version} is in force and cannot be saved: {why}"));
         }
     }
 
@@ -205,11 +209,11 @@ impl RolloutFollower {
     }
 
     /// Logs this node's report.
-    fn tell(&self, next: &RollOut, failed: Option<&str>) {
+    fn log_report(&self, next: &RollOut, failed: Option<&str>) {
         let version = &next.version;
         match (failed, next.stage) {
             (Some(why), _) => {
-                say_failed(&format!("configuration {version} has failed here: {why}"));
+                log_failure(&format!("configuration {version} has failed here: {why}"));
             }
             (None, RollOutStage::All) => {
                 say(&format!("configuration {version} is good, and goes to all"))
@@ -224,7 +228,7 @@ async fn go_back(daemon: &Arc<Daemon>, versions: &Versions) {
     let good = versions.good();
     if versions.version() != good.as_ref().map(|own| own.version()).unwrap_or_default() {
         let put = put_in_force(Arc::clone(daemon), good, "as before").await;
-        put.unwrap_or_else(|why| say_failed(&why));
+        put.unwrap_or_else(|why| log_failure(&why));
     }
 }
 
@@ -240,7 +244,7 @@ enum ReleaseOutcome {
 }
 
 /// Applies a release at a stage.
-async fn take(
+async fn apply_release(
     daemon: &Arc<Daemon>,
     versions: &Versions,
     release: &Release,
@@ -248,16 +252,16 @@ async fn take(
     stage: RollOutStage,
 ) -> ReleaseOutcome {
     let good = versions.good().filter(|own| own.version() == release.version);
-    let carried = match good {
+    let bundle = match good {
         Some(good) => good,
         None => match content(bucket, release) {
-            Ok(Some(carried)) => Arc::new(carried),
+            Ok(Some(bundle)) => Arc::new(bundle),
             Ok(None) => return ReleaseOutcome::Missing,
             Err(why) => return ReleaseOutcome::Unreadable(why),
         },
     };
     let of = format!("of {}, stage {}", release.node, stage.word());
-    match put_in_force(Arc::clone(daemon), Some(carried), &of).await {
+    match put_in_force(Arc::clone(daemon), Some(bundle), &of).await {
         Ok(()) => ReleaseOutcome::Done,
         Err(why) => ReleaseOutcome::Refused(why),
     }
@@ -266,12 +270,12 @@ async fn take(
 /// Puts a configuration in force.
 async fn put_in_force(
     daemon: Arc<Daemon>,
-    carried: Option<Arc<ConfigBundle>>,
+    bundle: Option<Arc<ConfigBundle>>,
     of: &str,
 ) -> Result<(), String> {
-    let version = carried.as_ref().map(|own| own.version());
+    let version = bundle.as_ref().map(|own| own.version());
     // It reads files and compiles.
-    let taken = rt::blocking(move || daemon.apply_shared_config(carried)).await;
+    let taken = rt::blocking(move || daemon.apply_shared_config(bundle)).await;
     taken.unwrap_or_else(|_| Err("it panicked, which is a bug".to_owned()))?;
     match version {
         Some(version) => say(&format!("configuration {version} is in force ({of})")),
@@ -284,7 +288,7 @@ fn say(text: &str) {
     base::tell!(Notice, "larder: cluster: {text}");
 }
 
-fn say_failed(text: &str) {
+fn log_failure(text: &str) {
     base::tell!(Error, "larder: cluster: {text}");
 }
 
@@ -350,7 +354,7 @@ struct RolloutContext {
 }
 
 /// The context of a node that shares its configuration; an error for another.
-fn means(daemon: &Daemon) -> Result<RolloutContext, NotBegun> {
+fn context(daemon: &Daemon) -> Result<RolloutContext, NotBegun> {
     let (cluster, bucket) = (daemon.cluster(), daemon.bucket());
     match (daemon.versions.clone(), cluster, bucket) {
         (Some(versions), Some(cluster), Some(bucket)) => {
@@ -367,9 +371,9 @@ fn means(daemon: &Daemon) -> Result<RolloutContext, NotBegun> {
 ///
 /// # Errors
 /// Nothing has begun.
-pub(crate) async fn begin(daemon: &Daemon, wish: RolloutRequest) -> Result<RollOut, NotBegun> {
-    let RolloutContext { versions, cluster, bucket } = means(daemon)?;
-    let RolloutRequest { configuration, canaries, watch_ms, checks, comment, drop_hosts } = wish;
+pub(crate) async fn begin(daemon: &Daemon, request: RolloutRequest) -> Result<RollOut, NotBegun> {
+    let RolloutContext { versions, cluster, bucket } = context(daemon)?;
+    let RolloutRequest { configuration, canaries, watch_ms, checks, comment, drop_hosts } = request;
     let named = config::NamedText { name: &configuration.name, text: &configuration.toml };
     let rendered = |found: Vec<config::Diagnostic>| NotBegun::Bad(config::render(&found, false));
     config::check_shared(named).map_err(rendered)?;
@@ -402,7 +406,7 @@ pub(crate) async fn begin(daemon: &Daemon, wish: RolloutRequest) -> Result<RollO
     let next = match RollOut::begin(before.as_ref(), release, plan) {
         Err(known @ RollOutRefusal::Known(_)) => {
             // The content may be lost or damaged.
-            lay(&bucket, &entry, &configuration).await?;
+            store_bundle(&bucket, &entry, &configuration).await?;
             return Err(known.into());
         }
         begun => begun?,
@@ -411,11 +415,11 @@ pub(crate) async fn begin(daemon: &Daemon, wish: RolloutRequest) -> Result<RollO
     bucket.write_over(STATE, last.as_ref(), &next.encode()).await?;
     let good = next.good.as_ref().and_then(|good| next.release(good));
     if let (Some(own), Some(good)) = (own, good) {
-        lay(&bucket, &entry_of(good), &own).await?;
+        store_bundle(&bucket, &entry_of(good), &own).await?;
     }
-    if let Err(why) = lay(&bucket, &entry, &configuration).await {
+    if let Err(why) = store_bundle(&bucket, &entry, &configuration).await {
         // The content will not arrive: for the peers the roll-out is over.
-        _ = back(daemon, None).await;
+        _ = roll_back(daemon, None).await;
         return Err(why.into());
     }
     Ok(next)
@@ -430,8 +434,12 @@ fn found(own: &ConfigBundle, name: &str) -> RollOut {
 }
 
 /// Stores a configuration in its entry, unless it is there.
-async fn lay(bucket: &Bucket, entry: &str, carried: &ConfigBundle) -> Result<(), SecretWriteError> {
-    let (last, bytes) = (bucket.last(entry), carried.encode());
+async fn store_bundle(
+    bucket: &Bucket,
+    entry: &str,
+    bundle: &ConfigBundle,
+) -> Result<(), SecretWriteError> {
+    let (last, bytes) = (bucket.last(entry), bundle.encode());
     let is_there = |secret: &Arc<Secret>| secret.value == bytes;
     match bucket.read(entry) {
         SecretLookup::Taken(secret) if is_there(&secret) => Ok(()),
@@ -464,8 +472,8 @@ fn canaries_of(status: &cluster::Status, named: Vec<String>) -> Result<Vec<Strin
 ///
 /// # Errors
 /// They are not rolled back.
-pub(crate) async fn back(daemon: &Daemon, version: Option<&str>) -> Result<RollOut, NotBegun> {
-    let RolloutContext { bucket, .. } = means(daemon)?;
+pub(crate) async fn roll_back(daemon: &Daemon, version: Option<&str>) -> Result<RollOut, NotBegun> {
+    let RolloutContext { bucket, .. } = context(daemon)?;
     let last = bucket.last(STATE);
     let state = last.as_ref().and_then(|secret| RollOut::decode(&secret.value));
     let next = state.ok_or(RollOutRefusal::Nothing)?.back(version)?;
@@ -486,8 +494,8 @@ pub(crate) struct RolloutStatus {
 }
 
 /// The current status; `None` for a node that shares no configuration.
-pub(crate) fn facts(daemon: &Daemon) -> Option<RolloutStatus> {
-    let RolloutContext { versions, cluster, bucket } = means(daemon).ok()?;
+pub(crate) fn status(daemon: &Daemon) -> Option<RolloutStatus> {
+    let RolloutContext { versions, cluster, bucket } = context(daemon).ok()?;
     let state = known(&bucket).map(|(_, state)| state);
     let version = versions.version();
     let wanted = state.as_ref().and_then(|own| own.wanted(cluster.name()));
@@ -498,7 +506,7 @@ pub(crate) fn facts(daemon: &Daemon) -> Option<RolloutStatus> {
 
 /// The status as JSON; `null` for a node that shares no configuration.
 pub(crate) fn short(daemon: &Daemon) -> Value {
-    let Some(RolloutStatus { version, stage, is_wanted, fault }) = facts(daemon) else {
+    let Some(RolloutStatus { version, stage, is_wanted, fault }) = status(daemon) else {
         return Value::Null;
     };
     let (rolled, stage) = stage.unzip();
@@ -518,8 +526,8 @@ pub(crate) fn json(daemon: &Daemon) -> Value {
         "why": "", "good": null, "canaries": [], "watch_ms": 0, "checks": [], "releases": [],
         "nodes": [],
     });
-    let RolloutContext { versions, cluster, bucket } = match means(daemon) {
-        Ok(means) => means,
+    let RolloutContext { versions, cluster, bucket } = match context(daemon) {
+        Ok(context) => context,
         Err(NotBegun::Conflict(why) | NotBegun::Bad(why) | NotBegun::OutOfTouch(why)) => {
             all["problem"] = why.into();
             return all;

@@ -252,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_that_cannot_be_used_is_told_with_its_file() {
+    fn a_secret_that_cannot_be_used_is_reported_with_its_file() {
         let folder = std::env::temp_dir().join(format!("larder-secrets-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");
         let file = |name: &str, text: &str| {

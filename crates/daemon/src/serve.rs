@@ -80,13 +80,13 @@ fn serve(source: DaemonOptions) -> Result<(), String> {
         let proxy = if listen.proxy { " (PROXY protocol)" } else { "" };
         base::tell!(Info, "larder: listening on {}{tls}{proxy}", listen.at);
     }
-    summary::tell(&daemon);
+    summary::log_served(&daemon);
     daemon.error_log.serves();
     daemon.notify.ready("serving");
     let watchdog = Watchdog::of_environment(server.heartbeats());
     let pulse = server.heartbeats();
     runtime.block_on(async {
-        keep_running(&daemon.shared, move || tell_of_turns(pulse.clone()));
+        keep_running(&daemon.shared, move || log_stalls(pulse.clone()));
         let watch = async {
             match watchdog {
                 Some(watchdog) => watchdog.run(&daemon.notify).await,
@@ -94,7 +94,7 @@ fn serve(source: DaemonOptions) -> Result<(), String> {
             }
         };
         tokio::select! {
-            () = daemon.until_told(signals) => {}
+            () = daemon.until_signal(signals) => {}
             () = watch => {}
         }
     });
@@ -125,7 +125,7 @@ fn serve(source: DaemonOptions) -> Result<(), String> {
 }
 
 /// Logs stalls of cores.
-async fn tell_of_turns(pulse: net::Heartbeats) {
+async fn log_stalls(pulse: net::Heartbeats) {
     let mut look = rt::time::interval(TURNS);
     loop {
         look.tick().await;
@@ -165,7 +165,7 @@ impl Daemon {
         refuse_huge_pages();
         let machine = Machine::read();
         let cores = config.workers.unwrap_or_else(|| machine.default_workers());
-        let OpenListeners { doors, ports, console, ring } =
+        let OpenListeners { listeners, ports, console, ring } =
             open_listeners::open(&source, config, &listen, cores)?;
         // From here on it needs no more rights than at a reload.
         let admin_addresses = ports.admin.iter().map(Port::address).collect();
@@ -194,8 +194,8 @@ impl Daemon {
             varnish_cli::carry_out(&daemon, file).await?;
         }
         varnish_cli::tell_of_no_certificate(&daemon);
-        doors.claim().map_err(|refused| open_listeners::cannot_listen(&refused))?;
-        let server = Server::start(&daemon.shared, doors, &settings)
+        listeners.claim().map_err(|refused| open_listeners::cannot_listen(&refused))?;
+        let server = Server::start(&daemon.shared, listeners, &settings)
             .map_err(|e| format!("larder: cannot listen: {e}"))?;
         let live = LiveFigures::new(&daemon.shared.counters, config.admin.history_minutes);
         let (own, samples) = (Arc::clone(&daemon), Arc::clone(&live));
@@ -204,8 +204,10 @@ impl Daemon {
         keep_running(&daemon.shared, move || pressure::run(Arc::clone(&own)));
         let own = Arc::clone(&daemon);
         keep_running(&daemon.shared, move || outages::run(Arc::clone(&own)));
-        let (own, doors) = (Arc::clone(&daemon), Arc::<[_]>::from(server.addresses()));
-        keep_running(&daemon.shared, move || rollout::run(Arc::clone(&own), Arc::clone(&doors)));
+        let (own, listeners) = (Arc::clone(&daemon), Arc::<[_]>::from(server.addresses()));
+        keep_running(&daemon.shared, move || {
+            rollout::run(Arc::clone(&own), Arc::clone(&listeners))
+        });
         let own = Arc::clone(&daemon);
         keep_running(&daemon.shared, move || readiness::run(Arc::clone(&own)));
         let Ports { admin, health, metrics, varnish_cli, htcp } = ports;
@@ -226,7 +228,7 @@ impl Daemon {
         otlp::start(self, config.tracing.as_ref());
     }
 
-    async fn until_told(&self, signals: Signals) {
+    async fn until_signal(&self, signals: Signals) {
         let mut look = rt::time::interval(LOOK);
         let Signals { mut terminate, mut interrupt, mut hangup, mut reopen } = signals;
         loop {

@@ -93,7 +93,7 @@ pub struct Daemon {
     /// The certificates that are stapled.
     stapling: watch::Sender<Option<acme::StaplePlan>>,
     /// The authentication of `[metrics]` clients; `None` if there was none at the start.
-    terms: Option<watch::Sender<Arc<MetricsAuthentication>>>,
+    metrics_authentication: Option<watch::Sender<Arc<MetricsAuthentication>>>,
     /// Sites that cannot be served, if readiness reports them.
     pub(crate) unserved: Mutex<Vec<String>>,
 }
@@ -172,8 +172,10 @@ impl Daemon {
         let challenges = Arc::default();
         let ticket_keys = TicketKeys::new().map_err(|error| format!("larder: TLS: {error}"))?;
         let tls = material.server(config, &ticket_keys, &challenges)?;
-        let terms = material.terms(config, is_secure(config), &ticket_keys)?;
-        let terms = terms.map(|terms| watch::Sender::new(Arc::new(terms)));
+        let metrics_authentication =
+            material.metrics_authentication(config, is_secure(config), &ticket_keys)?;
+        let metrics_authentication = metrics_authentication
+            .map(|metrics_authentication| watch::Sender::new(Arc::new(metrics_authentication)));
         let vcls = source.programs(config);
         let (live, origins) =
             site_assembly::live(config, &[], &material, tls, &reserved, vcls.view());
@@ -221,7 +223,7 @@ impl Daemon {
             ticket_keys,
             plans,
             stapling,
-            terms,
+            metrics_authentication,
             unserved: Mutex::default(),
         });
         Ok((daemon, records, below))
@@ -315,9 +317,9 @@ impl Daemon {
         let mut material = read_material(&config)?;
         let mut running = self.running.lock();
         material.keep_ordered(&running.material);
-        material.keep_shelf(&running.material);
+        material.keep_cli_certificates(&running.material);
         material.keep_staples(&running.material, &config);
-        let tls = self.shake_with(&config, &material)?;
+        let tls = self.tls_server(&config, &material)?;
         let programs = programs::prepare(&self.vcls, &self.source, &config, shared)?;
         // From here on nothing is refused.
         programs.take_up();
@@ -355,7 +357,7 @@ impl Daemon {
         if !renewed {
             return;
         }
-        match self.shake_with(&running.config, &running.material) {
+        match self.tls_server(&running.config, &running.material) {
             Ok(tls) => {
                 let config = running.config.clone();
                 let material = std::mem::take(&mut running.material);
@@ -367,29 +369,29 @@ impl Daemon {
     }
 
     /// Reads the certificates of Varnish's CLI.
-    pub(crate) fn with_shelf<T>(&self, show: impl FnOnce(&CliCertificates) -> T) -> T {
-        show(&self.running.lock().material.shelf)
+    pub(crate) fn with_cli_certificates<T>(&self, show: impl FnOnce(&CliCertificates) -> T) -> T {
+        show(&self.running.lock().material.cli_certificates)
     }
 
     /// Changes the certificates of Varnish's CLI; handshakes present the active ones then.
     ///
     /// # Errors
     /// The reason why nothing is changed.
-    pub(crate) fn change_shelf<T>(
+    pub(crate) fn change_cli_certificates<T>(
         &self,
         change: impl FnOnce(&mut CliCertificates) -> Result<T, CertificateRefusal>,
     ) -> Result<T, CertificateRefusal> {
         // Reading files blocks neither requests nor readers of the state.
         let _reading = self.reading.lock();
-        let mut shelf = self.with_shelf(CliCertificates::clone);
-        let done = change(&mut shelf)?;
+        let mut cli_certificates = self.with_cli_certificates(CliCertificates::clone);
+        let done = change(&mut cli_certificates)?;
         let mut running = self.running.lock();
-        if shelf.shows_as(&running.material.shelf) {
-            running.material.shelf = shelf;
+        if cli_certificates.shows_as(&running.material.cli_certificates) {
+            running.material.cli_certificates = cli_certificates;
             return Ok(done);
         }
-        let before = std::mem::replace(&mut running.material.shelf, shelf);
-        match self.shake_with(&running.config, &running.material) {
+        let before = std::mem::replace(&mut running.material.cli_certificates, cli_certificates);
+        match self.tls_server(&running.config, &running.material) {
             Ok(tls) => {
                 let config = running.config.clone();
                 let material = std::mem::take(&mut running.material);
@@ -397,14 +399,14 @@ impl Daemon {
                 Ok(done)
             }
             Err(problem) => {
-                running.material.shelf = before;
+                running.material.cli_certificates = before;
                 Err(CertificateRefusal::because(problem))
             }
         }
     }
 
     /// The TLS server for the handshakes of listeners.
-    fn shake_with(
+    fn tls_server(
         &self,
         config: &Config,
         material: &Material,
@@ -415,8 +417,8 @@ impl Daemon {
     /// Every server, with its origin's name.
     pub(crate) fn servers(&self) -> Vec<(String, ServerStatus)> {
         let running = self.running.lock();
-        let of = |tended: &ManagedOrigin| {
-            let (name, servers) = (tended.origin.name().to_string(), tended.origin.servers());
+        let of = |managed: &ManagedOrigin| {
+            let (name, servers) = (managed.origin.name().to_string(), managed.origin.servers());
             servers.into_iter().map(move |server| (name.clone(), server))
         };
         running.origins.iter().flat_map(of).collect()
@@ -438,10 +440,10 @@ impl Daemon {
         };
         let running = self.running.lock();
         let mut found = false;
-        for tended in running.origins.iter().filter(|own| &**own.origin.name() == origin) {
-            let servers = tended.origin.servers();
+        for managed in running.origins.iter().filter(|own| &**own.origin.name() == origin) {
+            let servers = managed.origin.servers();
             for own in servers.iter().filter(|own| is_meant(&own.name)) {
-                found |= tended.origin.order(&own.name, order);
+                found |= managed.origin.order(&own.name, order);
             }
         }
         found
@@ -617,21 +619,21 @@ impl Daemon {
         material: Material,
         tls: Option<Arc<tls::ServerContext>>,
     ) {
-        let tended = &mut running.origins;
-        let origins: Vec<_> = tended.iter().map(|t| Arc::clone(&t.origin)).collect();
+        let managed = &mut running.origins;
+        let origins: Vec<_> = managed.iter().map(|t| Arc::clone(&t.origin)).collect();
         let view = self.vcls.view();
         let (live, origins) =
             site_assembly::live(&config, &origins, &material, tls, &self.reserved, view);
         let mut next = Vec::with_capacity(origins.len());
         for origin in origins {
-            let kept = tended.iter().position(|t| Arc::ptr_eq(&t.origin, &origin));
+            let kept = managed.iter().position(|t| Arc::ptr_eq(&t.origin, &origin));
             next.push(match kept {
-                Some(at) => tended.swap_remove(at),
+                Some(at) => managed.swap_remove(at),
                 None => tend(origin, &self.shared),
             });
         }
         self.stapling.send_replace(ocsp_staples::plan(&config, &material));
-        self.set_terms(&config, &material);
+        self.set_metrics_authentication(&config, &material);
         *running = ActiveState { config, material, origins: next };
         self.shared.replace(live);
         self.set_neighbours(running);
@@ -645,16 +647,18 @@ fn is_secure(config: &Config) -> bool {
 
 impl Daemon {
     /// The authentication of `[metrics]` clients; `None` if there was none at the start.
-    pub(crate) fn terms(&self) -> Option<watch::Receiver<Arc<MetricsAuthentication>>> {
-        self.terms.as_ref().map(watch::Sender::subscribe)
+    pub(crate) fn metrics_authentication(
+        &self,
+    ) -> Option<watch::Receiver<Arc<MetricsAuthentication>>> {
+        self.metrics_authentication.as_ref().map(watch::Sender::subscribe)
     }
 
     /// Applies the authentication of `config` to `[metrics]` clients. It stays unchanged if it is
     /// for a kind of listener other than the open one.
-    fn set_terms(&self, config: &Config, material: &Material) {
-        let Some(terms) = &self.terms else { return };
-        match material.terms(config, is_secure(&self.first), &self.ticket_keys) {
-            Ok(Some(new)) => _ = terms.send_replace(Arc::new(new)),
+    fn set_metrics_authentication(&self, config: &Config, material: &Material) {
+        let Some(metrics_authentication) = &self.metrics_authentication else { return };
+        match material.metrics_authentication(config, is_secure(&self.first), &self.ticket_keys) {
+            Ok(Some(new)) => _ = metrics_authentication.send_replace(Arc::new(new)),
             Ok(None) => {}
             Err(problem) => base::tell!(Error, "{problem}"),
         }

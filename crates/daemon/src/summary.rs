@@ -9,7 +9,7 @@ use crate::state::Daemon;
 const NAMED_MAX: usize = 5;
 
 /// Logs what is served.
-pub(crate) fn tell(daemon: &Daemon) {
+pub(crate) fn log_served(daemon: &Daemon) {
     daemon.with_config(|config| {
         base::tell!(Info, "larder: serving {}", served(config));
     });

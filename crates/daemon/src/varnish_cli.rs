@@ -26,7 +26,7 @@ use crate::ports::Port;
 use crate::state::Daemon;
 use crate::{keeper, varnishd, vsm};
 
-pub(crate) use certificates::tell_of_none as tell_of_no_certificate;
+pub(crate) use certificates::log_missing as tell_of_no_certificate;
 pub use vcl::document;
 
 /// Bytes read at once.
@@ -68,7 +68,7 @@ pub(crate) fn start(daemon: &Arc<Daemon>, config: Option<&config::VarnishCli>, p
         port.hold(&daemon.missing, move |socket| {
             let listener = TcpListener::from_std(socket.into())?;
             if let (Some((workdir, secret)), Ok(at)) = (told, listener.local_addr())
-                && let Err(error) = vsm::tell(&workdir, at, secret.as_deref())
+                && let Err(error) = vsm::publish(&workdir, at, secret.as_deref())
             {
                 let workdir = workdir.display();
                 base::tell!(Notice, "larder: `varnishadm -n {workdir}` will not find it: {error}");

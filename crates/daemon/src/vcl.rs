@@ -267,7 +267,7 @@ impl Vcls {
         made: usize,
     ) -> Result<(Arc<Instance>, String), Reply> {
         self.registry.lock().admit(name)?;
-        let crowd = self.crowd(made)?;
+        let warning = self.check_limit(made)?;
         let CompilationResult { program, warnings, usual } = self.compile(from, files)?;
         let instance = self.start(name, &program)?;
         // Scripts take any text for a fault. What varnishd does not print goes to the log.
@@ -278,12 +278,12 @@ impl Vcls {
             true => String::new(),
             false => format!("Message from VCC-compiler:\n{usual}"),
         };
-        Ok((instance, format!("{said}{}", crowd.unwrap_or_default())))
+        Ok((instance, format!("{said}{}", warning.unwrap_or_default())))
     }
 
     /// Checks one more program against `max_vcl`, beside `made` programs that are not loaded yet.
     /// The result is a warning, if there is one.
-    fn crowd(&self, made: usize) -> Result<Option<String>, Reply> {
+    fn check_limit(&self, made: usize) -> Result<Option<String>, Reply> {
         let params = self.params();
         let loaded = (self.registry.lock().programs() + made) as u64;
         let most = params.number(Param::MaxVcl);
@@ -335,7 +335,7 @@ impl Vcls {
         let now = rt::now();
         let world = ProgramWorld::without_request(&shared, &live, now, &log);
         let started = program.start(&world, seconds(now));
-        tell(name, &log.borrow());
+        log_lines(name, &log.borrow());
         let instance = started.map_err(|why| {
             let why = why.strip_prefix("vcl_init failed").unwrap_or(&why);
             match why.trim_start_matches(": ") {
@@ -541,18 +541,18 @@ impl Vcls {
         let (live, log, now) = (shared.live(), RefCell::default(), rt::now());
         let world = ProgramWorld::without_request(&shared, &live, now, &log);
         instance.stop(&world, seconds(now));
-        tell(instance.program().name(), &log.borrow());
+        log_lines(instance.program().name(), &log.borrow());
     }
 
     /// Compiles and starts the configured programs, without loading them.
     ///
     /// # Errors
-    /// The reason why one fails; nothing has changed then. A program whose file is among `carried`
+    /// The reason why one fails; nothing has changed then. A program whose file is among `bundled`
     /// is made from these alone.
     pub(crate) fn prepare(
         &self,
         wanted: &[ConfiguredProgram<'_>],
-        carried: &BTreeMap<String, String>,
+        bundled: &BTreeMap<String, String>,
     ) -> Result<PreparedPrograms<'_>, String> {
         let mut prepared =
             PreparedPrograms { vcls: self, made: Vec::new(), _one: self.changing.lock() };
@@ -560,9 +560,9 @@ impl Vcls {
             let name = self.free_name(one.name, &prepared.made);
             let mut files = ProgramLoader::new(&self.params());
             if let Code::File(name) = one.from
-                && carried.contains_key(name)
+                && bundled.contains_key(name)
             {
-                files = files.carried(carried);
+                files = files.bundled(bundled);
             }
             let made = self.make(&files, &name, one.from, prepared.made.len());
             let (instance, said) = made.map_err(|refused| refused.text)?;
@@ -682,7 +682,7 @@ fn seconds(now: base::Now) -> f64 {
 }
 
 /// Logs what a program has logged without a request.
-fn tell(name: &str, lines: &[(Tag, Box<[u8]>)]) {
+fn log_lines(name: &str, lines: &[(Tag, Box<[u8]>)]) {
     for (_, text) in lines {
         base::tell!(Info, "larder: VCL {name}: {}", String::from_utf8_lossy(text).escape_debug());
     }

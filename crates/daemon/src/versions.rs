@@ -73,10 +73,10 @@ impl Versions {
     }
 
     /// Notes the bundle in force.
-    pub(crate) fn set(&self, carried: Option<Arc<ConfigBundle>>) {
-        let version = carried.as_ref().map(|own| own.version()).unwrap_or_default();
+    pub(crate) fn set(&self, bundle: Option<Arc<ConfigBundle>>) {
+        let version = bundle.as_ref().map(|own| own.version()).unwrap_or_default();
         let mut held = self.held.lock();
-        (held.in_force, held.version, held.fault) = (carried, version, None);
+        (held.in_force, held.version, held.fault) = (bundle, version, None);
     }
 
     /// Notes that the wanted version cannot be put in force. Returns true if that is new.

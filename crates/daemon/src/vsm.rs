@@ -20,7 +20,11 @@ const ALIGNMENT: usize = 8;
 ///
 /// # Errors
 /// The reason why it cannot be published.
-pub(crate) fn tell(workdir: &Path, address: SocketAddr, secret: Option<&Path>) -> io::Result<()> {
+pub(crate) fn publish(
+    workdir: &Path,
+    address: SocketAddr,
+    secret: Option<&Path>,
+) -> io::Result<()> {
     let folder = workdir.join(FOLDER);
     if is_anothers(&folder) {
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, "another daemon's is there"));
@@ -78,8 +82,8 @@ mod tests {
         fs::create_dir_all(&folder).expect("a folder");
         let address = SocketAddr::from(([127, 0, 0, 1], 6082));
         let read = |name: &str| fs::read_to_string(folder.join(FOLDER).join(name)).expect(name);
-        tell(&folder, address, Some(Path::new("/etc/varnish/secret"))).expect("it is said");
-        tell(&folder, address, Some(Path::new("/etc/varnish/secret"))).expect("and again");
+        publish(&folder, address, Some(Path::new("/etc/varnish/secret"))).expect("it is said");
+        publish(&folder, address, Some(Path::new("/etc/varnish/secret"))).expect("and again");
         let index = read(INDEX);
         let (head, rest) = index.split_once('\n').expect("lines");
         assert!(head.starts_with(&format!("# {} ", std::process::id())), "{head}");
@@ -88,7 +92,7 @@ mod tests {
         assert_eq!(read("_.Arg-S"), "/etc/varnish/secret\0\0\0\0\0");
         // Process 1 always runs.
         fs::write(folder.join(FOLDER).join(INDEX), "# 1 1700000000\n").expect("written");
-        assert!(tell(&folder, address, None).is_err());
+        assert!(publish(&folder, address, None).is_err());
         withdraw(&folder);
         assert_eq!(read(INDEX), "# 1 1700000000\n");
         fs::write(folder.join(FOLDER).join(INDEX), "# 4194305 1700000000\n").expect("written");

@@ -293,8 +293,8 @@ fn show(
             tokio::select! {
                 _ = tick.tick() => {}
                 _ = tokio::signal::ctrl_c() => return,
-                () = told(terminated) => return,
-                () = told(hung_up) => return,
+                () = signalled(terminated) => return,
+                () = signalled(hung_up) => return,
             }
             let sum = |counter| shared.counters.sum(counter);
             let requests = sum(Counter::Requests);
@@ -322,7 +322,7 @@ fn show(
 }
 
 /// Waits for a signal; for ever if it cannot be handled.
-async fn told(signal: &mut Option<Signal>) {
+async fn signalled(signal: &mut Option<Signal>) {
     match signal {
         Some(signal) => _ = signal.recv().await,
         None => std::future::pending().await,

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line() {
+    fn what_is_wrong_is_reported_with_its_line() {
         for (text, why) in [
             ("\npem-fil = \"/a\"", "line 2: `pem-fil`: there is no such setting"),
             ("pem-file \"/a\"", "line 1: `pem-file`: a `=` is missing"),

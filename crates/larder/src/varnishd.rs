@@ -113,7 +113,7 @@ impl VarnishdArgs {
     /// # Errors
     /// A message that says what is wrong with a flag.
     pub(crate) fn read(&self, admin_socket: &Path) -> Result<Flags, String> {
-        self.tell();
+        self.report_unused();
         let params = self.parameters()?;
         let read_only: Vec<_> =
             self.read_only.iter().flat_map(|list| list.split(',')).map(str::to_owned).collect();
@@ -186,7 +186,7 @@ impl VarnishdArgs {
     }
 
     /// Reports flags without effect.
-    fn tell(&self) {
+    fn report_unused(&self) {
         let note = |text: String| base::say!("larder: note: {text}");
         if self.debug {
             note("-d: the CLI is spoken on -T only".to_owned());
@@ -489,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_done_is_told() {
+    fn what_cannot_be_done_is_reported() {
         for (words, why) in [
             (&["-a", ":80"][..], "larder: one of -b and -f is required"),
             (&["-b", "x", "-f", "y"], "larder: only one of -b and -f"),

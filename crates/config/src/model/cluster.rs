@@ -13,12 +13,12 @@ use super::PlacedPath;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NeighbourConfig {
     /// The transport to it.
-    pub way: NeighbourTransport,
+    pub transport: NeighbourTransport,
     /// If it is asked for stored responses: the index in `origins` of the origin to fetch them
     /// from, which has one server. The neighbour then has one address for datagrams.
     pub ask: Option<usize>,
     /// The dialect and scope of its purges.
-    pub manner: NeighbourProfile,
+    pub profile: NeighbourProfile,
 }
 
 /// The transport to a neighbour.

@@ -64,7 +64,7 @@ fn neighbour(
     rows::read(r, table, NEIGHBOUR_ROWS, &mut draft);
     let NeighbourDraft { origin, htcp, ask, dialect, path, token } = draft;
     let sites = table.item("sites").map(|item| names(r, &item, sites)).unwrap_or_default();
-    let way = match (table.item("origin"), table.item("htcp")) {
+    let transport = match (table.item("origin"), table.item("htcp")) {
         (Some(_), Some(item)) => {
             r.error(item.span, "a neighbour has either `origin`, for HTTP, or `htcp`");
             return None;
@@ -77,8 +77,8 @@ fn neighbour(
             return None;
         }
     };
-    let ask = ask.zip(table.item("ask")).and_then(|(at, item)| may_ask(r, &item, &way, at));
-    let (dialect, base) = match &way {
+    let ask = ask.zip(table.item("ask")).and_then(|(at, item)| may_ask(r, &item, &transport, at));
+    let (dialect, base) = match &transport {
         NeighbourTransport::Htcp(_) => {
             for name in ["dialect", "path", "token"] {
                 if let Some(item) = table.item(name) {
@@ -92,7 +92,11 @@ fn neighbour(
             (dialect, base(r, table, dialect, path)?)
         }
     };
-    Some(NeighbourConfig { way, ask, manner: NeighbourProfile { dialect, base, token, sites } })
+    Some(NeighbourConfig {
+        transport,
+        ask,
+        profile: NeighbourProfile { dialect, base, token, sites },
+    })
 }
 
 fn dialect(r: &mut Reader, item: &SettingValue<'_>) -> Option<NeighbourDialect> {
@@ -105,10 +109,10 @@ fn dialect(r: &mut Reader, item: &SettingValue<'_>) -> Option<NeighbourDialect> 
 fn may_ask(
     r: &mut Reader,
     item: &SettingValue<'_>,
-    way: &NeighbourTransport,
+    transport: &NeighbourTransport,
     at: usize,
 ) -> Option<usize> {
-    let NeighbourTransport::Htcp(addresses) = way else {
+    let NeighbourTransport::Htcp(addresses) = transport else {
         r.error(item.span.clone(), "`ask` is for neighbours with `htcp`");
         return None;
     };

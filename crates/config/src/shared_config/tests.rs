@@ -149,7 +149,7 @@ fn what_a_nodes_own_file_lacks_may_be_shared() {
 }
 
 #[test]
-fn what_is_found_out_late_is_told_where_it_stands() {
+fn what_is_found_out_late_is_reported_where_it_stands() {
     let tls = "tls = { cert = \"/a.pem\", key = \"/a.key\" }\n";
     let (_, warnings) = both(OWN, &format!("{SITE}{tls}")).expect("a configuration");
     let said = render(&warnings, false);
@@ -162,7 +162,7 @@ fn what_is_found_out_late_is_told_where_it_stands() {
 }
 
 #[test]
-fn a_key_that_stands_in_both_is_told_with_both_places() {
+fn a_key_that_stands_in_both_is_reported_with_both_places() {
     let why = refused(OWN, &format!("http2 = false\nvia = \"all\"\n[limits]\nretries = 1\n{SITE}"));
     assert!(why.contains("`via` stands in own.toml:2, too"), "{why}");
     assert!(why.contains("all.toml:2:1"), "{why}");
@@ -185,7 +185,7 @@ fn what_is_wrong_is_shown_in_its_own_file() {
 }
 
 #[test]
-fn what_is_no_toml_is_told_with_its_file_alone() {
+fn what_is_no_toml_is_reported_with_its_file_alone() {
     for (own, shared, file) in [(OWN, "a = = 1\n", "all.toml:1"), ("a = = 1\n", SITE, "own.toml:1")]
     {
         let why = refused(own, shared);

@@ -179,7 +179,7 @@ fn sizes_are_such_as_the_store_takes() {
 }
 
 #[test]
-fn other_words_are_told_with_those_there_are() {
+fn other_words_are_reported_with_those_there_are() {
     let text = "[disk]\nsize = \"1GiB\"\nadmission = \"hits\"\npurge = \"durabel\"\nerase = 1\n\
                 read_timeout = \"1s\"\nvolume = []";
     assert_snapshot!(wrong(text), @r#"

@@ -15,11 +15,11 @@ fn file(neighbour: &str) -> String {
 fn a_neighbour_is_an_origin_or_addresses() {
     let config = load(&file("origin = \"http://10.0.0.5:6081\""));
     let [neighbour] = &*config.neighbours else { panic!("one") };
-    assert_eq!(neighbour.manner.dialect, NeighbourDialect::Purge);
-    let NeighbourTransport::Origin(at) = neighbour.way else { panic!("an origin") };
+    assert_eq!(neighbour.profile.dialect, NeighbourDialect::Purge);
+    let NeighbourTransport::Origin(at) = neighbour.transport else { panic!("an origin") };
     assert_eq!(config.origins[at].name, "http://10.0.0.5:6081");
     let config = load(&file("htcp = [\"10.0.0.6:4827\", \"[2001:db8::1]:4827\"]"));
-    let NeighbourTransport::Htcp(addresses) = &config.neighbours[0].way else {
+    let NeighbourTransport::Htcp(addresses) = &config.neighbours[0].transport else {
         panic!("addresses")
     };
     assert_eq!(addresses.len(), 2);
@@ -27,8 +27,8 @@ fn a_neighbour_is_an_origin_or_addresses() {
                  [[origin]]\nname = \"edge\"\nservers = [\"http://10.0.0.7\", \"http://10.0.0.8\"]";
     let config = load(&file(named));
     assert_eq!(said(&file(named)), "", "an origin that only a neighbour uses is used");
-    assert_eq!(config.neighbours[0].manner.base, "/souin-api/souin");
-    assert_eq!(config.neighbours[0].manner.sites, ["example.com"]);
+    assert_eq!(config.neighbours[0].profile.base, "/souin-api/souin");
+    assert_eq!(config.neighbours[0].profile.sites, ["example.com"]);
 }
 
 #[test]

@@ -59,7 +59,7 @@ fn what_would_open_the_port_to_strangers_is_refused() {
 }
 
 #[test]
-fn what_is_no_address_or_missing_is_told() {
+fn what_is_no_address_or_missing_is_reported() {
     assert_snapshot!(said(&file("[varnish_cli]\nsecret = \"/s\"")), @r#"
     error: [varnish_cli] needs `listen`
      --> larder.toml:1:1

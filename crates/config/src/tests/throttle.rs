@@ -25,14 +25,14 @@ fn limits_are_read_and_a_route_shares_its_site_s() {
     assert_eq!((site[0].requests, site[0].burst, site[0].queue), (pace, 20, 5));
     assert_eq!((site[0].terms.per.clone(), site[0].terms.status), (LimitKey::Address, None));
     assert!(matches!(site[1].terms.per, LimitKey::Field(_)) && site[1].terms.exempt.len() == 1);
-    let crowd = rules.settings.concurrent.as_ref().expect("a limit");
-    let terms = &crowd[0].terms;
+    let concurrent = rules.settings.concurrent.as_ref().expect("a limit");
+    let terms = &concurrent[0].terms;
     let status = terms.status.map(Status::code);
-    assert_eq!((crowd[0].requests, status, terms.dry_run), (8, Some(503), true));
+    assert_eq!((concurrent[0].requests, status, terms.dry_run), (8, Some(503), true));
     let [a, b] = [&rules.routes[0].settings, &rules.routes[1].settings];
     // Identical limits, not equal ones: they count together.
     assert!(Arc::ptr_eq(site, a.rate.as_ref().expect("its site's")));
-    assert!(Arc::ptr_eq(crowd, a.concurrent.as_ref().expect("its site's")));
+    assert!(Arc::ptr_eq(concurrent, a.concurrent.as_ref().expect("its site's")));
     let pace = RateQuota { count: 5, per_ms: 60_000 };
     assert_eq!(b.rate.as_ref().expect("its own")[0].requests, pace);
     assert!(b.concurrent.is_none());

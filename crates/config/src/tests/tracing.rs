@@ -43,7 +43,7 @@ fn a_collector_has_a_plain_url() {
 }
 
 #[test]
-fn what_is_no_collector_is_told() {
+fn what_is_no_collector_is_reported() {
     for (table, told) in [
         ("endpoint = \"a:4318\"", "`a:4318` is no collector's URL"),
         ("endpoint = \"grpc://a\"", "`grpc://a` is no collector's URL"),

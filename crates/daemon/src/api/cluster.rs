@@ -54,8 +54,8 @@ impl Daemon {
                        files served that no token may see";
             return Err((StatusCode::FORBIDDEN, why.to_owned()));
         }
-        let wish = super::body(asked.body)?;
-        rollout::begin(self, wish).await.map_err(refused)?;
+        let request = super::body(asked.body)?;
+        rollout::begin(self, request).await.map_err(refused)?;
         Ok(self.shared_configuration())
     }
 
@@ -65,7 +65,7 @@ impl Daemon {
             true => RollBack { version: None },
             false => super::body(asked.body)?,
         };
-        rollout::back(self, version.as_deref()).await.map_err(refused)?;
+        rollout::roll_back(self, version.as_deref()).await.map_err(refused)?;
         Ok(self.shared_configuration())
     }
 

@@ -100,7 +100,7 @@ impl PurgeBody {
         Level::named(word).map(Some).ok_or_else(bad)
     }
 
-    fn meant(self) -> Result<ObjectSelection, ApiRefusal> {
+    fn selection(self) -> Result<ObjectSelection, ApiRefusal> {
         let bad = |why: &str| Err((StatusCode::BAD_REQUEST, why.to_owned()));
         let tags = self.tags.map(OneOrMore::into_vec);
         let said = [
@@ -214,7 +214,7 @@ impl Daemon {
         let patience = InvalidationWait { count_ms: wanted.wait_ms()?, level: wanted.level()? };
         let soft = wanted.soft;
         let now = rt::now();
-        let outcome = match wanted.meant()? {
+        let outcome = match wanted.selection()? {
             ObjectSelection::Many(what) => {
                 self.shared.invalidator.purge(what, soft, now, patience).await.map_err(refused)?
             }
@@ -380,7 +380,7 @@ mod tests {
             let wanted: PurgeBody = serde_json::from_value(body).expect("the shape");
             wanted
                 .wait_ms()
-                .and_then(|_| wanted.meant())
+                .and_then(|_| wanted.selection())
                 .map(|_| ())
                 .map_err(|(status, _)| status.as_u16())
         };

@@ -74,28 +74,31 @@ impl CliCertificates {
 fn what_is_staged_is_shown_after_a_commit_and_gone_after_a_rollback() {
     let folder = Folder::new();
     let (a, b) = (folder.write("a", "a.test", false), folder.write("b", "b.test", false));
-    let mut shelf = CliCertificates::default();
-    assert_eq!(shelf.load(order("", &a)), Ok("cert0".to_owned()));
-    assert_eq!((shelf.shows("a.test"), shelf.rows()), (None, vec![("cert0", "staged")]));
-    shelf.roll_back();
-    assert_eq!(shelf.rows(), []);
-    shelf.load(order("one", &a)).expect("a certificate");
-    shelf.commit();
-    shelf.load(order("two", &b)).expect("a certificate");
-    shelf.discard("one").expect("it is there");
-    assert_eq!(shelf.rows(), [("one", "discard"), ("two", "staged")]);
-    assert_eq!(shelf.shows("b.test"), Some("a.test".to_owned()), "nothing is committed");
-    shelf.roll_back();
-    assert_eq!(shelf.rows(), [("one", "active")]);
-    shelf.load(order("two", &b)).expect("a certificate");
-    shelf.discard("one").expect("it is there");
-    shelf.commit();
-    assert_eq!(shelf.rows(), [("two", "active")]);
-    assert_eq!(shelf.shows("a.test"), Some("b.test".to_owned()));
-    assert_eq!(shelf.discard("one"), Err(CertificateRefusal::because("ID not found")));
-    shelf.load(order("three", &a)).expect("a certificate");
-    shelf.discard("three").expect("it is there");
-    assert_eq!(shelf.rows(), [("two", "active")], "no client was shown it");
+    let mut cli_certificates = CliCertificates::default();
+    assert_eq!(cli_certificates.load(order("", &a)), Ok("cert0".to_owned()));
+    assert_eq!(
+        (cli_certificates.shows("a.test"), cli_certificates.rows()),
+        (None, vec![("cert0", "staged")])
+    );
+    cli_certificates.roll_back();
+    assert_eq!(cli_certificates.rows(), []);
+    cli_certificates.load(order("one", &a)).expect("a certificate");
+    cli_certificates.commit();
+    cli_certificates.load(order("two", &b)).expect("a certificate");
+    cli_certificates.discard("one").expect("it is there");
+    assert_eq!(cli_certificates.rows(), [("one", "discard"), ("two", "staged")]);
+    assert_eq!(cli_certificates.shows("b.test"), Some("a.test".to_owned()), "nothing is committed");
+    cli_certificates.roll_back();
+    assert_eq!(cli_certificates.rows(), [("one", "active")]);
+    cli_certificates.load(order("two", &b)).expect("a certificate");
+    cli_certificates.discard("one").expect("it is there");
+    cli_certificates.commit();
+    assert_eq!(cli_certificates.rows(), [("two", "active")]);
+    assert_eq!(cli_certificates.shows("a.test"), Some("b.test".to_owned()));
+    assert_eq!(cli_certificates.discard("one"), Err(CertificateRefusal::because("ID not found")));
+    cli_certificates.load(order("three", &a)).expect("a certificate");
+    cli_certificates.discard("three").expect("it is there");
+    assert_eq!(cli_certificates.rows(), [("two", "active")], "no client was shown it");
 }
 
 #[test]
@@ -103,43 +106,46 @@ fn the_default_is_the_last_of_its_kind() {
     let folder = Folder::new();
     let file = |name: &str| folder.write(name, name, false);
     let (a, b, c, d) = (file("a.test"), file("b.test"), file("c.test"), file("d.test"));
-    let mut shelf = CliCertificates::default();
+    let mut cli_certificates = CliCertificates::default();
     for file in [&a, &b] {
         let pair = read_new(&order("", file), &Limits::default()).expect("a certificate");
-        shelf.give(file.clone(), file.clone(), pair);
+        cli_certificates.give(file.clone(), file.clone(), pair);
     }
-    assert_eq!(shelf.shows(""), Some("b.test".to_owned()));
-    shelf.load(order("c", &c)).expect("a certificate");
-    shelf.commit();
-    assert_eq!(shelf.shows(""), Some("b.test".to_owned()));
-    shelf
+    assert_eq!(cli_certificates.shows(""), Some("b.test".to_owned()));
+    cli_certificates.load(order("c", &c)).expect("a certificate");
+    cli_certificates.commit();
+    assert_eq!(cli_certificates.shows(""), Some("b.test".to_owned()));
+    cli_certificates
         .load(CertificateDefinition { is_default: true, ..order("d", &d) })
         .expect("a certificate");
-    assert_eq!(shelf.shows(""), Some("b.test".to_owned()));
-    shelf.commit();
-    assert_eq!(shelf.shows("nowhere.test"), Some("d.test".to_owned()));
+    assert_eq!(cli_certificates.shows(""), Some("b.test".to_owned()));
+    cli_certificates.commit();
+    assert_eq!(cli_certificates.shows("nowhere.test"), Some("d.test".to_owned()));
     for (id, next) in [("d", "b.test"), ("cert1", "a.test"), ("cert0", "c.test")] {
-        shelf.discard(id).expect("it is there");
-        shelf.commit();
-        assert_eq!(shelf.shows(""), Some(next.to_owned()), "{id}");
+        cli_certificates.discard(id).expect("it is there");
+        cli_certificates.commit();
+        assert_eq!(cli_certificates.shows(""), Some(next.to_owned()), "{id}");
     }
-    assert!(shelf.choice(false).default.is_none(), "larder.toml has one");
+    assert!(cli_certificates.choice(false).default.is_none(), "larder.toml has one");
 }
 
 #[test]
 fn ids_are_words_of_their_own_and_there_are_only_so_many() {
     let folder = Folder::new();
     let a = folder.write("a", "a.test", false);
-    let mut shelf = CliCertificates::default();
-    shelf.load(order("cert0", &a)).expect("a certificate");
-    assert_eq!(shelf.load(order("", &a)), Ok("cert1".to_owned()));
+    let mut cli_certificates = CliCertificates::default();
+    cli_certificates.load(order("cert0", &a)).expect("a certificate");
+    assert_eq!(cli_certificates.load(order("", &a)), Ok("cert1".to_owned()));
     let twice = CertificateRefusal::because("Id: \"cert1\" already exists");
-    assert_eq!(shelf.load(order("cert1", &a)), Err(twice));
+    assert_eq!(cli_certificates.load(order("cert1", &a)), Err(twice));
     for id in ["a b", "a\tb", &"x".repeat(256)] {
-        assert!(shelf.load(order(id, &a)).is_err_and(|refused| refused.limit.is_none()), "{id}");
+        assert!(
+            cli_certificates.load(order(id, &a)).is_err_and(|refused| refused.limit.is_none()),
+            "{id}"
+        );
     }
-    shelf.load(order("third", &a)).expect("a certificate");
-    let full = shelf.load(order("fourth", &a)).expect_err("a limit");
+    cli_certificates.load(order("third", &a)).expect("a certificate");
+    let full = cli_certificates.load(order("fourth", &a)).expect_err("a limit");
     assert_eq!(full.limit, Some(Limit::VarnishCliCertificates));
 }
 
@@ -151,9 +157,9 @@ fn a_bad_file_is_named_with_what_is_wrong() {
     let other = folder.write("other", "b.test", false);
     let (nothing, junk) = (folder.0.join("nothing"), folder.put("junk", "junk"));
     let long = folder.put("long", &"x".repeat(300 << 10));
-    let mut shelf = CliCertificates::default();
-    shelf.load(order("a", &good)).expect("a certificate");
-    shelf.commit();
+    let mut cli_certificates = CliCertificates::default();
+    cli_certificates.load(order("a", &good)).expect("a certificate");
+    cli_certificates.commit();
     let with_key = |key: &Path| CertificateDefinition { key: key.to_owned(), ..order("b", &good) };
     for (order, file, why) in [
         (order("b", &nothing), &nothing, "No such file"),
@@ -164,10 +170,10 @@ fn a_bad_file_is_named_with_what_is_wrong() {
         (with_key(&other), &other, "the key does not belong to the certificate"),
         (with_key(&junk), &junk, "there is no private key in it"),
     ] {
-        let refused = shelf.load(order).expect_err(why).to_string();
+        let refused = cli_certificates.load(order).expect_err(why).to_string();
         assert!(refused.starts_with(&format!("{}: {why}", file.display())), "{refused}");
     }
-    assert_eq!(shelf.rows(), [("a", "active")]);
+    assert_eq!(cli_certificates.rows(), [("a", "active")]);
 }
 
 #[test]
@@ -175,18 +181,18 @@ fn files_are_read_again_all_or_none() {
     let folder = Folder::new();
     let (a, b) = (folder.write("a", "a.test", false), folder.write("b", "b.test", false));
     let limits = Limits::default();
-    let mut shelf = CliCertificates::default();
-    shelf.load(order("a", &a)).expect("a certificate");
-    shelf.load(order("b", &b)).expect("a certificate");
-    assert!(shelf.read_again(&limits).is_err(), "something is staged");
-    shelf.commit();
+    let mut cli_certificates = CliCertificates::default();
+    cli_certificates.load(order("a", &a)).expect("a certificate");
+    cli_certificates.load(order("b", &b)).expect("a certificate");
+    assert!(cli_certificates.read_again(&limits).is_err(), "something is staged");
+    cli_certificates.commit();
     folder.write("a", "new.test", false);
     folder.put("b", "junk");
-    let refused = shelf.read_again(&limits).expect_err("a bad file").to_string();
+    let refused = cli_certificates.read_again(&limits).expect_err("a bad file").to_string();
     assert!(refused.starts_with(&b.display().to_string()), "{refused}");
-    assert_eq!(shelf.shows("a.test"), Some("a.test".to_owned()));
+    assert_eq!(cli_certificates.shows("a.test"), Some("a.test".to_owned()));
     folder.write("b", "b.test", false);
-    shelf.read_again(&limits).expect("good files");
-    assert_eq!(shelf.shows("new.test"), Some("new.test".to_owned()));
-    assert_eq!(shelf.rows(), [("a", "active"), ("b", "active")]);
+    cli_certificates.read_again(&limits).expect("good files");
+    assert_eq!(cli_certificates.shows("new.test"), Some("new.test".to_owned()));
+    assert_eq!(cli_certificates.rows(), [("a", "active"), ("b", "active")]);
 }

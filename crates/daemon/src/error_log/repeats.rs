@@ -175,37 +175,37 @@ mod tests {
 
     const RATES: Rates = Rates { equal: 2, kind: 3 };
 
-    fn hear(repeats: &mut Repeats, now_ms: u64, line: u32, text: &str) -> LineVerdict {
+    fn count_text(repeats: &mut Repeats, now_ms: u64, line: u32, text: &str) -> LineVerdict {
         repeats.count_line(now_ms, RATES, ("a.rs", line), Priority::Warn, text)
     }
 
     #[test]
-    fn equal_lines_beyond_the_rate_are_left_out_and_told_of() {
+    fn equal_lines_beyond_the_rate_are_left_out_and_reported() {
         let mut repeats = Repeats::default();
         let limit = Limit::ErrorLogRepeats;
-        let heard: Vec<_> = (0..4).map(|at| hear(&mut repeats, at, 1, "gone")).collect();
+        let verdict: Vec<_> = (0..4).map(|at| count_text(&mut repeats, at, 1, "gone")).collect();
         let left = |first| LineVerdict::LeftOut(limit, first);
-        assert_eq!(heard, [LineVerdict::Written, LineVerdict::Written, left(true), left(false)]);
-        assert_eq!(hear(&mut repeats, 5, 1, "another"), LineVerdict::Written);
+        assert_eq!(verdict, [LineVerdict::Written, LineVerdict::Written, left(true), left(false)]);
+        assert_eq!(count_text(&mut repeats, 5, 1, "another"), LineVerdict::Written);
         assert!(repeats.is_waiting());
         assert_eq!(repeats.notes(999), []);
         let note = "larder: suppressed 2 times (limit: error_log_repeats): gone".to_owned();
         assert_eq!(repeats.notes(1000), [(Priority::Warn, note)]);
         assert!(!repeats.is_waiting());
-        assert_eq!(hear(&mut repeats, 1001, 1, "gone"), LineVerdict::Written);
+        assert_eq!(count_text(&mut repeats, 1001, 1, "gone"), LineVerdict::Written);
     }
 
     #[test]
     fn a_kind_has_its_own_rate_and_no_other_kind_suffers() {
         let mut repeats = Repeats::default();
         for text in ["a", "b", "c"] {
-            assert_eq!(hear(&mut repeats, 0, 1, text), LineVerdict::Written);
+            assert_eq!(count_text(&mut repeats, 0, 1, text), LineVerdict::Written);
         }
         let left = LineVerdict::LeftOut(Limit::ErrorLogLines, true);
-        assert_eq!(hear(&mut repeats, 0, 1, "d"), left);
-        assert_eq!(hear(&mut repeats, 0, 2, "z"), LineVerdict::Written);
+        assert_eq!(count_text(&mut repeats, 0, 1, "d"), left);
+        assert_eq!(count_text(&mut repeats, 0, 2, "z"), LineVerdict::Written);
         // The next line of its kind ends the second, too.
-        assert_eq!(hear(&mut repeats, 1000, 1, "e"), LineVerdict::Written);
+        assert_eq!(count_text(&mut repeats, 1000, 1, "e"), LineVerdict::Written);
         let note = "larder: suppressed 1 lines such as (limit: error_log_lines): d".to_owned();
         assert_eq!(repeats.notes(1000), [(Priority::Warn, note)]);
     }
@@ -215,8 +215,8 @@ mod tests {
         let mut repeats = Repeats::default();
         let rates = Rates { equal: 0, kind: 0 };
         for _ in 0..5000 {
-            let heard = repeats.count_line(0, rates, ("a.rs", 1), Priority::Error, "x");
-            assert_eq!(heard, LineVerdict::Written);
+            let verdict = repeats.count_line(0, rates, ("a.rs", 1), Priority::Error, "x");
+            assert_eq!(verdict, LineVerdict::Written);
         }
     }
 
@@ -236,8 +236,8 @@ mod tests {
             let mut second: HashMap<u8, Vec<u64>> = HashMap::new();
             for (later, kind, text) in &lines {
                 now_ms += later;
-                let heard = hear(&mut repeats, now_ms, *kind, &text.to_string());
-                if heard == LineVerdict::Written {
+                let verdict = count_text(&mut repeats, now_ms, *kind, &text.to_string());
+                if verdict == LineVerdict::Written {
                     written += 1;
                     let times = second.entry(*text).or_default();
                     times.push(now_ms);

@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_transaction_is_told_with_its_reason() {
+    fn a_transaction_is_reported_with_its_reason() {
         let record = Record {
             status: 200,
             served: observe::Served::Miss,
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_requests_are_one_row_whoever_asked_and_when() {
+    fn equal_requests_of_all_clients_and_times_are_one_row() {
         let mut rows = HashMap::new();
         let hit = |id: u64, client: u8| Record {
             id,

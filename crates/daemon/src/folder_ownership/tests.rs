@@ -116,7 +116,7 @@ fn a_folder_of_another_user_is_taken_only_where_that_user_cannot_have_made_it() 
     chown(&volume, Some(OTHER), None).expect("given");
     // The folder for temporary files is above.
     let refused = account.give_volume(&volume);
-    assert!(matches!(refused, Err(FolderRefusal::Anothers)), "{refused:?}");
+    assert!(matches!(refused, Err(FolderRefusal::ForeignOwner)), "{refused:?}");
     assert_eq!(folder.owner("disk"), OTHER);
     let closed = PathBuf::from("/var/lib").join(format!("larder-giving-{}", std::process::id()));
     fs::create_dir(&closed).expect("a folder");
@@ -136,10 +136,12 @@ fn a_folder_with_other_things_or_that_is_none_is_refused_and_left_as_it_is() {
     fs::create_dir(folder.at("shut")).expect("a folder");
     fs::set_permissions(folder.at("shut"), Permissions::from_mode(0o700)).expect("a mode");
     let give = |name: &str| account.give_volume(&folder.at(name)).expect_err(name);
-    assert!(matches!(give("photos"), FolderRefusal::Holds));
-    assert!(matches!(give("photos/summer.jpeg"), FolderRefusal::NoFolder(_)));
-    assert!(matches!(give("photos/summer.jpeg/more"), FolderRefusal::NoFolder(_)));
-    assert!(matches!(give("shut/more"), FolderRefusal::Barred(at) if at == folder.at("shut")));
+    assert!(matches!(give("photos"), FolderRefusal::ForeignContent));
+    assert!(matches!(give("photos/summer.jpeg"), FolderRefusal::NotAFolder(_)));
+    assert!(matches!(give("photos/summer.jpeg/more"), FolderRefusal::NotAFolder(_)));
+    assert!(
+        matches!(give("shut/more"), FolderRefusal::NotPermitted(at) if at == folder.at("shut"))
+    );
     assert!(!folder.at("shut/more").exists());
     assert_eq!((folder.owner("photos"), folder.owner("photos/summer.jpeg")), (0, 0));
 }

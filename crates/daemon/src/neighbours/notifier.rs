@@ -31,14 +31,14 @@ const DATAGRAMS: u32 = 5;
 /// The reason why a delivery failed.
 enum DeliveryFailure {
     /// The neighbour may accept it later.
-    Now(String),
+    Temporary(String),
     /// The neighbour never accepts it.
     Refused(String),
 }
 
 /// Starts the thread of the workers.
 pub(super) fn start(
-    mut lines: UnboundedReceiver<Arc<InvalidationQueue>>,
+    mut queues: UnboundedReceiver<Arc<InvalidationQueue>>,
     shared: Arc<SharedState>,
 ) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -50,8 +50,8 @@ pub(super) fn start(
             let mut sweep = rt::time::interval(Duration::from_secs(1));
             loop {
                 tokio::select! {
-                    line = lines.recv() => match line {
-                        Some(line) => serve(&line, &pool),
+                    queue = queues.recv() => match queue {
+                        Some(queue) => serve(&queue, &pool),
                         None => return,
                     },
                     _ = sweep.tick() => pool.sweep(rt::now().mono_ms),
@@ -62,47 +62,51 @@ pub(super) fn start(
     std::thread::Builder::new().name("neighbours".to_owned()).spawn(work).map(drop)
 }
 
-fn serve(line: &Arc<InvalidationQueue>, pool: &Rc<CorePool>) {
+fn serve(queue: &Arc<InvalidationQueue>, pool: &Rc<CorePool>) {
     for _ in 0..WORKERS {
-        let (line, pool) = (Arc::clone(line), Rc::clone(pool));
+        let (queue, pool) = (Arc::clone(queue), Rc::clone(pool));
         rt::spawn_local(async move {
-            let counters = Arc::clone(&line.counters);
-            let work = || work(Arc::clone(&line), Rc::clone(&pool));
+            let counters = Arc::clone(&queue.counters);
+            let work = || work(Arc::clone(&queue), Rc::clone(&pool));
             net::run_with_restarts(work, || counters.inc(Counter::Panics)).await;
         });
     }
 }
 
-async fn work(line: Arc<InvalidationQueue>, pool: Rc<CorePool>) {
-    while let Some(parcel) = line.next().await {
-        let fate = tell(&line, &pool, &parcel).await;
-        line.done(parcel, fate);
+async fn work(queue: Arc<InvalidationQueue>, pool: Rc<CorePool>) {
+    while let Some(queued) = queue.next().await {
+        let outcome = deliver(&queue, &pool, &queued).await;
+        queue.done(queued, outcome);
     }
 }
 
 /// Sends an invalidation until the neighbour accepts it, rejects it, or the deadline passes.
-async fn tell(line: &InvalidationQueue, pool: &CorePool, parcel: &QueuedInvalidation) -> Counter {
-    let (mut told, mut pause) = (0, PAUSE);
+async fn deliver(
+    queue: &InvalidationQueue,
+    pool: &CorePool,
+    queued: &QueuedInvalidation,
+) -> Counter {
+    let (mut accepted, mut pause) = (0, PAUSE);
     loop {
-        let Some(message) = parcel.messages.get(told) else {
-            line.is_well();
+        let Some(message) = queued.messages.get(accepted) else {
+            queue.mark_working();
             return Counter::NeighboursTold;
         };
-        let limits = &line.shared.live().limits;
+        let limits = &queue.shared.live().limits;
         let (patience, retry_ms) = (limits.neighbour_timeout, limits.neighbour_retry);
-        let sent = send(line, pool, message, Duration::from_millis(patience));
+        let sent = send(queue, pool, message, Duration::from_millis(patience));
         match sent.await {
-            Ok(()) => told += 1,
+            Ok(()) => accepted += 1,
             Err(DeliveryFailure::Refused(why)) => {
-                line.is_in_trouble(&format!("it rejects the purge: {why}"));
+                queue.mark_failing(&format!("it rejects the purge: {why}"));
                 return Counter::NeighboursLost;
             }
-            Err(DeliveryFailure::Now(why)) => {
-                line.counters.inc(Counter::NeighboursFailed);
-                line.is_in_trouble(&why);
-                let age = rt::now().mono_ms.saturating_sub(parcel.made_ms);
-                if age >= retry_ms || line.is_over.load(Ordering::Acquire) {
-                    line.counters.limit(Limit::NeighbourRetry);
+            Err(DeliveryFailure::Temporary(why)) => {
+                queue.counters.inc(Counter::NeighboursFailed);
+                queue.mark_failing(&why);
+                let age = rt::now().mono_ms.saturating_sub(queued.made_ms);
+                if age >= retry_ms || queue.is_removed.load(Ordering::Acquire) {
+                    queue.counters.limit(Limit::NeighbourRetry);
                     return Counter::NeighboursLost;
                 }
                 rt::time::sleep(pause).await;
@@ -113,20 +117,21 @@ async fn tell(line: &InvalidationQueue, pool: &CorePool, parcel: &QueuedInvalida
 }
 
 async fn send(
-    line: &InvalidationQueue,
+    queue: &InvalidationQueue,
     pool: &CorePool,
     message: &Message,
     patience: Duration,
 ) -> Result<(), DeliveryFailure> {
-    let late = || DeliveryFailure::Now(format!("no answer within {} ms", patience.as_millis()));
-    match (&line.way, message) {
-        (NeighbourChannel::Http(tended), Message::Request(request, body)) => {
-            let exchange = ask(line, pool, &tended.origin, request, body);
+    let late =
+        || DeliveryFailure::Temporary(format!("no answer within {} ms", patience.as_millis()));
+    match (&queue.channel, message) {
+        (NeighbourChannel::Http(managed), Message::Request(request, body)) => {
+            let exchange = ask(queue, pool, &managed.origin, request, body);
             rt::time::timeout(patience, exchange).await.unwrap_or_else(|_| Err(late()))
         }
         (NeighbourChannel::Htcp(address), Message::Clear(url)) => {
             let cleared = clear(*address, url, patience / DATAGRAMS);
-            match cleared.await.map_err(|error| DeliveryFailure::Now(error.to_string()))? {
+            match cleared.await.map_err(|error| DeliveryFailure::Temporary(error.to_string()))? {
                 Some(true) => Ok(()),
                 Some(false) => {
                     Err(DeliveryFailure::Refused("it answers that it has not purged".to_owned()))
@@ -139,7 +144,7 @@ async fn send(
 }
 
 async fn ask(
-    line: &InvalidationQueue,
+    queue: &InvalidationQueue,
     pool: &CorePool,
     origin: &Arc<Origin>,
     request: &Request,
@@ -148,12 +153,12 @@ async fn ask(
     let (body, caller) =
         (RequestBody::whole(Bytes::copy_from_slice(body)), OriginRequestContext::default());
     let sent = pool.send(origin, request, body, 0, &caller, &mut ()).await;
-    let mut exchange = sent.map_err(|error| DeliveryFailure::Now(error.to_string()))?;
+    let mut exchange = sent.map_err(|error| DeliveryFailure::Temporary(error.to_string()))?;
     let status = exchange.response.status.code();
     // Read to its end, the connection can be used again.
     while let Ok(true) = exchange.next(&mut |_| {}).await {}
     let was_not_there = matches!(
-        line.manner.dialect,
+        queue.profile.dialect,
         NeighbourDialect::Purge
             | NeighbourDialect::NginxHelper
             | NeighbourDialect::FosHttpCache
@@ -162,7 +167,9 @@ async fn ask(
     match status {
         200..=299 => Ok(()),
         _ if was_not_there => Ok(()),
-        408 | 425 | 429 | 500..=599 => Err(DeliveryFailure::Now(format!("it answers {status}"))),
+        408 | 425 | 429 | 500..=599 => {
+            Err(DeliveryFailure::Temporary(format!("it answers {status}")))
+        }
         _ => Err(DeliveryFailure::Refused(format!("it answers {status}"))),
     }
 }
@@ -200,14 +207,14 @@ async fn clear(address: SocketAddr, url: &[u8], pause: Duration) -> io::Result<O
 }
 
 impl InvalidationQueue {
-    fn is_in_trouble(&self, why: &str) {
-        if !self.is_troubled.swap(true, Ordering::AcqRel) {
+    fn mark_failing(&self, why: &str) {
+        if !self.is_failing.swap(true, Ordering::AcqRel) {
             base::tell!(Warn, "larder: neighbour {self} does not accept invalidations: {why}");
         }
     }
 
-    fn is_well(&self) {
-        if self.is_troubled.swap(false, Ordering::AcqRel) {
+    fn mark_working(&self) {
+        if self.is_failing.swap(false, Ordering::AcqRel) {
             base::tell!(Notice, "larder: neighbour {self} accepts invalidations again");
         }
     }

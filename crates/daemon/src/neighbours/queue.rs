@@ -16,8 +16,8 @@ use crate::managed_origin::ManagedOrigin;
 
 /// The queue to one server, and the state of that server.
 pub(super) struct InvalidationQueue {
-    pub(super) way: NeighbourChannel,
-    pub(super) manner: NeighbourProfile,
+    pub(super) channel: NeighbourChannel,
+    pub(super) profile: NeighbourProfile,
     pub(super) counters: Arc<Counters>,
     pub(super) shared: Arc<SharedState>,
     pub(super) queue: Mutex<VecDeque<QueuedInvalidation>>,
@@ -25,14 +25,14 @@ pub(super) struct InvalidationQueue {
     pub(super) left: AtomicUsize,
     /// The last moment of an invalidation that the neighbour has missed, in milliseconds of the
     /// monotonic clock; 0 for never.
-    pub(super) untold_ms: AtomicU64,
-    pub(super) bell: Notify,
+    pub(super) missed_ms: AtomicU64,
+    pub(super) wakeup: Notify,
     /// The configuration in force no longer has the neighbour.
-    pub(super) is_over: AtomicBool,
+    pub(super) is_removed: AtomicBool,
     /// The last delivery failed.
-    pub(super) is_troubled: AtomicBool,
+    pub(super) is_failing: AtomicBool,
     /// Kinds of purges that its dialect cannot express, as far as they were logged.
-    pub(super) unsaid: Mutex<Vec<UnsupportedPurge>>,
+    pub(super) unsupported: Mutex<Vec<UnsupportedPurge>>,
 }
 
 /// The way to the server.
@@ -46,13 +46,13 @@ pub(super) struct QueuedInvalidation {
     pub(super) messages: Vec<Message>,
     pub(super) made_ms: u64,
     /// A purge waits for the delivery.
-    pub(super) fate: Option<oneshot::Sender<()>>,
+    pub(super) delivered: Option<oneshot::Sender<()>>,
 }
 
 impl fmt::Display for InvalidationQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.way {
-            NeighbourChannel::Http(tended) => f.write_str(&tended.origin.config().name),
+        match &self.channel {
+            NeighbourChannel::Http(managed) => f.write_str(&managed.origin.config().name),
             NeighbourChannel::Htcp(address) => write!(f, "htcp {address}"),
         }
     }
@@ -60,51 +60,51 @@ impl fmt::Display for InvalidationQueue {
 
 impl InvalidationQueue {
     /// Queues an invalidation in its reserved place; drops and counts it if the queue is full.
-    pub(super) fn add(&self, parcel: QueuedInvalidation) {
+    pub(super) fn add(&self, queued: QueuedInvalidation) {
         let most = usize::try_from(self.shared.live().limits.neighbour_queue).unwrap_or(usize::MAX);
         let mut queue = self.queue.lock();
         if queue.len() >= most {
             drop(queue);
             self.counters.limit(Limit::NeighbourQueue);
-            self.done(parcel, Counter::NeighboursLost);
+            self.done(queued, Counter::NeighboursLost);
             return;
         }
-        queue.push_back(parcel);
+        queue.push_back(queued);
         drop(queue);
-        self.bell.notify_one();
+        self.wakeup.notify_one();
     }
 
     /// Logs what the neighbour is not sent, each kind once.
-    pub(super) fn log_unsupported(&self, unsaid: UnsupportedPurge) {
-        let mut known = self.unsaid.lock();
-        if !known.contains(&unsaid) {
-            known.push(unsaid);
-            base::tell!(Warn, "larder: neighbour {self} is not sent a purge: {unsaid}");
+    pub(super) fn log_unsupported(&self, unsupported: UnsupportedPurge) {
+        let mut known = self.unsupported.lock();
+        if !known.contains(&unsupported) {
+            known.push(unsupported);
+            base::tell!(Warn, "larder: neighbour {self} is not sent a purge: {unsupported}");
         }
     }
 
     /// The next invalidation to send; `None` when the neighbour is no longer configured.
     pub(super) async fn next(&self) -> Option<QueuedInvalidation> {
         loop {
-            let bell = self.bell.notified();
-            if self.is_over.load(Ordering::Acquire) {
+            let wakeup = self.wakeup.notified();
+            if self.is_removed.load(Ordering::Acquire) {
                 return None;
             }
             let next = self.queue.lock().pop_front();
             match next {
-                None => bell.await,
-                parcel => return parcel,
+                None => wakeup.await,
+                queued => return queued,
             }
         }
     }
 
     /// Notes that the neighbour missed an invalidation, or may have.
     pub(super) fn mark_incomplete(&self) {
-        self.untold_ms.fetch_max(rt::now().mono_ms.max(1), Ordering::AcqRel);
+        self.missed_ms.fetch_max(rt::now().mono_ms.max(1), Ordering::AcqRel);
     }
 
     /// Notes the outcome of a delivery.
-    pub(super) fn done(&self, parcel: QueuedInvalidation, counter: Counter) {
+    pub(super) fn done(&self, queued: QueuedInvalidation, counter: Counter) {
         if counter != Counter::NeighboursTold {
             self.mark_incomplete();
         }
@@ -112,10 +112,10 @@ impl InvalidationQueue {
         self.left.fetch_sub(1, Ordering::AcqRel);
         self.counters.inc(counter);
         if counter == Counter::NeighboursTold
-            && let Some(fate) = parcel.fate
+            && let Some(delivered) = queued.delivered
         {
             // The receiver may be gone.
-            _ = fate.send(());
+            _ = delivered.send(());
         }
     }
 }

@@ -46,9 +46,9 @@ impl Drop for SiblingNeighbour {
 }
 
 impl SiblingNeighbour {
-    /// The neighbour of `line`, which answers at `address`; `config` is the origin to fetch from.
+    /// The neighbour of `queue`, which answers at `address`; `config` is the origin to fetch from.
     pub(super) fn begin(
-        line: &Arc<InvalidationQueue>,
+        queue: &Arc<InvalidationQueue>,
         address: SocketAddr,
         config: &OriginConfig,
     ) -> Arc<Self> {
@@ -59,23 +59,23 @@ impl SiblingNeighbour {
             client_share_percent: 100,
             ..config.clone()
         };
-        let way = tend(Origin::new(own), &line.shared);
-        let port = Arc::new(AskPort::new(Arc::clone(line), address));
+        let way = tend(Origin::new(own), &queue.shared);
+        let port = Arc::new(AskPort::new(Arc::clone(queue), address));
         let own = Arc::clone(&port);
-        let work = keep_running(&line.shared, move || Arc::clone(&own).serve());
+        let work = keep_running(&queue.shared, move || Arc::clone(&own).serve());
         Arc::new(Self { port, way, config: config.clone(), work })
     }
 
     /// Returns true if [`SiblingNeighbour::begin`] would begin an equal one.
-    pub(super) fn is(&self, line: &Arc<InvalidationQueue>, config: &OriginConfig) -> bool {
-        Arc::ptr_eq(&self.port.line, line) && self.config == *config
+    pub(super) fn is(&self, queue: &Arc<InvalidationQueue>, config: &OriginConfig) -> bool {
+        Arc::ptr_eq(&self.port.queue, queue) && self.config == *config
     }
 
     /// The sibling, as requests ask it.
     pub(super) fn sibling(&self) -> Sibling {
         Sibling {
             origin: Arc::clone(&self.way.origin),
-            sites: self.port.line.manner.sites.clone(),
+            sites: self.port.queue.profile.sites.clone(),
             port: Arc::clone(&self.port) as Arc<dyn SiblingPort>,
         }
     }
@@ -83,7 +83,7 @@ impl SiblingNeighbour {
 
 /// The port for questions to one neighbour.
 struct AskPort {
-    line: Arc<InvalidationQueue>,
+    queue: Arc<InvalidationQueue>,
     address: SocketAddr,
     /// The socket, connected to that address; `None` while it cannot be opened.
     socket: ArcSwapOption<UdpSocket>,
@@ -101,9 +101,9 @@ impl fmt::Debug for AskPort {
 }
 
 impl AskPort {
-    fn new(line: Arc<InvalidationQueue>, address: SocketAddr) -> Self {
+    fn new(queue: Arc<InvalidationQueue>, address: SocketAddr) -> Self {
         Self {
-            line,
+            queue,
             address,
             socket: ArcSwapOption::empty(),
             is_broken: Notify::new(),
@@ -130,7 +130,11 @@ impl AskPort {
                 }
                 Err(error) if !is_said => {
                     is_said = true;
-                    base::tell!(Warn, "larder: neighbour {} cannot be queried: {error}", self.line);
+                    base::tell!(
+                        Warn,
+                        "larder: neighbour {} cannot be queried: {error}",
+                        self.queue
+                    );
                 }
                 Err(_) => {}
             }
@@ -163,9 +167,9 @@ impl AskPort {
 
 impl SiblingPort for AskPort {
     fn trusted_since(&self) -> Option<u64> {
-        let is_told = self.line.left.load(Ordering::Acquire) == 0;
+        let is_told = self.queue.left.load(Ordering::Acquire) == 0;
         let is_open = is_told && self.silence.is_open(rt::now().mono_ms);
-        is_open.then(|| self.line.untold_ms.load(Ordering::Acquire))
+        is_open.then(|| self.queue.missed_ms.load(Ordering::Acquire))
     }
 
     fn ask(&self, question: &SiblingQuestion<'_>, answer: oneshot::Sender<bool>) -> Option<u32> {

@@ -68,9 +68,9 @@ impl Deliveries {
             Ok(mut exchange) => {
                 let body = body_of(&mut exchange).await;
                 let now_secs = rt::now().unix_secs();
-                let mut fate = judged(&exchange.response, &body, now_secs);
-                fate.keep_secrets(collector);
-                fate
+                let mut outcome = judged(&exchange.response, &body, now_secs);
+                outcome.keep_secrets(collector);
+                outcome
             }
             Err(error) => DeliveryOutcome::Later { why: error.to_string(), wait_ms: None },
         }
@@ -166,37 +166,37 @@ mod tests {
             let partial = ExportTracePartialSuccess { rejected_spans, error_message };
             ExportTraceServiceResponse { partial_success: Some(partial) }.encode_to_vec()
         };
-        let fate = |body: &[u8], fields: &[_]| judged(&answer(200, fields), body, 0);
-        assert_eq!(fate(b"", &[TYPE]), taken(0, ""));
-        assert_eq!(fate(&partial(3, "old"), &[TYPE]), taken(3, "old"));
-        assert_eq!(fate(&partial(-3, ""), &[TYPE]), taken(0, ""));
+        let outcome = |body: &[u8], fields: &[_]| judged(&answer(200, fields), body, 0);
+        assert_eq!(outcome(b"", &[TYPE]), taken(0, ""));
+        assert_eq!(outcome(&partial(3, "old"), &[TYPE]), taken(3, "old"));
+        assert_eq!(outcome(&partial(-3, ""), &[TYPE]), taken(0, ""));
         // Neither is a response of OTLP.
-        assert_eq!(fate(b"{}", &[("Content-Type", "application/json")]), taken(0, ""));
-        assert_eq!(fate(&partial(3, "old"), &[]), taken(0, ""));
+        assert_eq!(outcome(b"{}", &[("Content-Type", "application/json")]), taken(0, ""));
+        assert_eq!(outcome(&partial(3, "old"), &[]), taken(0, ""));
         assert_eq!(judged(&answer(202, &[TYPE]), b"\xff", 0), taken(0, ""));
     }
 
     #[test]
     fn four_statuses_are_tried_again_and_no_other() {
         for status in [429, 502, 503, 504] {
-            let fate = judged(&answer(status, &[("Retry-After", "7")]), b"", 0);
+            let outcome = judged(&answer(status, &[("Retry-After", "7")]), b"", 0);
             let why = format!("it answers {status}");
-            assert_eq!(fate, DeliveryOutcome::Later { why, wait_ms: Some(7_000) });
+            assert_eq!(outcome, DeliveryOutcome::Later { why, wait_ms: Some(7_000) });
         }
         for status in [301, 400, 401, 403, 404, 408, 413, 500, 501, 505] {
-            let fate = judged(&answer(status, &[("Retry-After", "7")]), b"", 0);
-            assert_eq!(fate, DeliveryOutcome::Refused { why: format!("it answers {status}") });
+            let outcome = judged(&answer(status, &[("Retry-After", "7")]), b"", 0);
+            assert_eq!(outcome, DeliveryOutcome::Refused { why: format!("it answers {status}") });
         }
     }
 
     #[test]
-    fn a_refusal_is_told_in_the_collectors_words() {
+    fn a_refusal_is_reported_in_the_collectors_words() {
         let status = RpcStatus { message: "no such key".to_owned() }.encode_to_vec();
         let refused = |why: &str| DeliveryOutcome::Refused { why: why.to_owned() };
-        let fate = |body: &[u8], fields: &[_]| judged(&answer(401, fields), body, 0);
-        assert_eq!(fate(&status, &[TYPE]), refused("it answers 401: no such key"));
-        assert_eq!(fate(b"\xff", &[TYPE]), refused("it answers 401"));
-        assert_eq!(fate(b" denied\n", &[]), refused("it answers 401: denied"));
+        let outcome = |body: &[u8], fields: &[_]| judged(&answer(401, fields), body, 0);
+        assert_eq!(outcome(&status, &[TYPE]), refused("it answers 401: no such key"));
+        assert_eq!(outcome(b"\xff", &[TYPE]), refused("it answers 401"));
+        assert_eq!(outcome(b" denied\n", &[]), refused("it answers 401: denied"));
         assert_eq!(shown("a\n\u{1b}[0m"), "a\\n\\u{1b}[0m");
         assert_eq!(shown(&"x".repeat(999)).len(), WORDS);
     }

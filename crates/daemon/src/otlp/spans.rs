@@ -132,8 +132,8 @@ fn of_record(
     sent: Option<TraceContext>,
     tracing: &Tracing,
 ) -> Option<(OtlpSpan, Option<OtlpSpan>)> {
-    // A collapsed request was sampled at its fetch; for a response from the store no header was
-    // sent on, and it is decided here.
+    // The decision about a request with a fetch was made at the fetch; for others no header was
+    // sent on, and it is made here.
     let asked = record.phases.fetch.is_some();
     let context = match (brought, sent) {
         (Some(context), _) => context,

@@ -186,7 +186,7 @@ async fn ban(daemon: &Daemon, counters: &Counters, peer: SocketAddr, words: &[&s
         Err(kind) => return refused(kind.to_string()),
     };
     let text = expression.listed();
-    let whats = match meant(daemon, expression) {
+    let whats = match selectors(daemon, expression) {
         Ok(whats) => whats,
         Err(why) => return refused(why),
     };
@@ -211,7 +211,7 @@ async fn ban(daemon: &Daemon, counters: &Counters, peer: SocketAddr, words: &[&s
 /// The responses that an expression matches. For programs it has Varnish's meaning: their objects
 /// keep all fields. For policies, surrogate keys are kept as hashes, and an expression on them must
 /// name whole keys.
-fn meant(daemon: &Daemon, expression: Expression) -> Result<Vec<ResponseSelector>, String> {
+fn selectors(daemon: &Daemon, expression: Expression) -> Result<Vec<ResponseSelector>, String> {
     let live = daemon.shared.live();
     let programs = live.sites.listed.iter().any(|site| site.vcl.is_some());
     let policies = live.sites.listed.iter().any(|site| site.vcl.is_none());

@@ -28,7 +28,7 @@ struct BackendRow {
     /// The time of the last change, in seconds since 1970.
     changed: f64,
     details: Details,
-    whose: OverrideTarget,
+    target: OverrideTarget,
 }
 
 /// The good ones among probes or members.
@@ -74,7 +74,7 @@ pub(super) fn list(daemon: &Daemon, call: &Call) -> Reply {
             _ => return Reply::new(Status::Argument, "Too many arguments"),
         }
     }
-    let rows = meant(daemon, pattern.unwrap_or_default());
+    let rows = matching_rows(daemon, pattern.unwrap_or_default());
     match call.json {
         true => json(call, 3, &as_json(&rows, details)),
         false => Reply::ok(as_text(&rows, details)),
@@ -95,12 +95,12 @@ pub(super) fn set_health(daemon: &Daemon, peer: SocketAddr, call: &Call) -> Repl
             return Reply::new(Status::Argument, text);
         }
     };
-    let rows = meant(daemon, pattern);
+    let rows = matching_rows(daemon, pattern);
     if rows.is_empty() {
         return Reply::new(Status::Argument, "No Backends matches");
     }
-    for BackendRow { vcl, name, whose, .. } in &rows {
-        match whose {
+    for BackendRow { vcl, name, target, .. } in &rows {
+        match target {
             // A server that a reload has just removed is skipped.
             OverrideTarget::Server { origin, server } => {
                 _ = daemon.order_servers(origin, Some(server), order);
@@ -129,7 +129,7 @@ pub(super) fn set_health(daemon: &Daemon, peer: SocketAddr, call: &Call) -> Repl
 
 /// The backends that `pattern` matches. A pattern without a dot covers the program in force and the
 /// configuration's servers.
-fn meant(daemon: &Daemon, pattern: &[u8]) -> Vec<BackendRow> {
+fn matching_rows(daemon: &Daemon, pattern: &[u8]) -> Vec<BackendRow> {
     let mut rows = declared(daemon);
     let active = daemon.vcls.active().map(|(name, _)| name);
     for (vcl, instance) in daemon.vcls.loaded() {
@@ -172,7 +172,7 @@ fn declared(daemon: &Daemon) -> Vec<BackendRow> {
                 threshold: probe.threshold,
                 history: server.history,
             }),
-            whose: OverrideTarget::Server { origin, server: server.name },
+            target: OverrideTarget::Server { origin, server: server.name },
         }
     };
     daemon.servers().into_iter().map(of).collect()
@@ -209,7 +209,7 @@ fn row(vcl: &str, backend: Backend) -> Option<BackendRow> {
                     Listing::Hidden => Details::Hidden,
                     listing => Details::Director { listing, members },
                 },
-                whose: OverrideTarget::Backend(backend),
+                target: OverrideTarget::Backend(backend),
             })
         }
     }
@@ -232,7 +232,7 @@ fn of_leaf(vcl: String, name: String, leaf: &Arc<Leaf>) -> BackendRow {
             threshold: probe.threshold,
             history: status.as_ref().map(|status| status.history).unwrap_or_default(),
         }),
-        whose: OverrideTarget::Backend(Backend::Leaf(Arc::clone(leaf))),
+        target: OverrideTarget::Backend(Backend::Leaf(Arc::clone(leaf))),
     }
 }
 
@@ -505,7 +505,7 @@ mod tests {
             healthy: count > 1 || of == 0,
             changed: 1_795_361_470.392,
             details,
-            whose: OverrideTarget::Backend(Backend::None),
+            target: OverrideTarget::Backend(Backend::None),
         }
     }
 
@@ -551,7 +551,7 @@ boot.v2        sick       0/5      sick       Sun, 22 Nov 2026 15:31:10 GMT
     }
 
     #[test]
-    fn probes_are_told_as_varnishd_does() {
+    fn probes_are_reported_as_varnishd_does() {
         let history = ProbeHistory {
             good: 0b11_1111,
             ipv4: 0b1_1111,

@@ -7,7 +7,7 @@ use base::Counters;
 use config::Config;
 use varnishcli::{Call, CliCommand, Reply, Status, json_string};
 
-use super::vcl::{told, words};
+use super::vcl::{log_operation, words};
 use crate::cli_certificates::{
     CertificateDefinition, CertificateRefusal, CertificateStage, CliCertificate, read_new,
 };
@@ -22,12 +22,13 @@ pub(super) fn answer(daemon: &Daemon, counters: &Counters, call: &Call) -> Reply
         return Reply::new(Status::Cannot, "No listener speaks TLS (-a ADDRESS,https)\n");
     }
     let done = carry_out(daemon, counters, call);
-    let done = if call.verb == CliCommand::TlsCertList { done } else { told(daemon, call, done) };
+    let done =
+        if call.verb == CliCommand::TlsCertList { done } else { log_operation(daemon, call, done) };
     done.unwrap_or_else(|refused| refused)
 }
 
 /// Logs that handshakes fail for want of a certificate, if so.
-pub(crate) fn tell_of_none(daemon: &Daemon) {
+pub(crate) fn log_missing(daemon: &Daemon) {
     let is_open = daemon.with_config(speaks_tls) && daemon.certificates().is_empty();
     if is_open {
         base::tell!(
@@ -59,33 +60,36 @@ fn carry_out(daemon: &Daemon, counters: &Counters, call: &Call) -> Result<Reply,
             daemon.with_config(|config| check_frontend(config, &order))?;
             let limits = daemon.shared.live().limits.clone();
             return daemon
-                .change_shelf(|shelf| {
+                .change_cli_certificates(|cli_certificates| {
                     let pair = read_new(&order, &limits)?;
-                    shelf.stage(order, pair, &limits)
+                    cli_certificates.stage(order, pair, &limits)
                 })
                 .map(|_| {
                     Reply::ok(idle.iter().map(|flag| without_effect(flag)).collect::<String>())
                 })
                 .map_err(refused);
         }
-        (CliCommand::TlsCertDiscard, [id]) => daemon.change_shelf(|shelf| shelf.discard(id)),
-        (CliCommand::TlsCertRollback, _) => daemon.change_shelf(|shelf| {
-            shelf.roll_back();
+        (CliCommand::TlsCertDiscard, [id]) => {
+            daemon.change_cli_certificates(|cli_certificates| cli_certificates.discard(id))
+        }
+        (CliCommand::TlsCertRollback, _) => daemon.change_cli_certificates(|cli_certificates| {
+            cli_certificates.roll_back();
             Ok(())
         }),
         (CliCommand::TlsCertReload, _) => {
             let limits = daemon.shared.live().limits.clone();
-            daemon.change_shelf(|shelf| shelf.read_again(&limits))
+            daemon.change_cli_certificates(|cli_certificates| cli_certificates.read_again(&limits))
         }
         // The table has checked the numbers of arguments.
-        _ => daemon.change_shelf(|shelf| {
-            shelf.commit();
+        _ => daemon.change_cli_certificates(|cli_certificates| {
+            cli_certificates.commit();
             Ok(())
         }),
     };
     changed.map_err(refused)?;
     if matches!(call.verb, CliCommand::TlsCertCommit | CliCommand::TlsCertReload) {
-        let shown = daemon.with_shelf(|shelf| shelf.shown().count());
+        let shown =
+            daemon.with_cli_certificates(|cli_certificates| cli_certificates.shown().count());
         let done = if call.verb == CliCommand::TlsCertCommit { "committed" } else { "read again" };
         base::tell!(Notice, "larder: Varnish CLI: certificates {done}: {shown} are in use");
     }
@@ -99,8 +103,8 @@ fn without_effect(flag: &str) -> String {
 /// The certificates, all or those that a commit changes: in lines of four columns separated by
 /// tabs, or as JSON without the head that other commands have, as Varnish 9 lists them.
 fn list(daemon: &Daemon, json: bool, only_staged: bool) -> Reply {
-    daemon.with_shelf(|shelf| {
-        let all = shelf.all().iter();
+    daemon.with_cli_certificates(|cli_certificates| {
+        let all = cli_certificates.all().iter();
         let listed = all.filter(|own| !only_staged || own.stage != CertificateStage::Active);
         match json {
             true => {

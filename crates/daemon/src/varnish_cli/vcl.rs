@@ -19,11 +19,11 @@ fn carry_out(daemon: &Daemon, call: &Call) -> Result<Reply, Reply> {
     match (call.verb, &words[..]) {
         (CliCommand::VclLoad, [name, file, rest @ ..]) => {
             let state = State::of(rest.first().map(|word| word.as_bytes()))?;
-            told(daemon, call, vcls.load(name, Code::File(file), state))
+            log_operation(daemon, call, vcls.load(name, Code::File(file), state))
         }
         (CliCommand::VclInline, [name, text, rest @ ..]) => {
             let state = State::of(rest.first().map(|word| word.as_bytes()))?;
-            told(daemon, call, vcls.load(name, Code::Text(INLINE, text.as_bytes()), state))
+            log_operation(daemon, call, vcls.load(name, Code::Text(INLINE, text.as_bytes()), state))
         }
         (CliCommand::VclUse, [name]) => {
             if !daemon.takes_programs() {
@@ -34,16 +34,16 @@ fn carry_out(daemon: &Daemon, call: &Call) -> Result<Reply, Reply> {
             }
             let used = vcls.use_it(name)?;
             daemon.refresh();
-            told(daemon, call, Ok(used))
+            log_operation(daemon, call, Ok(used))
         }
-        (CliCommand::VclDiscard, patterns) => told(daemon, call, vcls.discard(patterns)),
+        (CliCommand::VclDiscard, patterns) => log_operation(daemon, call, vcls.discard(patterns)),
         (CliCommand::VclLabel, [label, name]) => {
             let labelled = vcls.label(label, name)?;
             daemon.refresh();
-            told(daemon, call, Ok(labelled))
+            log_operation(daemon, call, Ok(labelled))
         }
         (CliCommand::VclState, [name, state]) => {
-            told(daemon, call, vcls.set_state(name, State::of(Some(state.as_bytes()))?))
+            log_operation(daemon, call, vcls.set_state(name, State::of(Some(state.as_bytes()))?))
         }
         (CliCommand::VclShow, ["-v", rest @ ..]) => vcls.show(one(rest)?, true),
         (CliCommand::VclShow, rest) => vcls.show(one(rest)?, false),
@@ -58,13 +58,13 @@ fn carry_out(daemon: &Daemon, call: &Call) -> Result<Reply, Reply> {
             daemon.refresh();
             match call.json {
                 true => Ok(super::params::show_one(daemon, call, name)),
-                false => told(daemon, call, Ok(Reply::ok(""))),
+                false => log_operation(daemon, call, Ok(Reply::ok(""))),
             }
         }
         (CliCommand::ParamReset, [name]) => {
             vcls.set_param(name, None)?;
             daemon.refresh();
-            told(daemon, call, Ok(Reply::ok("")))
+            log_operation(daemon, call, Ok(Reply::ok("")))
         }
         (CliCommand::DebugXid, numbers) => Ok(xid(daemon, numbers)),
         // The table has checked the numbers of arguments.
@@ -96,7 +96,7 @@ fn one<'a>(rest: &[&'a str]) -> Result<Option<&'a str>, Reply> {
 }
 
 /// Logs the operation.
-pub(super) fn told(
+pub(super) fn log_operation(
     daemon: &Daemon,
     call: &Call,
     done: Result<Reply, Reply>,

@@ -17,7 +17,7 @@ pub(crate) struct ProgramLoader {
     /// The folders that files must be in; `None` without a restriction.
     within: Option<Vec<PathBuf>>,
     /// The files of a bundle, by their paths; `None` for those of the machine.
-    carried: Option<BTreeMap<String, String>>,
+    bundled: Option<BTreeMap<String, String>>,
 }
 
 impl ProgramLoader {
@@ -28,13 +28,13 @@ impl ProgramLoader {
             folders: folders.map(PathBuf::from).collect(),
             anywhere: params.is_on(Param::VccUnsafePath),
             within: None,
-            carried: None,
+            bundled: None,
         }
     }
 
     /// Restricts it to these files, and none of the machine's.
-    pub(crate) fn carried(mut self, files: &BTreeMap<String, String>) -> Self {
-        self.carried = Some(files.clone());
+    pub(crate) fn bundled(mut self, files: &BTreeMap<String, String>) -> Self {
+        self.bundled = Some(files.clone());
         self
     }
 
@@ -82,7 +82,7 @@ impl Loader for ProgramLoader {
     fn load(&self, name: &str, from: &str) -> Result<(String, Vec<u8>), String> {
         let mut missing = "No such file or directory".to_owned();
         for path in self.candidates(name, from)? {
-            if let Some(files) = &self.carried {
+            if let Some(files) = &self.bundled {
                 let path = path.to_string_lossy().into_owned();
                 if let Some(text) = files.get(&path) {
                     return Ok((path, text.clone().into_bytes()));
@@ -109,7 +109,7 @@ impl Loader for ProgramLoader {
     fn glob(&self, pattern: &str, from: &str) -> Result<Vec<String>, String> {
         let mut found = Vec::new();
         for path in self.candidates(pattern, from)? {
-            match &self.carried {
+            match &self.bundled {
                 Some(files) => {
                     found.extend(files.keys().filter(|own| is_meant(&path, own)).cloned());
                 }
@@ -238,10 +238,10 @@ mod tests {
     fn files_that_are_carried_are_the_only_ones() {
         let folder = folder();
         let own = |name: &str| folder.join(name).display().to_string();
-        let carried: BTreeMap<_, _> = ["main.vcl", "parts/b.vcl", "parts/.a.vcl", "parts/x/c.vcl"]
+        let bundled: BTreeMap<_, _> = ["main.vcl", "parts/b.vcl", "parts/.a.vcl", "parts/x/c.vcl"]
             .map(|name| (own(name), format!("carried {name}")))
             .into();
-        let files = files(&folder, "on").carried(&carried);
+        let files = files(&folder, "on").bundled(&bundled);
         let main = own("main.vcl");
         assert_eq!(files.read("main.vcl"), Ok((main.clone(), b"carried main.vcl".to_vec())));
         assert_eq!(files.load("./parts/b.vcl", &main).expect("beside").1, b"carried parts/b.vcl");
