@@ -75,19 +75,19 @@ enum LarderVerb {
     },
     Log(tools::LogArgs),
     /// Show the most frequent URLs, clients, user agents, statuses and more, live.
-    Top(PartArgs),
+    Top(ExternalVerbArgs),
     /// Show response times, live: hits as `|`, all others as `#`.
-    Hist(PartArgs),
+    Hist(ExternalVerbArgs),
     Stat(tools::StatArgs),
     Status(tools::StatusArgs),
     Logstat(tools::LogstatArgs),
     /// Put load on a server, and measure it.
-    Bench(PartArgs),
+    Bench(ExternalVerbArgs),
     /// Check, report, empty or export the disk cache (`[disk]`) while no daemon uses it.
     #[command(subcommand)]
     Disk(disk_verb::DiskVerb),
     /// Print the completions of verbs and options for a shell.
-    Completions(PartArgs),
+    Completions(ExternalVerbArgs),
     /// Explain how to stop a daemon.
     #[command(hide = true)]
     Stop,
