@@ -1,4 +1,4 @@
-//! A file of users, and what an Authorization shows: whoever is let in is in the file.
+//! A file of users, and the credentials of an Authorization: only users of the file are admitted.
 #![no_main]
 
 use policy::users::{Users, basic_credentials};

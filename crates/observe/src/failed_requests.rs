@@ -147,19 +147,19 @@ mod tests {
 
     #[test]
     fn those_alike_share_a_row_which_comes_first_again() {
-        let (mut troubles, fields) = (FailedRequests::new(3), FieldPositions::default());
+        let (mut failed_requests, fields) = (FailedRequests::new(3), FieldPositions::default());
         for (at, target) in [b"/1", b"/2", b"/1", b"/3"].into_iter().enumerate() {
             let record = Record { start_unix_ms: at as u64, ..failed(target, b"connect") };
-            troubles.add(&record, &fields);
+            failed_requests.add(&record, &fields);
         }
-        let told = |troubles: &FailedRequests| -> Vec<(String, u64, u64)> {
-            troubles.latest().map(|row| (row.url.clone(), row.count, row.unix_ms)).collect()
+        let told = |failed_requests: &FailedRequests| -> Vec<(String, u64, u64)> {
+            failed_requests.latest().map(|row| (row.url.clone(), row.count, row.unix_ms)).collect()
         };
         let row = |url: &str, count, at| (url.to_owned(), count, at);
-        assert_eq!(told(&troubles), [row("a/3", 1, 3), row("a/1", 2, 2), row("a/2", 1, 1)]);
-        troubles.add(&failed(b"/1", b"first byte"), &fields);
-        assert_eq!(troubles.latest().count(), 3, "no more than were asked for");
-        assert_eq!(troubles.latest().next().map(|row| row.count), Some(1), "another reason");
+        assert_eq!(told(&failed_requests), [row("a/3", 1, 3), row("a/1", 2, 2), row("a/2", 1, 1)]);
+        failed_requests.add(&failed(b"/1", b"first byte"), &fields);
+        assert_eq!(failed_requests.latest().count(), 3, "no more than were asked for");
+        assert_eq!(failed_requests.latest().next().map(|row| row.count), Some(1), "another reason");
     }
 
     #[test]
@@ -172,22 +172,23 @@ mod tests {
 
     #[test]
     fn clients_that_left_are_counted_and_no_trouble() {
-        let (mut troubles, fields) = (FailedRequests::new(3), FieldPositions::default());
-        troubles.add(&Record { status: 499, ..failed(b"/favicon.ico", b"client gone") }, &fields);
-        troubles.add(&Record { site: b"shop", ..failed(b"/cart", b"connect") }, &fields);
-        troubles.add(&failed(b"/other", b"connect"), &fields);
-        assert_eq!((troubles.left(), troubles.latest().count()), (1, 2));
-        let shop = troubles.of_site("shop");
+        let (mut failed_requests, fields) = (FailedRequests::new(3), FieldPositions::default());
+        failed_requests
+            .add(&Record { status: 499, ..failed(b"/favicon.ico", b"client gone") }, &fields);
+        failed_requests.add(&Record { site: b"shop", ..failed(b"/cart", b"connect") }, &fields);
+        failed_requests.add(&failed(b"/other", b"connect"), &fields);
+        assert_eq!((failed_requests.left(), failed_requests.latest().count()), (1, 2));
+        let shop = failed_requests.of_site("shop");
         let urls: Vec<_> = shop.latest().map(|row| row.url.as_str()).collect();
         assert_eq!(urls, ["a/cart"]);
     }
 
     #[test]
     fn texts_are_short_and_do_nothing() {
-        let mut troubles = FailedRequests::new(1);
+        let mut failed_requests = FailedRequests::new(1);
         let target = [b"/\x1b[2J".as_slice(), &[b'x'; 1000]].concat();
-        troubles.add(&failed(&target, b"connect"), &FieldPositions::default());
-        let row = troubles.latest().next().expect("one");
+        failed_requests.add(&failed(&target, b"connect"), &FieldPositions::default());
+        let row = failed_requests.latest().next().expect("one");
         assert!(row.url.starts_with("a/\\x1B[2J") && row.url.len() < 420, "{}", row.url);
     }
 }

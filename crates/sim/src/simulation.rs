@@ -142,10 +142,10 @@ impl Simulation {
         }
         self.accounts.borrow_mut().clear();
         if memory.held() != 0 {
-            oracle.fail(|| format!("{} bytes are held for nobody", memory.held()));
+            oracle.fail(|| format!("{} bytes are held without a client", memory.held()));
         }
         if self.origin.in_flight() != 0 {
-            oracle.fail(|| format!("{} exchanges with nobody", self.origin.in_flight()));
+            oracle.fail(|| format!("{} exchanges without a request", self.origin.in_flight()));
         }
         let requests = shared.counters.sum(Counter::Requests);
         // A client may leave a connection before its first request.

@@ -258,7 +258,7 @@ mod tests {
         assert_eq!(lines[2], "tickets               b                           2h");
         assert!(lines[3].ends_with("2h  refused: it was changed"), "{}", lines[3]);
         status["shared"]["is_ordering"] = json!(false);
-        assert!(status_text(&status).contains("none to be ordered; b was the last"));
+        assert!(status_text(&status).contains("none to order; b was the last"));
         status["shared"] = Value::Null;
         assert_eq!(status_text(&status).lines().count(), 3, "nothing is shared");
     }

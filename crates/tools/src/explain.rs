@@ -282,7 +282,7 @@ mod tests {
         assert!(page.contains("> rule") && page.contains("(-v shows all)"), "{page}");
         let verbose = ExplanationText::of(&explanation(), true, false);
         assert!(verbose.contains("every rule") && !page.contains("every rule"), "{page}");
-        assert!(!verbose.contains("-v has all"), "{verbose}");
+        assert!(!verbose.contains("-v shows all"), "{verbose}");
         assert!(page.contains("PASS: would be passed"), "{page}");
         assert!(
             page.ends_with("\nWhat to do:\n  Nothing: \u{fffd}[31mthe cache answers.\n"),

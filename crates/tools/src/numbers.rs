@@ -1,4 +1,4 @@
-//! Numbers, formatted for people.
+//! Numbers of tools, formatted for people: counts, bytes, times, ages.
 
 use base::units::DurationMs;
 

@@ -1,4 +1,4 @@
-//! Output to standard output.
+//! Output of a tool to standard output, which may be a closed pipe.
 
 use std::io::{self, IsTerminal, Write};
 

@@ -1,4 +1,5 @@
-//! An HTTP/1 client connection.
+//! HTTP/1 connections of the load tool: requests out, responses in. Requests are sent as
+//! serialised, and never retried here.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

@@ -1,4 +1,4 @@
-//! Markdown of a report.
+//! Markdown of a report: its table, remarks and links to charts.
 
 use std::fmt::Write as _;
 

@@ -189,7 +189,7 @@ async fn a_server_exports_its_own_figures() {
     assert!(resident.is_some_and(|bytes| bytes > 1 << 20), "{servers:?}");
     let nothing = bench(&["--metrics", &own, &own]).await;
     assert_eq!(nothing.status.code(), Some(2));
-    assert!(text(&nothing.stderr).contains("no figure that is known"), "{}", text(&nothing.stderr));
+    assert!(text(&nothing.stderr).contains("no known metric"), "{}", text(&nothing.stderr));
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! HTTP/2 clients of a stage.
+//! HTTP/2 clients of a [`Stage`], over cleartext and TLS.
 
 use testkit::h2::{Client, Manners};
 use testkit::larder::Daemon;

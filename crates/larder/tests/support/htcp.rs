@@ -1,4 +1,4 @@
-//! Datagrams of HTCP.
+//! HTCP datagrams, as MediaWiki sends them.
 
 /// A request as MediaWiki sends it: `pack( 'nxxnCxNxxa*n', ... )` around
 /// `pack( 'na4na*na8n', 4, 'HEAD', strlen( $url ), $url, 8, 'HTTP/1.0', 0 )`.

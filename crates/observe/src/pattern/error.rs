@@ -1,4 +1,4 @@
-//! Mistakes in a format.
+//! Error of a log format: the mistake, its place, and a suggestion.
 
 use std::fmt;
 use std::ops::Range;

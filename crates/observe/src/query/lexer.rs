@@ -1,4 +1,4 @@
-//! The lexer of filters.
+//! The lexer of filters: text becomes tokens with their spans.
 
 use std::ops::Range;
 

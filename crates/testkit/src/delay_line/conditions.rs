@@ -1,4 +1,4 @@
-//! Conditions of a delay line.
+//! Conditions of a delay line: delay, jitter, rate and loss.
 
 use std::num::NonZeroU64;
 use std::time::Duration;

@@ -98,19 +98,22 @@ where
                 )),
             };
             for scenario in &file {
-                let ScenarioComparison { told, oracle, garbled } = both(one, other, scenario);
+                let ScenarioComparison { differences, oracle, garbled } =
+                    both(one, other, scenario);
                 let says_nothing = suite.random
-                    && !told.is_empty()
-                    && (one.has_crashed() || garbled || both(one, other, scenario).told.is_empty());
+                    && !differences.is_empty()
+                    && (one.has_crashed()
+                        || garbled
+                        || both(one, other, scenario).differences.is_empty());
                 let Scenario { file, line, name, .. } = scenario;
                 let title = format!("{file}.scenario:{line}: {name}");
                 let mut outcome = outcome.lock();
                 outcome.run += 1;
                 outcome.oracle.push(format!("{title}\n{oracle}"));
                 if says_nothing {
-                    outcome.left_out.push(format!("{title}\n{told}"));
-                } else if !told.is_empty() {
-                    differed.lock().push((scenario.clone(), format!("{title}\n{told}")));
+                    outcome.left_out.push(format!("{title}\n{differences}"));
+                } else if !differences.is_empty() {
+                    differed.lock().push((scenario.clone(), format!("{title}\n{differences}")));
                 }
             }
         }
@@ -140,9 +143,10 @@ fn again(
     }
     let (mut one, mut other) =
         (TestedServer::start(&suite.peers.0)?, TestedServer::start(&suite.peers.1)?);
-    for (scenario, told) in differed {
-        let same = (0..CHANCES).all(|_| both(&mut one, &mut other, &scenario).told.is_empty());
-        if same { &mut outcome.flaky } else { &mut outcome.failed }.push(told);
+    for (scenario, differences) in differed {
+        let same =
+            (0..CHANCES).all(|_| both(&mut one, &mut other, &scenario).differences.is_empty());
+        if same { &mut outcome.flaky } else { &mut outcome.failed }.push(differences);
     }
     Ok(())
 }
@@ -150,7 +154,7 @@ fn again(
 /// One scenario on both servers.
 struct ScenarioComparison {
     /// The differences; empty if there are none.
-    told: String,
+    differences: String,
     /// Record of the oracle.
     oracle: String,
     /// True if the oracle sent garbage to an origin.
@@ -171,15 +175,15 @@ fn both(
             [running.join().unwrap_or_else(|_| Err("it panicked".to_owned())), second]
         }),
     );
-    let mut told = String::new();
+    let mut differences = String::new();
     for (name, result) in names.iter().zip(&results) {
         match result {
-            Err(why) => _ = writeln!(told, "  {name}: {why}"),
+            Err(why) => _ = writeln!(differences, "  {name}: {why}"),
             // If Larder differs on purpose, Varnish need not meet the expectations.
             Ok(_) if scenario.differs.is_some() && name == "varnishd" => {}
             Ok(record) => {
                 for what in &record.failed {
-                    _ = writeln!(told, "  {name}: {what}");
+                    _ = writeln!(differences, "  {name}: {what}");
                 }
             }
         }
@@ -187,16 +191,16 @@ fn both(
     if let [Ok(one), Ok(other)] = &results
         && scenario.differs.is_none()
     {
-        told.push_str(&comparison::differences(one, other));
+        differences.push_str(&comparison::differences(one, other));
     }
     for ((name, peer), heard) in names.iter().zip([&*one, &*other]).zip(heard) {
         let said = peer.said();
         let new = said.get(heard..).unwrap_or_default();
         for line in new.lines().filter(|line| line.contains("anic")) {
-            _ = writeln!(told, "  {name}: {line}");
+            _ = writeln!(differences, "  {name}: {line}");
         }
     }
     let oracle = results[0].as_ref().map(Record::to_string).unwrap_or_default();
     let garbled = results[0].as_ref().is_ok_and(|record| record.garbled);
-    ScenarioComparison { told, oracle, garbled }
+    ScenarioComparison { differences, oracle, garbled }
 }

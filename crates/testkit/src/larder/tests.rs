@@ -1,4 +1,4 @@
-//! The handle of a daemon, without a daemon.
+//! Log lines, metrics and failed starts as the handle of a daemon reads them.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Actions: `return` statements of subroutines.
+//! Actions of generated VCL programs: `return` statements, restarts and retries counted.
 
 use super::Dice;
 use super::expr::EnclosingSubroutine;

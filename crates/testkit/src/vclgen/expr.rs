@@ -1,4 +1,4 @@
-//! Expressions by type.
+//! Expressions of generated VCL programs, by type.
 
 use super::dice::Dice;
 use super::words::{HEADERS, PATHS, VALUES};

@@ -1,4 +1,4 @@
-//! Statements.
+//! Statements of generated VCL programs. None may depend on the time or on chance.
 
 use std::fmt::Write;
 

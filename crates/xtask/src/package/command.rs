@@ -1,4 +1,4 @@
-//! Commands of the building machine.
+//! Command runs of `package`, which must succeed.
 
 use std::process::Command;
 

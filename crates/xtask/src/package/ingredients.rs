@@ -1,4 +1,4 @@
-//! The ingredients of packages.
+//! Ingredients of packages: programs, man pages, units, documents, component list.
 
 use std::fs;
 use std::path::Path;

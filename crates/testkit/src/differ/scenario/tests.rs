@@ -1,4 +1,4 @@
-//! Scenarios as they are read.
+//! Scenarios are parsed as written, and mistakes in them are reported.
 
 use std::collections::BTreeMap;
 

@@ -77,8 +77,8 @@ fn browsers(table: &mut DowngradeTable) {
     let expect = DowngradeExpectation::Forwarded(forwarded("POST", "/form", &kept, b"a=b&c=d"));
     table.push("clients", "a browser's form", form, &[b"a=b&c=d"], expect);
     // grpc-web and curl with a pipe send no length. The origin gets the TE field.
-    let told = [("connection", "TE"), ("te", "trailers")];
+    let sent_te = [("connection", "TE"), ("te", "trailers")];
     let pipe = Request::new("PUT", "/file").field("te", "trailers");
-    let expect = DowngradeExpectation::Forwarded(forwarded("PUT", "/file", &told, b"abc"));
+    let expect = DowngradeExpectation::Forwarded(forwarded("PUT", "/file", &sent_te, b"abc"));
     table.push("clients", "an upload of unknown length", pipe, &[b"a", b"bc", b""], expect);
 }

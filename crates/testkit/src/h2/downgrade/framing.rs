@@ -162,8 +162,8 @@ fn connection_fields(table: &mut DowngradeTable) {
     let coded = Request::post(TARGET).field("transfer-encoding", "chunked");
     table.push("connection fields", "coding and chunks", coded, body, DowngradeExpectation::Reset);
     // Trailers are stored, so the origin gets the TE field.
-    let (te, told) = (get().field("te", "trailers"), [("connection", "TE"), ("te", "trailers")]);
-    let expect = DowngradeExpectation::Forwarded(forwarded("GET", TARGET, &told, b""));
+    let (te, sent_te) = (get().field("te", "trailers"), [("connection", "TE"), ("te", "trailers")]);
+    let expect = DowngradeExpectation::Forwarded(forwarded("GET", TARGET, &sent_te, b""));
     table.head("connection fields", "te \"trailers\" may stand", te, expect);
 }
 
