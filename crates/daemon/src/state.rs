@@ -172,10 +172,8 @@ impl Daemon {
         let challenges = Arc::default();
         let ticket_keys = TicketKeys::new().map_err(|error| format!("larder: TLS: {error}"))?;
         let tls = material.server(config, &ticket_keys, &challenges)?;
-        let metrics_authentication =
-            material.metrics_authentication(config, is_secure(config), &ticket_keys)?;
-        let metrics_authentication = metrics_authentication
-            .map(|metrics_authentication| watch::Sender::new(Arc::new(metrics_authentication)));
+        let metrics = material.metrics_authentication(config, is_secure(config), &ticket_keys)?;
+        let metrics_authentication = metrics.map(|own| watch::Sender::new(Arc::new(own)));
         let vcls = source.programs(config);
         let (live, origins) =
             site_assembly::live(config, &[], &material, tls, &reserved, vcls.view());
