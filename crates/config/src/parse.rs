@@ -9,6 +9,7 @@ mod cache;
 mod certificates;
 mod cluster;
 mod compression;
+mod conditions;
 mod cookies;
 mod disk;
 mod error_pages;

@@ -11,6 +11,7 @@ mod media;
 mod plan;
 mod receive;
 mod response;
+mod storage_class;
 #[cfg(test)]
 mod tests;
 
@@ -22,11 +23,11 @@ use message::{HeaderBlock, HeaderId, Request, Scheme, Status, cookie};
 
 use crate::acl::CidrSet;
 use crate::answer::Redirect;
+use crate::conditions::{RouteScope, RoutedRequest};
 use crate::decision_steps::{DecisionStep, NullListener, SettingLocation};
 use crate::forged_fields;
 use crate::forwarded::{self, ClientField};
 use crate::headers::FieldName;
-use crate::pattern::PathPattern;
 use crate::peer::ConnectionPeer;
 use crate::points::{
     BackendResponse, DeliverCtx, FetchCtx, FetchVerdict, HitCtx, HitVerdict, Notes, Policy,
@@ -88,10 +89,9 @@ impl fmt::Display for KeySource<'_> {
 
 #[derive(Debug)]
 struct Matcher {
-    paths: Vec<PathPattern>,
-    /// The `paths` whose patterns cover the path info behind a script's name.
+    scope: RouteScope,
+    /// The paths of `scope` whose patterns cover the path info behind a script's name.
     meant: Vec<bool>,
-    methods: Vec<message::Method>,
 }
 
 impl Declared {
@@ -123,6 +123,11 @@ impl Declared {
             }
             each(KeyPart::End(KeySource::Field(name)));
         }
+    }
+
+    /// Returns true if requests for one URL may belong to several routes.
+    fn divides(&self) -> bool {
+        self.matchers.iter().any(|matcher| !matcher.scope.when.is_empty())
     }
 
     fn plan(&self, notes: &Notes) -> &RoutePlan {
@@ -162,8 +167,9 @@ impl Policy for Declared {
         }
     }
 
-    fn routes(&self, request: &Request) -> Routes {
-        match self.route(request.path(), request, &mut None) {
+    fn routes(&self, request: &Request, client: ConnectionPeer) -> Routes {
+        let asked = RoutedRequest { path: request.path(), request, client };
+        match self.route(asked, &mut None) {
             Some(routed) => {
                 Routes { own: routed.plan as u32, also: routed.also.map(|also| also as u32) }
             }
@@ -175,6 +181,22 @@ impl Policy for Declared {
     fn splits_key(&self, notes: &Notes) -> bool {
         let plan = self.plan(notes);
         !plan.cookie_key.is_empty() || !plan.header_key.is_empty()
+    }
+
+    fn targets_apart(&self, request: &Request) -> Vec<Vec<u8>> {
+        let path = request.path();
+        let is_odd = !self.scripts.leave_one_reading(path);
+        let mut targets = Vec::new();
+        for (matcher, plan) in self.matchers.iter().zip(&self.plans[1..]) {
+            let scope = &matcher.scope;
+            if scope.when.is_empty() || !is_odd && !scope.is_for(path, &request.method) {
+                continue;
+            }
+            let mut asked = request.clone();
+            plan.query.iter().for_each(|query| query.apply(&mut asked));
+            targets.push(asked.target);
+        }
+        targets
     }
 
     fn receive(&self, ctx: &mut ReceiveCtx<'_>) -> ReceiveVerdict {
@@ -189,6 +211,9 @@ impl Policy for Declared {
             }
             KeyPart::End(_) => key.field(b"0"),
         });
+        if notes.apart != 0 {
+            key.field(&notes.apart.to_be_bytes());
+        }
     }
 
     fn hit(&self, ctx: &HitCtx<'_>) -> HitVerdict {
@@ -299,6 +324,10 @@ impl Policy for Declared {
                 }
             }
         });
+        if notes.apart != 0 {
+            let route = self.route_name(notes.route);
+            parts.push(("its route".to_owned(), route.as_bytes().to_vec()));
+        }
         parts
     }
 

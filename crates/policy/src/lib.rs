@@ -8,6 +8,7 @@
 
 pub mod acl;
 pub mod answer;
+pub mod conditions;
 pub mod decision_steps;
 pub mod declared;
 mod forged_fields;

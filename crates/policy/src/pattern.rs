@@ -181,6 +181,63 @@ pub(crate) fn regex(expression: &str, ignore_case: bool) -> Result<Regex, Patter
     Regex::new(expression, options).map_err(|error| PatternError::Regex(error.to_string()))
 }
 
+/// A pattern of texts, such as a field's values: the whole text, with `*` for anything in it, or
+/// `~ regex` (`~* regex` without regard to case).
+#[derive(Clone, Debug)]
+pub struct TextPattern {
+    text: String,
+    search: TextSearch,
+}
+
+#[derive(Clone, Debug)]
+enum TextSearch {
+    Whole,
+    /// All but the star at the end.
+    Prefix,
+    /// All but the star at the start.
+    Suffix,
+    Regex(Regex),
+}
+
+impl TextPattern {
+    /// Reads a pattern.
+    ///
+    /// # Errors
+    /// When its regular expression is refused.
+    pub fn parse(text: &str) -> Result<Self, PatternError> {
+        let stars = text.bytes().filter(|b| *b == b'*').count();
+        let search = match text.as_bytes() {
+            [b'~', b'*', ..] => TextSearch::Regex(regex(text[2..].trim(), true)?),
+            [b'~', ..] => TextSearch::Regex(regex(text[1..].trim(), false)?),
+            _ if stars == 0 => TextSearch::Whole,
+            [.., b'*'] if stars == 1 => TextSearch::Prefix,
+            [b'*', ..] if stars == 1 => TextSearch::Suffix,
+            _ => {
+                let parts: Vec<String> = text.split('*').map(linear::escape).collect();
+                TextSearch::Regex(regex(&format!("^{}$", parts.join(".*")), false)?)
+            }
+        };
+        Ok(Self { text: text.to_owned(), search })
+    }
+
+    /// Returns true if `value` matches.
+    pub fn matches(&self, value: &[u8]) -> bool {
+        let text = self.text.as_bytes();
+        match &self.search {
+            TextSearch::Whole => value == text,
+            TextSearch::Prefix => value.starts_with(&text[..text.len() - 1]),
+            TextSearch::Suffix => value.ends_with(&text[1..]),
+            TextSearch::Regex(regex) => regex.is_match(value),
+        }
+    }
+}
+
+impl fmt::Display for TextPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
 /// A name (of a cookie or query parameter) or a part of names: `sid`, `wordpress_logged_in*`, for
 /// cookies also `*_session` and `*Token*`. Case-sensitive, as both kinds of name are.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -329,6 +386,26 @@ mod tests {
         ] {
             assert_eq!(path(wide).covers(&path(narrow)), covers, "{wide} over {narrow}");
         }
+    }
+
+    #[test]
+    fn text_patterns_match_as_documented() {
+        for (pattern, yes, no) in [
+            ("v2", &["v2"][..], &["v2.1", "V2", ""][..]),
+            ("v2*", &["v2", "v2.1"], &["v1", "xv2"]),
+            ("*bot", &["bot", "a bot"], &["bots"]),
+            ("*b*t*", &["a bot", "bt"], &["tb"]),
+            ("a*c", &["ac", "a\nc"], &["ab", "xac"]),
+            ("a.*", &["a."], &["ab"]),
+            ("*", &["", "anything"], &[]),
+            ("~ ^v[23]$", &["v2"], &["v4", "V2"]),
+            ("~* ^v[23]$", &["V2"], &["v4"]),
+        ] {
+            let compiled = TextPattern::parse(pattern).expect("a pattern");
+            assert!(yes.iter().all(|text| compiled.matches(text.as_bytes())), "{pattern}");
+            assert!(!no.iter().any(|text| compiled.matches(text.as_bytes())), "{pattern}");
+        }
+        assert!(matches!(TextPattern::parse("~ ("), Err(PatternError::Regex(_))));
     }
 
     #[test]

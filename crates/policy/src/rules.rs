@@ -6,12 +6,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use message::Method;
 use message::store::{StatusMatch, StoreRules};
 use message::upgrade::Protocol;
 
 use crate::acl::Net;
 use crate::answer::{ConfiguredResponse, Redirect};
+use crate::conditions::RouteScope;
 use crate::decision_steps::SettingLocations;
 use crate::forwarded::ClientField;
 use crate::headers::{FieldName, HeaderOps};
@@ -71,10 +71,8 @@ pub struct SiteRules {
 pub struct RouteRules {
     /// The name in logs and in the output of `explain`.
     pub name: String,
-    /// Paths; one must match. Empty: every path.
-    pub paths: Vec<PathPattern>,
-    /// Methods; one must match. Empty: every method.
-    pub methods: Vec<Method>,
+    /// The requests of the route.
+    pub scope: RouteScope,
     /// Its settings.
     pub settings: Settings,
 }
@@ -82,13 +80,7 @@ pub struct RouteRules {
 impl RouteRules {
     /// Returns true if `self` certainly matches every request that `other` matches.
     pub fn covers(&self, other: &Self) -> bool {
-        let methods = self.methods.is_empty()
-            || (!other.methods.is_empty()
-                && other.methods.iter().all(|m| self.methods.contains(m)));
-        let paths = self.paths.is_empty()
-            || (!other.paths.is_empty()
-                && other.paths.iter().all(|path| self.paths.iter().any(|wide| wide.covers(path))));
-        methods && paths
+        self.scope.covers(&other.scope)
     }
 }
 
@@ -97,6 +89,9 @@ impl RouteRules {
 pub struct Settings {
     /// Index of the origin, in the site's list.
     pub origin: u32,
+    /// The origin as it is written: a name or a URL. It is the same after a reload that gives the
+    /// origin another index.
+    pub origin_name: Arc<str>,
     /// Index, in the site's list, of the root whose files are served; `None` for the origin.
     pub files: Option<u32>,
     /// The plugin whose pages on the disk are used before the origin.
@@ -176,6 +171,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             origin: 0,
+            origin_name: Arc::default(),
             files: None,
             page_cache: None,
             cache: true,

@@ -22,7 +22,7 @@ use super::{answers, authentication, files, headers, origins, throttle};
 use crate::keys::{DURATION, TABLE, TEXTS};
 use crate::page::word;
 use crate::reader::{Reader, SettingValue, TomlTable};
-use crate::rows::{self, Row, rows};
+use crate::rows::{self, Row, put, rows};
 
 /// Keys of a site that a route may change.
 pub(crate) const SETTINGS_ROWS: &[Row<Settings>] = rows! {
@@ -62,6 +62,7 @@ pub(crate) const SETTINGS_ROWS: &[Row<Settings>] = rows! {
         => |page, s| if s.answer.is_none() { files::show(page, s) };
     #SiteOnly "origin", "the name of an [[origin]], or a URL", "required; of a route, the site's", "Origin that gets the requests. Not required with `files`, `redirect` or `respond`.",
         |r, item, to| {
+            put(&mut to.origin_name, item.value.as_str());
             // An unknown origin was reported: no origin has this index.
             to.origin = find_of_site(r, item).unwrap_or(u32::MAX);
             to.files = None;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use policy::headers::FieldName;
 use policy::rules::{Profile, RouteRules, SiteRules};
 
 use super::includes::{INCLUDES, includes};
@@ -221,7 +222,31 @@ fn routes(r: &mut Reader, item: &SettingValue<'_>, draft: &mut Draft) {
             earlier.push((route, span));
         }
     }
+    refuse_told_fields(r, rules, &earlier);
     rules.routes = earlier.into_iter().map(|(route, _)| route).collect();
+}
+
+/// Says which conditions are about fields that Larder itself fills in, once a route is chosen:
+/// what a client sends in their place is removed.
+fn refuse_told_fields(r: &mut Reader, rules: &SiteRules, routes: &[(RouteRules, TextRange)]) {
+    let all = routes.iter().map(|(route, _)| &route.settings).chain([&rules.settings]);
+    let told: Vec<&FieldName> = all
+        .flat_map(|settings| {
+            let user = settings.basic_auth.iter().filter_map(|auth| auth.user_field.as_ref());
+            user.chain(settings.forward_auth.iter().flat_map(|auth| &auth.copy))
+        })
+        .chain(rules.client_field.named())
+        .collect();
+    for (route, span) in routes {
+        let fields = route.scope.when.fields();
+        let bad = fields.into_iter().find(|f| told.iter().any(|t| t.is_spelt(f.as_bytes())));
+        if let Some(field) = bad {
+            let message =
+                format!("`when` of `{}` looks at `{field}`, which Larder sets", route.name);
+            r.error(span.clone(), message).help =
+                Some("a client's own field of this name is removed before".to_owned());
+        }
+    }
 }
 
 fn warn_of_shadowed(

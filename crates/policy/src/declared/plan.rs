@@ -7,6 +7,7 @@ use message::store::{StatusMatch, StoreRules};
 use message::upgrade::Protocol;
 use message::{HeaderBlock, Request, Status};
 
+use super::storage_class::StorageClass;
 use crate::acl::CidrSet;
 use crate::answer::ConfiguredResponse;
 use crate::decision_steps::SettingLocations;
@@ -57,6 +58,10 @@ pub(super) const RULES: [(Rule, &str); 14] = [
 /// The compiled settings of one route.
 #[derive(Debug)]
 pub(super) struct RoutePlan {
+    /// The settings that have a say in what is stored.
+    pub(super) class: StorageClass,
+    /// Other requests for the same URL may belong to other routes.
+    pub(super) is_divided: bool,
     pub(super) origin: u32,
     pub(super) files: Option<u32>,
     pub(super) page_cache: Option<PageCache>,
@@ -162,12 +167,19 @@ impl RoutePlan {
         self.access.is_some() || self.answer.is_some() || !self.cache
     }
 
-    pub(super) fn new(profile: Profile, settings: Settings, rule_names: &mut Vec<String>) -> Self {
+    pub(super) fn new(
+        profile: Profile,
+        settings: Settings,
+        class: StorageClass,
+        rule_names: &mut Vec<String>,
+    ) -> Self {
         let safe = profile == Profile::Safe;
         let store = store_rules(profile, &settings);
         let key: Vec<Box<[u8]>> =
             settings.cookies.key.iter().map(|n| n.as_bytes().into()).collect();
         Self {
+            class,
+            is_divided: false,
             origin: settings.origin,
             files: settings.files,
             page_cache: settings.page_cache,

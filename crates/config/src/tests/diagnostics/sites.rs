@@ -341,7 +341,7 @@ cache = false
     5 | method = ["get", "PURGE", "a b"]
       |                           ^^^^^
 
-    error: a route without `path` or `method`
+    error: a route without `path`, `method` or `when`
      --> larder.toml:6:1
       |
     6 | [[site.route]]
