@@ -30,6 +30,7 @@ mod presets;
 mod probes;
 mod purge;
 mod redaction;
+mod rewrites;
 mod routes;
 mod scripts;
 mod setting_locations;

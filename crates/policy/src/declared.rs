@@ -16,6 +16,7 @@ mod storage_class;
 mod tests;
 
 use std::fmt;
+use std::sync::Arc;
 
 use base::KeyBuf;
 use message::store::{NotStored, StoreRules};
@@ -33,8 +34,10 @@ use crate::points::{
     BackendResponse, DeliverCtx, FetchCtx, FetchVerdict, HitCtx, HitVerdict, Notes, Policy,
     ReceiveCtx, ReceiveVerdict, ResponseCtx, Routes, StorageChoice, TrailerCtx,
 };
+use crate::rewrite::Rewrite;
 use crate::rules::BrowserCaching;
 use crate::scripts::ScriptNames;
+use crate::template::CapturedBytes;
 use plan::{Refusals, RoutePlan, Rule};
 
 /// A site's policy made from its [`SiteRules`](crate::SiteRules).
@@ -128,6 +131,23 @@ impl Declared {
     /// Returns true if requests for one URL may belong to several routes.
     fn divides(&self) -> bool {
         self.matchers.iter().any(|matcher| !matcher.scope.when.is_empty())
+    }
+
+    /// The target that the origin is asked for in place of that of `request`.
+    fn rewritten(&self, rewrite: &Rewrite, request: &Request, notes: &Notes) -> Option<Vec<u8>> {
+        let captures = self.captures(notes.route, request.path(), rewrite.captures())?;
+        rewrite.target(request, &captures)
+    }
+
+    /// The parts of `path` that the pattern of a route stands for. `None` if as many as `needed` are
+    /// not there: the route is the request's for another reading of its path.
+    fn captures<'a>(&self, route: u32, path: &'a [u8], needed: usize) -> Option<CapturedBytes<'a>> {
+        if needed == 0 {
+            return Some(CapturedBytes::new());
+        }
+        let matcher = self.matchers.get(usize::try_from(route).ok()?.checked_sub(1)?)?;
+        let found = matcher.scope.paths.iter().find_map(|pattern| pattern.captures(path))?;
+        (found.len() >= needed).then_some(found)
     }
 
     fn plan(&self, notes: &Notes) -> &RoutePlan {
@@ -224,6 +244,12 @@ impl Policy for Declared {
     }
 
     fn fetch(&self, ctx: &mut FetchCtx<'_>) -> FetchVerdict {
+        if let Some(rewrite) = &self.plan(ctx.notes).rewrite {
+            match self.rewritten(rewrite, ctx.request, ctx.notes) {
+                Some(target) => ctx.request.target = target,
+                None => return FetchVerdict::Synth(Arc::clone(&self.refusals.path)),
+            }
+        }
         let request = &mut *ctx.request;
         forwarded::tell(request, ctx.notes.client, &self.client_field, self.forwarded);
         self.plan(ctx.notes).request_headers.apply(&mut request.headers);
@@ -232,6 +258,10 @@ impl Policy for Declared {
 
     fn first_byte_ms(&self, notes: &Notes) -> Option<u64> {
         self.plan(notes).first_byte_ms
+    }
+
+    fn rewrites(&self, notes: &Notes) -> bool {
+        self.plan(notes).rewrite.is_some()
     }
 
     fn store_rules(&self, notes: &Notes) -> &StoreRules {

@@ -4,6 +4,9 @@ use std::fmt;
 
 use linear::{Options, Regex};
 use message::header;
+use smallvec::smallvec;
+
+use crate::template::CapturedBytes;
 
 /// The largest size of a compiled pattern in bytes.
 const REGEX_BYTES: usize = 1 << 20;
@@ -86,6 +89,33 @@ impl PathPattern {
         }
     }
 
+    /// The parts of `path` that the pattern's stars or groups stand for, in their order; a group
+    /// that has no part in the match is empty. `None` if the path does not match.
+    pub fn captures<'a>(&self, path: &'a [u8]) -> Option<CapturedBytes<'a>> {
+        let text = self.text.as_bytes();
+        match &self.matcher {
+            Search::Exact => (path == text).then(CapturedBytes::new),
+            Search::Prefix(len) => path.strip_prefix(&text[..*len]).map(|rest| smallvec![rest]),
+            Search::Suffix => path.strip_suffix(&text[1..]).map(|rest| smallvec![rest]),
+            Search::Regex(regex) => {
+                let mut groups = regex.room();
+                regex.groups(path, 0, &mut groups);
+                groups.get_group(0)?;
+                let group = |at| groups.get_group(at).map_or(&b""[..], |g| &path[g.start..g.end]);
+                Some((1..groups.group_len()).map(group).collect())
+            }
+        }
+    }
+
+    /// The number of its stars or groups.
+    pub fn groups(&self) -> usize {
+        match &self.matcher {
+            Search::Exact => 0,
+            Search::Prefix(_) | Search::Suffix => 1,
+            Search::Regex(regex) => regex.room().group_info().all_group_len() - 1,
+        }
+    }
+
     /// Returns true if `self` certainly matches every path that `other` matches. Returns false in
     /// doubt (two regular expressions).
     pub fn covers(&self, other: &Self) -> bool {
@@ -157,13 +187,13 @@ fn glob(text: &str) -> String {
     while let Some(c) = rest.chars().next() {
         let at_edge = rest.len() == text.len() || rest.len() == 1;
         if let Some(after) = rest.strip_prefix("**") {
-            expression.push_str(".*");
+            expression.push_str("(.*)");
             rest = after;
             continue;
         }
         match c {
-            '*' if at_edge => expression.push_str(".*"),
-            '*' => expression.push_str("[^/]*"),
+            '*' if at_edge => expression.push_str("(.*)"),
+            '*' => expression.push_str("([^/]*)"),
             '?' => expression.push_str("[^/]"),
             c => expression.push_str(&linear::escape(c.encode_utf8(&mut [0; 4]))),
         }
@@ -349,6 +379,27 @@ mod tests {
             let compiled = path(pattern);
             assert!(yes.iter().all(|p| compiled.matches(p.as_bytes())), "{pattern}");
             assert!(!no.iter().any(|p| compiled.matches(p.as_bytes())), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn stars_and_groups_stand_for_parts_of_a_path() {
+        for (pattern, path_text, captures) in [
+            ("/old/*", "/old/a/b", Some(&["a/b"][..])),
+            ("/old/*", "/new/a", None),
+            ("*.html", "/a/b.html", Some(&["/a/b"])),
+            ("/a/*/c/**/e?", "/a/b/c/d/d/ef", Some(&["b", "d/d"])),
+            ("~ ^/user/([0-9]+)(/x)?", "/user/7", Some(&["7", ""])),
+            ("~ ^/user/[0-9]+", "/user/7", Some(&[])),
+            ("/exact", "/exact", Some(&[])),
+        ] {
+            let compiled = path(pattern);
+            let found = compiled.captures(path_text.as_bytes());
+            let expected = captures.map(|all| all.iter().map(|c| c.as_bytes()).collect());
+            assert_eq!(found, expected, "{pattern}");
+            if let Some(captures) = captures {
+                assert_eq!(compiled.groups(), captures.len(), "{pattern}");
+            }
         }
     }
 

@@ -269,6 +269,12 @@ pub trait Policy: Send + Sync {
     /// Changes the request for the origin (Varnish: `vcl_backend_fetch`).
     fn fetch(&self, ctx: &mut FetchCtx<'_>) -> FetchVerdict;
 
+    /// Returns true if the origin is asked for another URL than the client's: a cache that is asked
+    /// for that would be asked for something else.
+    fn rewrites(&self, _notes: &Notes) -> bool {
+        false
+    }
+
     /// Milliseconds until the head of the origin's response; `None` for the origin's own timeout
     /// (Varnish: `bereq.first_byte_timeout`).
     fn first_byte_ms(&self, _notes: &Notes) -> Option<u64> {

@@ -17,6 +17,7 @@ use crate::forwarded::ClientField;
 use crate::headers::{FieldName, HeaderOps};
 use crate::pattern::{NamePattern, PathPattern};
 use crate::points::{PageCache, StorageChoice};
+use crate::rewrite::Rewrite;
 use crate::site_authentication::{BasicAuth, ForwardAuth};
 use crate::throttle::{ConcurrencyRule, RateRule};
 use crate::value::ValuePattern;
@@ -140,6 +141,8 @@ pub struct Settings {
     pub cookies: CookieRules,
     /// Query parameters.
     pub query: QueryRules,
+    /// The URL that the origin is asked for; `None` for the client's.
+    pub rewrite: Option<Rewrite>,
     /// Changes to the request on its way to the origin.
     pub request_headers: HeaderOps,
     /// Changes to the response on its way to the client.
@@ -194,6 +197,7 @@ impl Default for Settings {
             bypass_unless: Vec::new(),
             cookies: CookieRules::default(),
             query: QueryRules::default(),
+            rewrite: None,
             request_headers: HeaderOps::default(),
             response_headers: HeaderOps::default(),
             answer: None,

@@ -10,7 +10,8 @@ use super::presets::Presets;
 use super::routes::{ROUTE, route};
 use super::settings::SETTINGS_ROWS;
 use super::{
-    authentication, compression, error_pages, hsts, purge, setting_locations, settings, tls,
+    authentication, compression, error_pages, hsts, purge, rewrites, setting_locations, settings,
+    tls,
 };
 use crate::keys::{BOOLEAN, Mark, TABLE, TEXTS};
 use crate::model::{Config, SiteConfig};
@@ -185,6 +186,7 @@ fn check(r: &mut Reader, table: &TomlTable<'_>, draft: &mut Draft) {
     if table.item(HEAD_TIME).is_none() {
         r.origins.keep_times(settings);
     }
+    rewrites::check_site(r, settings, &table.span);
     if draft.decided {
         authentication::check_beside_vcl(r, table, settings);
     }
@@ -223,6 +225,7 @@ fn routes(r: &mut Reader, item: &SettingValue<'_>, draft: &mut Draft) {
         }
     }
     refuse_told_fields(r, rules, &earlier);
+    earlier.iter().for_each(|(route, span)| rewrites::check_route(r, route, span));
     rules.routes = earlier.into_iter().map(|(route, _)| route).collect();
 }
 

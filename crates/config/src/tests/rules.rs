@@ -1,4 +1,4 @@
-//! Conditions of routes.
+//! Conditions of routes, and the URLs that their origins are asked for.
 
 /// A site with a route of these keys.
 fn with_route(keys: &str) -> String {
@@ -53,7 +53,7 @@ fn a_route_needs_something_that_it_is_for() {
         ("when = { header = [] }", "`header` is an empty list"),
         ("when = { header = { X-A = [] } }", "`header` is an empty list"),
         ("when = { client = [] }", "`client` is an empty list"),
-        ("when = { user_agent = \"\" }", "`user_agent`: not a name that can occur"),
+        ("when = { user_agent = \"\" }", "`user_agent`: a name that cannot occur"),
         ("when = { user_agent = [\"a\", \"~ (\"] }", "`user_agent`: unclosed group"),
         ("when = { cookie = { a = \"~ (\" } }", "`cookie`: unclosed group"),
     ] {
@@ -87,4 +87,55 @@ fn a_route_behind_one_with_fewer_conditions_is_never_reached() {
     assert_eq!(two("when = { cookie = \"c\" }", narrow), ["`b` is never reached"]);
     assert!(two("when = { cookie = \"d\" }", narrow).is_empty());
     assert!(two(narrow, "path = \"/a/b\"").is_empty());
+}
+
+/// The rewrite of the first route, as it is shown.
+fn rewrite(keys: &str) -> Option<String> {
+    let (config, _) = crate::load_str(&with_route(keys), "larder.toml").expect("a configuration");
+    config.sites[0].rules.routes[0].settings.rewrite.as_ref().map(ToString::to_string)
+}
+
+#[test]
+fn rewrites_are_whole_or_prefixes() {
+    for (keys, expected) in [
+        ("path = \"/a/*\"\nrewrite = \"/b/$1\"", Some("/b/$1")),
+        ("path = \"/a/*\"\nstrip_prefix = \"/a\"", Some("without /a")),
+        ("path = \"/a/*\"\nadd_prefix = \"/b\"", Some("/b before it")),
+        ("path = \"/a/*\"\nstrip_prefix = \"/a\"\nadd_prefix = \"/b\"", Some("/b for /a")),
+        ("path = \"/a/*\"\nstrip_prefix = false", None),
+    ] {
+        assert_eq!(rewrite(keys).as_deref(), expected, "{keys}");
+    }
+    let site = "[[site]]\nhost = \"*\"\norigin = \"http://127.0.0.1:1\"\nadd_prefix = \"/v2\"\n\
+                [[site.route]]\npath = \"/a\"\n[[site.route]]\npath = \"/b\"\nadd_prefix = false\n";
+    let (config, _) = crate::load_str(site, "larder.toml").expect("a configuration");
+    let has = |at: usize| config.sites[0].rules.routes[at].settings.rewrite.is_some();
+    assert!(has(0) && !has(1));
+}
+
+#[test]
+fn a_capture_that_no_path_has_is_an_error() {
+    for (keys, message) in [
+        ("name = \"r\"\npath = \"/a\"\nrewrite = \"/$1\"", "`rewrite` of `r` has `$1`"),
+        (
+            "name = \"r\"\npath = [\"/a/*/*\", \"/b/*\"]\nredirect = \"/$2\"",
+            "`redirect` of `r` has `$2`",
+        ),
+        (
+            "path = \"/a/*\"\nrewrite = \"/b\"\nstrip_prefix = \"/a\"",
+            "`rewrite` has the whole URL: no prefix goes",
+        ),
+        (
+            "path = \"/a/*\"\nstrip_prefix = \"a/\"",
+            "`strip_prefix`: a prefix is a path without a slash at its end: `/api`",
+        ),
+        (
+            "path = \"/a/*\"\nredirect = \"https://$1.test/\"",
+            "`redirect`: the host may not come from the path: name it, or use `$host`",
+        ),
+    ] {
+        assert_eq!(messages(&with_route(keys)), [message], "{keys}");
+    }
+    let site = "[[site]]\nhost = \"*\"\norigin = \"http://127.0.0.1:1\"\nrewrite = \"/$1\"\n";
+    assert_eq!(messages(site), ["`rewrite` has `$1`, and a site has no `path`"]);
 }

@@ -134,7 +134,7 @@ pub(super) fn request(
         target::canonical(&mut request);
     }
     let from = ArrivingRequest { site: &page.site, routes: page.routes };
-    let client = page.within.top.peer;
+    let client = page.context.top.peer;
     let to = |request: &Request| {
         let routes = site.policy.routes(request, client);
         ArrivingRequest { site: &site, routes }

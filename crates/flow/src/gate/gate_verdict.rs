@@ -43,7 +43,7 @@ impl AuthMemory {
             let proven = result.map(|result| result.entered.clone());
             proven.or_else(|| self.get(digest, now.mono_ms))
         };
-        let routes = site.policy.routes(request, guest.who);
+        let routes = site.policy.routes(request, identity.who);
         let most = live.limits.gate_memory;
         let mut is_any = false;
         for gate in gates.of(routes) {

@@ -80,8 +80,8 @@ impl RowStage for AuthStage {
                 clearance.let_in(inherit(site, request, client), request);
                 return StageResult::On;
             }
-            Downstream::Page(within) => {
-                clearance.let_in(inherit(site, request, within.top.peer), request);
+            Downstream::Page(context) => {
+                clearance.let_in(inherit(site, request, context.top.peer), request);
                 return StageResult::On;
             }
         }

@@ -104,7 +104,8 @@ async fn every_way_to_purge_is_passed_on() {
     // Its dialect cannot express the age of a response.
     admin(&["purge", "--ban", "obj.age > 1h"]).await;
     stage.daemon.assert_metric("larder_neighbours_unsaid_total", 1).await;
-    let told = stage.daemon.assert_logged("is not sent a purge: its dialect cannot express ages").await;
+    let told =
+        stage.daemon.assert_logged("is not sent a purge: its dialect cannot express ages").await;
     assert!(told.contains("neighbour"), "{told}");
     let text = heads(&neighbour).join("\n");
     for wanted in [

@@ -172,3 +172,94 @@ async fn explain_names_the_condition_that_chose_a_route_or_did_not() {
     let told = explain(&stage.daemon, &json!({ "url": url })).await;
     assert_eq!(fact(step(&told, "route"), "not met"), "`beta`: cookie beta=(value)");
 }
+
+const REWRITTEN: &str = r#"
+purge = { dialects = ["purge"] }
+[[site.route]]
+path = "~ ^/user/([0-9]+)$"
+rewrite = "/index.php?p=$1"
+[[site.route]]
+path = "/api/*"
+strip_prefix = "/api"
+add_prefix = "/v2"
+[[site.route]]
+path = "/files/**"
+rewrite = "/store/$1"
+[[site.route]]
+path = "~ ^/dl(.*)$"
+rewrite = "/store/$1"
+"#;
+
+#[tokio::test]
+async fn an_origin_is_asked_for_the_rewritten_url_and_the_clients_is_stored() {
+    let stage = Setup { site: REWRITTEN, ..Setup::default() }.start().await;
+    for (target, asked) in [
+        ("/user/7", "/index.php?p=7"),
+        // The new query takes the place of the client's, where there is one.
+        ("/user/8?a=b", "/index.php?p=8"),
+        ("/api/users?a=b", "/v2/users?a=b"),
+        ("/api/", "/v2/"),
+        ("/files/a/b.bin?x", "/store/a/b.bin?x"),
+        ("/apis", "/apis"),
+    ] {
+        stage.origin.on(asked, Script::ok(PUBLIC, asked));
+        for is_stored in [false, true] {
+            let reply = stage.get(target).await;
+            assert_eq!((reply.text().as_str(), is_hit(&reply)), (asked, is_stored), "{target}");
+        }
+        assert_eq!(stage.origin.seen(asked), 1, "{target}");
+    }
+    assert_eq!(stage.ask("PURGE", "/user/7", "").await.status, 200);
+    assert!(!is_hit(&stage.get("/user/7").await) && is_hit(&stage.get("/api/").await));
+}
+
+#[tokio::test]
+async fn no_rewrite_leads_out_of_its_directory() {
+    let stage = Setup { site: REWRITTEN, ..Setup::default() }.start().await;
+    stage.origin.otherwise(Script::ok(PUBLIC, "reached"));
+    for bad in ["/dl../secret", "/dl..%2fsecret", "/dl%2e%2e/secret", "/dl/..;/..;/x"] {
+        assert_eq!(stage.get(bad).await.status, 400, "{bad}");
+    }
+    assert!(stage.origin.targets().is_empty(), "{:?}", stage.origin.targets());
+    assert_eq!(stage.get("/dlx").await.text(), "reached");
+}
+
+#[tokio::test]
+async fn redirects_have_the_parts_of_a_path_and_never_lead_to_its_host() {
+    let site = r#"
+[[site.route]]
+path = "/old/*"
+redirect = { to = "/new/$1$query", status = 301 }
+[[site.route]]
+path = "~ ^/item-([0-9]+)(?:-[a-z]+)?$"
+redirect = { to = "https://shop.test/items/$1", status = 308 }
+[[site.route]]
+path = "/go/*"
+redirect = "/$1"
+"#;
+    let stage = Setup { site, ..Setup::default() }.start().await;
+    for (target, status, location) in [
+        ("/old/a/b?c=d", 301, "/new/a/b?c=d"),
+        ("/item-17-chair", 308, "https://shop.test/items/17"),
+        ("/go//evil.example/x", 302, "/evil.example/x"),
+        ("/go/here", 302, "/here"),
+    ] {
+        let reply = stage.get(target).await;
+        let found = reply.field("location").unwrap_or_default();
+        assert_eq!((reply.status, found.as_str()), (status, location), "{target}");
+    }
+}
+
+#[tokio::test]
+async fn explain_tells_captures_and_the_rewritten_url() {
+    let site =
+        format!("{REWRITTEN}\n[[site.route]]\npath = \"/old/*/*\"\nredirect = \"/new/$2/$1\"\n");
+    let stage = Setup { site: &site, ..Setup::default() }.start().await;
+    let question = |path: &str| json!({ "url": format!("http://larder.test{path}") });
+    let told = explain(&stage.daemon, &question("/user/7")).await;
+    assert_eq!(step(&told, "rewrite")["why"], "the origin is asked for /index.php?p=7");
+    let told = explain(&stage.daemon, &question("/old/a/b")).await;
+    assert_eq!(fact(step(&told, "answer"), "captures"), "$1 = a, $2 = b");
+    let told = explain(&stage.daemon, &question("/other")).await;
+    assert!(step(&told, "rewrite").is_null());
+}

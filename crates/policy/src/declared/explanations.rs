@@ -48,6 +48,18 @@ impl Declared {
             .advise("Nothing: clients are redirected. Explain the https:// URL instead.")
     }
 
+    pub(super) fn tell_answer(
+        &self,
+        plan: &RoutePlan,
+        answer: &ConfiguredResponse,
+        ctx: &ReceiveCtx<'_>,
+    ) -> DecisionStep {
+        let step = self::answer(plan, answer);
+        let ConfiguredResponse::Redirect(redirect) = answer else { return step };
+        let found = self.captures(ctx.notes.route, ctx.request.path(), redirect.captures());
+        step.fact("captures", captures_in_words(&found.unwrap_or_default()))
+    }
+
     pub(super) fn tell_route(&self, route: usize, asked: RoutedRequest<'_>) -> DecisionStep {
         let (name, plan) = (&self.route_names[route], &self.plans[route]);
         let routes = self.matchers.len();
@@ -119,6 +131,13 @@ impl Declared {
         };
         DecisionStep::new("rule", why).fact("looked at", short(&names))
     }
+}
+
+/// The captures of a path, numbered: `$1 = 7, $2 = a`.
+pub(super) fn captures_in_words(captures: &[&[u8]]) -> String {
+    let each = captures.iter().enumerate();
+    let words = each.map(|(at, part)| format!("${} = {}", at + 1, shown(part)));
+    words.collect::<Vec<_>>().join(", ")
 }
 
 /// Names of rules without their common prefix.
@@ -219,7 +238,7 @@ pub(super) fn access(plan: &RoutePlan, access: &Access, client: ConnectionPeer) 
     DecisionStep::new("access", why).at(place).decisive().advise(advice)
 }
 
-pub(super) fn answer(plan: &RoutePlan, answer: &ConfiguredResponse) -> DecisionStep {
+fn answer(plan: &RoutePlan, answer: &ConfiguredResponse) -> DecisionStep {
     let (what, key) = match answer {
         ConfiguredResponse::Fixed(synthetic) => (format!("status {}", synthetic.status), "respond"),
         ConfiguredResponse::Redirect(_) => ("a redirect".to_owned(), "redirect"),

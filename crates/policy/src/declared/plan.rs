@@ -15,6 +15,7 @@ use crate::headers::{FieldName, HeaderOps};
 use crate::pattern::{NamePattern, PathPattern};
 use crate::peer::ConnectionPeer;
 use crate::points::{ALLOW, PageCache, StorageChoice, Synthetic};
+use crate::rewrite::Rewrite;
 use crate::rules::{self, BrowserCaching, Profile, Settings};
 use crate::value::ValuePattern;
 
@@ -87,6 +88,7 @@ pub(super) struct RoutePlan {
     pub(super) bypass: BypassRules,
     pub(super) first_byte_ms: Option<u64>,
     pub(super) upgrade: Vec<Protocol>,
+    pub(super) rewrite: Option<Rewrite>,
     pub(super) request_headers: HeaderOps,
     pub(super) response_headers: HeaderOps,
     /// The locations of its settings.
@@ -209,6 +211,7 @@ impl RoutePlan {
             },
             first_byte_ms: settings.first_byte_ms,
             upgrade: settings.upgrade,
+            rewrite: settings.rewrite,
             request_headers: settings.request_headers,
             response_headers: settings.response_headers,
             places: settings.places,

@@ -73,7 +73,7 @@ impl Declared {
         if let Some(redirect) = self.redirect_of(ctx.request, ctx.request.scheme) {
             ctx.notes.rule = Rule::Answer as u32;
             told.hear(|| self.tell_https());
-            return ReceiveVerdict::Synth(self.redirect(redirect, ctx.request));
+            return ReceiveVerdict::Synth(self.redirect(redirect, ctx.request, &[]));
         }
         let mut readings = None;
         let path = ctx.request.path();
@@ -98,8 +98,8 @@ impl Declared {
         }
         if let Some(answer) = &plan.answer {
             ctx.notes.rule = Rule::Answer as u32;
-            told.hear(|| explanations::answer(plan, answer));
-            return ReceiveVerdict::Synth(self.answer(answer, ctx.request));
+            told.hear(|| self.tell_answer(plan, answer, ctx));
+            return ReceiveVerdict::Synth(self.answer(answer, ctx));
         }
         if let Some(files) = plan.files {
             ctx.notes.rule = Rule::Files as u32;
@@ -279,15 +279,26 @@ impl Declared {
         found.map_or(0, |at| at + 1)
     }
 
-    fn answer(&self, answer: &ConfiguredResponse, request: &Request) -> Arc<crate::Synthetic> {
+    fn answer(&self, answer: &ConfiguredResponse, ctx: &ReceiveCtx<'_>) -> Arc<crate::Synthetic> {
         match answer {
             ConfiguredResponse::Fixed(synthetic) => Arc::clone(synthetic),
-            ConfiguredResponse::Redirect(redirect) => self.redirect(redirect, request),
+            ConfiguredResponse::Redirect(redirect) => {
+                let path = ctx.request.path();
+                match self.captures(ctx.notes.route, path, redirect.captures()) {
+                    Some(captures) => self.redirect(redirect, ctx.request, &captures),
+                    None => Arc::clone(&self.refusals.path),
+                }
+            }
         }
     }
 
-    fn redirect(&self, redirect: &Redirect, request: &Request) -> Arc<crate::Synthetic> {
-        match redirect.answer(request) {
+    fn redirect(
+        &self,
+        redirect: &Redirect,
+        request: &Request,
+        captures: &[&[u8]],
+    ) -> Arc<crate::Synthetic> {
+        match redirect.answer(request, captures) {
             Some(synthetic) => Arc::new(synthetic),
             None => Arc::clone(&self.refusals.path),
         }

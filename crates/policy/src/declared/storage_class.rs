@@ -20,12 +20,17 @@ pub(super) struct StorageClass(u64);
 impl StorageClass {
     /// That of a site's own settings.
     pub(super) fn of_site(settings: &Settings) -> Self {
-        Self::of(&[said(settings)])
+        Self::of(&[said(settings), String::new()])
     }
 
     /// That of a route.
     pub(super) fn of_route(route: &RouteRules) -> Self {
-        Self::of(&[said(&route.settings)])
+        let paths = match route.settings.rewrite {
+            // The same text stands for other URLs behind another pattern.
+            Some(_) => format!("{:?}", route.scope.paths),
+            None => String::new(),
+        };
+        Self::of(&[said(&route.settings), paths])
     }
 
     fn of(parts: &[String]) -> Self {
