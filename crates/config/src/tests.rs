@@ -11,6 +11,7 @@ mod neighbours;
 mod ports;
 mod presets;
 mod purge;
+mod rules;
 mod throttle;
 mod tracing;
 
@@ -308,7 +309,7 @@ fn a_route_has_its_site_s_settings_and_changes_what_it_names() {
     assert!(shop.query.sort && !shop.query.ignore && shop.query.strip.len() == 1);
     assert!(shop.request_headers == site.request_headers && !shop.response_headers.is_empty());
     assert_eq!(rules.routes[0].name, "shop");
-    assert_eq!(rules.routes[0].methods, [Method::Get, Method::Head]);
+    assert_eq!(rules.routes[0].scope.methods, [Method::Get, Method::Head]);
     assert!(!rules.routes[1].settings.cache && shop.cache);
     assert_eq!(rules.routes[2].name, "/old/*");
     let Some(ConfiguredResponse::Fixed(robots)) = &rules.routes[3].settings.answer else {

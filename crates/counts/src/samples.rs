@@ -3,6 +3,7 @@
 use base::{HashSeed, Limits, Now};
 use h1::{HeadLimits, ReadProgress, RequestReader, ResponseReader};
 use message::{Method, Request, Response, Scheme, Status};
+use policy::conditions::RouteScope;
 use policy::pattern::PathPattern;
 use policy::rules::{RouteRules, Settings};
 use policy::{Declared, SiteRules};
@@ -82,8 +83,10 @@ pub(crate) fn response() -> Response {
 pub(crate) fn site() -> Declared {
     let route = |path: &str, cache| RouteRules {
         name: path.to_owned(),
-        paths: vec![PathPattern::parse(path).expect("a path pattern")],
-        methods: Vec::new(),
+        scope: RouteScope {
+            paths: vec![PathPattern::parse(path).expect("a path pattern")],
+            ..RouteScope::default()
+        },
         settings: Settings { cache, ..Settings::default() },
     };
     Declared::new(SiteRules {

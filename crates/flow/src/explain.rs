@@ -21,7 +21,7 @@ use base::{Account, Now};
 use files::Root;
 use message::{Request, Scheme};
 use policy::decision_steps::shown;
-use policy::{ConnectionPeer, DecisionStep, Notes, Policy, ReceiveCtx};
+use policy::{ConnectionPeer, DecisionStep, Notes, Policy, ReceiveCtx, Routes};
 
 use crate::course;
 use crate::decisions::{self, RequestDestination};
@@ -163,6 +163,7 @@ impl ForecastBuilder<'_> {
                 object,
                 site: Arc::clone(&site),
                 dialect: Dialect::Varnish,
+                routes: Routes::default(),
             });
             *request = told.request;
             return (told.outcome, told.summary);

@@ -76,7 +76,8 @@ pub(crate) struct LimitedClient {
 impl LimitedClient {
     /// The client for whom `peer` makes the request, by the site's policy.
     pub(crate) fn of(policy: &dyn Policy, request: &Request, peer: ConnectionPeer) -> Self {
-        Self { client: policy.client(request, peer), routes: policy.routes(request) }
+        let client = policy.client(request, peer);
+        Self { client, routes: policy.routes(request, client) }
     }
 }
 

@@ -11,10 +11,12 @@ mod media;
 mod plan;
 mod receive;
 mod response;
+mod storage_class;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
+use std::sync::Arc;
 
 use base::KeyBuf;
 use message::store::{NotStored, StoreRules};
@@ -22,18 +24,20 @@ use message::{HeaderBlock, HeaderId, Request, Scheme, Status, cookie};
 
 use crate::acl::CidrSet;
 use crate::answer::Redirect;
+use crate::conditions::{RouteScope, RoutedRequest};
 use crate::decision_steps::{DecisionStep, NullListener, SettingLocation};
 use crate::forged_fields;
 use crate::forwarded::{self, ClientField};
 use crate::headers::FieldName;
-use crate::pattern::PathPattern;
 use crate::peer::ConnectionPeer;
 use crate::points::{
     BackendResponse, DeliverCtx, FetchCtx, FetchVerdict, HitCtx, HitVerdict, Notes, Policy,
     ReceiveCtx, ReceiveVerdict, ResponseCtx, Routes, StorageChoice, TrailerCtx,
 };
+use crate::rewrite::Rewrite;
 use crate::rules::BrowserCaching;
 use crate::scripts::ScriptNames;
+use crate::template::CapturedBytes;
 use plan::{Refusals, RoutePlan, Rule};
 
 /// A site's policy made from its [`SiteRules`](crate::SiteRules).
@@ -88,10 +92,9 @@ impl fmt::Display for KeySource<'_> {
 
 #[derive(Debug)]
 struct Matcher {
-    paths: Vec<PathPattern>,
-    /// The `paths` whose patterns cover the path info behind a script's name.
+    scope: RouteScope,
+    /// The paths of `scope` whose patterns cover the path info behind a script's name.
     meant: Vec<bool>,
-    methods: Vec<message::Method>,
 }
 
 impl Declared {
@@ -123,6 +126,28 @@ impl Declared {
             }
             each(KeyPart::End(KeySource::Field(name)));
         }
+    }
+
+    /// Returns true if requests for one URL may belong to several routes.
+    fn divides(&self) -> bool {
+        self.matchers.iter().any(|matcher| !matcher.scope.when.is_empty())
+    }
+
+    /// The target that the origin is asked for in place of that of `request`.
+    fn rewritten(&self, rewrite: &Rewrite, request: &Request, notes: &Notes) -> Option<Vec<u8>> {
+        let captures = self.captures(notes.route, request.path(), rewrite.captures())?;
+        rewrite.target(request, &captures)
+    }
+
+    /// The parts of `path` that the pattern of a route stands for. `None` if as many as `needed` are
+    /// not there: the route is the request's for another reading of its path.
+    fn captures<'a>(&self, route: u32, path: &'a [u8], needed: usize) -> Option<CapturedBytes<'a>> {
+        if needed == 0 {
+            return Some(CapturedBytes::new());
+        }
+        let matcher = self.matchers.get(usize::try_from(route).ok()?.checked_sub(1)?)?;
+        let found = matcher.scope.paths.iter().find_map(|pattern| pattern.captures(path))?;
+        (found.len() >= needed).then_some(found)
     }
 
     fn plan(&self, notes: &Notes) -> &RoutePlan {
@@ -162,8 +187,9 @@ impl Policy for Declared {
         }
     }
 
-    fn routes(&self, request: &Request) -> Routes {
-        match self.route(request.path(), request, &mut None) {
+    fn routes(&self, request: &Request, client: ConnectionPeer) -> Routes {
+        let asked = RoutedRequest { path: request.path(), request, client };
+        match self.route(asked, &mut None) {
             Some(routed) => {
                 Routes { own: routed.plan as u32, also: routed.also.map(|also| also as u32) }
             }
@@ -175,6 +201,22 @@ impl Policy for Declared {
     fn splits_key(&self, notes: &Notes) -> bool {
         let plan = self.plan(notes);
         !plan.cookie_key.is_empty() || !plan.header_key.is_empty()
+    }
+
+    fn targets_apart(&self, request: &Request) -> Vec<Vec<u8>> {
+        let path = request.path();
+        let is_odd = !self.scripts.leave_one_reading(path);
+        let mut targets = Vec::new();
+        for (matcher, plan) in self.matchers.iter().zip(&self.plans[1..]) {
+            let scope = &matcher.scope;
+            if scope.when.is_empty() || !is_odd && !scope.is_for(path, &request.method) {
+                continue;
+            }
+            let mut asked = request.clone();
+            plan.query.iter().for_each(|query| query.apply(&mut asked));
+            targets.push(asked.target);
+        }
+        targets
     }
 
     fn receive(&self, ctx: &mut ReceiveCtx<'_>) -> ReceiveVerdict {
@@ -189,6 +231,9 @@ impl Policy for Declared {
             }
             KeyPart::End(_) => key.field(b"0"),
         });
+        if notes.apart != 0 {
+            key.field(&notes.apart.to_be_bytes());
+        }
     }
 
     fn hit(&self, ctx: &HitCtx<'_>) -> HitVerdict {
@@ -199,6 +244,12 @@ impl Policy for Declared {
     }
 
     fn fetch(&self, ctx: &mut FetchCtx<'_>) -> FetchVerdict {
+        if let Some(rewrite) = &self.plan(ctx.notes).rewrite {
+            match self.rewritten(rewrite, ctx.request, ctx.notes) {
+                Some(target) => ctx.request.target = target,
+                None => return FetchVerdict::Synth(Arc::clone(&self.refusals.path)),
+            }
+        }
         let request = &mut *ctx.request;
         forwarded::tell(request, ctx.notes.client, &self.client_field, self.forwarded);
         self.plan(ctx.notes).request_headers.apply(&mut request.headers);
@@ -207,6 +258,10 @@ impl Policy for Declared {
 
     fn first_byte_ms(&self, notes: &Notes) -> Option<u64> {
         self.plan(notes).first_byte_ms
+    }
+
+    fn rewrites(&self, notes: &Notes) -> bool {
+        self.plan(notes).rewrite.is_some()
     }
 
     fn store_rules(&self, notes: &Notes) -> &StoreRules {
@@ -299,6 +354,10 @@ impl Policy for Declared {
                 }
             }
         });
+        if notes.apart != 0 {
+            let route = self.route_name(notes.route);
+            parts.push(("its route".to_owned(), route.as_bytes().to_vec()));
+        }
         parts
     }
 

@@ -39,7 +39,7 @@ impl ClientField {
     }
 
     /// The field's name, if it is a custom field.
-    pub(crate) fn named(&self) -> Option<&FieldName> {
+    pub fn named(&self) -> Option<&FieldName> {
         match self {
             Self::Named(name) => Some(name),
             _ => None,

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use message::header::{self, HeaderBlock, HeaderId};
+use message::header::{self, Field, HeaderBlock, HeaderId};
+
+use crate::forged_fields;
 
 /// The reason why a field was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +72,13 @@ impl FieldName {
     pub fn is_spelt(&self, other: &[u8]) -> bool {
         let plain = |b: &u8| if *b == b'_' { b'-' } else { b.to_ascii_lowercase() };
         self.name.iter().map(plain).eq(other.iter().map(plain))
+    }
+
+    /// Returns true if requests of clients lose such a field, because it speaks for a proxy. Fields
+    /// that say where a client is, as CDNs write them, are none of these.
+    pub fn is_for_proxies(&self) -> bool {
+        let field = Field { id: self.id, name: &self.name, value: b"" };
+        forged_fields::is_forged(field) && !forged_fields::is_place(&self.name)
     }
 
     /// Its values in `block`.

@@ -8,6 +8,7 @@
 
 pub mod acl;
 pub mod answer;
+pub mod conditions;
 pub mod decision_steps;
 pub mod declared;
 mod forged_fields;
@@ -20,9 +21,11 @@ pub mod pattern;
 mod peer;
 pub mod points;
 pub mod purge;
+pub mod rewrite;
 pub mod rules;
 mod scripts;
 pub mod site_authentication;
+pub mod template;
 pub mod throttle;
 pub mod users;
 pub mod value;

@@ -4,6 +4,9 @@ use std::fmt;
 
 use linear::{Options, Regex};
 use message::header;
+use smallvec::smallvec;
+
+use crate::template::CapturedBytes;
 
 /// The largest size of a compiled pattern in bytes.
 const REGEX_BYTES: usize = 1 << 20;
@@ -86,6 +89,33 @@ impl PathPattern {
         }
     }
 
+    /// The parts of `path` that the pattern's stars or groups stand for, in their order; a group
+    /// that has no part in the match is empty. `None` if the path does not match.
+    pub fn captures<'a>(&self, path: &'a [u8]) -> Option<CapturedBytes<'a>> {
+        let text = self.text.as_bytes();
+        match &self.matcher {
+            Search::Exact => (path == text).then(CapturedBytes::new),
+            Search::Prefix(len) => path.strip_prefix(&text[..*len]).map(|rest| smallvec![rest]),
+            Search::Suffix => path.strip_suffix(&text[1..]).map(|rest| smallvec![rest]),
+            Search::Regex(regex) => {
+                let mut groups = regex.room();
+                regex.groups(path, 0, &mut groups);
+                groups.get_group(0)?;
+                let group = |at| groups.get_group(at).map_or(&b""[..], |g| &path[g.start..g.end]);
+                Some((1..groups.group_len()).map(group).collect())
+            }
+        }
+    }
+
+    /// The number of its stars or groups.
+    pub fn groups(&self) -> usize {
+        match &self.matcher {
+            Search::Exact => 0,
+            Search::Prefix(_) | Search::Suffix => 1,
+            Search::Regex(regex) => regex.room().group_info().all_group_len() - 1,
+        }
+    }
+
     /// Returns true if `self` certainly matches every path that `other` matches. Returns false in
     /// doubt (two regular expressions).
     pub fn covers(&self, other: &Self) -> bool {
@@ -157,13 +187,13 @@ fn glob(text: &str) -> String {
     while let Some(c) = rest.chars().next() {
         let at_edge = rest.len() == text.len() || rest.len() == 1;
         if let Some(after) = rest.strip_prefix("**") {
-            expression.push_str(".*");
+            expression.push_str("(.*)");
             rest = after;
             continue;
         }
         match c {
-            '*' if at_edge => expression.push_str(".*"),
-            '*' => expression.push_str("[^/]*"),
+            '*' if at_edge => expression.push_str("(.*)"),
+            '*' => expression.push_str("([^/]*)"),
             '?' => expression.push_str("[^/]"),
             c => expression.push_str(&linear::escape(c.encode_utf8(&mut [0; 4]))),
         }
@@ -179,6 +209,63 @@ pub(crate) fn regex(expression: &str, ignore_case: bool) -> Result<Regex, Patter
     let options =
         Options { ignore_case, dot_is_any: true, program_bytes: REGEX_BYTES, ..Options::default() };
     Regex::new(expression, options).map_err(|error| PatternError::Regex(error.to_string()))
+}
+
+/// A pattern of texts, such as a field's values: the whole text, with `*` for anything in it, or
+/// `~ regex` (`~* regex` without regard to case).
+#[derive(Clone, Debug)]
+pub struct TextPattern {
+    text: String,
+    search: TextSearch,
+}
+
+#[derive(Clone, Debug)]
+enum TextSearch {
+    Whole,
+    /// All but the star at the end.
+    Prefix,
+    /// All but the star at the start.
+    Suffix,
+    Regex(Regex),
+}
+
+impl TextPattern {
+    /// Reads a pattern.
+    ///
+    /// # Errors
+    /// When its regular expression is refused.
+    pub fn parse(text: &str) -> Result<Self, PatternError> {
+        let stars = text.bytes().filter(|b| *b == b'*').count();
+        let search = match text.as_bytes() {
+            [b'~', b'*', ..] => TextSearch::Regex(regex(text[2..].trim(), true)?),
+            [b'~', ..] => TextSearch::Regex(regex(text[1..].trim(), false)?),
+            _ if stars == 0 => TextSearch::Whole,
+            [.., b'*'] if stars == 1 => TextSearch::Prefix,
+            [b'*', ..] if stars == 1 => TextSearch::Suffix,
+            _ => {
+                let parts: Vec<String> = text.split('*').map(linear::escape).collect();
+                TextSearch::Regex(regex(&format!("^{}$", parts.join(".*")), false)?)
+            }
+        };
+        Ok(Self { text: text.to_owned(), search })
+    }
+
+    /// Returns true if `value` matches.
+    pub fn matches(&self, value: &[u8]) -> bool {
+        let text = self.text.as_bytes();
+        match &self.search {
+            TextSearch::Whole => value == text,
+            TextSearch::Prefix => value.starts_with(&text[..text.len() - 1]),
+            TextSearch::Suffix => value.ends_with(&text[1..]),
+            TextSearch::Regex(regex) => regex.is_match(value),
+        }
+    }
+}
+
+impl fmt::Display for TextPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
 }
 
 /// A name (of a cookie or query parameter) or a part of names: `sid`, `wordpress_logged_in*`, for
@@ -296,6 +383,27 @@ mod tests {
     }
 
     #[test]
+    fn stars_and_groups_stand_for_parts_of_a_path() {
+        for (pattern, path_text, captures) in [
+            ("/old/*", "/old/a/b", Some(&["a/b"][..])),
+            ("/old/*", "/new/a", None),
+            ("*.html", "/a/b.html", Some(&["/a/b"])),
+            ("/a/*/c/**/e?", "/a/b/c/d/d/ef", Some(&["b", "d/d"])),
+            ("~ ^/user/([0-9]+)(/x)?", "/user/7", Some(&["7", ""])),
+            ("~ ^/user/[0-9]+", "/user/7", Some(&[])),
+            ("/exact", "/exact", Some(&[])),
+        ] {
+            let compiled = path(pattern);
+            let found = compiled.captures(path_text.as_bytes());
+            let expected = captures.map(|all| all.iter().map(|c| c.as_bytes()).collect());
+            assert_eq!(found, expected, "{pattern}");
+            if let Some(captures) = captures {
+                assert_eq!(compiled.groups(), captures.len(), "{pattern}");
+            }
+        }
+    }
+
+    #[test]
     fn no_byte_slips_past_a_dot_or_a_star() {
         for pattern in ["~ ^/a.b$", "/x/../*/?a**b"] {
             let pattern = path(pattern);
@@ -329,6 +437,26 @@ mod tests {
         ] {
             assert_eq!(path(wide).covers(&path(narrow)), covers, "{wide} over {narrow}");
         }
+    }
+
+    #[test]
+    fn text_patterns_match_as_documented() {
+        for (pattern, yes, no) in [
+            ("v2", &["v2"][..], &["v2.1", "V2", ""][..]),
+            ("v2*", &["v2", "v2.1"], &["v1", "xv2"]),
+            ("*bot", &["bot", "a bot"], &["bots"]),
+            ("*b*t*", &["a bot", "bt"], &["tb"]),
+            ("a*c", &["ac", "a\nc"], &["ab", "xac"]),
+            ("a.*", &["a."], &["ab"]),
+            ("*", &["", "anything"], &[]),
+            ("~ ^v[23]$", &["v2"], &["v4", "V2"]),
+            ("~* ^v[23]$", &["V2"], &["v4"]),
+        ] {
+            let compiled = TextPattern::parse(pattern).expect("a pattern");
+            assert!(yes.iter().all(|text| compiled.matches(text.as_bytes())), "{pattern}");
+            assert!(!no.iter().any(|text| compiled.matches(text.as_bytes())), "{pattern}");
+        }
+        assert!(matches!(TextPattern::parse("~ ("), Err(PatternError::Regex(_))));
     }
 
     #[test]

@@ -22,6 +22,11 @@ pub struct Notes {
     pub origin: u32,
     /// The policy's own mark of the route that matched.
     pub route: u32,
+    /// Another route that an origin may take the request's path for: its access rules hold, too.
+    pub also: Option<u32>,
+    /// A mark in the key that keeps its responses apart from those to requests for the same URL
+    /// that belong to other routes; 0 for no mark.
+    pub apart: u64,
     /// The request has personal fields (cookies beyond tracking ones, Authorization): only a
     /// response that the origin declares shared may answer it or be stored from it.
     pub personal: bool,
@@ -206,6 +211,13 @@ pub struct Routes {
     pub also: Option<u32>,
 }
 
+impl Notes {
+    /// The routes that a request was found to belong to.
+    pub fn routes(&self) -> Routes {
+        Routes { own: self.route, also: self.also }
+    }
+}
+
 /// A site's policy.
 pub trait Policy: Send + Sync {
     /// The client of a request from `peer` that is not [received](Policy::receive): a purge.
@@ -224,9 +236,16 @@ pub trait Policy: Send + Sync {
     /// Removes forged fields, as [`Policy::receive`] does.
     fn remove_forged(&self, headers: &mut HeaderBlock);
 
-    /// The routes of a request; [`Policy::receive`] will note the first.
-    fn routes(&self, _request: &Request) -> Routes {
+    /// The routes of a request that is made on behalf of `client`, as [`Policy::receive`] will note
+    /// the first.
+    fn routes(&self, _request: &Request, _client: ConnectionPeer) -> Routes {
         Routes::default()
+    }
+
+    /// The targets in keys with a mark that keeps them apart ([`Notes::apart`]), under which there
+    /// may be responses to requests like this one, but for their fields and their client.
+    fn targets_apart(&self, _request: &Request) -> Vec<Vec<u8>> {
+        Vec::new()
     }
 
     /// Returns true if [`Policy::key`] may distinguish responses of one URL.
@@ -249,6 +268,12 @@ pub trait Policy: Send + Sync {
 
     /// Changes the request for the origin (Varnish: `vcl_backend_fetch`).
     fn fetch(&self, ctx: &mut FetchCtx<'_>) -> FetchVerdict;
+
+    /// Returns true if the origin is asked for another URL than the client's: a cache that is asked
+    /// for that would be asked for something else.
+    fn rewrites(&self, _notes: &Notes) -> bool {
+        false
+    }
 
     /// Milliseconds until the head of the origin's response; `None` for the origin's own timeout
     /// (Varnish: `bereq.first_byte_timeout`).

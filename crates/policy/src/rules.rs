@@ -6,17 +6,18 @@
 use std::fmt;
 use std::sync::Arc;
 
-use message::Method;
 use message::store::{StatusMatch, StoreRules};
 use message::upgrade::Protocol;
 
 use crate::acl::Net;
 use crate::answer::{ConfiguredResponse, Redirect};
+use crate::conditions::RouteScope;
 use crate::decision_steps::SettingLocations;
 use crate::forwarded::ClientField;
 use crate::headers::{FieldName, HeaderOps};
 use crate::pattern::{NamePattern, PathPattern};
 use crate::points::{PageCache, StorageChoice};
+use crate::rewrite::Rewrite;
 use crate::site_authentication::{BasicAuth, ForwardAuth};
 use crate::throttle::{ConcurrencyRule, RateRule};
 use crate::value::ValuePattern;
@@ -71,10 +72,8 @@ pub struct SiteRules {
 pub struct RouteRules {
     /// The name in logs and in the output of `explain`.
     pub name: String,
-    /// Paths; one must match. Empty: every path.
-    pub paths: Vec<PathPattern>,
-    /// Methods; one must match. Empty: every method.
-    pub methods: Vec<Method>,
+    /// The requests of the route.
+    pub scope: RouteScope,
     /// Its settings.
     pub settings: Settings,
 }
@@ -82,13 +81,7 @@ pub struct RouteRules {
 impl RouteRules {
     /// Returns true if `self` certainly matches every request that `other` matches.
     pub fn covers(&self, other: &Self) -> bool {
-        let methods = self.methods.is_empty()
-            || (!other.methods.is_empty()
-                && other.methods.iter().all(|m| self.methods.contains(m)));
-        let paths = self.paths.is_empty()
-            || (!other.paths.is_empty()
-                && other.paths.iter().all(|path| self.paths.iter().any(|wide| wide.covers(path))));
-        methods && paths
+        self.scope.covers(&other.scope)
     }
 }
 
@@ -97,6 +90,9 @@ impl RouteRules {
 pub struct Settings {
     /// Index of the origin, in the site's list.
     pub origin: u32,
+    /// The origin as it is written: a name or a URL. It is the same after a reload that gives the
+    /// origin another index.
+    pub origin_name: Arc<str>,
     /// Index, in the site's list, of the root whose files are served; `None` for the origin.
     pub files: Option<u32>,
     /// The plugin whose pages on the disk are used before the origin.
@@ -145,6 +141,8 @@ pub struct Settings {
     pub cookies: CookieRules,
     /// Query parameters.
     pub query: QueryRules,
+    /// The URL that the origin is asked for; `None` for the client's.
+    pub rewrite: Option<Rewrite>,
     /// Changes to the request on its way to the origin.
     pub request_headers: HeaderOps,
     /// Changes to the response on its way to the client.
@@ -176,6 +174,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             origin: 0,
+            origin_name: Arc::default(),
             files: None,
             page_cache: None,
             cache: true,
@@ -198,6 +197,7 @@ impl Default for Settings {
             bypass_unless: Vec::new(),
             cookies: CookieRules::default(),
             query: QueryRules::default(),
+            rewrite: None,
             request_headers: HeaderOps::default(),
             response_headers: HeaderOps::default(),
             answer: None,

@@ -18,6 +18,7 @@ use message::Status;
 use message::store::StatusMatch;
 use origin::Origin;
 use policy::answer::ConfiguredResponse;
+use policy::conditions::RouteScope;
 use policy::pattern::{NamePattern, PathPattern};
 use policy::rules::{Bypass, RouteRules};
 use policy::{BasicAuth, ConcurrencyRule, Profile, RateRule, SiteRules, Synthetic, Terms};
@@ -213,8 +214,7 @@ fn rules() -> SiteRules {
         let paths = vec![PathPattern::parse("/a/3").expect("a pattern")];
         rules.routes.push(RouteRules {
             name: "gone".to_owned(),
-            paths,
-            methods: Vec::new(),
+            scope: RouteScope { paths, ..RouteScope::default() },
             settings,
         });
     }

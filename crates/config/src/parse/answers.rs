@@ -16,7 +16,7 @@ section! {
     pub(crate) REDIRECT, REDIRECT_ROWS: RedirectDraft; "[site.redirect]",
     "A redirect. A string instead of a table sets `to`.";
     @needed("a redirect without `to`", "")
-    "to", "a URL", "required", "Target URL, with `$host`, `$path`, `$query` (including the question mark), and `$$` for a dollar sign.",
+    "to", "a URL", "required", "Target URL, with `$host`, `$path`, `$query` (including the question mark), `$args` (without it), `$1` to `$9` for what the stars or groups of the route's `path` match, and `$$` for a dollar sign.",
         |r, item, to| to.to = r.string(item);
     "status", COUNT, "302", "Status of the redirect: 301, 302, 303, 307 or 308.",
         |r, item, to| put(&mut to.status, status(r, item, 301, 308));

@@ -1,5 +1,6 @@
-//! Lists of addresses, of paths and of field names.
+//! Lists of addresses, of paths, of methods and of field names.
 
+use message::Method;
 use policy::acl::{Net, parse_net};
 use policy::headers::FieldName;
 use policy::pattern::PathPattern;
@@ -16,6 +17,35 @@ pub(super) fn nets(r: &mut Reader, item: &SettingValue<'_>) -> Vec<Net> {
 pub(super) fn patterns(r: &mut Reader, item: &SettingValue<'_>) -> Vec<PathPattern> {
     let texts = r.texts(item);
     texts.iter().filter_map(|(text, item)| r.check(item, PathPattern::parse(text))).collect()
+}
+
+/// Reads methods.
+pub(super) fn methods(r: &mut Reader, item: &SettingValue<'_>) -> Vec<Method> {
+    let texts = r.texts(item);
+    texts.iter().filter_map(|(text, item)| method(r, text, item)).collect()
+}
+
+fn method(r: &mut Reader, text: &str, item: &SettingValue<'_>) -> Option<Method> {
+    if !message::header::is_token(text.as_bytes()) {
+        r.error(item.span.clone(), format!("`{text}` is not a method"));
+        return None;
+    }
+    match Method::from_token(text.as_bytes()) {
+        Method::Purge | Method::Ban | Method::Connect | Method::Trace => {
+            r.error(
+                item.span.clone(),
+                format!("{text} requests are refused before routes are looked at"),
+            );
+            None
+        }
+        Method::Other(_) if text.bytes().any(|b| b.is_ascii_lowercase()) => {
+            let capitals = text.to_ascii_uppercase();
+            r.error(item.span.clone(), format!("methods are case-sensitive: `{text}`")).help =
+                Some(format!("did you mean `{capitals}`?"));
+            None
+        }
+        method => Some(method),
+    }
 }
 
 /// Reads names of fields.

@@ -18,11 +18,11 @@ use super::headers::{HEADER_ROWS, REQUEST_HEADERS, RESPONSE_HEADERS};
 use super::lists::nets;
 use super::origins::find_of_site;
 use super::setting_locations::note_places;
-use super::{answers, authentication, files, headers, origins, throttle};
+use super::{answers, authentication, files, headers, origins, rewrites, throttle};
 use crate::keys::{DURATION, TABLE, TEXTS};
 use crate::page::word;
 use crate::reader::{Reader, SettingValue, TomlTable};
-use crate::rows::{self, Row, rows};
+use crate::rows::{self, Row, put, rows};
 
 /// Keys of a site that a route may change.
 pub(crate) const SETTINGS_ROWS: &[Row<Settings>] = rows! {
@@ -62,6 +62,7 @@ pub(crate) const SETTINGS_ROWS: &[Row<Settings>] = rows! {
         => |page, s| if s.answer.is_none() { files::show(page, s) };
     #SiteOnly "origin", "the name of an [[origin]], or a URL", "required; of a route, the site's", "Origin that gets the requests. Not required with `files`, `redirect` or `respond`.",
         |r, item, to| {
+            put(&mut to.origin_name, item.value.as_str());
             // An unknown origin was reported: no origin has this index.
             to.origin = find_of_site(r, item).unwrap_or(u32::MAX);
             to.files = None;
@@ -99,6 +100,13 @@ pub(crate) const SETTINGS_ROWS: &[Row<Settings>] = rows! {
     "upgrade", TEXTS, "\"websocket\"", "Protocols to which a connection may switch (field Upgrade). If the origin agrees, the connection becomes a tunnel to the origin. `[]`: none.",
         |r, item, to| to.upgrade = protocols(r, item)
         => |page, s| if fetches(s) { page.list("may change to", &s.upgrade) };
+    "rewrite", "a URL path", "the client's URL", "URL that the origin is asked for, with `$path`, `$query` (including the question mark), `$args` (without it), `$host`, and `$1` to `$9` for what the stars or groups of the route's `path` match. A URL without a query keeps the client's. The cache key has the client's URL.",
+        |r, item, to| to.rewrite = rewrites::whole(r, item)
+        => |page, s| if fetches(s) { page.list("origin's URL", &s.rewrite) };
+    "strip_prefix", "a path or false", "none", "Prefix that the path loses on its way to the origin: `/api` makes `/api/users` into `/users`. With `false`, a route drops its site's.",
+        |r, item, to| rewrites::strip(r, item, &mut to.rewrite);
+    "add_prefix", "a path or false", "none", "Prefix that the path gets on its way to the origin, after `strip_prefix`. With `false`, a route drops its site's.",
+        |r, item, to| rewrites::add(r, item, &mut to.rewrite);
     @table(REQUEST_HEADERS) "request_headers", TABLE, "none", "Changes to requests for the origin: see `[site.request_headers]`.",
         |r, item, to| {
             rows::read_table(r, item, &REQUEST_HEADERS, HEADER_ROWS, &mut to.request_headers);
@@ -128,6 +136,8 @@ pub(super) fn read(r: &mut Reader, table: &TomlTable<'_>, settings: &mut Setting
     for [first, second, what, message] in [
         ["origin", "files", "the origin", "`files` and `origin` cannot both answer"],
         ["redirect", "respond", "the other answer", "`redirect` and `respond` cannot both answer"],
+        ["rewrite", "strip_prefix", "the whole URL", "`rewrite` has the whole URL: no prefix goes"],
+        ["rewrite", "add_prefix", "the whole URL", "`rewrite` has the whole URL: no prefix comes"],
     ] {
         if let (Some(first), Some(second)) = (table.known(first), table.known(second)) {
             r.error(second.span, message).related = Some((first.span, what.to_owned()));

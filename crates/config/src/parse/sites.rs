@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use policy::headers::FieldName;
 use policy::rules::{Profile, RouteRules, SiteRules};
 
 use super::includes::{INCLUDES, includes};
@@ -9,7 +10,8 @@ use super::presets::Presets;
 use super::routes::{ROUTE, route};
 use super::settings::SETTINGS_ROWS;
 use super::{
-    authentication, compression, error_pages, hsts, purge, setting_locations, settings, tls,
+    authentication, compression, error_pages, hsts, purge, rewrites, setting_locations, settings,
+    tls,
 };
 use crate::keys::{BOOLEAN, Mark, TABLE, TEXTS};
 use crate::model::{Config, SiteConfig};
@@ -184,6 +186,7 @@ fn check(r: &mut Reader, table: &TomlTable<'_>, draft: &mut Draft) {
     if table.item(HEAD_TIME).is_none() {
         r.origins.keep_times(settings);
     }
+    rewrites::check_site(r, settings, &table.span);
     if draft.decided {
         authentication::check_beside_vcl(r, table, settings);
     }
@@ -221,7 +224,32 @@ fn routes(r: &mut Reader, item: &SettingValue<'_>, draft: &mut Draft) {
             earlier.push((route, span));
         }
     }
+    refuse_told_fields(r, rules, &earlier);
+    earlier.iter().for_each(|(route, span)| rewrites::check_route(r, route, span));
     rules.routes = earlier.into_iter().map(|(route, _)| route).collect();
+}
+
+/// Says which conditions are about fields that Larder itself fills in, once a route is chosen:
+/// what a client sends in their place is removed.
+fn refuse_told_fields(r: &mut Reader, rules: &SiteRules, routes: &[(RouteRules, TextRange)]) {
+    let all = routes.iter().map(|(route, _)| &route.settings).chain([&rules.settings]);
+    let told: Vec<&FieldName> = all
+        .flat_map(|settings| {
+            let user = settings.basic_auth.iter().filter_map(|auth| auth.user_field.as_ref());
+            user.chain(settings.forward_auth.iter().flat_map(|auth| &auth.copy))
+        })
+        .chain(rules.client_field.named())
+        .collect();
+    for (route, span) in routes {
+        let fields = route.scope.when.fields();
+        let bad = fields.into_iter().find(|f| told.iter().any(|t| t.is_spelt(f.as_bytes())));
+        if let Some(field) = bad {
+            let message =
+                format!("`when` of `{}` looks at `{field}`, which Larder sets", route.name);
+            r.error(span.clone(), message).help =
+                Some("a client's own field of this name is removed before".to_owned());
+        }
+    }
 }
 
 fn warn_of_shadowed(

@@ -11,6 +11,9 @@ fn opening(section: &Section) -> String {
         "{ url, weight }" => "[[origin]]\n[[origin.servers]]\n".to_owned(),
         "{ file }" => "[tracing.headers.a]\n".to_owned(),
         title if title.starts_with("[origin.") => format!("[[origin]]\n{title}\n"),
+        title if title.starts_with("[site.route.") => {
+            format!("[[site]]\n[[site.route]]\n{title}\n")
+        }
         title if title.starts_with("[site.") || title.starts_with("[[site.") => {
             format!("[[site]]\n{title}\n")
         }

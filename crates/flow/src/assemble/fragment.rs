@@ -133,13 +133,19 @@ pub(super) fn request(
     if site.vcl.is_none() {
         target::canonical(&mut request);
     }
-    let from = ArrivingRequest { site: &page.site, request: &page.request };
-    if !gate::may_include(from, ArrivingRequest { site: &site, request: &request }) {
+    let from = ArrivingRequest { site: &page.site, routes: page.routes };
+    let client = page.context.top.peer;
+    let to = |request: &Request| {
+        let routes = site.policy.routes(request, client);
+        ArrivingRequest { site: &site, routes }
+    };
+    gate::remove_page_user_fields(from, to(&request), &mut request);
+    // Without those fields it may belong to another route.
+    if !gate::may_include(from, to(&request)) {
         return Err(FragmentFailure::Target(
             "it stands behind a gate that its page does not stand behind",
         ));
     }
-    gate::remove_page_user_fields(from, &site, &mut request);
     Ok((request, site))
 }
 

@@ -118,7 +118,7 @@ pub(super) fn put_together(
         top.personal = ctx.site.client_check.is_some() && ctx.notes.personal;
         top
     });
-    page.gzip = gzip;
+    (page.gzip, page.routes) = (gzip, ctx.notes.routes());
     if let Some(cookies) = ctx.cookies {
         let headers = &mut page.request.headers;
         page.cookies_left = Some(headers.value(HeaderId::Cookie).unwrap_or_default().into());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cache::{KeyInspection, Object};
 use files::{Depth, PathLookup, Root};
-use policy::Notes;
+use policy::{Notes, Routes};
 
 use crate::files as from_files;
 use crate::forecast::steps::ForecastSteps;
@@ -31,6 +31,8 @@ pub(super) struct ComposablePage {
     pub(super) object: Arc<Object>,
     pub(super) site: Arc<Site>,
     pub(super) dialect: Dialect,
+    /// The routes of its request.
+    pub(super) routes: Routes,
 }
 
 /// The findings of a lookup.

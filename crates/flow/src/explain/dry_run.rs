@@ -102,7 +102,7 @@ impl CourseHandler for ForecastBuilder<'_> {
             && let Some(dialect) = declared::dialect_of(object.flags())
         {
             let (object, site) = (Arc::clone(&object), Arc::clone(ctx.site));
-            self.page = Some(ComposablePage { object, site, dialect });
+            self.page = Some(ComposablePage { object, site, dialect, routes: ctx.notes.routes() });
         }
         deliver_stored(ctx, &object, served)
     }

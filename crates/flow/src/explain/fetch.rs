@@ -88,6 +88,15 @@ impl ForecastBuilder<'_> {
             self.forecast.steps.push(DecisionStep::new("fetch", why));
             return;
         }
+        if request.target != ctx.request.target {
+            let why = format!("the origin is asked for {}", shown(&request.target));
+            let place = ["rewrite", "strip_prefix", "add_prefix"]
+                .iter()
+                .find_map(|key| ctx.site.policy.place(&notes, key));
+            self.forecast.steps.push(
+                DecisionStep::new("rewrite", why).at(place).fact("key", "has the client's URL"),
+            );
+        }
         let Some(SiteOrigin { origin, .. }) = ctx.site.origin(&notes) else {
             self.forecast.steps.push(DecisionStep::new("fetch", "this site has no origin to ask"));
             return;

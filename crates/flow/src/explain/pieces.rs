@@ -25,10 +25,12 @@ pub(super) fn of_page(
     peer: ConnectionPeer,
     now: Now,
 ) -> Vec<DecisionStep> {
-    let ComposablePage { object, site, dialect } = whole;
+    let ComposablePage { object, site, dialect, routes } = whole;
     let account = Account::open(shared.cache.memory(), 0);
     let top = || TopPage::new(live, Request::new(), peer, None, &account);
-    let page = ComposedPage::new(dialect, SiteContext { live, site: &site }, request, None, top);
+    let place = SiteContext { live, site: &site };
+    let mut page = ComposedPage::new(dialect, place, request, None, top);
+    page.routes = routes;
     let (fragments, faults) = page.fragments(&object, now);
     let language = match dialect {
         Dialect::Esi | Dialect::Varnish => "ESI",

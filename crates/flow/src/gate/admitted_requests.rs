@@ -4,24 +4,26 @@
 
 use message::Request;
 use policy::headers::FieldName;
+use policy::{ConnectionPeer, Routes};
 
 use crate::state::gate::RouteAuthChecks;
 use crate::state::gate::SiteAdmission;
 use crate::state::site::Site;
 
-/// A request and its site.
+/// A request's site and routes.
 #[derive(Clone, Copy)]
 pub(crate) struct ArrivingRequest<'a> {
     pub(crate) site: &'a Site,
-    pub(crate) request: &'a Request,
+    /// The routes that it belongs to. For a page they were found when it came: its request has
+    /// lost what the site's policy removes, and may seem to belong to others.
+    pub(crate) routes: Routes,
 }
 
 /// The checks that apply to a request.
-fn gates<'a>(
-    ArrivingRequest { site, request }: ArrivingRequest<'a>,
-) -> impl Iterator<Item = &'a RouteAuthChecks> {
-    let gates = site.gates.iter();
-    gates.flat_map(move |gates| gates.of(site.policy.routes(request)))
+fn gates(
+    ArrivingRequest { site, routes }: ArrivingRequest<'_>,
+) -> impl Iterator<Item = &RouteAuthChecks> {
+    site.gates.iter().flat_map(move |gates| gates.of(routes))
 }
 
 /// Returns true if `page` passed all checks that apply to `fragment`.
@@ -40,39 +42,42 @@ pub(crate) fn may_include(page: ArrivingRequest<'_>, fragment: ArrivingRequest<'
     })
 }
 
-/// Removes from `request`, for a fragment of `page` in `site`, the user fields of the page's gates
-/// that the fragment's gates would not set.
+/// Removes from `request`, for `fragment` of `page`, the user fields of the page's gates that the
+/// fragment's gates would not set.
 pub(crate) fn remove_page_user_fields(
     page: ArrivingRequest<'_>,
-    site: &Site,
+    fragment: ArrivingRequest<'_>,
     request: &mut Request,
 ) {
     if page.site.gates.is_none() {
         return;
     }
-    let own: Vec<_> = gates(ArrivingRequest { site, request: &*request })
-        .flat_map(RouteAuthChecks::fields)
-        .cloned()
-        .collect();
+    let own: Vec<_> = gates(fragment).flat_map(RouteAuthChecks::fields).collect();
     let page_fields: Vec<_> = gates(page).flat_map(RouteAuthChecks::fields).collect();
     request.headers.retain(|field| {
-        let is_of = |name: &FieldName| name.is_spelt(field.name);
-        !page_fields.iter().any(|name| is_of(name)) || own.iter().any(is_of)
+        let is_of = |name: &&FieldName| name.is_spelt(field.name);
+        !page_fields.iter().any(is_of) || own.iter().any(is_of)
     });
 }
 
 /// The admission of a request that was checked before: a fragment with its page, another node's
 /// request with its client, or a forecast. `request` has the fields set then.
-pub(crate) fn inherit(site: &Site, request: &Request) -> Option<SiteAdmission> {
+/// `client` is the one it is made for.
+pub(crate) fn inherit(
+    site: &Site,
+    request: &Request,
+    client: ConnectionPeer,
+) -> Option<SiteAdmission> {
     site.gates.as_ref()?;
+    let routes = site.policy.routes(request, client);
     let mut admission = SiteAdmission::default();
-    for gate in gates(ArrivingRequest { site, request }) {
+    for gate in gates(ArrivingRequest { site, routes }) {
         for field in gate.fields() {
             admission.add(field, field.values(&request.headers));
         }
         admission.is_personal |= gate.is_personal();
         admission.keeps_password |= gate.password.as_ref().is_some_and(|gate| !gate.rule.forward);
     }
-    admission.is_personal |= site.policy.routes(request).also.is_some();
+    admission.is_personal |= routes.also.is_some();
     (!admission.own.is_empty() || admission.keeps_password).then_some(admission)
 }

@@ -43,7 +43,8 @@ impl AuthMemory {
             let proven = result.map(|result| result.grant.clone());
             proven.or_else(|| self.get(digest, now.mono_ms))
         };
-        let (routes, most) = (site.policy.routes(request), live.limits.gate_memory);
+        let routes = site.policy.routes(request, identity.who);
+        let most = live.limits.gate_memory;
         let mut is_any = false;
         for gate in gates.of(routes) {
             is_any |= gate.password.is_some() || gate.forward_auth.is_some();

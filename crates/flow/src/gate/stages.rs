@@ -75,8 +75,13 @@ impl RowStage for AuthStage {
         match entrant.downstream {
             Downstream::Client => {}
             // The gates there have admitted the client, or those of the page.
-            Downstream::Node | Downstream::Page(_) => {
-                clearance.let_in(inherit(site, request), request);
+            Downstream::Node => {
+                let client = site.policy.client(request, entrant.client.peer);
+                clearance.let_in(inherit(site, request, client), request);
+                return StageResult::On;
+            }
+            Downstream::Page(context) => {
+                clearance.let_in(inherit(site, request, context.top.peer), request);
                 return StageResult::On;
             }
         }
@@ -103,11 +108,13 @@ impl RowStage for AuthStage {
         let site = entrant.site_ctx.site;
         let policy = &*site.policy;
         let scheme = policy.scheme(request, entrant.client.peer);
+        let client = policy.client(request, entrant.client.peer);
         if !policy.wants_https(request, scheme) {
-            forecast.steps.extend(site.gates.as_ref()?.foretell(policy, request));
+            let routes = policy.routes(request, client);
+            forecast.steps.extend(site.gates.as_ref()?.foretell(routes));
         }
         // Later steps see a client that has passed the gates.
-        clearance.let_in(inherit(site, request), request);
+        clearance.let_in(inherit(site, request, client), request);
         None
     }
 }

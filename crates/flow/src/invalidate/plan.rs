@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base::{KeyBuf, Now};
 use cache::{Ban, BanSelector, LifetimeUpdate, NewBan, Tags};
 use message::{Request, Scheme, target};
-use policy::{Notes, ReceiveCtx};
+use policy::{ConnectionPeer, Notes, ReceiveCtx};
 use smallvec::SmallVec;
 
 use super::stored_response::{BanCriteria, Matcher, PurgeableSites};
@@ -87,7 +87,9 @@ impl Planner<'_> {
         for scheme in [Scheme::Http, Scheme::Https] {
             // Purges are rare, so they take the same course as readers' requests.
             for port in [Some(None), url.port.map(Some)].into_iter().flatten() {
-                let (request, notes) = as_read(url, site, scheme, port, self.now);
+                let asked = canonical(url, site, scheme, port);
+                split.extend(site.policy.targets_apart(&asked));
+                let (request, notes) = as_read(asked, url.client, site, self.now);
                 // The plan cannot know how a program changes a URL.
                 if site.vcl.is_some() || site.policy.splits_key(&notes) {
                     split.push(request.target);
@@ -175,21 +177,24 @@ fn retime(times: NewTimes, made_ms: u64) -> LifetimeUpdate {
     }
 }
 
-/// A reader's request for the URL, after the site's rules.
-fn as_read(
-    url: &Url,
-    site: &Site,
-    scheme: Scheme,
-    port: Option<u16>,
-    now: Now,
-) -> (Request, Notes) {
+/// A reader's request for the URL, before the site's rules.
+fn canonical(url: &Url, site: &Site, scheme: Scheme, port: Option<u16>) -> Request {
     let (host, target) = (url.host.clone(), url.target.clone());
     let mut request = Request { scheme, host, port, target, ..Request::new() };
     if site.vcl.is_none() {
         target::canonical(&mut request);
     }
+    request
+}
+
+/// The request of a reader as the site's rules leave it.
+fn as_read(
+    mut request: Request,
+    client: ConnectionPeer,
+    site: &Site,
+    now: Now,
+) -> (Request, Notes) {
     let mut notes = Notes::default();
-    let client = url.client;
     let mut ctx = ReceiveCtx { request: &mut request, client, now, notes: &mut notes };
     // Only the changed request matters here, not the verdict.
     _ = site.policy.receive(&mut ctx);

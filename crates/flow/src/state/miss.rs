@@ -18,4 +18,6 @@ pub(crate) struct Miss<'a> {
     pub(crate) key: &'a [u8],
     /// No stored response would be confirmed or replaced.
     pub(crate) is_new: bool,
+    /// The origin is asked for another URL.
+    pub(crate) is_rewritten: bool,
 }

@@ -85,7 +85,8 @@ impl<'a> RequestContext<'a> {
 
     /// The miss of the request under `key`; `is_new` if no stored response exists.
     pub(crate) fn miss(&self, key: &'a [u8], is_new: bool) -> Miss<'a> {
-        Miss { site: self.site, asked: self.request, changed: None, key, is_new }
+        let is_rewritten = self.site.policy.rewrites(&self.notes);
+        Miss { site: self.site, asked: self.request, changed: None, key, is_new, is_rewritten }
     }
 }
 

@@ -44,7 +44,8 @@ pub(super) fn miss<'a, S: StepHost>(
     stale: Option<&Arc<Object>>,
 ) -> Miss<'a> {
     let (asked, changed, key) = (env.asked, Some(&turn.req), turn.key.bytes());
-    Miss { site: env.site, asked, changed, key, is_new: stale.is_none() }
+    let is_new = stale.is_none();
+    Miss { site: env.site, asked, changed, key, is_new, is_rewritten: false }
 }
 
 /// Starts the background fetch of a stale object that is delivered.

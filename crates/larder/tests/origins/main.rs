@@ -15,4 +15,5 @@ mod health;
 mod origins;
 mod outages;
 mod php;
+mod rules;
 mod stopped_origin;

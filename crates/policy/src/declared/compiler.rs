@@ -1,6 +1,7 @@
 //! Compiler of a site's rules to the form that the request path uses.
 
 use super::plan::{RULES, Refusals, RoutePlan, Rule};
+use super::storage_class::StorageClass;
 use super::{Declared, Matcher};
 use crate::acl::CidrSet;
 use crate::forged_fields;
@@ -37,15 +38,18 @@ impl Declared {
             false => ScriptNames::default(),
         };
         let mut rule_names: Vec<String> = RULES.map(|(_, name)| name.to_owned()).into();
-        let mut plans = vec![RoutePlan::new(profile, settings, &mut rule_names)];
+        let class = StorageClass::of_site(&settings);
+        let mut plans = vec![RoutePlan::new(profile, settings, class, &mut rule_names)];
         let mut route_names = vec!["site".to_owned()];
         let mut matchers = Vec::with_capacity(routes.len());
         for route in routes {
-            plans.push(RoutePlan::new(profile, route.settings, &mut rule_names));
+            let class = StorageClass::of_route(&route);
+            let plan = RoutePlan::new(profile, route.settings, class, &mut rule_names);
+            plans.push(RoutePlan { is_divided: !route.scope.when.is_empty(), ..plan });
             route_names.push(route.name);
-            let meant = route.paths.iter().map(|path| scripts.are_meant_by(path)).collect();
-            let (paths, methods) = (route.paths, route.methods);
-            matchers.push(Matcher { paths, meant, methods });
+            let scope = route.scope;
+            let meant = scope.paths.iter().map(|path| scripts.are_meant_by(path)).collect();
+            matchers.push(Matcher { scope, meant });
         }
         Self {
             requests_are_personal: profile == Profile::Safe,
@@ -53,9 +57,11 @@ impl Declared {
             client_field,
             forwarded,
             redirect_https,
-            keys_places: plans.iter().any(|plan| {
-                plan.header_key.iter().any(|key| forged_fields::is_place(key.as_bytes()))
-            }),
+            keys_places: plans
+                .iter()
+                .flat_map(|plan| &plan.header_key)
+                .chain(matchers.iter().flat_map(|matcher| matcher.scope.when.fields()))
+                .any(|field| forged_fields::is_place(field.as_bytes())),
             guards_spellings: !opaque_spellings,
             scripts,
             matchers,
@@ -70,6 +76,7 @@ impl Declared {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::conditions::RouteScope;
     use crate::points::StorageChoice;
     use crate::rules::Settings;
     use crate::{Notes, Policy as _};
@@ -79,8 +86,7 @@ mod tests {
         let kept = |store| Settings { store, ..Settings::default() };
         let route = rules::RouteRules {
             name: "video".to_owned(),
-            paths: Vec::new(),
-            methods: Vec::new(),
+            scope: RouteScope::default(),
             settings: kept(StorageChoice::Disk),
         };
         let settings = kept(StorageChoice::Memory);

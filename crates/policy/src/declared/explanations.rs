@@ -5,6 +5,7 @@ use message::{HeaderId, Method, Request, cookie, query as params};
 use super::Declared;
 use super::plan::{Access, BypassRules, Query, RoutePlan, Rule};
 use crate::answer::ConfiguredResponse;
+use crate::conditions::{Condition, RoutedRequest};
 use crate::decision_steps::{DecisionStep, shown};
 use crate::forged_fields::HeadFindings;
 use crate::forwarded::ClientField;
@@ -47,25 +48,57 @@ impl Declared {
             .advise("Nothing: clients are redirected. Explain the https:// URL instead.")
     }
 
-    pub(super) fn tell_route(&self, route: usize) -> DecisionStep {
+    pub(super) fn tell_answer(
+        &self,
+        plan: &RoutePlan,
+        answer: &ConfiguredResponse,
+        ctx: &ReceiveCtx<'_>,
+    ) -> DecisionStep {
+        let step = self::answer(plan, answer);
+        let ConfiguredResponse::Redirect(redirect) = answer else { return step };
+        let found = self.captures(ctx.notes.route, ctx.request.path(), redirect.captures());
+        step.fact("captures", captures_in_words(&found.unwrap_or_default()))
+    }
+
+    pub(super) fn tell_route(&self, route: usize, asked: RoutedRequest<'_>) -> DecisionStep {
         let (name, plan) = (&self.route_names[route], &self.plans[route]);
         let routes = self.matchers.len();
+        let not_met = self.not_met_before(route, asked);
         if route > 0 {
+            let when = &self.matchers[route - 1].scope.when;
+            let what = if when.is_empty() { "path and method" } else { "request" };
             let why = match route {
-                1 => format!("`{name}`, the first of {routes}, is for this path and method"),
+                1 => format!("`{name}`, the first of {routes}, is for this {what}"),
                 _ => format!(
-                    "`{name}`, number {route} of {routes}, is the first that is for this path and \
-                     method"
+                    "`{name}`, number {route} of {routes}, is the first that is for this {what}"
                 ),
             };
-            return DecisionStep::new("route", why).at(plan.places.of("route"));
+            let met: Vec<String> = when.iter().map(Condition::told).collect();
+            return DecisionStep::new("route", why)
+                .at(plan.places.of("route"))
+                .fact("because of", met.join(", "))
+                .fact("not met before", not_met);
         }
         let why = match routes {
             0 => "the site has no routes: its own settings count",
+            _ if self.divides() => "no route is for this request: the site's own settings count",
             _ => "no route is for this path and method: the site's own settings count",
         };
         let others = self.route_names[1..].join(", ");
-        DecisionStep::new("route", why).fact("looked at", others)
+        DecisionStep::new("route", why).fact("looked at", others).fact("not met", not_met)
+    }
+
+    /// Routes that are for the path and method of a request, before the one of this number or all
+    /// if that is the site's, each with its first condition that does not hold.
+    fn not_met_before(&self, route: usize, asked: RoutedRequest<'_>) -> String {
+        let before = route.checked_sub(1).unwrap_or(self.matchers.len());
+        let matchers = self.matchers[..before].iter().zip(&self.route_names[1..]);
+        let not_met = matchers.filter_map(|(matcher, name)| {
+            let is_for = matcher.scope.is_for(asked.path, &asked.request.method);
+            let failing = matcher.scope.when.failing(asked).filter(|_| is_for)?;
+            Some(format!("`{name}`: {}", failing.told()))
+        });
+        not_met.collect::<Vec<_>>().join(", ")
     }
 
     /// Reports the bypass rules; `reason` is the rule that applies, if one does.
@@ -98,6 +131,13 @@ impl Declared {
         };
         DecisionStep::new("rule", why).fact("looked at", short(&names))
     }
+}
+
+/// The captures of a path, numbered: `$1 = 7, $2 = a`.
+pub(super) fn captures_in_words(captures: &[&[u8]]) -> String {
+    let each = captures.iter().enumerate();
+    let words = each.map(|(at, part)| format!("${} = {}", at + 1, shown(part)));
+    words.collect::<Vec<_>>().join(", ")
 }
 
 /// Names of rules without their common prefix.
@@ -198,7 +238,7 @@ pub(super) fn access(plan: &RoutePlan, access: &Access, client: ConnectionPeer) 
     DecisionStep::new("access", why).at(place).decisive().advise(advice)
 }
 
-pub(super) fn answer(plan: &RoutePlan, answer: &ConfiguredResponse) -> DecisionStep {
+fn answer(plan: &RoutePlan, answer: &ConfiguredResponse) -> DecisionStep {
     let (what, key) = match answer {
         ConfiguredResponse::Fixed(synthetic) => (format!("status {}", synthetic.status), "respond"),
         ConfiguredResponse::Redirect(_) => ("a redirect".to_owned(), "redirect"),

@@ -7,6 +7,7 @@ use message::store::{StatusMatch, StoreRules};
 use message::upgrade::Protocol;
 use message::{HeaderBlock, Request, Status};
 
+use super::storage_class::StorageClass;
 use crate::acl::CidrSet;
 use crate::answer::ConfiguredResponse;
 use crate::decision_steps::SettingLocations;
@@ -14,6 +15,7 @@ use crate::headers::{FieldName, HeaderOps};
 use crate::pattern::{NamePattern, PathPattern};
 use crate::peer::ConnectionPeer;
 use crate::points::{ALLOW, PageCache, StorageChoice, Synthetic};
+use crate::rewrite::Rewrite;
 use crate::rules::{self, BrowserCaching, Profile, Settings};
 use crate::value::ValuePattern;
 
@@ -57,6 +59,10 @@ pub(super) const RULES: [(Rule, &str); 14] = [
 /// The compiled settings of one route.
 #[derive(Debug)]
 pub(super) struct RoutePlan {
+    /// The settings that have a say in what is stored.
+    pub(super) class: StorageClass,
+    /// Other requests for the same URL may belong to other routes.
+    pub(super) is_divided: bool,
     pub(super) origin: u32,
     pub(super) files: Option<u32>,
     pub(super) page_cache: Option<PageCache>,
@@ -82,6 +88,7 @@ pub(super) struct RoutePlan {
     pub(super) bypass: BypassRules,
     pub(super) first_byte_ms: Option<u64>,
     pub(super) upgrade: Vec<Protocol>,
+    pub(super) rewrite: Option<Rewrite>,
     pub(super) request_headers: HeaderOps,
     pub(super) response_headers: HeaderOps,
     /// The locations of its settings.
@@ -162,12 +169,19 @@ impl RoutePlan {
         self.access.is_some() || self.answer.is_some() || !self.cache
     }
 
-    pub(super) fn new(profile: Profile, settings: Settings, rule_names: &mut Vec<String>) -> Self {
+    pub(super) fn new(
+        profile: Profile,
+        settings: Settings,
+        class: StorageClass,
+        rule_names: &mut Vec<String>,
+    ) -> Self {
         let safe = profile == Profile::Safe;
         let store = store_rules(profile, &settings);
         let key: Vec<Box<[u8]>> =
             settings.cookies.key.iter().map(|n| n.as_bytes().into()).collect();
         Self {
+            class,
+            is_divided: false,
             origin: settings.origin,
             files: settings.files,
             page_cache: settings.page_cache,
@@ -197,6 +211,7 @@ impl RoutePlan {
             },
             first_byte_ms: settings.first_byte_ms,
             upgrade: settings.upgrade,
+            rewrite: settings.rewrite,
             request_headers: settings.request_headers,
             response_headers: settings.response_headers,
             places: settings.places,

@@ -9,12 +9,13 @@ use super::explanations;
 use super::plan::{BypassRules, RoutePlan, Rule};
 use super::{Declared, Matcher};
 use crate::answer::{ConfiguredResponse, Redirect};
+use crate::conditions::RoutedRequest;
 use crate::decision_steps::Listener;
 use crate::forged_fields::{self, HeadFindings};
 use crate::forwarded;
 use crate::pattern::NamePattern;
 use crate::peer::ConnectionPeer;
-use crate::points::{ReceiveCtx, ReceiveVerdict};
+use crate::points::{Notes, ReceiveCtx, ReceiveVerdict};
 use crate::value::ValuePattern;
 
 /// The prefix of requests of certificate authorities over plain HTTP (RFC 8555 8.3).
@@ -72,23 +73,21 @@ impl Declared {
         if let Some(redirect) = self.redirect_of(ctx.request, ctx.request.scheme) {
             ctx.notes.rule = Rule::Answer as u32;
             listener.record(|| self.tell_https());
-            return ReceiveVerdict::Synth(self.redirect(redirect, ctx.request));
+            return ReceiveVerdict::Synth(self.redirect(redirect, ctx.request, &[]));
         }
         let mut readings = None;
         let path = ctx.request.path();
         let has_query = path.len() < ctx.request.target.len();
-        let Some(RouteSelection { plan: route, also }) =
-            self.route(path, ctx.request, &mut readings)
-        else {
+        let asked = RoutedRequest { path, request: ctx.request, client };
+        let Some(selection) = self.route(asked, &mut readings) else {
             ctx.notes.rule = Rule::PathForm as u32;
             listener.record(|| explanations::ambiguous(ctx.request));
             return ReceiveVerdict::Synth(Arc::clone(&self.refusals.path));
         };
+        let RouteSelection { plan: route, also } = selection;
         let plan = &self.plans[route];
-        listener.record(|| self.tell_route(route));
-        ctx.notes.route = route as u32;
-        ctx.notes.origin = plan.origin;
-        ctx.notes.pages = plan.page_cache;
+        listener.record(|| self.tell_route(route, asked));
+        self.note(selection, asked, readings.is_some(), ctx.notes);
         ctx.notes.personal = self.requests_are_personal && (head.authorization || head.cookie);
         if let Some(access) = &plan.access {
             listener.record(|| explanations::access(plan, access, client));
@@ -99,8 +98,8 @@ impl Declared {
         }
         if let Some(answer) = &plan.answer {
             ctx.notes.rule = Rule::Answer as u32;
-            listener.record(|| explanations::answer(plan, answer));
-            return ReceiveVerdict::Synth(self.answer(answer, ctx.request));
+            listener.record(|| self.tell_answer(plan, answer, ctx));
+            return ReceiveVerdict::Synth(self.answer(answer, ctx));
         }
         if let Some(files) = plan.files {
             ctx.notes.rule = Rule::Files as u32;
@@ -125,6 +124,44 @@ impl Declared {
         };
         ctx.notes.rule = rule;
         verdict
+    }
+
+    /// Notes the route of a request, whose path has several readings if it `is_odd`.
+    #[inline(always)]
+    fn note(
+        &self,
+        RouteSelection { plan: route, also }: RouteSelection,
+        asked: RoutedRequest<'_>,
+        is_odd: bool,
+        notes: &mut Notes,
+    ) {
+        let plan = &self.plans[route];
+        notes.route = route as u32;
+        notes.also = also.map(|also| also as u32);
+        if plan.is_divided {
+            notes.apart = self.mark_of(route, asked, is_odd);
+        }
+        notes.origin = plan.origin;
+        notes.pages = plan.page_cache;
+    }
+
+    /// The mark in the key of a request that belongs to the route of this number, which has
+    /// conditions; 0 for no mark.
+    #[inline(never)]
+    fn mark_of(&self, route: usize, asked: RoutedRequest<'_>, is_odd: bool) -> u64 {
+        let class = self.plans[route].class;
+        let is_shared = !is_odd && self.plans[self.route_by_url(route, asked)].class == class;
+        if is_shared { 0 } else { class.number() }
+    }
+
+    /// The route, behind the one of this number, that the URL alone leads to.
+    fn route_by_url(&self, behind: usize, asked: RoutedRequest<'_>) -> usize {
+        let mut later = self.matchers[behind..].iter();
+        let found = later.position(|matcher| {
+            let scope = &matcher.scope;
+            scope.when.is_empty() && scope.is_for(asked.path, &asked.request.method)
+        });
+        found.map_or(0, |at| behind + at + 1)
     }
 
     /// The response to a rejected method.
@@ -173,24 +210,24 @@ impl Declared {
     #[inline(always)]
     pub(super) fn route(
         &self,
-        path: &[u8],
-        request: &Request,
+        asked: RoutedRequest<'_>,
         readings: &mut Option<Readings>,
     ) -> Option<RouteSelection> {
-        if self.scripts.leave_one_reading(path) {
-            return Some(RouteSelection { plan: self.find(path, &request.method), also: None });
+        if self.scripts.leave_one_reading(asked.path) {
+            return Some(RouteSelection { plan: self.find(asked), also: None });
         }
-        self.route_of_odd(request, readings)
+        self.route_of_odd(asked, readings)
     }
 
     /// The plan for a path with several interpretations.
     #[inline(never)]
     fn route_of_odd(
         &self,
-        request: &Request,
+        asked: RoutedRequest<'_>,
         readings: &mut Option<Readings>,
     ) -> Option<RouteSelection> {
-        let path = request.path();
+        let path = asked.path;
+        let find = |path: &[u8]| self.find(RoutedRequest { path, ..asked });
         // No URL contains it (RFC 3986 3.3), and Windows' servers treat it as a slash.
         if path.contains(&b'\\') {
             return None;
@@ -200,8 +237,8 @@ impl Declared {
             normal = path.to_vec();
         }
         let literal = decode_necessary(path);
-        let plan = self.find(&normal, &request.method);
-        let same = plan == self.find(&literal, &request.method);
+        let plan = find(&normal);
+        let same = plan == find(&literal);
         let other = match self.guards_spellings {
             true => path::lenient_form(path).ok()?,
             false => None,
@@ -216,8 +253,7 @@ impl Declared {
         let of_other = other.iter().flat_map(|other| self.scripts.of(other)).map(<[u8]>::to_vec);
         let others: Vec<_> = scripts.into_iter().chain(of_other).collect();
         let others: Vec<_> = others.into_iter().chain(other).collect();
-        let mut further: Vec<_> =
-            others.iter().map(|other| self.find(other, &request.method)).collect();
+        let mut further: Vec<_> = others.iter().map(|other| find(other)).collect();
         *readings = Some(Readings { normal, literal, others });
         further.retain(|another| *another != plan);
         further.dedup();
@@ -238,20 +274,31 @@ impl Declared {
         }
     }
 
-    fn find(&self, path: &[u8], method: &Method) -> usize {
-        let found = self.matchers.iter().position(|matcher| matcher.matches(path, method));
+    fn find(&self, asked: RoutedRequest<'_>) -> usize {
+        let found = self.matchers.iter().position(|matcher| matcher.scope.contains(asked));
         found.map_or(0, |at| at + 1)
     }
 
-    fn answer(&self, answer: &ConfiguredResponse, request: &Request) -> Arc<crate::Synthetic> {
+    fn answer(&self, answer: &ConfiguredResponse, ctx: &ReceiveCtx<'_>) -> Arc<crate::Synthetic> {
         match answer {
             ConfiguredResponse::Fixed(synthetic) => Arc::clone(synthetic),
-            ConfiguredResponse::Redirect(redirect) => self.redirect(redirect, request),
+            ConfiguredResponse::Redirect(redirect) => {
+                let path = ctx.request.path();
+                match self.captures(ctx.notes.route, path, redirect.captures()) {
+                    Some(captures) => self.redirect(redirect, ctx.request, &captures),
+                    None => Arc::clone(&self.refusals.path),
+                }
+            }
         }
     }
 
-    fn redirect(&self, redirect: &Redirect, request: &Request) -> Arc<crate::Synthetic> {
-        match redirect.answer(request) {
+    fn redirect(
+        &self,
+        redirect: &Redirect,
+        request: &Request,
+        captures: &[&[u8]],
+    ) -> Arc<crate::Synthetic> {
+        match redirect.answer(request, captures) {
             Some(synthetic) => Arc::new(synthetic),
             None => Arc::clone(&self.refusals.path),
         }
@@ -341,13 +388,8 @@ fn pass_unread(may_cache: bool, request: &Request) -> Option<Rule> {
 impl Matcher {
     /// Returns true if the route matches `path` by a pattern that covers a path info.
     fn means(&self, path: &[u8]) -> bool {
-        let mut paths = self.paths.iter().zip(&self.meant);
+        let mut paths = self.scope.paths.iter().zip(&self.meant);
         paths.any(|(pattern, meant)| *meant && pattern.matches(path))
-    }
-
-    fn matches(&self, path: &[u8], method: &Method) -> bool {
-        (self.paths.is_empty() || self.paths.iter().any(|pattern| pattern.matches(path)))
-            && (self.methods.is_empty() || self.methods.contains(method))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Tests of the declared policy by its behaviour; `p1`, `p3`... are the numbers of probes for cache
 //! poisoning and deception.
 
+mod divided;
 mod spellings;
 mod storing;
 
@@ -16,8 +17,9 @@ use proptest::prelude::*;
 use super::*;
 use crate::acl::parse_net;
 use crate::answer::{ConfiguredResponse, Redirect};
+use crate::conditions::RouteScope;
 use crate::headers::{FieldName, FieldValue};
-use crate::pattern::NamePattern;
+use crate::pattern::{NamePattern, PathPattern};
 use crate::peer::ConnectionPeer;
 use crate::points::Synthetic;
 use crate::rules::{Bypass, Profile, RouteRules, Settings, SiteRules};
@@ -54,7 +56,8 @@ fn rfc() -> Declared {
 
 fn route(pattern: &str, settings: Settings) -> RouteRules {
     let paths = vec![PathPattern::parse(pattern).expect("a pattern")];
-    RouteRules { name: pattern.to_owned(), paths, methods: Vec::new(), settings }
+    let scope = RouteScope { paths, ..RouteScope::default() };
+    RouteRules { name: pattern.to_owned(), scope, settings }
 }
 
 fn routed(routes: Vec<RouteRules>) -> Declared {
@@ -524,7 +527,7 @@ fn any_query_bypasses_only_when_tracking_left_one() {
 #[test]
 fn the_first_route_that_matches_counts_and_the_site_is_the_last() {
     let mut posts = route("/a/*", Settings { origin: 1, ..Settings::default() });
-    posts.methods = vec![Method::Post];
+    posts.scope.methods = vec![Method::Post];
     let off = Settings { origin: 2, cache: false, ..Settings::default() };
     let later = Settings { origin: 3, ..Settings::default() };
     let policy = routed(vec![posts, route("/a/*", off), route("/a/b", later)]);

@@ -282,7 +282,7 @@ redirect = "/x"
 respond = { status = 204, body = "x" }
 "#;
     assert_snapshot!(said(text), @r#"
-    error: `to`: unknown variable `$hots` (there are $host, $path, $query, and $$ for a dollar)
+    error: `to`: unknown variable `$hots` (there are $host, $path, $query, $args, $1 to $9, and $$ for a dollar)
      --> larder.toml:6:19
       |
     6 | redirect = { to = "https://$hots/", status = 200 }
@@ -341,7 +341,7 @@ cache = false
     5 | method = ["get", "PURGE", "a b"]
       |                           ^^^^^
 
-    error: a route without `path` or `method`
+    error: a route without `path`, `method` or `when`
      --> larder.toml:6:1
       |
     6 | [[site.route]]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use base::{Account, Counters, Limit};
 use esi::OnError;
 use message::Request;
-use policy::ConnectionPeer;
+use policy::{ConnectionPeer, Routes};
 use vcl::params::Param;
 
 use super::instructions::{Dialect, Instructions};
@@ -26,6 +26,8 @@ pub(crate) struct ComposedPage {
     pub(crate) site: Arc<Site>,
     /// The request for the page, from its client or the enclosing page.
     pub(crate) request: Request,
+    /// The routes of the request, by its site's policy.
+    pub(crate) routes: Routes,
     /// The request's cookies after the policy's changes, if fragments get the original ones.
     pub(crate) cookies_left: Option<Box<[u8]>>,
     /// The context of its fragments.
@@ -133,6 +135,7 @@ impl ComposedPage {
             live,
             site,
             request,
+            routes: Routes::default(),
             cookies_left: None,
             context,
             xid: 0,

@@ -175,10 +175,10 @@ impl SiteAuthChecks {
         self.routes.iter().flat_map(RouteAuthChecks::fields).any(|field| field.is_spelt(name))
     }
 
-    /// Forecasts the checks of a request.
-    pub(crate) fn foretell(&self, policy: &dyn Policy, request: &Request) -> Vec<DecisionStep> {
+    /// Forecasts the checks of a request with these routes.
+    pub(crate) fn foretell(&self, routes: Routes) -> Vec<DecisionStep> {
         let mut steps = Vec::new();
-        for gate in self.of(policy.routes(request)) {
+        for gate in self.of(routes) {
             if let Some(gate) = &gate.password {
                 let why = "a password is asked for first, and without one the answer is 401; what \
                            follows is for who has shown one";

@@ -1,0 +1,141 @@
+//! Conditions of routes, and the URLs that their origins are asked for.
+
+/// A site with a route of these keys.
+fn with_route(keys: &str) -> String {
+    format!("[[site]]\nhost = \"*\"\norigin = \"http://127.0.0.1:1\"\n[[site.route]]\n{keys}\n")
+}
+
+/// The conditions of the first route, in words.
+fn conditions(keys: &str) -> Vec<String> {
+    let (config, _) = crate::load_str(&with_route(keys), "larder.toml").expect("a configuration");
+    let route = &config.sites[0].rules.routes[0];
+    route.scope.when.iter().map(ToString::to_string).collect()
+}
+
+/// The messages about such a file, each in one line.
+fn messages(text: &str) -> Vec<String> {
+    let found = match crate::load_str(text, "larder.toml") {
+        Ok((_, warnings)) => warnings,
+        Err(errors) => errors,
+    };
+    found.into_iter().map(|problem| problem.message).collect()
+}
+
+#[test]
+fn conditions_are_read_in_all_their_forms() {
+    for (keys, expected) in [
+        ("when = { header = \"X-A\" }", &["header X-A"][..]),
+        ("when = { header = [\"X-A\", \"X-B\"] }", &["header X-A or header X-B"]),
+        (
+            "when = { header = { X-A = [\"1\", \"2*\"], X-B = true, X-C = false } }",
+            &["header X-A: 1 or 2*", "header X-B", "no header X-C"],
+        ),
+        ("when = { cookie = { \"sess_*\" = false } }", &["no cookie sess_*"]),
+        ("when = { query = { page = \"~ ^[0-9]+$\" } }", &["query page=~ ^[0-9]+$"]),
+        ("when = { client = [\"10.0.0.0/8\", \"::1\"] }", &["client 10.0.0.0/8 or ::1/128"]),
+        ("when = { user_agent = [\"bot\", \"~ ^curl\"] }", &["user_agent bot or ~ ^curl"]),
+        (
+            "when = { not = { path = \"/a/*\", method = \"POST\", cookie = \"b\" } }",
+            &["not (path /a/*, method POST, cookie b)"],
+        ),
+    ] {
+        assert_eq!(conditions(keys), expected, "{keys}");
+    }
+}
+
+#[test]
+fn a_route_needs_something_that_it_is_for() {
+    let route = "a route without `path`, `method` or `when`";
+    for (keys, message) in [
+        ("cache = false", route),
+        ("when = {}", "`when` without conditions"),
+        ("when = { not = {} }", "`not` without conditions would leave out every request"),
+        ("when = { header = [] }", "`header` is an empty list"),
+        ("when = { header = { X-A = [] } }", "`header` is an empty list"),
+        ("when = { client = [] }", "`client` is an empty list"),
+        ("when = { user_agent = \"\" }", "`user_agent`: a name that cannot occur"),
+        ("when = { user_agent = [\"a\", \"~ (\"] }", "`user_agent`: unclosed group"),
+        ("when = { cookie = { a = \"~ (\" } }", "`cookie`: unclosed group"),
+    ] {
+        assert_eq!(messages(&with_route(keys)), [message], "{keys}");
+    }
+}
+
+#[test]
+fn fields_that_are_removed_before_a_route_is_chosen_are_no_conditions() {
+    let removed = "Larder removes the field from requests before a route is chosen";
+    for name in ["X-Forwarded-For", "x_real_ip", "Authorization", "Client-Cert"] {
+        let keys = format!("when = {{ header = {{ {name} = true }} }}");
+        assert_eq!(messages(&with_route(&keys)), [format!("`{name}`: {removed}")], "{name}");
+    }
+    assert_eq!(conditions("when = { header = \"CF-IPCountry\" }"), ["header CF-IPCountry"]);
+    let auth = "basic_auth = { file = \"/etc/users\", user_field = \"X-User\" }\n\
+                when = { header = \"x_user\" }\nname = \"own\"";
+    assert_eq!(
+        messages(&with_route(auth)),
+        ["`when` of `own` looks at `x_user`, which Larder sets"]
+    );
+}
+
+#[test]
+fn a_route_behind_one_with_fewer_conditions_is_never_reached() {
+    let two = |first: &str, second: &str| {
+        messages(&with_route(&format!("{first}\n[[site.route]]\n{second}")))
+    };
+    let narrow = "name = \"b\"\npath = \"/a/b\"\nwhen = { header = \"X-A\", cookie = \"c\" }";
+    assert_eq!(two("path = \"/a/*\"", narrow), ["`b` is never reached"]);
+    assert_eq!(two("when = { cookie = \"c\" }", narrow), ["`b` is never reached"]);
+    assert!(two("when = { cookie = \"d\" }", narrow).is_empty());
+    assert!(two(narrow, "path = \"/a/b\"").is_empty());
+}
+
+/// The rewrite of the first route, as it is shown.
+fn rewrite(keys: &str) -> Option<String> {
+    let (config, _) = crate::load_str(&with_route(keys), "larder.toml").expect("a configuration");
+    config.sites[0].rules.routes[0].settings.rewrite.as_ref().map(ToString::to_string)
+}
+
+#[test]
+fn rewrites_are_whole_or_prefixes() {
+    for (keys, expected) in [
+        ("path = \"/a/*\"\nrewrite = \"/b/$1\"", Some("/b/$1")),
+        ("path = \"/a/*\"\nstrip_prefix = \"/a\"", Some("without /a")),
+        ("path = \"/a/*\"\nadd_prefix = \"/b\"", Some("/b before it")),
+        ("path = \"/a/*\"\nstrip_prefix = \"/a\"\nadd_prefix = \"/b\"", Some("/b for /a")),
+        ("path = \"/a/*\"\nstrip_prefix = false", None),
+    ] {
+        assert_eq!(rewrite(keys).as_deref(), expected, "{keys}");
+    }
+    let site = "[[site]]\nhost = \"*\"\norigin = \"http://127.0.0.1:1\"\nadd_prefix = \"/v2\"\n\
+                [[site.route]]\npath = \"/a\"\n[[site.route]]\npath = \"/b\"\nadd_prefix = false\n";
+    let (config, _) = crate::load_str(site, "larder.toml").expect("a configuration");
+    let has = |at: usize| config.sites[0].rules.routes[at].settings.rewrite.is_some();
+    assert!(has(0) && !has(1));
+}
+
+#[test]
+fn a_capture_that_no_path_has_is_an_error() {
+    for (keys, message) in [
+        ("name = \"r\"\npath = \"/a\"\nrewrite = \"/$1\"", "`rewrite` of `r` has `$1`"),
+        (
+            "name = \"r\"\npath = [\"/a/*/*\", \"/b/*\"]\nredirect = \"/$2\"",
+            "`redirect` of `r` has `$2`",
+        ),
+        (
+            "path = \"/a/*\"\nrewrite = \"/b\"\nstrip_prefix = \"/a\"",
+            "`rewrite` has the whole URL: no prefix goes",
+        ),
+        (
+            "path = \"/a/*\"\nstrip_prefix = \"a/\"",
+            "`strip_prefix`: a prefix is a path without a slash at its end: `/api`",
+        ),
+        (
+            "path = \"/a/*\"\nredirect = \"https://$1.test/\"",
+            "`redirect`: the host may not come from the path: name it, or use `$host`",
+        ),
+    ] {
+        assert_eq!(messages(&with_route(keys)), [message], "{keys}");
+    }
+    let site = "[[site]]\nhost = \"*\"\norigin = \"http://127.0.0.1:1\"\nrewrite = \"/$1\"\n";
+    assert_eq!(messages(site), ["`rewrite` has `$1`, and a site has no `path`"]);
+}

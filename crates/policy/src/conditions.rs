@@ -1,0 +1,378 @@
+//! Conditions that a route sets beside its path and method: fields, cookies, parameters, the
+//! client's address and User-Agent.
+//!
+//! They are compiled once, and a request is held against them without an allocation. Whatever a
+//! client may write in two ways that an application reads as one, they take as one: a rule that
+//! keeps somebody out must not be slipped past by `_` for `-`, or by an escaped name.
+
+use std::fmt;
+
+use linear::Regex;
+use message::{HeaderId, Method, Request, cookie, percent, query};
+
+use crate::acl::{CidrSet, Net};
+use crate::headers::FieldName;
+use crate::pattern::{self, NamePattern, PathPattern, PatternError, TextPattern};
+use crate::peer::ConnectionPeer;
+use crate::value::ValuePattern;
+
+/// A request as routes look at it.
+#[derive(Clone, Copy, Debug)]
+pub struct RoutedRequest<'a> {
+    /// Its path, in the reading that is looked at.
+    pub path: &'a [u8],
+    /// The request itself.
+    pub request: &'a Request,
+    /// On whose behalf it is made.
+    pub client: ConnectionPeer,
+}
+
+/// Conditions that must all hold.
+#[derive(Clone, Debug, Default)]
+pub struct Conditions(Vec<Condition>);
+
+/// One condition.
+#[derive(Clone, Debug)]
+pub enum Condition {
+    /// One of these fields is as it should be.
+    Header(Vec<NamedCondition<FieldName, TextPattern>>),
+    /// One of these cookies is.
+    Cookie(Vec<NamedCondition<NamePattern, TextPattern>>),
+    /// One of these query parameters is.
+    Query(Vec<NamedCondition<NamePattern, ValuePattern>>),
+    /// The client has one of these addresses.
+    Client(ClientAddresses),
+    /// User-Agent is one of these.
+    UserAgent(UserAgents),
+    /// This is not true of the request.
+    Not(Box<RouteScope>),
+}
+
+/// A name, and what is asked of its values.
+#[derive(Clone, Debug)]
+pub struct NamedCondition<N, V> {
+    /// The name.
+    pub name: N,
+    /// The values that it should have.
+    pub wanted: WantedValue<V>,
+}
+
+/// The values that something of a request should have.
+#[derive(Clone, Debug)]
+pub enum WantedValue<V> {
+    /// Any; it is there.
+    Present,
+    /// None; it is not there.
+    Absent,
+    /// One of these.
+    Like(Vec<V>),
+}
+
+/// Addresses of clients, as they are written and as they are looked up.
+#[derive(Clone, Debug)]
+pub struct ClientAddresses {
+    nets: Vec<Net>,
+    set: CidrSet,
+}
+
+/// Patterns of User-Agent, which are sought all at once.
+#[derive(Clone, Debug)]
+pub struct UserAgents {
+    patterns: Vec<UserAgentPattern>,
+    any: Regex,
+}
+
+/// A pattern of User-Agent: a text that occurs anywhere in it, in any case, where `*` stands for
+/// anything; or `~ regex` (`~* regex` without regard to case).
+#[derive(Clone, Debug)]
+struct UserAgentPattern {
+    text: String,
+    regex: Regex,
+}
+
+/// The requests that a route is for, or that it leaves out.
+#[derive(Clone, Debug, Default)]
+pub struct RouteScope {
+    /// Paths; any of them. Empty: every path.
+    pub paths: Vec<PathPattern>,
+    /// Methods; any of them. Empty: every method.
+    pub methods: Vec<Method>,
+    /// Conditions that must hold besides.
+    pub when: Conditions,
+}
+
+impl Conditions {
+    /// Adds one that must hold as well.
+    pub fn push(&mut self, condition: Condition) {
+        self.0.push(condition);
+    }
+
+    /// Returns true if there are none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Each of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Condition> {
+        self.0.iter()
+    }
+
+    /// Returns true if all hold for a request.
+    pub fn hold(&self, asked: RoutedRequest<'_>) -> bool {
+        self.0.iter().all(|condition| condition.holds(asked))
+    }
+
+    /// The first that does not hold.
+    pub fn failing(&self, asked: RoutedRequest<'_>) -> Option<&Condition> {
+        self.0.iter().find(|condition| !condition.holds(asked))
+    }
+
+    /// Returns true if these surely hold wherever `other` do: each of them is one of those.
+    pub fn covers(&self, other: &Self) -> bool {
+        let theirs: Vec<String> = other.0.iter().map(ToString::to_string).collect();
+        self.0.iter().all(|own| theirs.contains(&own.to_string()))
+    }
+
+    /// Fields that are looked at, those of what is left out too.
+    pub fn fields(&self) -> Vec<&FieldName> {
+        let mut fields = Vec::new();
+        for condition in &self.0 {
+            match condition {
+                Condition::Header(tests) => fields.extend(tests.iter().map(|test| &test.name)),
+                Condition::Not(scope) => fields.extend(scope.when.fields()),
+                Condition::Cookie(_)
+                | Condition::Query(_)
+                | Condition::Client(_)
+                | Condition::UserAgent(_) => {}
+            }
+        }
+        fields
+    }
+}
+
+impl Condition {
+    /// Returns true if it holds for a request.
+    pub fn holds(&self, asked: RoutedRequest<'_>) -> bool {
+        let RoutedRequest { request, client, .. } = asked;
+        match self {
+            Self::Header(tests) => tests.iter().any(|test| test.holds(request)),
+            Self::Cookie(tests) => tests.iter().any(|test| test.holds_of_cookies(request)),
+            Self::Query(tests) => tests.iter().any(|test| test.holds_of_query(request)),
+            Self::Client(addresses) => addresses.set.has(client),
+            Self::UserAgent(agents) => {
+                request.headers.values(HeaderId::UserAgent).any(|agent| agents.any.is_match(agent))
+            }
+            Self::Not(scope) => !scope.contains(asked),
+        }
+    }
+
+    /// The condition in words that anybody may read. A value of a field or cookie may be a secret;
+    /// it is left out.
+    pub fn told(&self) -> String {
+        match self {
+            Self::Header(tests) => alternatives(tests.iter().map(|t| t.told("header", ": "))),
+            Self::Cookie(tests) => alternatives(tests.iter().map(|t| t.told("cookie", "="))),
+            Self::Not(scope) => format!("not ({})", scope.told(Self::told)),
+            Self::Query(_) | Self::Client(_) | Self::UserAgent(_) => self.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for Condition {
+    /// The condition in full.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match self {
+            Self::Header(tests) => alternatives(tests.iter().map(|t| t.full("header", ": "))),
+            Self::Cookie(tests) => alternatives(tests.iter().map(|t| t.full("cookie", "="))),
+            Self::Query(tests) => alternatives(tests.iter().map(|t| t.full("query", "="))),
+            Self::Client(addresses) => {
+                format!("client {}", alternatives(addresses.nets.iter().map(ToString::to_string)))
+            }
+            Self::UserAgent(agents) => {
+                let texts = agents.patterns.iter().map(|pattern| pattern.text.clone());
+                format!("user_agent {}", alternatives(texts))
+            }
+            Self::Not(scope) => format!("not ({})", scope.told(ToString::to_string)),
+        };
+        f.write_str(&text)
+    }
+}
+
+fn alternatives(texts: impl Iterator<Item = String>) -> String {
+    texts.collect::<Vec<_>>().join(" or ")
+}
+
+impl<V> WantedValue<V> {
+    /// Returns true if `values` are as they should be, where `matches` tells whether one is.
+    fn is_met<'v>(
+        &self,
+        mut values: impl Iterator<Item = &'v [u8]>,
+        matches: impl Fn(&V, &[u8]) -> bool,
+    ) -> bool {
+        match self {
+            Self::Present => values.next().is_some(),
+            Self::Absent => values.next().is_none(),
+            Self::Like(patterns) => {
+                values.any(|value| patterns.iter().any(|pattern| matches(pattern, value)))
+            }
+        }
+    }
+}
+
+impl<N: fmt::Display, V: fmt::Display> NamedCondition<N, V> {
+    fn full(&self, kind: &str, between: &str) -> String {
+        let Self { name, wanted } = self;
+        match wanted {
+            WantedValue::Present => format!("{kind} {name}"),
+            WantedValue::Absent => format!("no {kind} {name}"),
+            WantedValue::Like(patterns) => {
+                let values = alternatives(patterns.iter().map(ToString::to_string));
+                format!("{kind} {name}{between}{values}")
+            }
+        }
+    }
+
+    fn told(&self, kind: &str, between: &str) -> String {
+        match &self.wanted {
+            WantedValue::Like(_) => format!("{kind} {}{between}(value)", self.name),
+            WantedValue::Present | WantedValue::Absent => self.full(kind, between),
+        }
+    }
+}
+
+impl NamedCondition<FieldName, TextPattern> {
+    fn holds(&self, request: &Request) -> bool {
+        let fields = request.headers.iter().filter(|field| self.name.is_spelt(field.name));
+        self.wanted.is_met(fields.map(|field| field.value), TextPattern::matches)
+    }
+}
+
+impl NamedCondition<NamePattern, TextPattern> {
+    fn holds_of_cookies(&self, request: &Request) -> bool {
+        let pairs = cookie::pairs(request.headers.values(HeaderId::Cookie));
+        let values = pairs.filter(|pair| self.name.matches(pair.name)).map(|pair| pair.value);
+        self.wanted.is_met(values, TextPattern::matches)
+    }
+}
+
+impl NamedCondition<NamePattern, ValuePattern> {
+    fn holds_of_query(&self, request: &Request) -> bool {
+        let params = request.query().into_iter().flat_map(query::params);
+        let values = params.filter_map(|param| {
+            let name = query::name(param);
+            let is_it = self.name.matches(name)
+                || memchr::memchr2(b'%', b'+', name).is_some()
+                    && self.name.matches(&percent::decode(name));
+            is_it.then(|| param.get(name.len() + 1..).unwrap_or_default())
+        });
+        self.wanted.is_met(values, ValuePattern::matches)
+    }
+}
+
+impl ClientAddresses {
+    /// The set of `nets`.
+    pub fn new(nets: Vec<Net>) -> Self {
+        let set = CidrSet::new(&nets);
+        Self { nets, set }
+    }
+}
+
+impl UserAgents {
+    /// Reads patterns.
+    ///
+    /// # Errors
+    /// The number of the first that cannot be read, and why; an empty one would be every client's.
+    pub fn parse(texts: &[&str]) -> Result<Self, RefusedUserAgent> {
+        let (mut patterns, mut expressions) = (Vec::new(), Vec::new());
+        for (at, text) in texts.iter().enumerate() {
+            let expression = expression(text).map_err(|why| RefusedUserAgent { at, why })?;
+            let regex =
+                pattern::regex(&expression, false).map_err(|why| RefusedUserAgent { at, why })?;
+            patterns.push(UserAgentPattern { text: (*text).to_owned(), regex });
+            expressions.push(expression);
+        }
+        let any = pattern::regex(&expressions.join("|"), false)
+            .map_err(|why| RefusedUserAgent { at: 0, why })?;
+        Ok(Self { patterns, any })
+    }
+
+    /// The first pattern that matches `agent`, as written.
+    pub fn which(&self, agent: &[u8]) -> Option<&str> {
+        let found = self.patterns.iter().find(|pattern| pattern.regex.is_match(agent));
+        found.map(|pattern| pattern.text.as_str())
+    }
+}
+
+/// A pattern of User-Agent that was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedUserAgent {
+    /// Its place in the list, from 0.
+    pub at: usize,
+    /// The reason.
+    pub why: PatternError,
+}
+
+/// The regular expression that a pattern of User-Agent stands for, as one that may stand beside
+/// others.
+fn expression(text: &str) -> Result<String, PatternError> {
+    let alone = |inner: &str, flags: &str| {
+        // It must be an expression by itself before it is put into another.
+        pattern::regex(inner, false).map(|_| format!("(?{flags}:{inner})"))
+    };
+    match text.as_bytes() {
+        [b'~', b'*', ..] => alone(text[2..].trim(), "i"),
+        [b'~', ..] => alone(text[1..].trim(), "-i"),
+        _ if text.bytes().all(|b| b == b'*') => Err(PatternError::Name),
+        _ => {
+            let parts: Vec<String> = text.split('*').map(linear::escape).collect();
+            Ok(format!("(?i:{})", parts.join(".*")))
+        }
+    }
+}
+
+impl RouteScope {
+    /// Returns true if a request is in it.
+    pub fn contains(&self, asked: RoutedRequest<'_>) -> bool {
+        self.is_for(asked.path, &asked.request.method) && self.when.hold(asked)
+    }
+
+    /// Returns true if path and method are those of requests in it.
+    pub fn is_for(&self, path: &[u8], method: &Method) -> bool {
+        (self.paths.is_empty() || self.paths.iter().any(|pattern| pattern.matches(path)))
+            && (self.methods.is_empty() || self.methods.contains(method))
+    }
+
+    /// Returns true if there is nothing that it asks for.
+    pub fn is_everything(&self) -> bool {
+        self.paths.is_empty() && self.methods.is_empty() && self.when.is_empty()
+    }
+
+    /// Returns true if surely every request of `other` is in it.
+    pub fn covers(&self, other: &Self) -> bool {
+        let methods = self.methods.is_empty()
+            || (!other.methods.is_empty()
+                && other.methods.iter().all(|m| self.methods.contains(m)));
+        let paths = self.paths.is_empty()
+            || (!other.paths.is_empty()
+                && other.paths.iter().all(|path| self.paths.iter().any(|wide| wide.covers(path))));
+        methods && paths && self.when.covers(&other.when)
+    }
+
+    /// The scope in words, its conditions told by `told`.
+    fn told(&self, told: fn(&Condition) -> String) -> String {
+        let mut parts = Vec::new();
+        if !self.paths.is_empty() {
+            parts.push(format!("path {}", alternatives(self.paths.iter().map(|p| p.to_string()))));
+        }
+        if !self.methods.is_empty() {
+            let methods = alternatives(self.methods.iter().map(|m| m.to_string()));
+            parts.push(format!("method {methods}"));
+        }
+        parts.extend(self.when.iter().map(told));
+        parts.join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests;
