@@ -99,8 +99,12 @@ impl Report {
                 return;
             }
             _ = writeln!(text, "{title}:");
-            for (entry, told) in lines {
+            for (at, (entry, told)) in lines.iter().enumerate() {
                 _ = writeln!(text, "  {}  {}", entry.location, entry.line);
+                // Lines with the same reason have it once, behind the last of them.
+                if lines.get(at + 1).is_some_and(|(_, next)| next == told) {
+                    continue;
+                }
                 for line in told.lines().filter(|line| !line.is_empty()) {
                     _ = writeln!(text, "      {line}");
                 }
