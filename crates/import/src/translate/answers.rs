@@ -41,11 +41,38 @@ pub(crate) fn target(text: &str, scheme: &str) -> Option<String> {
     }
 }
 
+/// Types of texts whose path ends so; nginx takes them before `default_type`.
+const TYPES: [(&str, &str); 5] = [
+    (".txt", "text/plain"),
+    (".html", "text/html"),
+    (".json", "application/json"),
+    (".xml", "text/xml"),
+    (".js", "application/javascript"),
+];
+
+/// The Content-Type of a fixed text.
+#[derive(Clone, Debug)]
+pub(crate) struct ContentType {
+    text: String,
+    from: Option<usize>,
+}
+
+impl ContentType {
+    /// The type for `path`: that of its ending, or what `default_type` says.
+    pub(crate) fn new(path: &str, default: Option<&Directive>) -> Option<Self> {
+        let known = TYPES.iter().find(|(ending, _)| path.ends_with(ending));
+        match known {
+            Some((_, text)) => Some(Self { text: (*text).to_owned(), from: None }),
+            None => default.map(|own| Self { text: own.arg(0).to_owned(), from: Some(own.id) }),
+        }
+    }
+}
+
 /// Settings of a `return`; `None` if it cannot be said.
 pub(crate) fn returned(
     ledger: &mut Ledger,
     directive: &Directive,
-    kind: Option<&Directive>,
+    kind: Option<ContentType>,
     scheme: &str,
     to: &mut Settings,
 ) -> Option<()> {
@@ -79,8 +106,8 @@ pub(crate) fn returned(
             let mut parts = vec![format!("status = {status}")];
             let mut from = vec![id];
             if let Some(kind) = kind {
-                parts.push(format!("headers = {{ Content-Type = {} }}", quote(kind.arg(0))));
-                from.push(kind.id);
+                parts.push(format!("headers = {{ Content-Type = {} }}", quote(&kind.text)));
+                from.extend(kind.from);
             }
             parts.push(format!("body = {}", quote(text)));
             to.put("respond", format!("{{ {} }}", parts.join(", ")), &from);

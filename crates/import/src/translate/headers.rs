@@ -124,7 +124,8 @@ pub(crate) fn lifetime(scope: &mut Scope<'_, '_>) -> Option<Lifetime> {
             Some(Some(word)) => {
                 from.push(directive.id);
                 if word == "no-cache" || !words.iter().any(|own| own.contains("max-age")) {
-                    words.push(word);
+                    // nginx sends it first.
+                    words.insert(0, word);
                 }
             }
             Some(None) => scope.default(directive, "no lifetime is added"),

@@ -125,6 +125,7 @@ pub(crate) fn files(scope: &mut Scope<'_, '_>, prefix: &str, settings: &mut Sett
             scope.default(charset, "no charset is added");
         } else {
             settings.text(&format!("{prefix}charset"), charset.arg(0), &[charset.id]);
+            scope.carried(charset, "all texts get it, style sheets too");
         }
     }
     for (name, coding) in [("brotli_static", "br"), ("gzip_static", "gzip")] {

@@ -1,6 +1,6 @@
 //! From servers to sites, and from locations to routes.
 
-use super::answers;
+use super::answers::{self, ContentType};
 use super::cache;
 use super::chain::Chain;
 use super::conditions::question;
@@ -190,7 +190,7 @@ impl<'d> Maker<'_, 'd> {
         let scheme = if self.server.listeners.tls { "https" } else { "http" };
         site.routes = self.rewrites(&chain, scheme);
         if let Some(answer) = chain.own_one("return") {
-            let kind = chain.one("default_type");
+            let kind = ContentType::new("", chain.one("default_type"));
             let ledger = &mut self.state.ledger;
             if answers::returned(ledger, answer, kind, scheme, settings).is_none() {
                 settings.put("respond", "{ status = 501 }", &[]);
@@ -424,7 +424,8 @@ impl<'d> Maker<'_, 'd> {
         let scheme = if self.server.listeners.tls { "https" } else { "http" };
         if let Some(answer) = find("return") {
             let mut settings = Settings::default();
-            let (kind, ledger) = (chain.one("default_type"), &mut self.state.ledger);
+            let kind = ContentType::new(path, chain.one("default_type"));
+            let ledger = &mut self.state.ledger;
             if answers::returned(ledger, answer, kind, scheme, &mut settings).is_none() {
                 settings.put("respond", "{ status = 501 }", &[]);
             }
