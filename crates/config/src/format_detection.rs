@@ -15,8 +15,23 @@ pub fn is_program(text: &str) -> Option<bool> {
         // A table, or a key and its value.
         Some('=' | '.') => Some(false),
         Some('[') if word.is_empty() => Some(false),
-        _ if FIRST_WORDS.contains(&word) => Some(true),
+        _ if FIRST_WORDS.contains(&word) => is_declaration(word, rest).then_some(true),
         _ => None,
+    }
+}
+
+/// Returns false for what follows a word that other servers' configurations begin with, too, if it
+/// is theirs: nginx's `include /path;`, HAProxy's `backend name`, Squid's `acl name type`.
+fn is_declaration(word: &str, rest: &str) -> bool {
+    let rest = rest.trim_start();
+    match word {
+        "include" => rest.is_empty() || rest.starts_with('"'),
+        "backend" | "acl" => {
+            let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+            let behind = rest.trim_start_matches(is_name).trim_start();
+            behind.is_empty() || behind.starts_with('{') || behind.starts_with("none")
+        }
+        _ => true,
     }
 }
 
@@ -70,7 +85,6 @@ const SERVERS: [(&str, &[&str], &str); 5] = [
 /// The server whose configuration `text` is, and the page of the guide about it; `None` if unknown.
 pub(crate) fn foreign_server(text: &str) -> Option<(&'static str, &'static str)> {
     let words: Vec<&str> = text.lines().filter_map(|line| line.split_whitespace().next()).collect();
-    let is_toml = |line: &str| line.trim_start().starts_with('[') || line.contains(" = ");
     if text.lines().any(is_toml) {
         return None;
     }
@@ -78,6 +92,19 @@ pub(crate) fn foreign_server(text: &str) -> Option<(&'static str, &'static str)>
     let best = SERVERS.iter().map(|(name, names, page)| (hits(names), (*name, *page)));
     let (most, server) = best.max_by_key(|(hits, _)| *hits)?;
     (most > 0).then_some(server)
+}
+
+/// Returns true for the header of a table, and for a key with a value: other servers have `=`
+/// elsewhere (nginx's `location = /path` and `if ($a = b)`).
+fn is_toml(line: &str) -> bool {
+    let line = line.trim_start();
+    let Some((key, value)) = line.split_once('=') else { return line.starts_with('[') };
+    let is_key = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '"');
+    let begins = |c: char| c.is_ascii_digit() || matches!(c, '"' | '\'' | '[' | '{' | '+' | '-');
+    let value = value.trim_start();
+    let is_word = ["true", "false"].iter().any(|word| value.starts_with(word));
+    line.starts_with('[')
+        || key.trim_end().chars().all(is_key) && (value.starts_with(begins) || is_word)
 }
 
 /// The text after white space and comments of either language.
@@ -115,6 +142,9 @@ mod tests {
         for text in ["", "listen\n", "[server]\nlocation\n", "listen = \":80\"\nserver {\n"] {
             assert_eq!(of(text), None, "{text}");
         }
+        let with_marks =
+            "server {\n  location = /x { return 204; }\n  if ($a = b) { return 403; }\n}\n";
+        assert_eq!(of(with_marks), Some("nginx"));
         let page =
             |page: &str| format!("{}/../../docs/guide/{page}.md", env!("CARGO_MANIFEST_DIR"));
         assert!(SERVERS.iter().all(|(.., own)| std::path::Path::new(&page(own)).is_file()));
@@ -136,6 +166,13 @@ mod tests {
             ["listen = 80", "# vcl 4.1;\n[[site]]", "[cache]", "vcl = \"a.vcl\"", "acl.x = 1"]
         {
             assert_eq!(is_program(configuration), Some(false), "{configuration}");
+        }
+        for neither in [
+            "include /etc/nginx/modules/*.conf;\nhttp {}",
+            "backend web\n  server a 127.0.0.1:80",
+            "acl all src all",
+        ] {
+            assert_eq!(is_program(neither), None, "{neither}");
         }
         for neither in ["", "# only\n", "/* open", "hello world"] {
             assert_eq!(is_program(neither), None, "{neither}");

@@ -124,12 +124,27 @@ pub(crate) fn faults(reader: Reader) -> Vec<Diagnostic> {
 /// few are noted.
 fn faulty(reader: &mut Reader, mut errors: Vec<toml::de::Error>) {
     let mut text = reader.source.text.clone();
-    if let Some((server, page)) = format_detection::foreign_server(&text) {
-        let found = reader.error(0..0, format!("this is a configuration of {server}"));
-        found.help = Some(format!(
-            "Larder's own is TOML: the guide has a page, `{page}`; begin with \
-             `larder serve --origin URL`"
+    if format_detection::is_program(&text) == Some(true) {
+        let name = reader.source.name.clone();
+        reader.error(0..0, "this is a program in VCL").help = Some(format!(
+            "`larder check {name}` checks it; `larder serve -f {name} -a :80` runs it, or \
+             `vcl = \"{name}\"` at the top of larder.toml"
         ));
+        return;
+    }
+    if let Some((server, page)) = format_detection::foreign_server(&text) {
+        let name = reader.source.name.clone();
+        let found = reader.error(0..0, format!("this is a configuration of {server}"));
+        found.help = Some(if server == "nginx" {
+            format!(
+                "`larder import {name} -o larder.toml` translates it; the guide has a page, `{page}`"
+            )
+        } else {
+            format!(
+                "Larder's own is TOML: the guide has a page, `{page}`; begin with \
+                 `larder serve --origin URL`"
+            )
+        });
         return;
     }
     let mut lines = Vec::new();

@@ -7,6 +7,7 @@ mod check;
 mod demo;
 mod disk_verb;
 mod hitch;
+mod import_verb;
 mod preset;
 mod serve_verb;
 mod varnishd;
@@ -56,6 +57,7 @@ enum LarderVerb {
         #[arg(long)]
         show: bool,
     },
+    Import(import_verb::ImportArgs),
     /// Presets: rules for a kind of site, such as wordpress.
     #[command(subcommand)]
     Preset(preset::PresetVerb),
@@ -124,6 +126,7 @@ fn main() -> ExitCode {
         LarderVerb::Serve(args) => serve_verb::serve(*args),
         LarderVerb::Demo(args) => demo::run(&args),
         LarderVerb::Check { config, show } => check::check(&config, show),
+        LarderVerb::Import(args) => return import_verb::run(&args),
         LarderVerb::Preset(verb) => preset::run(&verb),
         LarderVerb::Reload(args) => tools::reload(&args.admin_socket),
         LarderVerb::Dashboard(args) => tools::dashboard(&args),

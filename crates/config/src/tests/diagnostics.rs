@@ -242,8 +242,13 @@ fn what_people_type_first_is_told_what_to_type() {
         ),
         (
             "user www-data;\nhttp {\n  server {\n    listen 80;\n  }\n}\n".to_owned(),
-            "error: this is a configuration of nginx (Larder's own is TOML: the guide has a page, \
-             `from-nginx`; begin with `larder serve --origin URL`)",
+            "error: this is a configuration of nginx (`larder import larder.toml -o larder.toml` \
+             translates it; the guide has a page, `from-nginx`)",
+        ),
+        (
+            "vcl 4.1;\nbackend a { .host = \"b\"; }\n".to_owned(),
+            "error: this is a program in VCL (`larder check larder.toml` checks it; `larder serve -f \
+             larder.toml -a :80` runs it, or `vcl = \"larder.toml\"` at the top of larder.toml)",
         ),
     ] {
         assert_eq!(first(&text), told, "{text}");

@@ -40,6 +40,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("daemon", 6),
     ("bench", 6),
     ("tools", 5),
+    ("import", 5),
     ("manual", 6),
     ("larder", 7),
 ];
@@ -75,6 +76,7 @@ const NARROWED: &[(&str, &[&str])] = &[
     ("bench", &["base", "message", "h1", "tls", "observe"]),
     ("tools", &["base", "message", "h1", "observe"]),
     ("manual", &["tools"]),
+    ("import", &["linear", "config"]),
 ];
 
 /// Libraries that only some crates may depend on: sockets, timers and the command line stay out of

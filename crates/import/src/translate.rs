@@ -1,0 +1,261 @@
+//! From the tree of nginx's directives to `larder.toml` and the account of them.
+
+mod answers;
+mod cache;
+mod chain;
+mod conditions;
+mod globals;
+mod guards;
+mod headers;
+mod listen;
+mod locations;
+mod origins;
+mod pages;
+mod servers;
+mod sites;
+mod state;
+mod units;
+mod words;
+
+use config::Severity;
+
+use crate::document::{Document, TablePlace, WrittenLine};
+use crate::error::Error;
+use crate::report::{Ledger, Report, one_line};
+use crate::source::Source;
+use crate::syntax::Directive;
+use state::{State, World};
+
+/// Settings that are taken back because the check of the result refuses them, at most.
+const MENDS_MAX: usize = 500;
+
+/// Keys without which their table is nothing.
+const NEEDED: [&str; 9] =
+    ["host", "path", "method", "name", "servers", "root", "origin", "respond", "redirect"];
+
+/// Name of the result in messages.
+const RESULT: &str = "larder.toml";
+
+/// A configuration and the account of what it was made from.
+#[derive(Clone, Debug)]
+pub struct Translated {
+    /// The text of `larder.toml`, which passes its check.
+    pub toml: String,
+    /// One entry for each directive.
+    pub report: Report,
+}
+
+/// Translates a configuration of nginx.
+///
+/// # Errors
+/// Only a fault of the translation itself: its result does not pass the check.
+pub fn translate(source: &Source) -> Result<Translated, Error> {
+    let http = http(&source.directives);
+    let ledger = Ledger::new(source.count);
+    let mut state = State { world: World::new(http), ledger, document: Document::default() };
+    source.directives.iter().for_each(|own| globally(&mut state, own));
+    sites::sites(&mut state, http);
+    let (lines, warnings) = mended(&mut state, &source.directives)?;
+    for (_, from, _) in state.document.written_from() {
+        from.iter().for_each(|id| state.ledger.carried(*id, ""));
+    }
+    source.directives.iter().for_each(|own| finish(&mut state, own));
+    let entries = state.ledger.entries(&source.directives);
+    let toml = lines.iter().map(|line| format!("{}\n", line.text)).collect();
+    Ok(Translated { toml, report: Report { entries, warnings } })
+}
+
+/// The directives of `http`, or all of a file that is included there.
+fn http(directives: &[Directive]) -> &[Directive] {
+    let own = directives.iter().find(|own| own.name == "http" && own.block.is_some());
+    own.map_or(directives, Directive::children)
+}
+
+/// Settles what is a matter of the whole daemon.
+fn globally(state: &mut State<'_>, own: &Directive) {
+    match own.name.as_str() {
+        "upstream" | "types" | "map" | "geo" | "split_clients" => return,
+        "stream" | "mail" => {
+            own.visit(&mut |inner| _ = words::settle(&mut state.ledger, inner.id, &own.name));
+            return;
+        }
+        _ => _ = globals::settle(state, own),
+    }
+    own.children().iter().for_each(|own| globally(state, own));
+}
+
+/// Settles what nobody has settled.
+fn finish(state: &mut State<'_>, own: &Directive) {
+    if state.ledger.is_open(own.id) && !words::settle(&mut state.ledger, own.id, &own.name) {
+        unsettled(state, own);
+    }
+    own.children().iter().for_each(|own| finish(state, own));
+}
+
+fn unsettled(state: &mut State<'_>, own: &Directive) {
+    let ledger = &mut state.ledger;
+    match own.name.as_str() {
+        "map" if own.arg(0) == "$http_upgrade" => {
+            let why = "WebSocket connections need no variable";
+            own.visit(&mut |own| ledger.default(own.id, why));
+        }
+        "map" | "geo" | "split_clients" => {
+            let why = "a variable that is made of others is not there";
+            let instead = "what uses it is listed, too; a VCL can decide by any field";
+            own.visit(&mut |own| ledger.left(own.id, why, instead));
+        }
+        "if" => {
+            let why = "no route looks at this";
+            let instead = "a VCL can; routes look at paths and methods";
+            own.visit(&mut |own| ledger.left(own.id, why, instead));
+        }
+        "set" => ledger.not_needed(own.id, "nothing that was carried over uses the variable"),
+        "limit_req_zone" | "limit_conn_zone" | "log_format" | "upstream" | "proxy_cache_path" => {
+            ledger.not_needed(own.id, "nothing that was carried over uses it");
+            own.children().iter().for_each(|own| {
+                ledger.not_needed(own.id, "nothing that was carried over uses it");
+            });
+        }
+        "rewrite" => {
+            let instead = "a route with `redirect`, or let the application answer the new path";
+            ledger.left(own.id, "a path is not rewritten within a location", instead);
+        }
+        name if OUTER.contains(&name) => {
+            ledger.not_needed(own.id, "every block in which it would count has its own, or no use");
+        }
+        _ => {}
+    }
+}
+
+/// Directives that are carried over where they count, and are of no use elsewhere.
+const OUTER: &[&str] = &[
+    "root",
+    "index",
+    "alias",
+    "expires",
+    "add_header",
+    "charset",
+    "default_type",
+    "types",
+    "proxy_set_header",
+    "proxy_hide_header",
+    "proxy_read_timeout",
+    "proxy_send_timeout",
+    "proxy_connect_timeout",
+    "proxy_cache",
+    "proxy_cache_key",
+    "proxy_cache_valid",
+    "proxy_cache_bypass",
+    "proxy_no_cache",
+    "proxy_cache_use_stale",
+    "proxy_cache_methods",
+    "fastcgi_cache",
+    "fastcgi_cache_key",
+    "fastcgi_cache_valid",
+    "fastcgi_cache_bypass",
+    "fastcgi_no_cache",
+    "fastcgi_cache_use_stale",
+    "fastcgi_cache_methods",
+    "fastcgi_param",
+    "fastcgi_read_timeout",
+    "fastcgi_send_timeout",
+    "fastcgi_connect_timeout",
+    "fastcgi_hide_header",
+    "gzip_static",
+    "brotli_static",
+    "auth_basic",
+    "auth_basic_user_file",
+    "limit_req_status",
+    "limit_conn_status",
+    "limit_req",
+    "limit_conn",
+    "allow",
+    "deny",
+    "error_page",
+    "try_files",
+    "proxy_next_upstream",
+    "fastcgi_next_upstream",
+    "ssl_certificate",
+    "ssl_certificate_key",
+    "server_name",
+    "listen",
+    "location",
+    "server",
+    "ssi",
+    "internal",
+    "limit_req_dry_run",
+    "limit_conn_dry_run",
+    "break",
+    "proxy_ssl_verify",
+    "proxy_ssl_name",
+    "proxy_ssl_server_name",
+    "proxy_ssl_trusted_certificate",
+];
+
+/// The lines of the result and the warnings of its check. A setting that the check refuses is taken
+/// back, and what it came from is left.
+fn mended(
+    state: &mut State<'_>,
+    directives: &[Directive],
+) -> Result<(Vec<WrittenLine>, Vec<String>), Error> {
+    let told = told(directives);
+    for _ in 0..MENDS_MAX {
+        if state.document.sites.is_empty() {
+            let made = std::mem::take(&mut state.document);
+            let from = made.written_from().into_iter().flat_map(|(_, from, _)| from);
+            from.for_each(|id| state.ledger.left(*id, "there is no site that could be made", ""));
+            return Ok((no_site(), Vec::new()));
+        }
+        let lines = state.document.lines(&|id| told.get(id).cloned().unwrap_or_default());
+        let text: String = lines.iter().map(|line| format!("{}\n", line.text)).collect();
+        let problems = match config::load_str(&text, RESULT) {
+            Ok((_, warnings)) => {
+                return Ok((lines, warnings.iter().map(|own| own.render(false)).collect()));
+            }
+            Err(problems) => problems,
+        };
+        let first = problems.iter().find(|own| own.severity == Severity::Error);
+        let Some(problem) = first else { break };
+        let at = problem.position().map(|(line, _)| line - 1);
+        let Some(line) = at.and_then(|at| lines.get(at)) else {
+            return Err(Error::Result(problem.render(false)));
+        };
+        take_back(state, line, &one_line(&problem.message));
+    }
+    Err(Error::Result("too much of it had to be taken back".to_owned()))
+}
+
+/// Takes a setting, or its whole table, out of the result.
+fn take_back(state: &mut State<'_>, line: &WrittenLine, message: &str) {
+    let why = format!("`larder check` refuses it: {message}");
+    let at = line.setting;
+    let settings = state.document.settings_mut(line.table);
+    let own = settings.and_then(|settings| {
+        let at = at.filter(|at| !NEEDED.contains(&settings.0[*at].key.as_str()))?;
+        Some(settings.0.remove(at).from)
+    });
+    let from = match (own, line.table) {
+        (Some(from), _) => from,
+        (None, TablePlace::Top) => {
+            std::mem::take(&mut state.document.top.0).into_iter().flat_map(|own| own.from).collect()
+        }
+        (None, table) => state.document.remove_table(table),
+    };
+    from.iter().for_each(|id| state.ledger.left(*id, &why, ""));
+}
+
+/// The result for a configuration without servers.
+fn no_site() -> Vec<WrittenLine> {
+    let text = "# No server was found that could be carried over.".to_owned();
+    vec![WrittenLine { text, table: TablePlace::Top, setting: None }]
+}
+
+/// The comment for each directive.
+fn told(directives: &[Directive]) -> Vec<String> {
+    let mut all = Vec::new();
+    for own in directives {
+        own.visit(&mut |own| all.push((own.id, format!("{} {}", own.location(), own.line()))));
+    }
+    all.sort_by_key(|(id, _)| *id);
+    all.into_iter().map(|(_, text)| one_line(&text)).collect()
+}

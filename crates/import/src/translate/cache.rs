@@ -1,0 +1,261 @@
+//! Caches: `proxy_cache` and `fastcgi_cache` with their keys, lifetimes and exceptions.
+
+use super::conditions::{Condition, Reason, field_name, reasons};
+use super::state::{Handler, Scope, ids};
+use super::units;
+use crate::document::quote;
+use crate::syntax::Directive;
+
+/// Names of a family's directives: those of `proxy_` and of `fastcgi_`.
+fn family(handler: Handler, name: &str) -> String {
+    let prefix = if handler == Handler::FastCgi { "fastcgi" } else { "proxy" };
+    format!("{prefix}_{name}")
+}
+
+/// Decides whether responses of this scope are stored, and how.
+pub(crate) fn cache(scope: &mut Scope<'_, '_>) {
+    if !scope.has_application() || !scope.state.world.caches {
+        return;
+    }
+    let zone = scope.chain.one(&family(scope.handler, "cache"));
+    let Some(zone) = zone.filter(|zone| zone.arg(0) != "off") else {
+        let from: Vec<usize> = zone.into_iter().map(|zone| zone.id).collect();
+        scope.out.put("cache", "false", &from);
+        return;
+    };
+    scope.default(zone, "what may be stored is stored, in one cache for all sites");
+    key(scope);
+    lifetimes(scope);
+    exceptions(scope);
+    stale(scope);
+    methods(scope);
+    purges(scope);
+}
+
+fn lifetimes(scope: &mut Scope<'_, '_>) {
+    let name = family(scope.handler, "cache_valid");
+    for directive in scope.chain.all(&[&name]) {
+        let Some((time, statuses)) = directive.args.split_last() else { continue };
+        let Some(time) = units::time(time) else {
+            scope.left(directive, "this is not a time", "");
+            continue;
+        };
+        let plain = ["200".to_owned(), "301".to_owned(), "302".to_owned()];
+        let statuses = if statuses.is_empty() { &plain[..] } else { statuses };
+        for status in statuses {
+            scope.out.put(&format!("cache.ttl.{status}"), &*time, &[directive.id]);
+        }
+    }
+}
+
+fn key(scope: &mut Scope<'_, '_>) {
+    let Some(directive) = scope.chain.one(&family(scope.handler, "cache_key")) else { return };
+    let mut has_query = false;
+    let mut is_known = true;
+    for part in directive.args.join(" ").split('$').skip(1) {
+        let end = |c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '{';
+        let name = part.split(end).next().unwrap_or(part).trim_start_matches('{');
+        match name {
+            "request_uri" | "args" | "query_string" | "is_args" => has_query = true,
+            "scheme" | "host" | "http_host" | "server_name" | "proxy_host" | "request_method"
+            | "uri" | "document_uri" | "https" | "server_port" | "slice_range" => {}
+            _ => match name.split_once('_') {
+                Some(("cookie", cookie)) => {
+                    scope.out.add("cookies.key", [cookie], &[directive.id]);
+                }
+                Some(("http", field)) if !field.is_empty() => {
+                    let field = field_name(field);
+                    scope.out.add("cache.key_headers", [field.as_str()], &[directive.id]);
+                }
+                _ => is_known = false,
+            },
+        }
+    }
+    if !is_known {
+        let instead = "`cookies.key` and `cache.key_headers` add cookies and fields";
+        scope.left(directive, "the key has a variable that no setting adds", instead);
+    } else if has_query {
+        scope.default(directive, "the key is the method's kind, scheme, host, path and query");
+    } else {
+        scope.out.put("query.ignore", "true", &[directive.id]);
+        scope.carried(directive, "the application gets no query either");
+    }
+}
+
+/// Requests that go past the cache.
+fn exceptions(scope: &mut Scope<'_, '_>) {
+    let names = [family(scope.handler, "cache_bypass"), family(scope.handler, "no_cache")];
+    for name in names {
+        for directive in scope.chain.all(&[&name]) {
+            let found = directive
+                .args
+                .iter()
+                .map(|text| reasons(&scope.state.world, &scope.chain, text))
+                .collect::<Option<Vec<_>>>();
+            match found {
+                Some(found) => {
+                    scope.carried(directive, "");
+                    found.into_iter().flatten().for_each(|reason| {
+                        bypass(scope, directive, reason);
+                    });
+                }
+                None => scope.left(
+                    directive,
+                    "the variable depends on something that `bypass` does not look at",
+                    "`bypass` has path, cookie, query and header",
+                ),
+            }
+        }
+    }
+}
+
+fn bypass(scope: &mut Scope<'_, '_>, directive: &Directive, reason: Reason) {
+    let Reason { condition, from } = reason;
+    let from = if from.is_empty() { vec![directive.id] } else { from };
+    let out = &mut scope.out;
+    match condition {
+        Condition::Cookies(cookies) => {
+            out.add("bypass.cookie", cookies.iter().map(String::as_str), &from);
+        }
+        Condition::Path(pattern) => out.add("bypass.path", [pattern.as_str()], &from),
+        Condition::Query => out.put("bypass.query", "true", &from),
+        Condition::Parameter(name) => {
+            let is_any = out.get("bypass.query").is_some_and(|own| {
+                own.value == crate::document::TomlValue::Plain("true".to_owned())
+            });
+            if !is_any {
+                out.add("bypass.query", [name.as_str()], &from);
+            }
+        }
+        Condition::Field(name) => out.add("bypass.header", [name.as_str()], &from),
+        Condition::Always => {
+            for id in from {
+                scope.state.ledger.default(id, "only responses to GET and HEAD are stored");
+            }
+        }
+    }
+}
+
+fn stale(scope: &mut Scope<'_, '_>) {
+    let Some(directive) = scope.chain.one(&family(scope.handler, "cache_use_stale")) else {
+        return;
+    };
+    if directive.arg(0) == "off" {
+        for key in ["stale_while_revalidate", "stale_if_error", "stale_if_unreachable"] {
+            scope.out.put(&format!("cache.{key}"), "\"0s\"", &[directive.id]);
+        }
+    } else {
+        scope.default(
+            directive,
+            "old pages are served while one fetch renews them, and for a day while the origin fails",
+        );
+    }
+}
+
+fn methods(scope: &mut Scope<'_, '_>) {
+    let Some(directive) = scope.chain.one(&family(scope.handler, "cache_methods")) else { return };
+    if directive.args.iter().all(|method| matches!(method.as_str(), "GET" | "HEAD")) {
+        scope.default(directive, "responses to GET and HEAD are stored");
+    } else {
+        scope.left(directive, "responses to other methods than GET and HEAD are not stored", "");
+    }
+}
+
+fn purges(scope: &mut Scope<'_, '_>) {
+    for directive in scope.chain.all(&[&family(scope.handler, "cache_purge")]) {
+        let addresses = directive.args.iter().skip_while(|word| *word != "from").skip(1);
+        let addresses: Vec<&str> = addresses.map(String::as_str).collect();
+        let is_allowed = !addresses.is_empty() && !addresses.contains(&"all");
+        if is_allowed && scope.is_site {
+            scope.out.add("purge.allow", addresses, &[directive.id]);
+        } else {
+            let instead = "`[site.purge]` says who may purge, and in which dialects";
+            scope.left(directive, "purges are a setting of the whole site", instead);
+        }
+    }
+}
+
+/// Times within which an application must answer.
+pub(crate) fn times(scope: &mut Scope<'_, '_>) {
+    if !scope.has_application() {
+        return;
+    }
+    let name = family(scope.handler, "read_timeout");
+    let Some(directive) = scope.chain.one(&name) else { return };
+    match units::time(directive.arg(0)) {
+        Some(time) => scope.out.put("first_byte_timeout", time, &[directive.id]),
+        None => scope.left(directive, "this is not a time", ""),
+    }
+}
+
+/// Fields of requests to the application.
+pub(crate) fn request_fields(scope: &mut Scope<'_, '_>) {
+    if scope.handler != Handler::Http {
+        return;
+    }
+    for directive in scope.chain.all(&["proxy_set_header"]) {
+        let (name, value) = (directive.arg(0).to_owned(), directive.arg(1));
+        match (name.to_ascii_lowercase().as_str(), value) {
+            ("host", "$host" | "$http_host" | "$host:$server_port" | "$server_name") => {
+                scope.default(directive, "the application gets the client's Host");
+            }
+            // The origin's table has it.
+            ("host", _) => {}
+            ("upgrade" | "connection", _) => {
+                scope.default(directive, "WebSocket and kept connections need no fields");
+            }
+            (
+                "x-forwarded-for" | "x-real-ip" | "x-forwarded-proto" | "x-forwarded-host"
+                | "x-forwarded-port" | "x-forwarded-scheme" | "x-client-ip" | "x-scheme"
+                | "x-forwarded-server" | "x-forwarded-ssl" | "x-url-scheme" | "forwarded",
+                value,
+            ) if value.contains('$') || value == "https" => {
+                let known = [
+                    "x-forwarded-scheme",
+                    "x-client-ip",
+                    "x-scheme",
+                    "x-forwarded-server",
+                    "x-forwarded-ssl",
+                    "x-url-scheme",
+                ];
+                if known.contains(&name.to_ascii_lowercase().as_str()) && value.contains('$') {
+                    let instead = "X-Forwarded-For, -Proto, -Host, -Port and X-Real-IP are sent";
+                    scope.left(directive, "a field with a variable", instead);
+                } else {
+                    scope.default(
+                        directive,
+                        "X-Forwarded-For, -Proto, -Host, -Port and X-Real-IP are always sent",
+                    );
+                }
+            }
+            ("accept-encoding", "") => {
+                scope.not_needed(directive, "each client gets the coding that it takes");
+            }
+            (_, "") => scope.out.add("request_headers.unset", [name.as_str()], &[directive.id]),
+            (_, value) if value.contains('$') => {
+                let instead = "the application finds Host, X-Forwarded-* and X-Real-IP";
+                scope.left(directive, "a field cannot have a variable", instead);
+            }
+            (_, value) => {
+                let key = format!("request_headers.set.{}", crate::document::quote_key(&name));
+                scope.out.put(&key, quote(value), &[directive.id]);
+            }
+        }
+    }
+}
+
+/// Fields of responses that clients do not get.
+pub(crate) fn hidden_fields(scope: &mut Scope<'_, '_>) {
+    if !scope.has_application() {
+        return;
+    }
+    let name = family(scope.handler, "hide_header");
+    for directive in scope.chain.all(&[&name]) {
+        if directive.arg(0).eq_ignore_ascii_case("set-cookie") {
+            let instead = "`drop_set_cookie` removes it where a page is `public` with a lifetime";
+            scope.left(directive, "Set-Cookie is not removed before a page is stored", instead);
+        } else {
+            scope.out.add("response_headers.unset", [directive.arg(0)], &ids(&[directive]));
+        }
+    }
+}

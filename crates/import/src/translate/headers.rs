@@ -1,0 +1,154 @@
+//! Fields of responses: `add_header`, `expires` and the module that sets more.
+
+use super::state::{Handler, Scope};
+use super::units;
+use crate::document::{quote, quote_key};
+use crate::syntax::Directive;
+
+/// Seconds of `expires max`.
+const MAX_SECONDS: u64 = 315_360_000;
+
+/// The value of Cache-Control that `expires` and `add_header` say together, and from what.
+pub(crate) struct Lifetime {
+    pub(crate) value: String,
+    pub(crate) from: Vec<usize>,
+}
+
+/// Sets fields of responses.
+pub(crate) fn response_fields(scope: &mut Scope<'_, '_>) {
+    let own = scope.chain.own().iter().any(|directive| directive.name == "add_header");
+    for directive in scope.chain.all(&["add_header"]) {
+        add_header(scope, directive, own);
+    }
+    for directive in scope.chain.all(&["more_set_headers"]) {
+        for line in directive.args.iter().filter(|arg| !arg.starts_with('-')) {
+            let (name, value) = line.split_once(':').unwrap_or((line, ""));
+            set(scope, directive, name.trim(), value.trim());
+        }
+    }
+    for directive in scope.chain.all(&["more_clear_headers"]) {
+        let names = directive.args.iter().filter(|arg| !arg.starts_with('-'));
+        scope.out.add("response_headers.unset", names.map(String::as_str), &[directive.id]);
+    }
+    if let Some(lifetime) = lifetime(scope)
+        && scope.has_application()
+    {
+        scope.out.put("response_headers.set.Cache-Control", quote(&lifetime.value), &lifetime.from);
+    }
+}
+
+fn add_header(scope: &mut Scope<'_, '_>, directive: &Directive, is_own: bool) {
+    let (name, value) = (directive.arg(0), directive.arg(1));
+    let lower = name.to_ascii_lowercase();
+    let is_lifetime = lower == "cache-control" && scope.handler != Handler::Answer;
+    if value.contains("upstream_cache_status") {
+        return cache_status(scope, directive, &lower);
+    }
+    if is_lifetime && !value.contains('$') {
+        // Said together with `expires`.
+        return;
+    }
+    match lower.as_str() {
+        "strict-transport-security" if scope.is_site => return hsts(scope, directive),
+        "pragma" if value.eq_ignore_ascii_case("public") => {
+            return scope.not_needed(directive, "no client reads this value");
+        }
+        "alt-svc" => {
+            return scope.left(directive, "HTTP/3 is not there", "leave it out");
+        }
+        _ => {}
+    }
+    let remark = if is_own { "fields of the whole site are sent, too" } else { "" };
+    set(scope, directive, name, value);
+    if !value.contains('$') {
+        scope.carried(directive, if scope.is_site { "" } else { remark });
+    }
+}
+
+fn set(scope: &mut Scope<'_, '_>, directive: &Directive, name: &str, value: &str) {
+    if value.contains('$') {
+        let instead = "let the application send this field";
+        scope.left(directive, "a field cannot have a variable", instead);
+    } else if value.is_empty() {
+        scope.default(directive, "a field without a value is not sent");
+    } else {
+        let key = format!("response_headers.set.{}", quote_key(name));
+        scope.out.put(&key, quote(value), &[directive.id]);
+    }
+}
+
+fn cache_status(scope: &mut Scope<'_, '_>, directive: &Directive, name: &str) {
+    if name == "x-cache" {
+        scope.state.document.top.put("x_cache", "true", &[directive.id]);
+    } else {
+        scope.default(directive, "`Cache-Status` says so on every response (RFC 9211)");
+    }
+}
+
+fn hsts(scope: &mut Scope<'_, '_>, directive: &Directive) {
+    let (mut age, mut subdomains, mut preload, mut is_known) = (None, false, false, true);
+    for part in directive.arg(1).split(';').map(str::trim).filter(|part| !part.is_empty()) {
+        match part.to_ascii_lowercase().as_str() {
+            "includesubdomains" => subdomains = true,
+            "preload" => preload = true,
+            other => match other.strip_prefix("max-age=").map(|age| age.trim_matches('"')) {
+                Some(seconds) => age = seconds.parse::<u64>().ok(),
+                None => is_known = false,
+            },
+        }
+    }
+    let Some(seconds) = age.filter(|_| is_known) else {
+        return set(scope, directive, directive.arg(0), directive.arg(1));
+    };
+    let mut parts = vec![format!("max_age = {}", units::duration(seconds * 1_000))];
+    parts.extend(subdomains.then(|| "subdomains = true".to_owned()));
+    parts.extend(preload.then(|| "preload = true".to_owned()));
+    scope.out.put("hsts", format!("{{ {} }}", parts.join(", ")), &[directive.id]);
+    scope.carried(directive, "");
+}
+
+/// The Cache-Control that the scope's responses get; `None` if nothing is said.
+pub(crate) fn lifetime(scope: &mut Scope<'_, '_>) -> Option<Lifetime> {
+    let is_own = |directive: &&Directive| {
+        directive.arg(0).eq_ignore_ascii_case("cache-control") && !directive.arg(1).contains('$')
+    };
+    let (mut words, mut from) = (Vec::new(), Vec::new());
+    if scope.handler != Handler::Answer {
+        for directive in scope.chain.all(&["add_header"]).into_iter().filter(is_own) {
+            words.push(directive.arg(1).to_owned());
+            from.push(directive.id);
+        }
+    }
+    if let Some(directive) = scope.chain.one("expires") {
+        match expires(directive) {
+            Some(Some(word)) => {
+                from.push(directive.id);
+                if word == "no-cache" || !words.iter().any(|own| own.contains("max-age")) {
+                    // nginx sends it first.
+                    words.insert(0, word);
+                }
+            }
+            Some(None) => scope.default(directive, "no lifetime is added"),
+            None => {
+                let instead = "`cache_control` of `files` has a table by type and name";
+                scope.left(directive, "this lifetime depends on more than the path", instead);
+            }
+        }
+    }
+    (!words.is_empty()).then(|| Lifetime { value: words.join(", "), from })
+}
+
+/// The word of Cache-Control that `expires` means: none for `off`, and nothing at all if it is not
+/// understood.
+fn expires(directive: &Directive) -> Option<Option<String>> {
+    match directive.arg(0) {
+        "off" => Some(None),
+        "max" => Some(Some(format!("max-age={MAX_SECONDS}"))),
+        "epoch" => Some(Some("no-cache".to_owned())),
+        time if time.starts_with('-') => Some(Some("no-cache".to_owned())),
+        time => {
+            let ms = units::time_ms(time.trim_start_matches('+'))?;
+            Some(Some(format!("max-age={}", ms / 1_000)))
+        }
+    }
+}

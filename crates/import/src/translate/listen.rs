@@ -1,0 +1,69 @@
+//! `listen`, and the words behind the address.
+
+use super::state::State;
+use crate::syntax::Directive;
+
+/// A server's listeners.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Listeners {
+    /// One of them speaks TLS.
+    pub(crate) tls: bool,
+    /// One of them does not.
+    pub(crate) plain: bool,
+    /// It answers for hosts that no server has.
+    pub(crate) is_default: bool,
+}
+
+/// Opens the listeners of a server.
+pub(crate) fn listeners(state: &mut State<'_>, server: &[Directive]) -> Listeners {
+    let mut found = Listeners::default();
+    let old_tls = server.iter().find(|own| own.name == "ssl" && own.arg(0) == "on");
+    if let Some(own) = old_tls {
+        state.ledger.carried(own.id, "");
+    }
+    let all: Vec<_> = server.iter().filter(|own| own.name == "listen").collect();
+    found.plain = all.is_empty();
+    for directive in all {
+        let words = &directive.args[directive.args.len().min(1)..];
+        let has = |name: &str| words.iter().any(|word| word == name);
+        let is_tls = has("ssl") || old_tls.is_some();
+        found.is_default |= has("default_server") || has("default");
+        if has("quic") || has("http3") {
+            state.ledger.left(directive.id, "HTTP/3 is not there", "clients use HTTP/2");
+            continue;
+        }
+        if is_tls {
+            found.tls = true;
+        } else {
+            found.plain = true;
+        }
+        let mut text = address(directive.arg(0));
+        for (word, own) in [(is_tls, " tls"), (has("proxy_protocol"), " proxy")] {
+            text.push_str(if word { own } else { "" });
+        }
+        text.push_str(if has("http2") && !is_tls { " h2c" } else { "" });
+        state.document.top.add("listen", [text.as_str()], &[directive.id]);
+    }
+    found
+}
+
+/// An address as Larder writes it. All addresses are those of both families.
+fn address(text: &str) -> String {
+    if text.starts_with("unix:") {
+        return text.to_owned();
+    }
+    let is_port = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    if is_port {
+        return format!(":{text}");
+    }
+    for any in ["*:", "[::]:", "0.0.0.0:"] {
+        if let Some(port) = text.strip_prefix(any) {
+            return format!(":{port}");
+        }
+    }
+    let has_port = match text.strip_prefix('[') {
+        Some(rest) => rest.contains("]:"),
+        None => text.contains(':'),
+    };
+    if has_port { text.to_owned() } else { format!("{text}:80") }
+}

@@ -1,0 +1,397 @@
+//! Origins: `upstream`, `proxy_pass` and `fastcgi_pass`, with what is said about the way there.
+
+use super::chain::Chain;
+use super::headers;
+use super::state::{Handler, Scope, State, option};
+use super::units;
+use crate::document::{Block, Settings, quote};
+use crate::syntax::Directive;
+
+/// The argument of `proxy_pass`, taken apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Target {
+    /// `http` or `https`.
+    pub(crate) scheme: String,
+    /// An upstream's name, `host:port`, or `unix:/path`.
+    pub(crate) server: String,
+    /// The path behind it, which takes the place of the location's.
+    pub(crate) path: Option<String>,
+}
+
+impl Target {
+    /// Reads it; `None` for one with a variable, or for another protocol.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (scheme, rest) = text.split_once("://")?;
+        if !matches!(scheme, "http" | "https") || text.contains('$') {
+            return None;
+        }
+        let (server, path) = match rest.strip_prefix("unix:") {
+            Some(socket) => match socket.split_once(':') {
+                Some((socket, path)) => (format!("unix:{socket}"), Some(path.to_owned())),
+                None => (format!("unix:{socket}"), None),
+            },
+            None => match rest.find('/') {
+                Some(at) => (rest[..at].to_owned(), Some(rest[at..].to_owned())),
+                None => (rest.to_owned(), None),
+            },
+        };
+        let path = path.filter(|path| !path.is_empty());
+        Some(Self { scheme: scheme.to_owned(), server, path })
+    }
+}
+
+/// Returns the name of an origin of HTTP servers. One that is the same is used again.
+pub(crate) fn http(state: &mut State<'_>, chain: &Chain<'_>, target: &Target) -> String {
+    let mut settings = Settings::default();
+    let scheme = target.scheme.clone();
+    let url = |server: &str| match server.strip_prefix("unix:") {
+        Some(_) => server.to_owned(),
+        None => format!("{scheme}://{server}"),
+    };
+    let from = servers(state, &target.server, &url, &mut settings);
+    times(state, chain, "proxy", &mut settings);
+    tls(state, chain, &mut settings);
+    for field in chain.all(&["proxy_set_header"]) {
+        let value = field.arg(1);
+        let is_client_s =
+            matches!(value, "$host" | "$http_host" | "$host:$server_port" | "$server_name");
+        if !field.arg(0).eq_ignore_ascii_case("host") || is_client_s {
+            continue;
+        }
+        if value == "$proxy_host" {
+            settings.text("host", &target.server, &[field.id]);
+        } else if value.contains('$') {
+            state.ledger.left(field.id, "the Host of an origin has no variable", "");
+        } else {
+            settings.text("host", value, &[field.id]);
+        }
+    }
+    add(state, &target.server, "app", Block { settings, from })
+}
+
+/// Parts of an origin of FastCGI servers.
+pub(crate) struct Scripts<'p> {
+    pub(crate) pass: &'p Directive,
+    /// Words of `try_files`, and the directive.
+    pub(crate) tries: Option<(Vec<String>, usize)>,
+}
+
+/// The name of an origin of FastCGI servers; `None` without a root.
+pub(crate) fn fastcgi(scope: &mut Scope<'_, '_>, scripts: &Scripts<'_>) -> Option<String> {
+    let chain = scope.chain.clone();
+    let mut settings = Settings::default();
+    let server = scripts.pass.arg(0);
+    let url = |server: &str| match server.strip_prefix("unix:") {
+        Some(socket) => format!("fastcgi+unix:{socket}"),
+        None => format!("fastcgi://{server}"),
+    };
+    let from = servers(scope.state, server, &url, &mut settings);
+    scope.state.ledger.carried(scripts.pass.id, "");
+    let root = chain.one("root")?;
+    settings.text("root", root.arg(0), &[root.id]);
+    if let Some((words, id)) = &scripts.tries {
+        if words == &["$uri", "$uri/", "/index.php"] {
+            scope.state.ledger.default(*id, "`try_files` of a FastCGI origin is the same");
+        } else {
+            settings.add("try_files", words.iter().map(String::as_str), &[*id]);
+        }
+    }
+    if let Some(index) = chain.one("index") {
+        // The path at the end, which answers for all, is a word of `try_files` here.
+        let names: Vec<&str> =
+            index.args.iter().map(String::as_str).filter(|name| !name.contains('/')).collect();
+        if names == ["index.php", "index.html"] {
+            scope.state.ledger.default(index.id, "the same names are the default");
+        } else {
+            settings.add("index", names, &[index.id]);
+        }
+    }
+    files(scope, "files.", &mut settings);
+    times(scope.state, &chain, "fastcgi", &mut settings);
+    Some(add(scope.state, server, "php", Block { settings, from }))
+}
+
+/// Says how files are sent, with `prefix` before each key.
+pub(crate) fn files(scope: &mut Scope<'_, '_>, prefix: &str, settings: &mut Settings) {
+    let chain = scope.chain.clone();
+    let kept = std::mem::replace(&mut scope.handler, Handler::Files);
+    if let Some(lifetime) = headers::lifetime(scope) {
+        let (key, from) = (format!("{prefix}cache_control"), lifetime.from);
+        settings.text(&key, &lifetime.value, &from);
+    }
+    scope.handler = kept;
+    if let Some(charset) = chain.one("charset") {
+        if charset.arg(0) == "off" {
+            scope.default(charset, "no charset is added");
+        } else {
+            settings.text(&format!("{prefix}charset"), charset.arg(0), &[charset.id]);
+            scope.carried(charset, "all texts get it, style sheets too");
+        }
+    }
+    for (name, coding) in [("brotli_static", "br"), ("gzip_static", "gzip")] {
+        let Some(own) = chain.one(name) else { continue };
+        if own.arg(0) == "off" {
+            scope.default(own, "no file beside is looked for");
+        } else {
+            settings.add(&format!("{prefix}precompressed"), [coding], &[own.id]);
+        }
+    }
+    if let Some(kind) = chain.one("default_type") {
+        if kind.arg(0) == "application/octet-stream" {
+            scope.default(kind, "the type of unknown endings is the same");
+        } else {
+            settings.text(&format!("{prefix}types.\"*\""), kind.arg(0), &[kind.id]);
+        }
+    }
+    for types in chain.every("types") {
+        scope.carried(types, "");
+        let is_stock = types.file.ends_with("mime.types");
+        for entry in types.children() {
+            if is_stock {
+                scope.default(entry, "content types of usual endings are built in");
+                continue;
+            }
+            for ending in &entry.args {
+                let key = format!("{prefix}types.{}", crate::document::quote_key(ending));
+                settings.text(&key, &entry.name, &[entry.id]);
+            }
+        }
+    }
+}
+
+/// The servers, and how requests are spread over them. Returns the directives of the table.
+fn servers(
+    state: &mut State<'_>,
+    name: &str,
+    url: &dyn Fn(&str) -> String,
+    settings: &mut Settings,
+) -> Vec<usize> {
+    let Some(upstream) = state.world.upstreams.get(name).copied() else {
+        settings.text("servers", &url(name), &[]);
+        return Vec::new();
+    };
+    for own in upstream.children() {
+        match own.name.as_str() {
+            "server" => server(state, own, url, settings),
+            "least_conn" => settings.text("balance", "least-requests", &[own.id]),
+            "ip_hash" | "hash" | "sticky" => {
+                let instead = "`balance = \"hash\"` spreads by the URL";
+                state.ledger.left(own.id, "requests of a client go to any server", instead);
+            }
+            "random" => state.ledger.default(own.id, "requests are spread evenly"),
+            "keepalive" if number(own.arg(0)) > 0 => {
+                state.ledger.default(own.id, "connections are kept (`idle`)");
+            }
+            "keepalive_timeout" => {
+                if let Some(time) = units::time(own.arg(0)) {
+                    settings.put("idle_timeout", time, &[own.id]);
+                }
+            }
+            "keepalive_requests" => {
+                state.ledger.not_needed(own.id, "an origin ends its connections itself");
+            }
+            _ => {}
+        }
+    }
+    if !settings.has("servers") {
+        settings.text("servers", &url(name), &[]);
+    }
+    vec![upstream.id]
+}
+
+fn server(
+    state: &mut State<'_>,
+    own: &Directive,
+    url: &dyn Fn(&str) -> String,
+    settings: &mut Settings,
+) {
+    if own.args.iter().any(|arg| arg == "down") {
+        return state.ledger.not_needed(own.id, "this server is marked as down");
+    }
+    if own.args.iter().any(|arg| arg == "backup") {
+        let instead = "stale pages answer while the servers are down; a server may have `weight`";
+        return state.ledger.left(own.id, "no server is only for when others fail", instead);
+    }
+    let url = quote(&url(own.arg(0)));
+    let value = match option(own, "weight").filter(|weight| *weight != "1") {
+        Some(weight) => format!("{{ url = {url}, weight = {weight} }}"),
+        None => url,
+    };
+    settings.add_written("servers", [value], &[own.id]);
+    if let Some(fails) = option(own, "max_fails") {
+        settings.put("eject.failures", fails, &[own.id]);
+    }
+    match option(own, "fail_timeout").and_then(units::time_ms) {
+        // No failure is remembered.
+        Some(0) => settings.put("eject.failures", "0", &[own.id]),
+        Some(time) => settings.put("eject.time", units::duration(time), &[own.id]),
+        None => {}
+    }
+    if let Some(most) = option(own, "max_conns") {
+        settings.put("connections", most, &[own.id]);
+    }
+    if let Some(time) = option(own, "slow_start").and_then(units::time) {
+        settings.put("slow_start", time, &[own.id]);
+    }
+}
+
+fn number(text: &str) -> u64 {
+    text.parse().unwrap_or(0)
+}
+
+/// Times, and what is tried again.
+fn times(state: &mut State<'_>, chain: &Chain<'_>, family: &str, settings: &mut Settings) {
+    for (name, key) in
+        [("connect_timeout", "connect_timeout"), ("send_timeout", "between_bytes_timeout")]
+    {
+        let Some(own) = chain.one(&format!("{family}_{name}")) else { continue };
+        match units::time(own.arg(0)) {
+            Some(time) => settings.put(key, time, &[own.id]),
+            None => state.ledger.left(own.id, "this is not a time", ""),
+        }
+    }
+    if let Some(own) = chain.one(&format!("{family}_next_upstream")) {
+        again(state, own, settings);
+    }
+    if let Some(own) = chain.one(&format!("{family}_next_upstream_tries")) {
+        match number(own.arg(0)) {
+            0 => state.ledger.default(own.id, "`retries` are as many as `[limits]` says"),
+            tries => settings.put("retries", (tries - 1).min(10).to_string(), &[own.id]),
+        }
+    }
+    if let Some(own) = chain.one(&format!("{family}_next_upstream_timeout")) {
+        state.ledger.not_needed(own.id, "`retries` and `retry_budget` bound what is tried again");
+    }
+}
+
+fn again(state: &mut State<'_>, own: &Directive, settings: &mut Settings) {
+    if own.arg(0) == "off" {
+        return settings.put("retries", "0", &[own.id]);
+    }
+    let mut words = Vec::new();
+    for arg in &own.args {
+        match arg.as_str() {
+            "error" => words.extend(["connect", "drop"]),
+            "timeout" => words.push("timeout"),
+            "non_idempotent" => {
+                let why = "only requests that change nothing are sent again";
+                return state.ledger.left(own.id, why, "leave `non_idempotent` out");
+            }
+            other => words.extend(other.strip_prefix("http_")),
+        }
+    }
+    settings.add("retry_on", words, &[own.id]);
+}
+
+/// TLS to the servers.
+fn tls(state: &mut State<'_>, chain: &Chain<'_>, settings: &mut Settings) {
+    let paths = [
+        ("proxy_ssl_trusted_certificate", "tls.ca"),
+        ("proxy_ssl_certificate", "tls.cert"),
+        ("proxy_ssl_certificate_key", "tls.key"),
+        ("proxy_ssl_name", "tls.sni"),
+    ];
+    for (name, key) in paths {
+        let Some(own) = chain.one(name) else { continue };
+        if own.arg(0).contains('$') {
+            state.ledger.default(own.id, "the server's own name is sent");
+        } else {
+            settings.text(key, own.arg(0), &[own.id]);
+        }
+    }
+    if let Some(own) = chain.one("proxy_ssl_verify") {
+        match own.arg(0) {
+            "off" => settings.put("tls.verify", "false", &[own.id]),
+            _ => state.ledger.default(own.id, "certificates of servers are verified"),
+        }
+    }
+    if let Some(own) = chain.one("proxy_ssl_server_name") {
+        state.ledger.default(own.id, "the server's name is sent (SNI)");
+    }
+    if let Some(own) = chain.one("proxy_ssl_verify_depth") {
+        state.ledger.not_needed(own.id, "chains of any usual length are verified");
+    }
+}
+
+/// Adds an origin, unless there is one that is the same but for its name. Returns the name.
+fn add(state: &mut State<'_>, wanted: &str, otherwise: &str, mut block: Block) -> String {
+    let rest = |block: &Block| {
+        block.settings.0.iter().filter(|own| own.key != "name").cloned().collect::<Vec<_>>()
+    };
+    let same = state.document.origins.iter().find(|own| {
+        let (one, other) = (rest(own), rest(&block));
+        one.len() == other.len()
+            && one.iter().zip(&other).all(|(a, b)| a.key == b.key && a.value == b.value)
+    });
+    if let Some(name) = same.and_then(name) {
+        return name;
+    }
+    let is_name = !wanted.is_empty()
+        && wanted.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
+    let base = if is_name { wanted } else { otherwise };
+    let taken =
+        |text: &str| state.document.origins.iter().any(|own| name(own).as_deref() == Some(text));
+    let numbered = (2..).map(|n| format!("{base}-{n}"));
+    let mut names = std::iter::once(base.to_owned()).chain(numbered);
+    let own = names.find(|text| !taken(text)).unwrap_or_default();
+    let mut settings = Settings::default();
+    settings.text("name", &own, &[]);
+    settings.0.append(&mut block.settings.0);
+    block.settings = settings;
+    state.document.origins.push(block);
+    own
+}
+
+fn name(block: &Block) -> Option<String> {
+    let setting = block.settings.get("name")?;
+    Some(crate::document::written(&setting.value).trim_matches('"').to_owned())
+}
+
+/// Parameters of scripts.
+pub(crate) fn parameters(scope: &mut Scope<'_, '_>) {
+    if scope.handler != Handler::FastCgi {
+        return;
+    }
+    for directive in scope.chain.all(&["fastcgi_param"]) {
+        let is_usual = USUAL.contains(&directive.arg(0))
+            || directive.arg(0).starts_with("HTTP_") && directive.arg(1).is_empty();
+        if is_usual {
+            scope.default(directive, "scripts get the usual parameters");
+        } else if directive.arg(0).starts_with("PHP_") {
+            let instead = "write `php_value[...]` or `php_admin_value[...]` in the pool's file";
+            scope.left(directive, "scripts get no parameters of your own", instead);
+        } else {
+            let instead = "write `env[...]` in the pool's file";
+            scope.left(directive, "scripts get no parameters of your own", instead);
+        }
+    }
+}
+
+/// Parameters that scripts get anyway.
+const USUAL: &[&str] = &[
+    "QUERY_STRING",
+    "REQUEST_METHOD",
+    "CONTENT_TYPE",
+    "CONTENT_LENGTH",
+    "SCRIPT_FILENAME",
+    "SCRIPT_NAME",
+    "PATH_INFO",
+    "PATH_TRANSLATED",
+    "REQUEST_URI",
+    "DOCUMENT_URI",
+    "DOCUMENT_ROOT",
+    "SERVER_PROTOCOL",
+    "REQUEST_SCHEME",
+    "HTTPS",
+    "GATEWAY_INTERFACE",
+    "SERVER_SOFTWARE",
+    "REMOTE_ADDR",
+    "REMOTE_PORT",
+    "REMOTE_USER",
+    "SERVER_ADDR",
+    "SERVER_PORT",
+    "SERVER_NAME",
+    "REDIRECT_STATUS",
+    "HTTP_HOST",
+    "HTTP_PROXY",
+];

@@ -1,0 +1,78 @@
+//! Pages for errors, and pages that are put together.
+
+use super::state::{Handler, Scope};
+use crate::document::quote;
+use crate::syntax::Directive;
+
+/// Decides about `error_page`; `server` has the locations that the pages are in.
+pub(crate) fn errors(scope: &mut Scope<'_, '_>, server: &[Directive]) {
+    for directive in scope.chain.all(&["error_page"]) {
+        let is_own = scope.chain.own().iter().any(|own| own.id == directive.id);
+        if !scope.is_site && !is_own {
+            // The site has it.
+            continue;
+        }
+        let Some((page, statuses)) = directive.args.split_last() else { continue };
+        let is_changed = statuses.iter().any(|status| status.starts_with('='));
+        if !page.starts_with('/') || page.contains('$') || is_changed {
+            let instead = "`error_pages` names a file for each status";
+            scope.left(directive, "an error leads to no other location or address", instead);
+            continue;
+        }
+        if !scope.is_site {
+            let instead = "`error_pages` of the site";
+            scope.left(directive, "pages for errors are those of the whole site", instead);
+            continue;
+        }
+        let Some(file) = file_of(scope, server, page) else {
+            scope.left(directive, "there is no `root` for this page", "");
+            continue;
+        };
+        for status in statuses {
+            scope.out.put(&format!("error_pages.{status}"), quote(&file), &[directive.id]);
+        }
+        if scope.has_application() {
+            scope.carried(directive, "for errors of Larder itself; those of the application stay");
+        }
+    }
+}
+
+/// The file of a page: below the root of the location that has exactly this path, or of the
+/// site.
+fn file_of(scope: &Scope<'_, '_>, server: &[Directive], page: &str) -> Option<String> {
+    let is_own = |own: &&Directive| {
+        own.name == "location" && own.args.last().is_some_and(|path| path == page)
+    };
+    let own = server.iter().find(is_own).map(Directive::children).unwrap_or_default();
+    let root = own.iter().find(|own| own.name == "root").or_else(|| scope.chain.one("root"))?;
+    Some(format!("{}{page}", root.arg(0).trim_end_matches('/')))
+}
+
+/// Decides about server-side includes.
+pub(crate) fn includes(scope: &mut Scope<'_, '_>) {
+    let Some(directive) = scope.chain.one("ssi") else { return };
+    match (directive.arg(0), scope.is_site) {
+        ("on", true) => scope.out.put("includes.ssi", "true", &[directive.id]),
+        ("on", false) => {
+            let instead = "`includes = { ssi = true }` in the site";
+            scope.left(directive, "a whole site has server-side includes, or none of it", instead);
+        }
+        _ => scope.default(directive, "there are no server-side includes unless a site says so"),
+    }
+    for own in scope.chain.all(&["ssi_types", "ssi_silent_errors", "ssi_last_modified"]) {
+        scope.not_needed(own, "pages of the type text/html are looked into");
+    }
+}
+
+/// Decides about compression that is off for a whole site.
+pub(crate) fn compression(scope: &mut Scope<'_, '_>) {
+    let Some(directive) = scope.chain.one("gzip").filter(|own| own.arg(0) == "off") else { return };
+    if scope.is_site {
+        scope.out.put("compress", "\"off\"", &[directive.id]);
+    } else if scope.handler == Handler::Answer {
+        scope.not_needed(directive, "fixed answers are not compressed");
+    } else {
+        let instead = "`compress = \"off\"` in the site";
+        scope.left(directive, "compression is that of the whole site", instead);
+    }
+}

@@ -1,0 +1,743 @@
+//! From servers to sites, and from locations to routes.
+
+use super::answers::{self, ContentType};
+use super::cache;
+use super::chain::Chain;
+use super::conditions::question;
+use super::guards;
+use super::headers;
+use super::locations::{Location, Modifier, locations};
+use super::origins::{self, Scripts, Target};
+use super::pages;
+use super::servers::{self, HttpsRedirects, Server};
+use super::state::{Handler, Scope, State};
+use super::words;
+use crate::document::{Block, Settings, SiteBlock, first_part, quote};
+use crate::syntax::{Directive, say_same};
+
+/// Parts of the settings of a scope. A further kind of setting is one more arm.
+const ARMS: &[fn(&mut Scope<'_, '_>)] = &[
+    guards::addresses,
+    guards::passwords,
+    guards::rates,
+    guards::connections,
+    cache::cache,
+    cache::times,
+    cache::request_fields,
+    cache::hidden_fields,
+    headers::response_fields,
+    origins::parameters,
+    pages::includes,
+    pages::compression,
+];
+
+/// Tables that a route can switch off.
+const SWITCHES: [&str; 5] = ["basic_auth", "forward_auth", "rate", "concurrent", "bypass"];
+
+/// Keys that mean nothing to files and fixed answers.
+const OF_APPLICATIONS: [&str; 6] =
+    ["cache", "bypass", "cookies", "query", "request_headers", "first_byte_timeout"];
+
+/// Makes the sites of all servers.
+pub(crate) fn sites<'d>(state: &mut State<'d>, http: &'d [Directive]) {
+    let all: Vec<Server<'d>> = http
+        .iter()
+        .filter(|own| own.name == "server" && own.block.is_some())
+        .map(|own| Server::new(state, own))
+        .collect();
+    let mut redirects = HttpsRedirects::default();
+    let (mut content, mut kept) = (Vec::new(), Vec::new());
+    for server in &all {
+        match servers::https_redirect(server) {
+            Some(redirect) => {
+                redirects.add(server, &redirect);
+                kept.push(server);
+            }
+            None => content.push(server),
+        }
+    }
+    let explicit = content.iter().position(|server| server.listeners.is_default);
+    let is_taken = all.iter().any(|server| server.listeners.is_default) && explicit.is_none();
+    let otherwise = explicit.or_else(|| (!is_taken && !content.is_empty()).then_some(0));
+    let mut taken: Vec<(String, &Server<'d>)> = Vec::new();
+    for (at, server) in content.iter().enumerate() {
+        let mut hosts = server.hosts.clone();
+        if Some(at) == otherwise || hosts.is_empty() && content.len() == 1 {
+            hosts.push("*".to_owned());
+        }
+        if closes_unasked(state, server, &hosts) {
+            continue;
+        }
+        let double = hosts.iter().find_map(|host| taken.iter().find(|(own, _)| own == host));
+        if let Some((host, first)) = double {
+            doubled(state, server, host, first);
+        }
+        hosts.retain(|host| taken.iter().all(|(own, _)| own != host));
+        if hosts.is_empty() {
+            let why = "no host is left for this server: others have them";
+            settle_all(state, server.directive, &|state, id| state.ledger.left(id, why, ""));
+            continue;
+        }
+        taken.extend(hosts.iter().map(|host| (host.clone(), *server)));
+        let redirect = if server.listeners.tls { redirects.take(&hosts) } else { None };
+        let mut site = Maker { state, http, server }.site(&hosts);
+        if let Some(redirect) = redirect {
+            if site.site.settings.has("redirect") {
+                redirect.from.iter().for_each(|id| state.ledger.carried(*id, ""));
+            } else {
+                site.site.settings.put("redirect_https", redirect.status, &redirect.from);
+            }
+        }
+        state.document.sites.push(site);
+    }
+    let is_all_taken = taken.iter().any(|(host, _)| host == "*");
+    let mut rest = redirects.sites();
+    for site in &mut rest {
+        if let Some(setting) = site.site.settings.0.iter().find(|own| own.key == "host")
+            && crate::document::written(&setting.value) == "\"*\""
+            && is_all_taken
+        {
+            let from = setting.from.clone();
+            from.iter().for_each(|id| state.ledger.carried(*id, ""));
+            site.site.settings.0.clear();
+        }
+    }
+    rest.retain(|site| !site.site.settings.is_empty());
+    state.document.sites.extend(rest);
+    for server in kept {
+        redirecting(state, server);
+    }
+}
+
+/// Settles the rest of a server that only redirects.
+fn redirecting(state: &mut State<'_>, server: &Server<'_>) {
+    let why = "a site redirects to HTTPS before anything else, but for ACME's challenges";
+    settle_all(state, server.directive, &|state, id| {
+        if state.ledger.is_open(id) {
+            state.ledger.not_needed(id, why);
+        }
+    });
+}
+
+fn settle_all(
+    state: &mut State<'_>,
+    directive: &Directive,
+    settle: &dyn Fn(&mut State<'_>, usize),
+) {
+    directive.visit(&mut |own| settle(state, own.id));
+}
+
+/// A server for all other hosts that closes connections: no site is needed for it.
+fn closes_unasked(state: &mut State<'_>, server: &Server<'_>, hosts: &[String]) -> bool {
+    let is_444 = |own: &Directive| own.name == "return" && own.args == ["444"];
+    let is_it = hosts == ["*"] && server.own().iter().any(is_444);
+    if is_it {
+        let why = "requests for hosts of no site are refused";
+        settle_all(state, server.directive, &|state, id| {
+            if state.ledger.is_open(id) {
+                state.ledger.default(id, why);
+            }
+        });
+    }
+    is_it
+}
+
+/// Two servers for one host, one of them for plain HTTP.
+fn doubled(state: &mut State<'_>, server: &Server<'_>, host: &str, first: &Server<'_>) {
+    let is_way = |own: &&Directive| own.name != "listen" && !own.name.starts_with("ssl");
+    let content =
+        |server: &Server<'_>| server.own().iter().filter(is_way).cloned().collect::<Vec<_>>();
+    if say_same(&content(server), &content(first)) {
+        settle_all(state, server.directive, &|state, id| state.ledger.carried(id, ""));
+        return;
+    }
+    let place = first.directive.location();
+    let why = format!("`{host}` has its site by {place}: a host is one site on all listeners");
+    settle_all(state, server.directive, &|state, id| state.ledger.left(id, &why, ""));
+}
+
+/// A maker of one site.
+struct Maker<'m, 'd> {
+    state: &'m mut State<'d>,
+    http: &'d [Directive],
+    server: &'m Server<'d>,
+}
+
+/// Where the requests of a block go.
+#[derive(Clone, Debug)]
+struct Destination<'d> {
+    handler: Handler,
+    chain: Chain<'d>,
+    settings: Settings,
+    /// Its files are looked for in front of a script.
+    is_front: bool,
+}
+
+impl<'d> Destination<'d> {
+    fn new(handler: Handler, chain: &Chain<'d>, settings: Settings) -> Self {
+        Self { handler, chain: chain.clone(), settings, is_front: false }
+    }
+}
+
+impl<'d> Maker<'_, 'd> {
+    fn site(&mut self, hosts: &[String]) -> SiteBlock {
+        let mut site = SiteBlock::default();
+        site.site.from = vec![self.server.directive.id];
+        let settings = &mut site.site.settings;
+        settings.add("host", hosts.iter().map(String::as_str), &self.server.named_by);
+        servers::certificates(self.state, self.server, settings);
+        let chain = Chain::new(vec![self.http, self.server.own()]);
+        let scheme = if self.server.listeners.tls { "https" } else { "http" };
+        site.routes = self.rewrites(&chain, scheme);
+        if let Some(answer) = chain.own_one("return") {
+            let kind = ContentType::new("", chain.one("default_type"));
+            let ledger = &mut self.state.ledger;
+            if answers::returned(ledger, answer, kind, scheme, settings).is_none() {
+                settings.put("respond", "{ status = 501 }", &[]);
+            }
+            let own = self.said(&chain, Handler::Answer, true);
+            settings.0.extend(own.0);
+            return site;
+        }
+        let all = locations(self.server.own(), &chain);
+        let root = all.iter().find(|own| {
+            own.path == "/" && matches!(own.modifier, Modifier::Prefix | Modifier::Final)
+        });
+        let scripts = all.iter().find(|own| self.is_of_scripts(own));
+        let main = self.main(&chain, root, scripts, &all);
+        self.preset(&main, settings);
+        let routes: Vec<&Location<'d>> = all
+            .iter()
+            .filter(|own| own.modifier != Modifier::Named)
+            .filter(|own| root.is_none_or(|root| root.directive.id != own.directive.id))
+            .filter(|own| scripts.is_none_or(|php| php.directive.id != own.directive.id))
+            .collect();
+        let routes: Vec<Made> =
+            routes.into_iter().filter_map(|own| self.route(own, &all)).collect();
+        self.join(&chain, main, routes, &mut site);
+        site
+    }
+
+    /// Puts the site and its routes together. What holds for `/` alone is the site's where that
+    /// makes no difference for the routes, and otherwise a last route's.
+    fn join(
+        &mut self,
+        chain: &Chain<'d>,
+        main: Destination<'d>,
+        routes: Vec<Made>,
+        site: &mut SiteBlock,
+    ) {
+        let outer = self.said(chain, main.handler, true);
+        let mut whole = self.said(&main.chain, main.handler, true);
+        let is_other = |own: &&crate::document::Setting| {
+            outer.get(&own.key).is_none_or(|outer| outer.value != own.value)
+        };
+        let has_preset = site.site.settings.has("preset");
+        let is_hard = |key: &str| {
+            let first = first_part(key);
+            let is_application_s = OF_APPLICATIONS.contains(&first);
+            let concerns = routes.iter().any(|route| route.is_application || !is_application_s);
+            concerns && !SWITCHES.contains(&first)
+        };
+        let splits = !has_preset
+            && !site.site.settings.has("respond")
+            && whole.0.iter().filter(is_other).any(|own| is_hard(&own.key));
+        let settings = &mut site.site.settings;
+        settings.0.extend(main.settings.0);
+        let mut last = None;
+        if splits {
+            let mut block = Block::default();
+            block.settings.text("path", "/*", &[]);
+            let own = whole.0.iter().filter(|own| own.key != "hsts");
+            block.settings.0.extend(own.filter(is_other).cloned());
+            last = Some(block);
+            let site_only = ["hsts", "includes", "compress", "error_pages", "purge"];
+            let moved = whole.0.iter().filter(|own| site_only.contains(&first_part(&own.key)));
+            let mut base = outer;
+            base.remove("cache");
+            for own in moved {
+                if !base.has(&own.key) {
+                    base.0.push(own.clone());
+                }
+                last.iter_mut().for_each(|block| _ = block.settings.remove(&own.key));
+            }
+            whole = base;
+        }
+        settings.0.extend(whole.0.iter().cloned());
+        for made in routes {
+            let block = self.fitted(made, &whole, settings);
+            site.routes.push(block);
+        }
+        site.routes.extend(last);
+    }
+
+    /// A route without what its site says anyway, and with what switches off what holds there.
+    fn fitted(&mut self, made: Made, whole: &Settings, site: &Settings) -> Block {
+        let mut block = made.block;
+        let is_same = |own: &crate::document::Setting| {
+            whole.get(&own.key).is_some_and(|outer| outer.value == own.value)
+        };
+        let known = ["path", "origin", "files", "respond", "redirect"];
+        block.settings.0.retain(|own| known.contains(&first_part(&own.key)) || !is_same(own));
+        let hsts = whole.get("hsts").map(|own| own.from.as_slice()).unwrap_or_default();
+        block.settings.0.retain(|own| hsts.is_empty() || own.from != hsts);
+        for switch in SWITCHES {
+            let is_of_application = switch == "bypass" && !made.is_application;
+            if whole.has_any(switch) && !made.said.contains(&switch) && !is_of_application {
+                block.settings.put(switch, "false", &[]);
+            }
+        }
+        if block.settings.0.len() > 2
+            && let Some(own) = block.settings.get("origin")
+            && site.get("origin").is_some_and(|outer| outer.value == own.value)
+        {
+            let own = block.settings.remove("origin");
+            let from = own.into_iter().flat_map(|own| own.from);
+            from.for_each(|id| self.state.ledger.carried(id, ""));
+        }
+        block
+    }
+
+    /// Settings of a scope, apart from where its requests go.
+    fn said(&mut self, chain: &Chain<'d>, handler: Handler, is_site: bool) -> Settings {
+        let out = Settings::default();
+        let mut scope = Scope { state: self.state, chain: chain.clone(), handler, is_site, out };
+        ARMS.iter().for_each(|arm| arm(&mut scope));
+        guards::asked(&mut scope, self.server.own());
+        pages::errors(&mut scope, self.server.own());
+        scope.out
+    }
+
+    fn is_of_scripts(&self, location: &Location<'_>) -> bool {
+        matches!(location.modifier, Modifier::Regex { .. })
+            && location.path.contains("php")
+            && location.own().iter().any(|own| own.name == "fastcgi_pass")
+    }
+
+    /// Where requests go for which no other location is.
+    fn main(
+        &mut self,
+        chain: &Chain<'d>,
+        root: Option<&Location<'d>>,
+        scripts: Option<&Location<'d>>,
+        all: &[Location<'d>],
+    ) -> Destination<'d> {
+        let own = root.map_or_else(|| chain.clone(), |root| root.chain.clone());
+        let passes =
+            own.own().iter().any(|own| own.name.ends_with("_pass") || own.name == "return");
+        let named = self.named(&own, all);
+        let Some(php) = scripts.filter(|_| !passes && named.is_none()) else {
+            let mut found = self.destination(&own, all, "/");
+            if let Some(root) = root {
+                self.state.ledger.carried(root.directive.id, "");
+            }
+            if let Some(php) = scripts {
+                let instead = "write a route of its own with an [[origin]] of FastCGI servers";
+                let why = "scripts beside another application are not sent to PHP";
+                settle_all(self.state, php.directive, &|state, id| {
+                    state.ledger.left(id, why, instead);
+                });
+            }
+            if found.settings.is_empty() {
+                found.settings.put("respond", "{ status = 404 }", &[]);
+            }
+            return found;
+        };
+        root.into_iter().for_each(|root| self.state.ledger.carried(root.directive.id, ""));
+        self.state.ledger.carried(php.directive.id, "");
+        self.script_tries(php);
+        let inner = own.with(php.own());
+        let tries = own.one("try_files").map(|tries| (tries.args.clone(), tries.id));
+        let tries = tries.or_else(|| own.own().iter().find_map(|own| self.rewritten_front(own)));
+        self.scripts(&inner, php.own(), tries)
+    }
+
+    /// `try_files` of the location for scripts.
+    fn script_tries(&mut self, php: &Location<'d>) {
+        for tries in php.own().iter().filter(|own| own.name == "try_files") {
+            self.state.ledger.default(tries.id, "a script that is not there is answered with 404");
+        }
+    }
+
+    /// `if (!-e $request_filename) { rewrite ... /index.php }`, as `try_files`.
+    fn rewritten_front(&mut self, own: &Directive) -> Option<(Vec<String>, usize)> {
+        let asked = (own.name == "if").then(|| question(own)).flatten()?;
+        let is_missing = matches!(asked.operator, "!-e" | "!-f" | "!-d");
+        let rewrite = own.children().iter().find(|own| own.name == "rewrite")?;
+        if !is_missing || !answers::is_front_controller(rewrite.arg(1)) {
+            return None;
+        }
+        own.visit(&mut |own| self.state.ledger.carried(own.id, ""));
+        let words = ["$uri", "$uri/", "/index.php"].map(str::to_owned);
+        Some((words.to_vec(), own.id))
+    }
+
+    fn scripts(
+        &mut self,
+        chain: &Chain<'d>,
+        own: &'d [Directive],
+        tries: Option<(Vec<String>, usize)>,
+    ) -> Destination<'d> {
+        let mut settings = Settings::default();
+        let tries = tries.map(|(words, id)| (words.iter().map(|word| tried(word)).collect(), id));
+        let pass = own.iter().find(|own| own.name == "fastcgi_pass");
+        let out = Settings::default();
+        let handler = Handler::FastCgi;
+        let mut scope =
+            Scope { state: self.state, chain: chain.clone(), handler, is_site: true, out };
+        let name = pass.and_then(|pass| {
+            if pass.arg(0).contains('$') {
+                scope.left(pass, "an origin's address has no variable", "write the address");
+                return None;
+            }
+            let name = origins::fastcgi(&mut scope, &Scripts { pass, tries })?;
+            Some((name, pass.id))
+        });
+        match name {
+            Some((name, id)) => settings.text("origin", &name, &[id]),
+            None => {
+                if let Some(pass) = pass.filter(|_| chain.one("root").is_none()) {
+                    let instead = "add `root`, the directory of the scripts, to the [[origin]]";
+                    self.state.ledger.left(pass.id, "there is no `root` for it", instead);
+                }
+                settings.put("respond", "{ status = 501 }", &[]);
+            }
+        }
+        Destination::new(handler, chain, settings)
+    }
+
+    /// The named location to which `try_files` leads in the end.
+    fn named<'l>(&self, chain: &Chain<'d>, all: &'l [Location<'d>]) -> Option<&'l Location<'d>> {
+        let name = chain.own_one("try_files")?.args.last().filter(|name| name.starts_with('@'))?;
+        all.iter().find(|own| own.path == name)
+    }
+
+    /// Where the requests of a block go.
+    fn destination(
+        &mut self,
+        chain: &Chain<'d>,
+        all: &[Location<'d>],
+        path: &str,
+    ) -> Destination<'d> {
+        let own = chain.own();
+        let find = |name: &str| own.iter().find(|own| own.name == name);
+        let scheme = if self.server.listeners.tls { "https" } else { "http" };
+        if let Some(answer) = find("return") {
+            let mut settings = Settings::default();
+            let kind = ContentType::new(path, chain.one("default_type"));
+            let ledger = &mut self.state.ledger;
+            if answers::returned(ledger, answer, kind, scheme, &mut settings).is_none() {
+                settings.put("respond", "{ status = 501 }", &[]);
+            }
+            return Destination::new(Handler::Answer, chain, settings);
+        }
+        if let Some(pass) = find("proxy_pass") {
+            return self.proxied(chain, pass, path);
+        }
+        if find("fastcgi_pass").is_some() {
+            let tries = find("try_files").map(|tries| (tries.args.clone(), tries.id));
+            // One script answers for all of it.
+            let name = own
+                .iter()
+                .find(|own| own.name == "fastcgi_param" && own.arg(0) == "SCRIPT_FILENAME");
+            let one = name.and_then(|name| name.arg(1).rsplit_once("$document_root"));
+            let one = one.map(|(_, script)| script).filter(|script| !script.contains('$'));
+            let tries = match one.zip(name) {
+                Some((script, name)) => Some((vec![script.to_owned()], name.id)),
+                None => tries,
+            };
+            return self.scripts(chain, own, tries);
+        }
+        if let Some(named) = self.named(chain, all) {
+            let (named, named_chain) = (named.directive, chain.with(named.own()));
+            let found = self.destination(&named_chain, all, path);
+            self.state.ledger.carried(named.id, "");
+            if let Some(tries) = find("try_files") {
+                let instead = "a route with `files` for the folder that has them";
+                let why = "files are not looked for in front of an application that speaks HTTP";
+                self.state.ledger.left(tries.id, why, instead);
+            }
+            return found;
+        }
+        if let Some(other) = own.iter().find(|own| own.name.ends_with("_pass")) {
+            words::settle(&mut self.state.ledger, other.id, &other.name);
+            let mut settings = Settings::default();
+            settings.put("respond", "{ status = 501 }", &[]);
+            return Destination::new(Handler::Answer, chain, settings);
+        }
+        self.files(chain, path)
+    }
+
+    fn proxied(&mut self, chain: &Chain<'d>, pass: &'d Directive, path: &str) -> Destination<'d> {
+        let mut settings = Settings::default();
+        let text = self.filled(chain, pass);
+        let target = Target::parse(&text);
+        let is_same = |target: &Target| {
+            target.path.as_deref().is_none_or(|own| own == path.trim_end_matches('*'))
+        };
+        match target {
+            Some(target) if is_same(&target) => {
+                let name = origins::http(self.state, chain, &target);
+                settings.text("origin", &name, &[pass.id]);
+                return Destination::new(Handler::Http, chain, settings);
+            }
+            Some(_) => self.state.ledger.left(
+                pass.id,
+                "the path of a request is not changed on its way",
+                "let the application answer below this path; until then Larder answers 501",
+            ),
+            None => self.state.ledger.left(
+                pass.id,
+                "an origin's address has no variable",
+                "write the address; until then Larder answers 501",
+            ),
+        }
+        settings.put("respond", "{ status = 501 }", &[pass.id]);
+        Destination::new(Handler::Answer, chain, settings)
+    }
+
+    /// The argument of `proxy_pass` with the variables that `set` has given one value.
+    fn filled(&mut self, chain: &Chain<'d>, pass: &Directive) -> String {
+        let mut text = pass.arg(0).to_owned();
+        for set in chain.every("set") {
+            let name = set.arg(0);
+            if text.contains(name) && !set.arg(1).contains('$') && name.len() > 1 {
+                text = text.replace(name, set.arg(1));
+                self.state.ledger.carried(set.id, "");
+            }
+        }
+        // The address that was asked for is passed on anyway.
+        text.strip_suffix("$request_uri").map_or_else(|| text.clone(), str::to_owned)
+    }
+
+    fn files(&mut self, chain: &Chain<'d>, path: &str) -> Destination<'d> {
+        let mut settings = Settings::default();
+        let handler = Handler::Files;
+        let out = Settings::default();
+        let mut scope =
+            Scope { state: self.state, chain: chain.clone(), handler, is_site: true, out };
+        let alias = chain.own_one("alias");
+        let root = chain.one("root");
+        let exact = |alias: &Directive| {
+            let (folder, name) = alias.arg(0).rsplit_once('/')?;
+            (path.rsplit_once('/')?.1 == name && path.matches('/').count() == 1)
+                .then(|| folder.to_owned())
+        };
+        match (alias, root) {
+            (Some(alias), _) if path.ends_with("/*") => {
+                settings.text("files.alias", alias.arg(0), &[alias.id]);
+            }
+            (Some(alias), _) if exact(alias).is_some() => {
+                let folder = exact(alias).unwrap_or_default();
+                settings.text("files.root", &folder, &[alias.id]);
+            }
+            (Some(alias), _) => {
+                let instead = "`files` with `root`, or a route for `/prefix/*`";
+                scope.left(alias, "only a prefix takes the place of a directory", instead);
+                settings.put("respond", "{ status = 501 }", &[]);
+                return Destination::new(Handler::Answer, chain, settings);
+            }
+            (None, Some(root)) => settings.text("files.root", root.arg(0), &[root.id]),
+            (None, None) => {
+                return Destination::new(Handler::Answer, chain, settings);
+            }
+        }
+        if let Some(index) = chain.one("index") {
+            let names = index.args.iter().map(String::as_str);
+            let names: Vec<&str> = names.filter(|name| !name.ends_with(".php")).collect();
+            if names.is_empty() || names == ["index.html"] {
+                scope.default(index, "a directory's page is index.html");
+            } else {
+                settings.add("files.index", names, &[index.id]);
+            }
+        }
+        origins::files(&mut scope, "files.", &mut settings);
+        if let Some(tries) = chain.own_one("try_files") {
+            tries_files(&mut scope, tries);
+        }
+        Destination::new(handler, chain, settings)
+    }
+
+    /// The route of a location; `None` if it needs none.
+    fn route(&mut self, location: &Location<'d>, all: &[Location<'d>]) -> Option<Made> {
+        let mut block = Block { from: vec![location.directive.id], ..Block::default() };
+        let is_alias = location.own().iter().any(|own| own.name == "alias");
+        let mut pattern = location.pattern();
+        if is_alias && pattern.ends_with('*') && !pattern.ends_with("/*") {
+            pattern = format!("{}/*", location.path);
+        }
+        block.settings.text("path", &pattern, &[]);
+        if location.own().iter().any(|own| own.name == "internal") {
+            return self.internal(location, block);
+        }
+        let found = match self.script_front(location, all) {
+            Some(found) => found,
+            None => self.destination(&location.chain, all, &pattern),
+        };
+        let is_front = found.is_front;
+        let mut said = self.said(&found.chain, found.handler, false);
+        if is_front {
+            // Of the files alone: what scripts send is a matter of their own location.
+            said.remove("response_headers.set.Cache-Control");
+        }
+        let is_application = matches!(found.handler, Handler::Http | Handler::FastCgi);
+        if said.has("respond") {
+            block.settings.0.extend(said.get("respond").cloned());
+        } else {
+            block.settings.0.extend(found.settings.0);
+        }
+        let names = SWITCHES.into_iter().filter(|switch| said.has_any(switch)).collect();
+        block.settings.0.extend(said.0.into_iter().filter(|own| own.key != "respond"));
+        if block.settings.0.len() == 1 {
+            block.settings.put("respond", "{ status = 404 }", &[]);
+        }
+        Some(Made { block, is_application, said: names })
+    }
+
+    /// A location whose `try_files` ends with a script of the site's PHP.
+    fn script_front(
+        &mut self,
+        location: &Location<'d>,
+        all: &[Location<'d>],
+    ) -> Option<Destination<'d>> {
+        let tries = location.own().iter().find(|own| own.name == "try_files")?;
+        let passes = location.own().iter().any(|own| own.name.ends_with("_pass"));
+        let is_script = tries
+            .args
+            .last()
+            .is_some_and(|last| last.split(['?', '$']).next().unwrap_or(last).ends_with(".php"));
+        let php = all.iter().find(|own| self.is_of_scripts(own))?;
+        if passes || !is_script {
+            return None;
+        }
+        let chain = location.chain.with(php.own());
+        let found = self.scripts(&chain, php.own(), Some((tries.args.clone(), tries.id)));
+        Some(Destination { is_front: true, ..found })
+    }
+
+    /// Paths that only an application's X-Accel-Redirect reaches.
+    fn internal(&mut self, location: &Location<'d>, mut block: Block) -> Option<Made> {
+        let own = location.own();
+        let mark = own.iter().find(|own| own.name == "internal").map(|own| own.id);
+        let folder = own.iter().find(|own| matches!(own.name.as_str(), "alias" | "root"));
+        let passes = own.iter().any(|own| own.name.ends_with("_pass"));
+        block.settings.put("respond", "{ status = 404 }", &mark.into_iter().collect::<Vec<_>>());
+        let is_prefix = matches!(location.modifier, Modifier::Prefix | Modifier::Final);
+        if let Some(folder) = folder.filter(|_| is_prefix && !passes) {
+            let path = match folder.name.as_str() {
+                "alias" => folder.arg(0).to_owned(),
+                _ => format!("{}{}", folder.arg(0).trim_end_matches('/'), location.path),
+            };
+            let slash = |text: &str| format!("{}/", text.trim_end_matches('/'));
+            let key = format!("accel.{}", quote(&slash(location.path)));
+            for origin in &mut self.state.document.origins {
+                origin.settings.text(&key, path.trim_end_matches('/'), &[folder.id]);
+            }
+        }
+        let is_asked = self
+            .server
+            .own()
+            .iter()
+            .any(|own| own.name == "auth_request" && own.arg(0) == location.path);
+        if passes && !is_asked {
+            for own in own {
+                if self.state.ledger.is_open(own.id) {
+                    let why = "X-Accel-Redirect leads to files, not to another application";
+                    self.state.ledger.left(own.id, why, "");
+                }
+            }
+        }
+        Some(Made { block, is_application: false, said: Vec::new() })
+    }
+
+    /// Routes of `rewrite` and of `if`, which go before all locations.
+    fn rewrites(&mut self, chain: &Chain<'d>, scheme: &str) -> Vec<Block> {
+        let mut routes = Vec::new();
+        for own in chain.own() {
+            match own.name.as_str() {
+                "rewrite" => {
+                    routes.extend(answers::rewritten(&mut self.state.ledger, own, scheme));
+                }
+                "if" => routes.extend(self.asked(own)),
+                _ => {}
+            }
+        }
+        routes
+    }
+
+    /// The route of an `if` about paths or methods that answers.
+    fn asked(&mut self, own: &'d Directive) -> Option<Block> {
+        let asked = question(own)?;
+        let answer = own.children().iter().find(|own| own.name == "return")?;
+        let mut block = Block { from: vec![own.id], ..Block::default() };
+        match (asked.variable, asked.operator) {
+            ("$request_uri" | "$uri", "~" | "~*") if !asked.value.contains(r"\?") => {
+                let pattern = format!("{} {}", asked.operator, asked.value);
+                block.settings.text("path", &pattern, &[]);
+            }
+            ("$request_uri" | "$uri", "=") => block.settings.text("path", asked.value, &[]),
+            ("$request_method", "=") => block.settings.text("method", asked.value, &[]),
+            ("$request_method", "~" | "~*") => {
+                let names = asked.value.trim_matches(['^', '$', '(', ')']);
+                block.settings.add("method", names.split('|'), &[]);
+            }
+            _ => return None,
+        }
+        let scheme = if self.server.listeners.tls { "https" } else { "http" };
+        let ledger = &mut self.state.ledger;
+        answers::returned(ledger, answer, None, scheme, &mut block.settings)?;
+        Some(block)
+    }
+
+    /// The preset for a site that is recognised by what it names.
+    fn preset(&self, main: &Destination<'d>, to: &mut Settings) {
+        if main.handler != Handler::FastCgi {
+            return;
+        }
+        let mut text = String::new();
+        self.server.directive.visit(&mut |own| {
+            text.push_str(&own.line());
+            text.push('\n');
+        });
+        let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
+        let name = if has(&["wp-", "wordpress", "xmlrpc"]) {
+            "wordpress"
+        } else if has(&["/sites/", "drupal"]) {
+            "drupal"
+        } else {
+            return;
+        };
+        to.text("preset", name, &[]);
+    }
+}
+
+/// A route and what is known of it.
+struct Made {
+    block: Block,
+    is_application: bool,
+    /// Tables of [`SWITCHES`] that it has itself.
+    said: Vec<&'static str>,
+}
+
+/// A word of `try_files` without its query, which scripts get anyway.
+fn tried(word: &str) -> String {
+    if word.starts_with("$uri") || word.starts_with('=') {
+        return word.to_owned();
+    }
+    word.split(['?', '$']).next().unwrap_or(word).to_owned()
+}
+
+/// `try_files` of files without an application behind them.
+fn tries_files(scope: &mut Scope<'_, '_>, tries: &Directive) {
+    let is_plain =
+        |word: &String| matches!(word.as_str(), "$uri" | "$uri/" | "=404" | "$uri/index.html");
+    if tries.args.iter().all(is_plain) {
+        scope.default(
+            tries,
+            "files and directories are looked for, and 404 says that there is none",
+        );
+    } else {
+        let instead = "an application, or a web server behind Larder, can answer other paths";
+        scope.left(tries, "no other file is looked for in place of one", instead);
+    }
+}
