@@ -45,7 +45,7 @@ fn a_neighbour_that_is_asked_is_one_server() {
         (two, "has one `htcp` address of its own"),
         ("htcp = \"239.0.0.1:4827\"\nask = \"http://10.0.0.6\"", "has one `htcp` address"),
         (&format!("{named}servers = [\"http://10.0.0.6\", \"http://10.0.0.7\"]"), "one server"),
-        (&format!("{named}servers = \"fastcgi://10.0.0.6:9000\"\nroot = \"/srv\""), "over HTTP"),
+        (&format!("{named}servers = \"fastcgi://10.0.0.6:9000\"\nroot = \"/srv\""), "speaks HTTP"),
         ("htcp = \"10.0.0.6:4827\"\nask = \"squid\"", "no origin is called `squid`"),
     ] {
         assert!(said(&file(lines)).contains(text), "{lines}: {}", said(&file(lines)));
@@ -66,7 +66,7 @@ fn every_dialect_is_in_the_table_of_keys() {
 fn what_is_wrong_is_said_where_it_stands() {
     for (lines, text) in [
         ("dialect = \"purge\"", "a neighbour without an address"),
-        ("origin = \"http://a\"\nhtcp = \"10.0.0.6:4827\"", "over HTTP or by HTCP"),
+        ("origin = \"http://a\"\nhtcp = \"10.0.0.6:4827\"", "either `origin`, for HTTP, or `htcp`"),
         ("htcp = \"10.0.0.6\"", "`10.0.0.6` is no address of a neighbour"),
         ("htcp = \"10.0.0.6:4827\"\ntoken = \"x\"", "`token` is for neighbours with an `origin`"),
         ("origin = \"http://a\"\ndialect = \"fastly\"", "the dialect `fastly` needs `path`"),

@@ -90,7 +90,7 @@ fn a_wrong_field_is_shown_where_it_is_and_its_value_never() {
         ("{ \"a b\" = \"hush\" }", "`a b`: a field name has only letters"),
         ("{ Host = \"hush\" }", "the field belongs to the connection or to the message's framing"),
         ("{ content-type = \"hush\" }", "`content-type` describes the body"),
-        ("{ a = \"hush\", A = \"hush\" }", "`A` stands here twice"),
+        ("{ a = \"hush\", A = \"hush\" }", "`A` occurs twice"),
         ("{ a = \"hush\\n\" }", "`a`: a field value has no control characters"),
         ("{ a = \"\", b = \"hush\" }", "`a` is empty"),
         ("{ a = { }, b = \"hush\" }", "a value is a text, or in a file"),

@@ -202,7 +202,7 @@ fn a_volume_is_emptied_only_if_that_is_meant() {
     let folder = Folder::new();
     let path = filled(&folder, "volume");
     let asked = larder(&["empty"], &path);
-    assert!(!asked.good && asked.err.contains("say --yes"), "{}", asked.err);
+    assert!(!asked.good && asked.err.contains("confirm with --yes"), "{}", asked.err);
     assert!(larder(&["check"], &path).good);
     let done = larder(&["empty", "--yes"], &path);
     assert!(done.good, "{}", done.err);

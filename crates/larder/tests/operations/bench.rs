@@ -231,7 +231,7 @@ async fn a_reader_that_has_enough_is_no_error() {
 #[tokio::test]
 async fn bad_input_is_reported_and_nothing_panics() {
     let cases: [(&[&str], i32, &str); 12] = [
-        (&[], 2, "nothing to ask"),
+        (&[], 2, "no requests"),
         (&["example.org"], 2, "a URL begins with http://"),
         (&["http://127.0.0.1:1/"], 1, "http://127.0.0.1:1/: Connection refused"),
         (&["--urls", "/nowhere", "http://127.0.0.1:1"], 2, "/nowhere: No such file"),

@@ -158,7 +158,7 @@ async fn explain_names_the_lines_by_which_it_then_goes() {
     assert_eq!(recv["facts"][0], json!({ "name": "line", "value": "return (pass);" }));
     assert_eq!((&recv["decided"], &told["outcome"]["served"]), (&json!(true), &json!("PASS")));
     let place_of = |line| named("more.vcl", line).as_str().unwrap_or_default().to_owned();
-    let advice = format!("What stands at {} decides: change it there.", place_of(4));
+    let advice = format!("The setting at {} decides: change it there.", place_of(4));
     assert_eq!(told["advice"], json!([advice]));
     let told = explain("/no").await;
     assert_eq!(step(&told, "recv")["where"], named("default.vcl", 7));
