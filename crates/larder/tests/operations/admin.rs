@@ -41,7 +41,7 @@ async fn a1_without_a_token_only_health_is_shown() {
     let daemon = &stage.daemon;
     for route in TABLE {
         let reply = of(route.verb, route.path).send(daemon).await;
-        let open = route.needs == RouteAccess::Nothing;
+        let open = route.needs == RouteAccess::Public;
         assert_eq!(reply.status, if open { 200 } else { 401 }, "{}", route.path);
         if !open {
             let challenge = reply.field("www-authenticate").expect("a challenge");
@@ -227,7 +227,7 @@ async fn a6_every_answer_forbids_browsers_what_it_does_not_need() {
 /// Returns true if `role` suffices for a route.
 fn may(needs: RouteAccess, role: &str) -> bool {
     match needs {
-        RouteAccess::Nothing => true,
+        RouteAccess::Public => true,
         RouteAccess::OpenMetrics(needed) | RouteAccess::Role(needed) => {
             let order = ["read", "purge", "config"];
             let rank = |word: &str| order.iter().position(|own| *own == word);
