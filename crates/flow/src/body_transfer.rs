@@ -166,8 +166,8 @@ impl Sink for BodyWriter {
 /// The pause after which a coder is flushed, so that the beginning of a slow page is shown.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Pushes a response's body into `sink`, through `coder` if there is one. Trailers follow if `filter`
-/// is set. Notes in `trace` why the store refuses the body.
+/// Pushes a response's body into `sink`, through `coder` if there is one. Trailers follow if
+/// `filter` is set. Notes in `trace` why the store refuses the body.
 pub(crate) async fn carry(
     mut exchange: Exchange,
     mut sink: impl Sink,
