@@ -110,14 +110,14 @@ fn forecast(
     let forecast = ForecastSteps { shared, steps: vec![asked(&request)] };
     let mut builder =
         ForecastBuilder { forecast, key: 0, site: None, decided: None, page: None, findings: None };
-    let (outcome, summary) = builder.tell(live, &mut request, &client, now);
+    let (outcome, summary) = builder.forecast(live, &mut request, &client, now);
     let ForecastBuilder { forecast: ForecastSteps { steps, .. }, key, site, decided, page, .. } =
         builder;
     (Explanation { outcome, summary, steps, request, key, site, decided }, page)
 }
 
 impl ForecastBuilder<'_> {
-    fn tell(
+    fn forecast(
         &mut self,
         live: &LiveRef,
         request: &mut Request,

@@ -105,7 +105,7 @@ impl CoreState {
             _ => silent(),
         };
         let start = match start {
-            Start::Reply(reply) => Start::Reply(peers::told_only(reply)),
+            Start::Reply(reply) => Start::Reply(peers::for_node_only(reply)),
             Start::Slow(slow) if slow.is_past_the_store() => silent(),
             slow @ Start::Slow(_) => slow,
         };

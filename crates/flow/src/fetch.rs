@@ -9,13 +9,13 @@
 //!
 //! 1. The policy builds it with [`Job::new`]. A fetch for the store owns the key's `Lead`.
 //! 2. [`start`] spawns the task and returns the receiver; [`start_behind`] does so for a background
-//! fetch and drops the receiver.
+//!    fetch and drops the receiver.
 //! 3. Each try follows the row of `sources`: the owner of the key, then the policy, whose
-//! [`Judge::ask`] prepares the request, then files, siblings and the origin.
+//!    [`Judge::ask`] prepares the request, then files, siblings and the origin.
 //! 4. [`Judge::answered`] or [`Judge::unanswered`] turns the result into a [`ResponseFate`];
-//! [`Judge::collected`] does so after a body was collected.
+//!    [`Judge::collected`] does so after a body was collected.
 //! 5. The fate is carried out: stored, confirmed, passed, or replaced by an answer.
-//! [`Judge::report`] runs once, before the result is sent.
+//!    [`Judge::report`] runs once, before the result is sent.
 //! 6. The body moves to its end, and [`Judge::carried`] gets the outcome.
 //!
 //! What must never happen: a lead is dropped without waking its waiters; a response is stored

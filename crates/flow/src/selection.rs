@@ -133,7 +133,7 @@ impl<'a> Selection<'a> {
     /// Narrows the reply to the requested ranges, ignoring conditions.
     pub(crate) fn cut(self, kind: impl FnOnce() -> Option<Vec<u8>>, reply: &mut Reply) {
         if let Some(wanted) = self.request.headers.value(HeaderId::Range)
-            && let Some(length) = reply.body.told_length()
+            && let Some(length) = reply.body.declared_length()
         {
             narrow(self.rules.plan(wanted, length), length, kind, reply);
         }

@@ -89,7 +89,7 @@ impl WaitingRequest {
             interims.put(Response::new(status));
         }
         let reply = Box::pin(self.reply(core, request, None, connection)).await;
-        peers::told_only(reply)
+        peers::for_node_only(reply)
     }
 
     async fn reply(

@@ -78,7 +78,7 @@ fn nominated(headers: &HeaderBlock) -> Vec<u8> {
 
 /// Announces to the origin that trailers are accepted, if `client` accepts some, and which trailers
 /// follow the request's body.
-pub(crate) fn tell_origin(request: &mut Request, client: &Request, filter: &TrailerFilter) {
+pub(crate) fn announce_to_origin(request: &mut Request, client: &Request, filter: &TrailerFilter) {
     request.passes_trailers = true;
     if are_taken(&client.headers) {
         request.headers.push(HeaderId::Te, b"trailers");
@@ -182,7 +182,7 @@ impl ExternalBodyReader for TrailedReading {
 }
 
 /// Announces the trailers that follow the response's body.
-pub(crate) fn tell_client(response: &mut Response, announced: Option<Vec<u8>>) {
+pub(crate) fn announce_to_client(response: &mut Response, announced: Option<Vec<u8>>) {
     response.passes_trailers = true;
     if let Some(names) = announced {
         response.headers.push(HeaderId::Trailer, &names);

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn every_reason_is_told_and_the_first_one_counts() {
+    fn each_reason_is_reported_and_the_first_one_counts() {
         let trust = Trust::default();
         let reasons = || trust.reasons(5).collect::<Vec<_>>();
         assert_eq!(reasons(), []);

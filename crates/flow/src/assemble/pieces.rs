@@ -292,7 +292,7 @@ impl<'a> FragmentStarter<'a> {
             FragmentBody::Gzip(cut) => pieces.push(PagePiece::Gzip(cut)),
             FragmentBody::Body(ReplyBody::Parts(BodyParts::One(part))) if part.is_empty() => {}
             FragmentBody::Body(ReplyBody::Parts(parts)) => {
-                pieces.extend(parts.map(PagePiece::Part))
+                pieces.extend(parts.map(PagePiece::Part));
             }
             FragmentBody::Body(ReplyBody::Stream { reader, .. }) => {
                 let goes_on = self.page.goes_on(fragment.onerror);

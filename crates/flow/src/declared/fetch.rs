@@ -414,7 +414,7 @@ impl PolicyJudge {
         }
         let filter = TrailerFilter::of_request(&self.site, self.notes, &self.request.headers);
         if is_own {
-            trailers::tell_origin(&mut fetch.request, &self.request, &filter);
+            trailers::announce_to_origin(&mut fetch.request, &self.request, &filter);
         } else if takes {
             trailers::ask_origin(&mut fetch.request);
         }
@@ -576,7 +576,7 @@ impl PolicyJudge {
         let filter = TrailerFilter::of_response(&self.site, self.notes, &response.headers);
         let announced = filter.announced(&response.headers, exchange.framing);
         origin_messages::passable(response, &self.site, &fetch.live, now.unix_secs());
-        trailers::tell_client(response, announced);
+        trailers::announce_to_client(response, announced);
         let unstored = UnstoredResponse {
             head_length: exchange.response.content_length(),
             response: exchange.response.clone(),

@@ -86,7 +86,7 @@ pub(super) fn stored(
         shape(ctx, &mut response, true);
     }
     reply.status = response.status;
-    let is_gzip = object.flags().gzip_page && reply.body.told_length() != Some(0);
+    let is_gzip = object.flags().gzip_page && reply.body.declared_length() != Some(0);
     if is_gzip {
         form::vary_by_coding(&mut response.headers);
     }

@@ -34,7 +34,7 @@ pub(crate) fn variants(ctx: &RequestContext<'_>, peek: &KeyInspection) -> Vec<De
     }
     let on_disk = on_disk(peek);
     if peek.variants.len() > 1 {
-        let fields = told_apart(peek);
+        let fields = varying_fields(peek);
         let all: Vec<_> =
             fields.iter().map(|(name, values)| format!("`{name}` ({values} values)")).collect();
         if !all.is_empty() {
@@ -73,7 +73,7 @@ const OF_CLIENTS: [HeaderId; 4] =
 /// Advice if no stored response of a key fits a request because they vary by a field with many
 /// values.
 pub(crate) fn advice(ctx: &RequestContext<'_>, peek: &KeyInspection) -> Option<String> {
-    let fields = told_apart(peek);
+    let fields = varying_fields(peek);
     let (first, values) = fields.first().filter(|_| peek.found.is_none())?;
     let id = HeaderId::of(first.as_bytes());
     if *values < MANY_VALUES && !OF_CLIENTS.contains(&id) {
@@ -100,7 +100,7 @@ pub(crate) fn advice(ctx: &RequestContext<'_>, peek: &KeyInspection) -> Option<S
 
 /// The fields that the stored responses of a key vary by, with the number of values; fields with
 /// many values first.
-fn told_apart(peek: &KeyInspection) -> Vec<(String, usize)> {
+fn varying_fields(peek: &KeyInspection) -> Vec<(String, usize)> {
     let mut fields: Vec<(String, BTreeSet<Option<&[u8]>>)> = Vec::new();
     for seen in peek.variants.iter().filter(|seen| !seen.is_banned) {
         let Some(vary) = seen.object.vary() else { continue };

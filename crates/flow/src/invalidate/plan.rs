@@ -51,14 +51,14 @@ impl Planner<'_> {
         let (mut keys, mut times, mut bans) = (SmallVec::new(), None, Vec::new());
         match &invalidation.what {
             InvalidationTarget::Key(key) => {
-                keys.push(KeyBuf::of_bytes(key, &self.invalidator.seed))
+                keys.push(KeyBuf::of_bytes(key, &self.invalidator.seed));
             }
             InvalidationTarget::Retime(key, new) => {
                 keys.push(KeyBuf::of_bytes(key, &self.invalidator.seed));
                 times = Some(retime(*new, made_ms));
             }
             InvalidationTarget::Many(what) => {
-                bans.push(self.new_ban(&invalidation, what, made_ms)?)
+                bans.push(self.new_ban(&invalidation, what, made_ms)?);
             }
             InvalidationTarget::Url(url) => {
                 let live = self.live();

@@ -506,7 +506,7 @@ impl PeerCaches for Neighbours {
 }
 
 #[tokio::test]
-async fn others_are_told_of_what_began_here_and_of_nothing_else() {
+async fn only_local_invalidations_are_propagated() {
     let shared = shared();
     store_all(&shared);
     let others = Arc::new(Neighbours::default());
@@ -532,7 +532,7 @@ async fn others_are_told_of_what_began_here_and_of_nothing_else() {
 }
 
 #[tokio::test]
-async fn who_is_not_reached_is_said_and_what_cannot_be_told_does_nothing() {
+async fn unreached_caches_are_named_and_an_unpropagated_batch_does_nothing() {
     let (silent, refusing) = (shared(), shared());
     let all = |shared: &SharedState| {
         shared.invalidator.invalidation(

@@ -101,7 +101,7 @@ pub(crate) fn stored(
 }
 
 /// `reply` if it is for a node; otherwise an answer without a response.
-pub(crate) fn told_only(reply: Reply) -> Reply {
+pub(crate) fn for_node_only(reply: Reply) -> Reply {
     if matches!(reply.served, CacheOutcome::Peer(_)) { reply } else { silent(PeerRefusal::Nothing) }
 }
 

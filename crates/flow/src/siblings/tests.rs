@@ -50,7 +50,7 @@ fn only_what_was_stored_for_everybody_is_used() {
 }
 
 #[test]
-fn behind_an_invalidation_that_it_was_not_told_of_a_response_must_be_younger() {
+fn a_response_must_be_younger_than_an_unconfirmed_invalidation() {
     for (age, is_used) in [
         (Some("0"), true),
         (Some("1"), true),
@@ -109,7 +109,7 @@ fn a_question_has_the_url_and_nothing_that_is_the_clients_own() {
 }
 
 #[test]
-fn who_wants_nothing_stored_or_is_somebody_asks_nobody() {
+fn personal_and_uncached_requests_ask_no_sibling() {
     for (fields, is_asked) in [
         ("", true),
         ("Cache-Control: max-age=60\r\n", true),
@@ -166,7 +166,7 @@ fn a_question_is_forgotten_however_it_ends_and_each_scheme_has_its_siblings() {
 }
 
 #[test]
-fn a_program_is_foretold_siblings_where_nothing_is_stored() {
+fn a_programs_forecast_names_siblings_on_a_miss() {
     let rig = Rig::new(
         "ORIGIN sub vcl_backend_response { \
          set beresp.ttl = 1ms; set beresp.grace = 0s; set beresp.keep = 1h; }",

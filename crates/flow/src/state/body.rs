@@ -206,7 +206,7 @@ impl ReplyBody {
     }
 
     /// The length for Content-Length: for HEAD, that for GET.
-    pub(crate) fn told_length(&self) -> Option<u64> {
+    pub(crate) fn declared_length(&self) -> Option<u64> {
         match self {
             Self::Head(length) => *length,
             _ => self.length(),
@@ -374,10 +374,10 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_to_head_tells_the_length_of_get_and_a_204_has_no_body() {
+    fn a_head_has_the_length_of_get_and_a_204_has_no_body() {
         let body = || ReplyBody::from(Bytes::from_static(b"abc"));
         let head = body().answering(&Method::Head, Status::OK);
-        assert_eq!((head.length(), head.told_length()), (Some(0), Some(3)));
+        assert_eq!((head.length(), head.declared_length()), (Some(0), Some(3)));
         assert!(matches!(body().answering(&Method::Get, Status::NO_CONTENT), ReplyBody::None));
         assert_eq!(body().answering(&Method::Get, Status::OK).length(), Some(3));
     }

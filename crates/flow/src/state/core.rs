@@ -47,12 +47,12 @@ pub(crate) struct ScratchBuffers {
 ///
 /// 1. [`CoreState::with_records`], once, on the thread that will use it.
 /// 2. [`CoreState::live`] before each request. It takes over a replaced configuration; the request
-/// keeps the returned one until its reply has been sent.
+///    keeps the returned one until its reply has been sent.
 /// 3. [`CoreState::start`](Self::start) for each request. It never waits. Its result is a reply, or
-/// a request whose [`run`](crate::WaitingRequest::run) is awaited by the connection.
+///    a request whose [`run`](crate::WaitingRequest::run) is awaited by the connection.
 /// 4. [`CoreLog::answered`] once a reply has been sent or cut off.
 /// 5. [`CoreState::sweep`] once a second. [`CoreLog::keep_flushing`] runs beside it for as long as
-/// the core does, and [`CoreLog::flush`] ends it.
+///    the core does, and [`CoreLog::flush`] ends it.
 ///
 /// What must never happen: it reaches another thread; a `RefCell` of it is borrowed across an
 /// await; a request mixes two configurations; `start` or `sweep` blocks the thread.

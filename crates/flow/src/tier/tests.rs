@@ -88,7 +88,7 @@ fn replayed(vfs: &MemoryDirectory) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_start_is_told_of_no_key_that_is_forgotten_and_once_of_each_ban() {
+async fn a_start_replays_no_forgotten_key_and_each_ban_once() {
     let vfs = MemoryDirectory::new();
     let (shared, _) = over(&vfs);
     for round in 0..3 {
@@ -194,7 +194,7 @@ fn next(shared: &SharedState, reading: &mut dyn ExternalBodyReader) -> Option<By
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_purge_cuts_nobody_off_who_reads_a_body_that_came_up_twice() {
+async fn a_purge_cuts_off_no_reader_of_a_body_that_was_promoted_twice() {
     let vfs = MemoryDirectory::new();
     let (shared, _) = over(&vfs);
     let (object, at, bytes) = large(&shared, "/film");
@@ -240,7 +240,7 @@ async fn a_large_body_whose_volume_is_out_leaves_the_index() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_large_body_that_has_just_gone_is_read_by_nobody_and_leaves_the_index() {
+async fn a_large_body_that_has_just_gone_has_no_readers_and_leaves_the_index() {
     let (shared, _) = over(&MemoryDirectory::new());
     let (object, at, _) = large(&shared, "/film");
     assert!(disk(&shared).forget(at.1));

@@ -97,7 +97,7 @@ fn stored<S: StepHost>(
     };
     let DictionaryAnswer { used, form: delta } = seek(turn, env, object);
     reply.dictionary = used;
-    let decodes = decodes(turn, env, told_coding(object.flags()));
+    let decodes = decodes(turn, env, head_coding(object.flags()));
     let mut delivered = VclDeliveryOutcome::Reply;
     // A head for ranges is written anew.
     let parts = turn.req.headers.contains(HeaderId::Range);
@@ -210,7 +210,7 @@ fn shaped<S: StepHost>(
         reply.dictionary = DictionaryUse::Program;
     }
     let is_gzipped = object.flags().gzip_page;
-    let decodes = delta.is_none() && chosen.decodes(decodes, told_coding(object.flags()));
+    let decodes = delta.is_none() && chosen.decodes(decodes, head_coding(object.flags()));
     let given = given(delta, decodes, &mut response);
     let (modified, date) = (object.last_modified(), object.date());
     let length = form::plain_length(object);
@@ -326,7 +326,7 @@ impl SentPage {
 
 /// The coding in the head of a stored response. A page is stored without a coding for its assembly,
 /// whatever coding it is sent in.
-fn told_coding(flags: Flags) -> Coding {
+fn head_coding(flags: Flags) -> Coding {
     if flags.gzip_page { Coding::Gzip } else { flags.coding }
 }
 

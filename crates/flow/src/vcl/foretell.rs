@@ -126,7 +126,7 @@ fn go(turn: &mut ProgramRequest, env: &RehearsalContext<'_>) -> Ending {
                     Some(_) => "what is in memory for it does not answer it",
                     None => "nothing is in memory for it",
                 };
-                env.host.tell(
+                env.host.report(
                     policy::DecisionStep::new("verdict", disk_candidates::verdict(ground))
                         .decisive(),
                 );
@@ -157,7 +157,7 @@ fn pipe<'a>(
         Action::Synth(said) => return Err(RequestStep::Synth(said)),
         _ => return Err(RequestStep::Fail),
     }
-    env.host.tell(facts::backend(env.live, &state, "asked, and may change the protocol"));
+    env.host.report(facts::backend(env.live, &state, "asked, and may change the protocol"));
     let why = "would be handed to the backend as it is (pipe)";
     Ok((ForecastOutcome::Tunnel, why.to_owned()))
 }
@@ -192,10 +192,10 @@ fn fetch(
         (false, false) => "asked, once for all waiting requests",
     };
     if !private && job::may_ask_node(turn) {
-        env.host.tell_sources(job::miss(turn, env, stale));
+        env.host.report_sources(job::miss(turn, env, stale));
     }
-    env.host.tell(facts::backend(env.live, &state, how));
-    env.host.tell(facts::storing(env.live, private));
+    env.host.report(facts::backend(env.live, &state, how));
+    env.host.report(facts::storing(env.live, private));
     let summary = match reason {
         ForwardReason::Bypass => "would be passed to the backend",
         ForwardReason::HitForMiss => "would be fetched, without waiting for others",

@@ -166,7 +166,7 @@ fn restarts_keep_what_was_changed_and_come_to_an_end() {
 }
 
 #[test]
-fn a_fetch_that_fails_is_retried_and_then_told() {
+fn a_failed_fetch_is_retried_and_then_reported() {
     let rig =
         Rig::new("ORIGIN sub vcl_backend_error { if (bereq.retries < 2) { return (retry); } }");
     rig.origin.answers(&["close", "close", "200 OK\n\nback"]);
@@ -255,7 +255,7 @@ fn bans_of_a_program_meet_what_was_asked_for() {
 }
 
 #[test]
-fn variants_are_told_apart_by_what_the_backend_was_asked_with() {
+fn variants_are_selected_by_the_backend_requests_fields() {
     let rig = Rig::new("ORIGIN");
     rig.origin.answers(&["200 OK\nVary: X-L\n\none", "200 OK\nVary: X-L\n\ntwo"]);
     assert_eq!(rig.ask("GET /a\nX-L: 1").body, "one");
@@ -341,7 +341,7 @@ fn a_label_goes_on_in_its_program() {
 }
 
 #[test]
-fn what_a_labels_program_would_do_is_told() {
+fn the_forecast_follows_a_label() {
     let all = labelled().foretell("GET /a\nX-A: 1");
     let recvs = all.steps.iter().filter(|step| step.what == "recv");
     let recorded: Vec<_> = recvs.map(|step| (&*step.why, step.place.as_deref())).collect();
@@ -379,7 +379,7 @@ fn what_claims_to_be_in_gzip_and_is_not_breaks_off_and_is_not_stored() {
 }
 
 #[test]
-fn a_request_tells_which_line_returned_what_and_what_was_logged_before() {
+fn a_record_names_the_line_of_each_return_and_the_log_before_it() {
     let rig = Rig::new(
         "import std;
 ORIGIN
@@ -428,7 +428,7 @@ sub vcl_deliver { std.log(\"last\"); }",
 }
 
 #[test]
-fn why_a_program_or_a_fetch_fails_is_told_where_it_failed() {
+fn a_failure_is_recorded_where_the_program_or_fetch_failed() {
     let rig = Rig::new(
         "import std;
 ORIGIN
@@ -484,7 +484,7 @@ sub vcl_backend_response {
 }";
 
 #[test]
-fn what_would_come_of_a_request_is_told_with_lines_and_changes() {
+fn a_forecast_names_lines_and_changes() {
     let rig = Rig::new(FORETOLD);
     let request = "GET /a\nCookie: a=b\nX-Kind: k";
     let (why, place, facts) = step(&rig, request, "recv");
@@ -515,7 +515,7 @@ fn what_would_come_of_a_request_is_told_with_lines_and_changes() {
 }
 
 #[test]
-fn bans_restarts_and_directors_are_foretold_and_do_not_happen() {
+fn bans_restarts_and_directors_are_forecast_without_effect() {
     let rig = Rig::new(FORETOLD);
     rig.ask("GET /a");
     let (why, place, facts) = step(&rig, "BAN /a", "recv");
@@ -536,7 +536,7 @@ fn bans_restarts_and_directors_are_foretold_and_do_not_happen() {
 }
 
 #[test]
-fn a_lifetime_of_the_program_is_told_with_the_lines_that_set_one() {
+fn a_programs_lifetime_is_explained_by_the_lines_that_set_it() {
     let rig = Rig::new(FORETOLD);
     rig.ask("GET /long");
     let (why, _, facts) = step(&rig, "GET /long", "freshness");
@@ -545,7 +545,7 @@ fn a_lifetime_of_the_program_is_told_with_the_lines_that_set_one() {
 }
 
 #[test]
-fn what_is_foretold_of_what_is_stored_is_what_then_happens() {
+fn forecasts_of_stored_responses_come_true() {
     let rig = Rig::new(FORETOLD);
     rig.ask("GET /a");
     for (request, status) in [

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn all_who_wait_are_told_and_one_that_comes_late_waits_on() {
+    fn all_waiters_are_woken_and_a_late_one_waits_on() {
         let (permits, account) = permits(1, 1 << 20);
         let mut cx = Context::from_waker(Waker::noop());
         let permit = permits.take(&account);

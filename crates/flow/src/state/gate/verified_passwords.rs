@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_never_more_than_so_many() {
+    fn the_number_of_passwords_and_clients_is_bounded() {
         let verified_passwords = VerifiedPasswords::default();
         let user = Arc::new(User("ann".into()));
         for at in 0..2 * MOST as u64 {

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn origins_are_remembered_for_a_time_and_no_more_than_so_many() {
+    fn origins_are_remembered_for_a_time_and_in_bounded_number() {
         let origins = Origins::default();
         for number in 0..2 * ORIGINS_MAX {
             let term = Term { from_ms: 1000, until_ms: 2000 };

@@ -73,7 +73,7 @@ pub(crate) fn look_after(cache: &Arc<Cache>, now_ms: u64) {
         let is_meant = |object: &Object| may_answer(object, now_ms) && store.is_worth_it(object);
         let places = usize::try_from(places).unwrap_or(usize::MAX);
         cache.copy_down(&mut chores.walk, places, &is_meant, &mut pause);
-        chores.tell_index(&cache);
+        chores.log_full_index(&cache);
         if !tier.found.goes_on() {
             store.release(cache.swept_bans(), &mut chores.released);
             store.drop_needless(&tier, &cache);
@@ -83,7 +83,7 @@ pub(crate) fn look_after(cache: &Arc<Cache>, now_ms: u64) {
 
 impl Chores {
     /// Logs once that the index is full.
-    fn tell_index(&mut self, cache: &Cache) {
+    fn log_full_index(&mut self, cache: &Cache) {
         let index = cache.index();
         if index.is_short() && !std::mem::replace(&mut self.has_told_index, true) {
             base::tell!(

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_note_tells_the_number_and_what_was_asked_for() {
+    fn a_note_holds_the_number_and_the_request() {
         let mut request = Request::new();
         request.host.extend_from_slice(b"example.com");
         request.target.extend_from_slice(b"/a?b");

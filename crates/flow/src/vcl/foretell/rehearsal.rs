@@ -86,12 +86,12 @@ impl<'a> Rehearsal<'a> {
     }
 
     /// Adds a step.
-    pub(super) fn tell(&self, step: DecisionStep) {
+    pub(super) fn report(&self, step: DecisionStep) {
         self.steps.borrow_mut().push(step);
     }
 
     /// Adds the sources that would be asked before the backend.
-    pub(super) fn tell_sources(&self, miss: Miss<'_>) {
+    pub(super) fn report_sources(&self, miss: Miss<'_>) {
         self.steps.borrow_mut().extend(sources::foretell(self.shared, miss));
     }
 
@@ -126,7 +126,7 @@ impl<'a> Rehearsal<'a> {
             Sub::Pipe,
             ClientVariables { bereq: Some(variables), ..ClientVariables::default() },
         );
-        self.tell_more(changes("bereq", &before, bereq));
+        self.report_changes(changes("bereq", &before, bereq));
         action
     }
 
@@ -160,12 +160,12 @@ impl<'a> Rehearsal<'a> {
             resp: None,
             key: None,
         });
-        self.tell_run(turn, sub, &action, changes("bereq", &before, bereq));
+        self.report_run(turn, sub, &action, changes("bereq", &before, bereq));
         action
     }
 
     /// Reports a subroutine that ran.
-    fn tell_run(&self, turn: &ProgramRequest, sub: Sub, action: &Action, changes: Vec<String>) {
+    fn report_run(&self, turn: &ProgramRequest, sub: Sub, action: &Action, changes: Vec<String>) {
         let why = format!("{} {}", sub.name(), describe_action(action));
         let mut step = DecisionStep::new(&sub.name()["vcl_".len()..], why);
         if let Some(at) = turn.task.at {
@@ -179,12 +179,12 @@ impl<'a> Rehearsal<'a> {
             step = step.fact("would", what);
         }
         step.decided = decides(sub, action);
-        self.tell(step);
-        self.tell_more(changes);
+        self.report(step);
+        self.report_changes(changes);
     }
 
     /// Adds changes to the last step.
-    fn tell_more(&self, changes: Vec<String>) {
+    fn report_changes(&self, changes: Vec<String>) {
         if let Some(last) = self.steps.borrow_mut().last_mut() {
             last.facts.extend(changes.into_iter().map(|change| ("changes", change)));
         }
@@ -194,7 +194,7 @@ impl<'a> Rehearsal<'a> {
     fn found(&self, turn: &ProgramRequest, peek: &KeyInspection) -> Option<Arc<Object>> {
         if turn.state.hash_always_miss {
             let why = "req.hash_always_miss is set: what is stored does not count";
-            self.tell(DecisionStep::new("lookup", why).decisive());
+            self.report(DecisionStep::new("lookup", why).decisive());
             return None;
         }
         if turn.state.hash_ignore_vary {
@@ -230,7 +230,7 @@ impl StepHost for Rehearsal<'_> {
     ) -> Action {
         let host = &env.host;
         for (_, line) in turn.lines.take() {
-            host.tell(DecisionStep::new("error", shown(&line)));
+            host.report(DecisionStep::new("error", shown(&line)));
         }
         let before = turn.req.clone();
         let resp_before = variables.resp.as_ref().map(|(response, _)| response.headers.clone());
@@ -238,9 +238,9 @@ impl StepHost for Rehearsal<'_> {
         let (loan, ..) = turn.lend(env.asked);
         let lent = ClientVariables { obj: variables.obj, resp, bereq: variables.bereq };
         let action = loan.run(sub, &host.world(), env.time(), lent);
-        host.tell_run(turn, sub, &action, changes("req", &before, &turn.req));
+        host.report_run(turn, sub, &action, changes("req", &before, &turn.req));
         if let Some((before, (response, _))) = resp_before.zip(variables.resp) {
-            host.tell_more(field_changes("resp", &before, &response.headers));
+            host.report_changes(field_changes("resp", &before, &response.headers));
         }
         action
     }
@@ -253,7 +253,9 @@ impl StepHost for Rehearsal<'_> {
             true => "hash_data was given nothing".to_owned(),
             false => format!("hash_data: {}", parts.join(", ")),
         };
-        self.tell(DecisionStep::new("key", why).fact("hash", format!("{:016x}", turn.key.hash())));
+        self.report(
+            DecisionStep::new("key", why).fact("hash", format!("{:016x}", turn.key.hash())),
+        );
     }
 
     fn find(turn: &ProgramRequest, env: &StepContext<'_, Self>) -> CacheLookup {
@@ -273,12 +275,12 @@ impl StepHost for Rehearsal<'_> {
         let Some(object) = host.found(turn, &peek) else {
             if let Some(advice) = variants::advice(&ctx, &peek) {
                 let why = "nothing that is stored is for this request";
-                host.tell(DecisionStep::new("verdict", why).decisive().advise(advice));
+                host.report(DecisionStep::new("verdict", why).decisive().advise(advice));
             }
             return CacheLookup::Nothing;
         };
         let flags = object.flags();
-        host.tell(match age(turn, env, &object) {
+        host.report(match age(turn, env, &object) {
             Age::Fresh if flags.hit_for_pass => {
                 let why = "hit-for-pass: a former answer said that requests go past the cache";
                 DecisionStep::new("mark", why).decisive()
@@ -306,7 +308,7 @@ impl StepHost for Rehearsal<'_> {
             return if reads { FetchAssignment::Below(duty) } else { FetchAssignment::Fetch(duty) };
         }
         let why = "another request fetches it: it would wait for that fetch";
-        host.tell(DecisionStep::new("verdict", why).decisive());
+        host.report(DecisionStep::new("verdict", why).decisive());
         FetchAssignment::Wait(())
     }
 
@@ -320,7 +322,7 @@ impl StepHost for Rehearsal<'_> {
 
     fn purge(_: &ProgramRequest, env: &StepContext<'_, Self>) -> Result<(), String> {
         let why = "what is stored under its key would be purged";
-        env.host.tell(DecisionStep::new("purge", why).decisive());
+        env.host.report(DecisionStep::new("purge", why).decisive());
         env.host.purges.set(true);
         Ok(())
     }
@@ -350,7 +352,7 @@ impl StepHost for Rehearsal<'_> {
     }
 
     fn note_dictionary(env: &StepContext<'_, Self>, used: DictionaryUse) {
-        env.host.tell(DecisionStep::new("dictionary", used.to_string()));
+        env.host.report(DecisionStep::new("dictionary", used.to_string()));
     }
 
     fn note_unanswered(&self) {
