@@ -49,7 +49,7 @@ pub(crate) async fn serve(mut conn: Conn, core: Rc<CoreCtx>) {
         };
         match then {
             NextAction::Next => {
-                conn.caller.guard.enter(ConnectionPhase::Idle, core.flow.now().mono_ms)
+                conn.caller.guard.enter(ConnectionPhase::Idle, core.flow.now().mono_ms);
             }
             NextAction::Close if conn.held.is_empty() => return conn.stream.close(),
             // Closing with requests unread would be a reset, which may take the last reply along.

@@ -145,7 +145,7 @@ impl OutputQueue {
             match piece {
                 ExternalBytes::Bytes(bytes) => add(bytes),
                 ExternalBytes::Stored(object, range) => {
-                    slices_of(object, range.clone()).for_each(&mut add)
+                    slices_of(object, range.clone()).for_each(&mut add);
                 }
             }
         }

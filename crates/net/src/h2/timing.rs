@@ -40,7 +40,7 @@ impl H2 {
         }
         match self.phase {
             ConnectionPhase::Idle => {
-                self.caller.guard.enter_since(ConnectionPhase::Idle, self.worked_ms)
+                self.caller.guard.enter_since(ConnectionPhase::Idle, self.worked_ms);
             }
             phase => self.caller.guard.enter(phase, now_ms),
         }
