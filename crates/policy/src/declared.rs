@@ -139,8 +139,8 @@ impl Declared {
         rewrite.target(request, &captures)
     }
 
-    /// The parts of `path` that the pattern of a route stands for. `None` if as many as `needed` are
-    /// not there: the route is the request's for another reading of its path.
+    /// The parts of `path` that the pattern of a route stands for. `None` if fewer than `needed`
+    /// are there: the route is the request's for another reading of its path.
     fn captures<'a>(&self, route: u32, path: &'a [u8], needed: usize) -> Option<CapturedBytes<'a>> {
         if needed == 0 {
             return Some(CapturedBytes::new());

@@ -142,7 +142,7 @@ fn without_prefix<'p>(path: &'p [u8], prefix: &[u8]) -> &'p [u8] {
 }
 
 /// Returns true if a segment of `path` is `.` or `..`, written with escapes or with parameters
-/// perhaps. In a client's path there is none any more; one that is put together may have it.
+/// perhaps. A client's path has lost such segments; one that is put together may have them.
 fn leads_upwards(path: &[u8]) -> bool {
     let decoded = message::percent::decode(path);
     decoded.split(|b| matches!(b, b'/' | b'\\')).any(|segment| {
@@ -241,7 +241,10 @@ mod tests {
                 let mut normal = Vec::new();
                 // What is left has no dots to resolve.
                 if message::path::normal_form(target.as_bytes(), &mut normal) == Ok(true) {
-                    let count = |path: &[u8]| path.split(|b| *b == b'/').filter(|s| !s.is_empty()).count();
+                    let count = |path: &[u8]| {
+                        let segments = path.split(|b| *b == b'/');
+                        segments.filter(|segment| !segment.is_empty()).count()
+                    };
                     prop_assert_eq!(count(&normal), count(target.as_bytes()));
                 }
             }

@@ -72,7 +72,7 @@ impl fmt::Display for TemplateError {
                 if *known == VariableSet::All {
                     f.write_str("$scheme, $client, ${http.Name} for a field, ")?;
                 }
-                f.write_str("$1 to $9, and $$ for a dollar)")
+                f.write_str("$1-$9 and $$)")
             }
             Self::Open => f.write_str("`${` without `}`"),
         }

@@ -282,7 +282,7 @@ redirect = "/x"
 respond = { status = 204, body = "x" }
 "#;
     assert_snapshot!(said(text), @r#"
-    error: `to`: unknown variable `$hots` (there are $host, $path, $query, $args, $1 to $9, and $$ for a dollar)
+    error: `to`: unknown variable `$hots` (there are $host, $path, $query, $args, $1-$9 and $$)
      --> larder.toml:6:19
       |
     6 | redirect = { to = "https://$hots/", status = 200 }
