@@ -49,7 +49,7 @@ impl ServerMetrics {
             };
             match name {
                 "process_cpu_seconds_total" => {
-                    metrics.cpu = Duration::try_from_secs_f64(value).ok()
+                    metrics.cpu = Duration::try_from_secs_f64(value).ok();
                 }
                 "process_resident_memory_bytes" => metrics.resident_bytes = Some(value as u64),
                 name if ORIGIN.contains(&name) => add(&mut metrics.origin_requests),

@@ -197,7 +197,7 @@ impl CliCertificates {
         match self.all[at].stage {
             CertificateStage::Staged => _ = self.all.remove(at),
             CertificateStage::Active | CertificateStage::Discarded => {
-                self.all[at].stage = CertificateStage::Discarded
+                self.all[at].stage = CertificateStage::Discarded;
             }
         }
         Ok(())

@@ -216,7 +216,7 @@ impl RolloutFollower {
                 log_failure(&format!("configuration {version} has failed here: {why}"));
             }
             (None, RollOutStage::All) => {
-                say(&format!("configuration {version} is good, and goes to all"))
+                say(&format!("configuration {version} is good, and goes to all"));
             }
             (None, _) => say(&format!("configuration {version} is good on this node")),
         }

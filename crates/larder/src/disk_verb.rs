@@ -130,7 +130,7 @@ fn check(paths: &[PathBuf], as_json: bool) -> Result<(), String> {
         match (&look, as_json) {
             (_, true) => values.push(volume_report::volume(path, &look, volume_report::put_check)),
             (VolumeInspection::Free(checked), _) => {
-                base::show!("{}", volume_report::check(checked))
+                base::show!("{}", volume_report::check(checked));
             }
             (VolumeInspection::InUse, _) => {
                 base::say!("larder: {}: a daemon uses it: stop that first", path.display());

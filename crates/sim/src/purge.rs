@@ -32,7 +32,7 @@ pub(crate) async fn live(simulation: Rc<Simulation>) {
                     PurgeScope::All,
                     InvalidationTarget::Many(ResponseSelector::Everything),
                 )
-                .await
+                .await;
             }
             1 if site == 0 => {
                 let tag = random(2);

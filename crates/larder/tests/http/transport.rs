@@ -470,7 +470,7 @@ async fn an_early_answer_reaches_the_client_though_its_upload_goes_on() {
         raw.send(&pattern(sent), WriteSplit::Whole).await.expect("sent");
         match raw.reply("POST").await {
             ReplyOutcome::Complete(reply) => {
-                assert_eq!((reply.status, reply.text().as_str()), (403, "no"))
+                assert_eq!((reply.status, reply.text().as_str()), (403, "no"));
             }
             other => panic!("{other:?}"),
         }

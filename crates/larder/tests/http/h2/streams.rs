@@ -269,7 +269,7 @@ async fn a_wrong_request_disturbs_none_of_its_neighbours() {
     for (n, stream) in streams.into_iter().enumerate() {
         match client.outcome(stream).await {
             RequestOutcome::Answered(answer) => {
-                assert_eq!((n % 2, answer.text().as_str()), (0, "slow"))
+                assert_eq!((n % 2, answer.text().as_str()), (0, "slow"));
             }
             other => assert_eq!((n % 2, other.reset()), (1, Some(error::PROTOCOL_ERROR))),
         }

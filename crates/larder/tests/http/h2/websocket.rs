@@ -132,7 +132,7 @@ async fn messages_go_there_and_back_beside_requests() {
     client.send_frame(&Frame::data(stream, &masked(8, &[0x03, 0xe8]), true)).await.expect("sent");
     match client.outcome(stream).await {
         RequestOutcome::Answered(exchange) => {
-            assert!(exchange.body.ends_with(&[0x88, 2, 0x03, 0xe8]))
+            assert!(exchange.body.ends_with(&[0x88, 2, 0x03, 0xe8]));
         }
         other => panic!("{other:?}"),
     }
