@@ -21,7 +21,7 @@ mod tests;
 
 pub use error::Error;
 pub use parser::parse;
-pub use report::{Counts, Entry, Fate, Report};
+pub use report::{AnswerCounts, Entry, Fate, Report};
 pub use source::{Source, read_path, read_text};
 pub use syntax::{Directive, Place, print, say_same};
 pub use translate::{Translated, translate};

@@ -1,4 +1,4 @@
-//! From words to directives. Includes are followed by whoever gives the files.
+//! The parser: from words to directives. Its caller follows includes, and gives their files.
 
 use std::sync::Arc;
 

@@ -48,7 +48,7 @@ pub struct Report {
 
 /// Numbers of directives by fate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct AnswerCounts {
     /// Directives that settings say.
     pub carried: usize,
     /// Those that are the default.
@@ -59,7 +59,7 @@ pub struct Counts {
     pub left: usize,
 }
 
-impl Counts {
+impl AnswerCounts {
     /// All directives.
     pub fn total(&self) -> usize {
         self.carried + self.default + self.not_needed + self.left
@@ -76,8 +76,8 @@ impl Counts {
 
 impl Report {
     /// The numbers.
-    pub fn counts(&self) -> Counts {
-        let mut counts = Counts::default();
+    pub fn counts(&self) -> AnswerCounts {
+        let mut counts = AnswerCounts::default();
         for entry in &self.entries {
             match entry.fate {
                 Fate::Carried(_) => counts.carried += 1,
@@ -132,7 +132,7 @@ impl Report {
             _ = writeln!(text, "{warning}\n");
         }
         let counts = self.counts();
-        let Counts { carried, default, not_needed, left } = counts;
+        let AnswerCounts { carried, default, not_needed, left } = counts;
         _ = writeln!(
             text,
             "{} directives: {carried} carried over, {default} default here, {not_needed} not \
@@ -222,7 +222,7 @@ impl Ledger {
         self.fate(id).is_none()
     }
 
-    /// The entry of each directive; those that nobody has decided about are left.
+    /// The entry of each directive; those without a decision are left.
     pub(crate) fn entries(&self, directives: &[Directive]) -> Vec<Entry> {
         let mut entries = Vec::new();
         for directive in directives {

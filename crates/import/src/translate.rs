@@ -84,7 +84,7 @@ fn globally(state: &mut State<'_>, own: &Directive) {
     own.children().iter().for_each(|own| globally(state, own));
 }
 
-/// Settles what nobody has settled.
+/// Settles a directive that has no answer yet.
 fn finish(state: &mut State<'_>, own: &Directive) {
     if state.ledger.is_open(own.id) && !words::settle(&mut state.ledger, own.id, &own.name) {
         unsettled(state, own);

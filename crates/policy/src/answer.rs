@@ -59,7 +59,7 @@ pub struct Redirect {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum RedirectTarget {
     Template(Template),
-    /// The same page over HTTPS, at this port if it is not the usual one.
+    /// The requested page over HTTPS, at this port if it is not the usual one.
     Https(Option<u16>),
 }
 

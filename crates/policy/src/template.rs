@@ -1,7 +1,7 @@
 //! Texts of settings with variables in them: `/new/$1`, `https://$host$path`.
 //!
 //! A template says which variables it has, so that a setting refuses those that it has no value
-//! for. What is put in their place comes from clients: whoever uses the text checks it.
+//! for. What is put in their place comes from clients: the code that uses the text checks it.
 
 use std::fmt;
 

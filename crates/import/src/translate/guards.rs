@@ -119,29 +119,29 @@ pub(crate) fn asked(scope: &mut Scope<'_, '_>, server: &[Directive]) {
 }
 
 /// Things that a limit counts for.
-enum Client {
+enum LimitKey {
     Address,
     Site,
     Field(String),
 }
 
-fn client(key: &str) -> Option<Client> {
+fn client(key: &str) -> Option<LimitKey> {
     match key {
-        "$binary_remote_addr" | "$remote_addr" => Some(Client::Address),
-        "$server_name" | "$host" | "$http_host" => Some(Client::Site),
+        "$binary_remote_addr" | "$remote_addr" => Some(LimitKey::Address),
+        "$server_name" | "$host" | "$http_host" => Some(LimitKey::Site),
         _ => {
             let field = key.strip_prefix("$http_")?;
-            Some(Client::Field(super::conditions::field_name(field)))
+            Some(LimitKey::Field(super::conditions::field_name(field)))
         }
     }
 }
 
-fn terms(client: &Client, status: Option<&Directive>, is_dry: bool) -> Vec<String> {
+fn terms(client: &LimitKey, status: Option<&Directive>, is_dry: bool) -> Vec<String> {
     let mut terms = Vec::new();
     match client {
-        Client::Address => {}
-        Client::Site => terms.push("per = \"site\"".to_owned()),
-        Client::Field(name) => terms.push(format!("per = {{ field = {} }}", quote(name))),
+        LimitKey::Address => {}
+        LimitKey::Site => terms.push("per = \"site\"".to_owned()),
+        LimitKey::Field(name) => terms.push(format!("per = {{ field = {} }}", quote(name))),
     }
     let status = status.map_or(REFUSED, |status| status.arg(0));
     if status != "429" {

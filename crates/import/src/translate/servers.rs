@@ -11,7 +11,7 @@ use crate::syntax::Directive;
 
 /// A server with what is known of it before its site is made.
 #[derive(Debug)]
-pub(crate) struct Server<'d> {
+pub(crate) struct ServerBlock<'d> {
     pub(crate) directive: &'d Directive,
     pub(crate) listeners: Listeners,
     /// Its hosts as Larder writes them; none for one that answers for all others.
@@ -20,7 +20,7 @@ pub(crate) struct Server<'d> {
     pub(crate) named_by: Vec<usize>,
 }
 
-impl<'d> Server<'d> {
+impl<'d> ServerBlock<'d> {
     /// Looks at a `server` block.
     pub(crate) fn new(state: &mut State<'_>, directive: &'d Directive) -> Self {
         let own = directive.children();
@@ -70,7 +70,7 @@ fn host(name: &str) -> Host {
 }
 
 /// Certificates of a server.
-pub(crate) fn certificates(state: &mut State<'_>, server: &Server<'_>, to: &mut Settings) {
+pub(crate) fn certificates(state: &mut State<'_>, server: &ServerBlock<'_>, to: &mut Settings) {
     for own in server.own() {
         match own.name.as_str() {
             "ssl_certificate" | "ssl_certificate_key" if own.arg(0).contains('$') => {
@@ -109,7 +109,7 @@ pub(crate) struct HttpsRedirect {
 }
 
 /// The redirect that is all that a server does; `None` if it does anything else.
-pub(crate) fn https_redirect(server: &Server<'_>) -> Option<HttpsRedirect> {
+pub(crate) fn https_redirect(server: &ServerBlock<'_>) -> Option<HttpsRedirect> {
     if server.listeners.tls {
         return None;
     }
@@ -193,7 +193,7 @@ pub(crate) struct HttpsRedirects(BTreeMap<String, HttpsRedirect>);
 
 impl HttpsRedirects {
     /// Takes those of a server in.
-    pub(crate) fn add(&mut self, server: &Server<'_>, redirect: &HttpsRedirect) {
+    pub(crate) fn add(&mut self, server: &ServerBlock<'_>, redirect: &HttpsRedirect) {
         let own = redirect.hosts.clone().unwrap_or_else(|| match server.hosts.as_slice() {
             [] => vec!["*".to_owned()],
             hosts => hosts.to_vec(),

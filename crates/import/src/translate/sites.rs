@@ -9,7 +9,7 @@ use super::headers;
 use super::locations::{Location, Modifier, locations};
 use super::origins::{self, Scripts, Target};
 use super::pages;
-use super::servers::{self, HttpsRedirects, Server};
+use super::servers::{self, HttpsRedirects, ServerBlock};
 use super::state::{Handler, Scope, State};
 use super::words;
 use crate::document::{Block, Settings, SiteBlock, first_part, quote};
@@ -40,10 +40,10 @@ const OF_APPLICATIONS: [&str; 6] =
 
 /// Makes the sites of all servers.
 pub(crate) fn sites<'d>(state: &mut State<'d>, http: &'d [Directive]) {
-    let all: Vec<Server<'d>> = http
+    let all: Vec<ServerBlock<'d>> = http
         .iter()
         .filter(|own| own.name == "server" && own.block.is_some())
-        .map(|own| Server::new(state, own))
+        .map(|own| ServerBlock::new(state, own))
         .collect();
     let mut redirects = HttpsRedirects::default();
     let (mut content, mut kept) = (Vec::new(), Vec::new());
@@ -59,7 +59,7 @@ pub(crate) fn sites<'d>(state: &mut State<'d>, http: &'d [Directive]) {
     let explicit = content.iter().position(|server| server.listeners.is_default);
     let is_taken = all.iter().any(|server| server.listeners.is_default) && explicit.is_none();
     let otherwise = explicit.or_else(|| (!is_taken && !content.is_empty()).then_some(0));
-    let mut taken: Vec<(String, &Server<'d>)> = Vec::new();
+    let mut taken: Vec<(String, &ServerBlock<'d>)> = Vec::new();
     for (at, server) in content.iter().enumerate() {
         let mut hosts = server.hosts.clone();
         if Some(at) == otherwise || hosts.is_empty() && content.len() == 1 {
@@ -110,7 +110,7 @@ pub(crate) fn sites<'d>(state: &mut State<'d>, http: &'d [Directive]) {
 }
 
 /// Settles the rest of a server that only redirects.
-fn redirecting(state: &mut State<'_>, server: &Server<'_>) {
+fn redirecting(state: &mut State<'_>, server: &ServerBlock<'_>) {
     let why = "a site redirects to HTTPS before anything else, but for ACME's challenges";
     settle_all(state, server.directive, &|state, id| {
         if state.ledger.is_open(id) {
@@ -128,7 +128,7 @@ fn settle_all(
 }
 
 /// A server for all other hosts that closes connections: no site is needed for it.
-fn closes_unasked(state: &mut State<'_>, server: &Server<'_>, hosts: &[String]) -> bool {
+fn closes_unasked(state: &mut State<'_>, server: &ServerBlock<'_>, hosts: &[String]) -> bool {
     let is_444 = |own: &Directive| own.name == "return" && own.args == ["444"];
     let is_it = hosts == ["*"] && server.own().iter().any(is_444);
     if is_it {
@@ -143,10 +143,10 @@ fn closes_unasked(state: &mut State<'_>, server: &Server<'_>, hosts: &[String]) 
 }
 
 /// Two servers for one host, one of them for plain HTTP.
-fn doubled(state: &mut State<'_>, server: &Server<'_>, host: &str, first: &Server<'_>) {
+fn doubled(state: &mut State<'_>, server: &ServerBlock<'_>, host: &str, first: &ServerBlock<'_>) {
     let is_way = |own: &&Directive| own.name != "listen" && !own.name.starts_with("ssl");
     let content =
-        |server: &Server<'_>| server.own().iter().filter(is_way).cloned().collect::<Vec<_>>();
+        |server: &ServerBlock<'_>| server.own().iter().filter(is_way).cloned().collect::<Vec<_>>();
     if say_same(&content(server), &content(first)) {
         settle_all(state, server.directive, &|state, id| state.ledger.carried(id, ""));
         return;
@@ -160,7 +160,7 @@ fn doubled(state: &mut State<'_>, server: &Server<'_>, host: &str, first: &Serve
 struct Maker<'m, 'd> {
     state: &'m mut State<'d>,
     http: &'d [Directive],
-    server: &'m Server<'d>,
+    server: &'m ServerBlock<'d>,
 }
 
 /// Where the requests of a block go.

@@ -39,7 +39,7 @@ pub(crate) fn duration(ms: u64) -> String {
     }
 }
 
-/// The same of nginx's text.
+/// A duration of the configuration for a time of nginx, such as `1h 30m`.
 pub(crate) fn time(text: &str) -> Option<String> {
     time_ms(text).map(duration)
 }
