@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::busy::{Busy, NewFetch, Ticket, Waited};
+use crate::busy::{Busy, NewFetch, Ticket, WaiterOutcome};
 
 /// A fetch with waiters, without an index.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ impl Fetch {
     }
 
     /// Ends the fetch with this outcome.
-    pub fn conclude(&self, outcome: Waited) {
+    pub fn conclude(&self, outcome: WaiterOutcome) {
         self.0.conclude(outcome);
     }
 }

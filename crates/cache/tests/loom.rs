@@ -23,8 +23,8 @@ fn a_waiter_is_woken_whenever_the_fetch_ends() {
         let fetch = Fetch::new();
         let ticket = fetch.join(10).expect("room");
         let lead = fetch.clone();
-        let ending = thread::spawn(move || lead.conclude(Waited::Refused));
-        assert!(matches!(block_on(ticket), Waited::Refused));
+        let ending = thread::spawn(move || lead.conclude(WaiterOutcome::Refused));
+        assert!(matches!(block_on(ticket), WaiterOutcome::Refused));
         ending.join().expect("no panic");
     });
 }
@@ -36,11 +36,12 @@ fn two_waiters_are_woken_though_one_leaves_a_third_place() {
         let first = fetch.join(10).expect("room");
         let second = fetch.join(10).expect("room");
         let third = fetch.join(10).expect("room");
-        let waiting = thread::spawn(move || assert!(matches!(block_on(first), Waited::Failed)));
+        let waiting =
+            thread::spawn(move || assert!(matches!(block_on(first), WaiterOutcome::Failed)));
         let lead = fetch.clone();
-        let ending = thread::spawn(move || lead.conclude(Waited::Failed));
+        let ending = thread::spawn(move || lead.conclude(WaiterOutcome::Failed));
         drop(third);
-        assert!(matches!(block_on(second), Waited::Failed));
+        assert!(matches!(block_on(second), WaiterOutcome::Failed));
         waiting.join().expect("no panic");
         ending.join().expect("no panic");
         assert!(!fetch.is_watched());
@@ -53,7 +54,7 @@ fn a_ticket_dropped_while_the_fetch_ends_leaves_nothing() {
         let fetch = Fetch::new();
         let ticket = fetch.join(1).expect("room");
         let lead = fetch.clone();
-        let ending = thread::spawn(move || lead.conclude(Waited::Failed));
+        let ending = thread::spawn(move || lead.conclude(WaiterOutcome::Failed));
         drop(ticket);
         ending.join().expect("no panic");
         assert!(!fetch.is_watched());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::bucket::Bucket;
 use crate::cluster::Cluster;
-use crate::error::NotWritten;
+use crate::error::SecretWriteError;
 
 /// The crate has no NATS client: it runs no node.
 pub const HAS_LINK: bool = false;
@@ -38,6 +38,6 @@ pub(crate) async fn put(
     _subject: String,
     _over: u64,
     _bytes: Vec<u8>,
-) -> Result<u64, NotWritten> {
+) -> Result<u64, SecretWriteError> {
     match *context {}
 }

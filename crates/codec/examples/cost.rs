@@ -2,7 +2,7 @@
 //! many rounds each.
 //!
 //! ```text
-//! cargo run --release -p codec --example cost -- docs/guide/*.md
+//!     cargo run --release -p codec --example cost -- docs/guide/*.md
 //! ```
 
 use std::hint::black_box;

@@ -56,7 +56,7 @@ pub(crate) fn publish(
     fs::rename(folder.join("_.new"), folder.join(INDEX))
 }
 
-/// Removes what [`tell`] published.
+/// Removes what [`publish`] wrote.
 pub(crate) fn withdraw(workdir: &Path) {
     let folder = workdir.join(FOLDER);
     if !is_anothers(&folder) {

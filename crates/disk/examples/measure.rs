@@ -1,7 +1,7 @@
 //! Measures a store in a directory: the cost of a put, a read and a start, and the bytes for a
 //! record.
 //!
-//! cargo run --profile quick -p disk --example measure -- DIRECTORY [RECORDS] [BYTES]
+//!     cargo run --profile quick -p disk --example measure -- DIRECTORY [RECORDS] [BYTES]
 
 use std::path::Path;
 use std::sync::Arc;

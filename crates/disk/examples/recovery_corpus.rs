@@ -1,6 +1,6 @@
 //! Writes the first corpus of the fuzz target `disk_recovery`: pieces of real volumes.
 //!
-//! cargo run -p disk --features fuzzing --example recovery_corpus -- fuzz/corpus/disk_recovery
+//!     cargo run -p disk --features fuzzing --example recovery_corpus -- fuzz/corpus/disk_recovery
 
 use std::path::Path;
 

@@ -7,7 +7,7 @@
 //! a disk without permission ([`Depth::Full`]).
 //!
 //! Begin with [`Root::look`], then [`OpenFileCache`], which is one core's cache of lookups (nginx's
-//! `open_file_cache`), and [`Accel`] for X-Accel-Redirect.
+//! `open_file_cache`), and `accel` for X-Accel-Redirect.
 
 pub mod accel;
 mod config;

@@ -1,6 +1,6 @@
 //! The `larder` program: its verbs, over the libraries.
 //!
-//! Begin reading at [`LarderVerb`], which lists the verbs, and at [`serve_verb`], which starts the
+//! Begin reading at `LarderVerb`, which lists the verbs, and at `serve_verb`, which starts the
 //! daemon.
 
 mod check;

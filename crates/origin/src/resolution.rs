@@ -13,7 +13,7 @@ use crate::config::Lookups;
 use crate::pace::LookupPace;
 use crate::server::Server;
 
-#[cfg_attr(larder_demo, path = "resolve/no_dns.rs")]
+#[cfg_attr(larder_demo, path = "resolution/no_dns.rs")]
 mod dns;
 
 /// Time to live for answers without one: those of the hosts file and the C library.

@@ -1,7 +1,7 @@
 //! Decision steps for `explain`, with the locations of the settings behind them.
 //!
 //! The code that decides also reports: it gets a listener, which on the request path is
-//! [`NullListener`], so that reports must cost nothing there.
+//! `NullListener`, so that reports must cost nothing there.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

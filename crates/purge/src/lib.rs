@@ -4,7 +4,7 @@
 //! Nothing here may touch the store. A client's permission is checked before its request is read as
 //! a purge, so that a client without it learns nothing.
 //!
-//! Begin with [`PurgeCandidate::read`] for requests, [`Invalidation`] for their effect, and
+//! Begin with [`PurgeCandidate`] for requests, [`Invalidation`] for their effect, and
 //! [`PeerCaches`] for its way to other caches.
 
 mod applied_invalidations;

@@ -6,7 +6,7 @@
 //!
 //! Begin with [`log()`], which follows the log ring through module `feed`, and with [`explain()`]
 //! and [`purge()`], which are requests to the admin socket through module `client`. Module
-//! [`programs`] runs verbs that other programs have.
+//! `programs` runs verbs that other programs have.
 
 // Some helpers are used by screens only.
 #![cfg_attr(not(feature = "screens"), allow(dead_code, reason = "there are no screens"))]

@@ -3,7 +3,7 @@
 //! `package` makes packages.
 //!
 //! It must never change a source file, and never reach outside the workspace. Begin with
-//! [`tidy::run`], whose modules have a rule each, and [`suites::run`].
+//! `tidy::run`, whose modules have a rule each, and `suites::run`.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -10,7 +10,7 @@ use ::shuttle::{Config as Trial, FailurePersistence, MaxSteps, Runner, thread};
 
 use super::*;
 use crate::sync::{Condvar, Mutex as Gate};
-use crate::vfs::{Faulty, Memory, Operation, Recording};
+use crate::vfs::{FaultyDirectory, MemoryDirectory, Operation, RecordingDirectory};
 
 /// Schedules of each kind in the suite.
 const SCHEDULES: usize = 300;
@@ -39,7 +39,7 @@ fn try_all(test: impl Fn() + Send + Sync + 'static) {
 
 /// A store whose threads may be interrupted at every operation of their disk.
 fn threaded(vfs: impl Vfs, hook: impl Fn(&str, Operation) + Send + Sync + 'static) -> Lab {
-    let vfs = Faulty::new(vfs, move |name, operation| {
+    let vfs = FaultyDirectory::new(vfs, move |name, operation| {
         hook(name, operation);
         None
     });
@@ -73,7 +73,7 @@ fn until(is: impl Fn() -> bool) {
 }
 
 /// Numbers of the invalidations that a start would find after a power failure now.
-fn durable(disk: &Recording, seed: u64) -> Vec<u64> {
+fn durable(disk: &RecordingDirectory, seed: u64) -> Vec<u64> {
     let left = disk.cut(disk.point(), seed);
     let single = settings(vec![volume(Arc::new(left), 6)]);
     let lab = Lab::open(single, &Clocks::new()).unwrap();
@@ -84,7 +84,7 @@ fn durable(disk: &Recording, seed: u64) -> Vec<u64> {
 #[test]
 fn an_invalidation_is_durable_once_reported_and_is_reported() {
     try_all(|| {
-        let disk = Recording::new();
+        let disk = RecordingDirectory::new();
         let lab = Arc::new(interrupted(disk.clone()));
         let appending = |bytes: &'static [u8]| {
             let (lab, disk) = (Arc::clone(&lab), disk.clone());
@@ -103,7 +103,7 @@ fn an_invalidation_is_durable_once_reported_and_is_reported() {
 #[test]
 fn an_invalidation_is_durable_though_journals_begin_meanwhile() {
     try_all(|| {
-        let disk = Recording::new();
+        let disk = RecordingDirectory::new();
         let lab = Arc::new(interrupted(disk.clone()));
         let (own, platter) = (Arc::clone(&lab), disk.clone());
         let appending = thread::spawn(move || {
@@ -127,7 +127,7 @@ fn an_invalidation_is_durable_though_journals_begin_meanwhile() {
 #[test]
 fn all_that_is_taken_is_written_within_the_queues_bound() {
     try_all(|| {
-        let memory = Memory::new();
+        let memory = MemoryDirectory::new();
         let lab = Arc::new(interrupted(memory.clone()));
         let putting = |thread: u64| {
             let lab = Arc::clone(&lab);
@@ -185,12 +185,12 @@ impl Held {
 fn ask(lab: &Lab, hash: u64, deadline_ms: u64) -> Arc<Mutex<Vec<Result<u64, Error>>>> {
     let answers = Arc::new(Mutex::new(Vec::new()));
     let own = Arc::clone(&answers);
-    let done = Box::new(move |answer: Result<Answer, Error>| {
+    let done = Box::new(move |answer: Result<RecordData, Error>| {
         // Its buffers are returned under a modelled lock, not under this real one.
         let answer = answer.map(|answer| check(hash, &answer));
         own.lock().push(answer);
     });
-    lab.disk.read(lab.index.place(hash).unwrap(), hash, Ask::whole(), deadline_ms, done);
+    lab.disk.read(lab.index.place(hash).unwrap(), hash, RecordRequest::whole(), deadline_ms, done);
     answers
 }
 
@@ -199,7 +199,8 @@ fn a_read_that_is_due_is_answered_though_the_disk_hangs() {
     try_all(|| {
         let held = Arc::new(Held::default());
         let own = Arc::clone(&held);
-        let lab = threaded(Memory::new(), move |name, operation| own.pass(name, operation));
+        let lab =
+            threaded(MemoryDirectory::new(), move |name, operation| own.pass(name, operation));
         lab.put(1, 1, 500).unwrap();
         until(|| lab.stats().queued_bytes == 0);
         held.set(true);
@@ -221,7 +222,7 @@ fn a_read_that_is_due_is_answered_though_the_disk_hangs() {
 #[test]
 fn a_stop_ends_all_work_and_answers_all_reads() {
     try_all(|| {
-        let memory = Memory::new();
+        let memory = MemoryDirectory::new();
         let lab = Arc::new(interrupted(memory.clone()));
         lab.put(1, 1, 500).unwrap();
         let own = Arc::clone(&lab);
