@@ -229,7 +229,7 @@ mod tests {
             let mut told = 0;
             let count = |notes: Vec<(Priority, String)>| -> usize {
                 let number = |(_, text): &(Priority, String)| {
-                    text.split(' ').nth(3).and_then(|n| n.parse::<usize>().ok()).expect("a count")
+                    text.split(' ').nth(2).and_then(|n| n.parse::<usize>().ok()).expect("a count")
                 };
                 notes.iter().map(number).sum()
             };

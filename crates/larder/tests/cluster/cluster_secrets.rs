@@ -60,7 +60,7 @@ async fn one_order_whichever_node_is_asked(challenge: &str) {
     let _pebble = ground.place.pebble().await;
     let shown = served_alike(&ground, members.iter()).await;
     // The line follows the event.
-    let taken = "taken from the cluster";
+    let taken = "copied from the cluster";
     let told = async || all_said(&members, "obtained") + all_said(&members, taken) == 3;
     eventually("all tell of it", told).await;
     assert_eq!(all_said(&members, "obtained"), 1);
@@ -314,7 +314,9 @@ async fn a_secret_is_replaced_node_by_node_and_a_node_with_another_shares_nothin
     let stranger = sessions.node("n2", &["two"]);
     let refused = async || {
         let entry = stranger.shared("tickets").await;
-        entry.is_some_and(|own| own["refused"].as_str().is_some_and(|why| why.contains("another")))
+        entry.is_some_and(|own| {
+            own["refused"].as_str().is_some_and(|why| why.contains("does not have"))
+        })
     };
     eventually("it cannot be read", refused).await;
     assert!(said(&stranger.daemon, "the shared `tickets` is refused") >= 1);
@@ -354,7 +356,9 @@ async fn a_bucket_that_is_not_larders_is_refused_by_name_and_all_else_goes_on() 
     let why = format!("the stream `{STREAM}`: it has version 2, and this program knows 1");
     let is_told = async || member.status().await["shared"]["problem"] == why.as_str();
     eventually("it says why", is_told).await;
-    assert_eq!(said(&member.daemon, &format!("secrets are not shared: {why}")), 1);
+    let line = format!("secrets are not shared: {why}");
+    member.daemon.assert_logged(&line).await;
+    assert_eq!(said(&member.daemon, &line), 1);
     let is_member = async || {
         let status = member.status().await;
         status["connected"] == true && status["trusted"] == true

@@ -275,7 +275,7 @@ fn a_check_names_what_is_wrong_and_where() {
         ),
         (
             "VCL basic_auth = { file = \"AT/users\", user_field = \"Remote-User\" }",
-            "tells the origin who asks, beside a VCL",
+            "forwards the user, beside a VCL",
         ),
     ] {
         let origin = match site.strip_prefix("VCL ") {

@@ -203,7 +203,7 @@ async fn a_file_in_the_place_of_the_admin_socket_is_left_alone() {
         })
         .await;
     };
-    said("is no socket, and stays").await;
+    said("is no socket, and is kept").await;
     // It serves nevertheless.
     said("listening on").await;
     daemon.kill().expect("a child");

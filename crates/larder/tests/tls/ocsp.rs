@@ -339,7 +339,7 @@ async fn without_a_good_answer_handshakes_go_on_without_one() {
         let scene = Scene::new(script, SOON, "tlsfeature=status_request").await;
         scene.failed(2).await;
         assert!(!scene.is_shown().await, "{name}");
-        scene.daemon.assert_logged("makes clients insist on one").await;
+        scene.daemon.assert_logged("the certificate requires one").await;
     }
 }
 

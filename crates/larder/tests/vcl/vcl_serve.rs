@@ -440,7 +440,7 @@ fn faults_of_all_files_are_reported_at_once_with_suggestions() {
 fn options_that_cannot_be_served_are_reported() {
     for (arguments, why) in [
         (&["serve"][..], "nothing to serve"),
-        (&["serve", "-a", "127.0.0.1:0"], "neither -b nor -f"),
+        (&["serve", "-a", "127.0.0.1:0"], "one of -b and -f is required"),
         (&["serve", "--origin", "http://127.0.0.1:1", "-T", "127.0.0.1:0"], "go neither with"),
         (&["serve", "-f", "/nowhere.vcl"], "Cannot read file '/nowhere.vcl'"),
         (&["serve", "-b", "none", "-a", "127.0.0.1:80,SPDY"], "`SPDY` is no protocol"),
