@@ -88,7 +88,7 @@ press v m
 shows ' served' ' MISS|PASS' 'most misses'
 look "top, by how they were served, most misses first"
 press u ' '
-shows '\(held\)'
+shows '\(paused\)'
 on_tmux resize-window -x 50 -y 10
 shows 'larder top'
 look "top on a small screen"
