@@ -164,7 +164,7 @@ def main():
     def cpu(name):
         return sorted(sum(use["cpu_us"] for use in one["servers"].values()) / one["completed"] for one in points[name][1])[ROUNDS // 2]
 
-    page.put("ratio", f"{cpu('the other node' + chr(39) + 's memory') / cpu('its own memory'):.2f}")
+    page.put("ratio", f"{cpu('the other node' + chr(39) + 's memory') / (cpu('its own memory') or float('nan')):.2f}")
     names = {True: "share", False: "invalidate"}
     rows = []
     for shares, rounds in asked.items():
