@@ -19,7 +19,7 @@ await part('signing in', async () => {
   const { page } = anna;
   anna.expected.push(/^401 GET .*\/api\/v1\/live/);
   await page.goto(process.env.LAB_URL);
-  for (const [token, words] of [['', 'is needed'], ['not-a-token-of-this-daemon', 'not known'], ['zwei Wörter', 'cannot be a token']]) {
+  for (const [token, words] of [['', 'is required'], ['not-a-token-of-this-daemon', 'not known'], ['zwei Wörter', 'cannot be a token']]) {
     await page.fill('#token', token);
     await page.keyboard.press('Enter');
     await anna.until(`refused: ${token}`, async () => (await page.innerText('#token-problem')).includes(words));

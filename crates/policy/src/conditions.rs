@@ -333,11 +333,14 @@ fn expression(text: &str) -> Result<String, PatternError> {
 
 impl RouteScope {
     /// Returns true if a request is in it.
+    #[inline]
     pub fn contains(&self, asked: RoutedRequest<'_>) -> bool {
-        self.is_for(asked.path, &asked.request.method) && self.when.hold(asked)
+        self.is_for(asked.path, &asked.request.method)
+            && (self.when.is_empty() || self.when.hold(asked))
     }
 
     /// Returns true if path and method are those of requests in it.
+    #[inline]
     pub fn is_for(&self, path: &[u8], method: &Method) -> bool {
         (self.paths.is_empty() || self.paths.iter().any(|pattern| pattern.matches(path)))
             && (self.methods.is_empty() || self.methods.contains(method))
