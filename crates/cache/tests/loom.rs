@@ -61,19 +61,19 @@ fn a_ticket_dropped_while_the_fetch_ends_leaves_nothing() {
     });
 }
 
-fn write(mut writer: BodyWriter, pieces: u8) -> Result<bool, Abandoned> {
+fn write(mut writer: BodyWriter, pieces: u8) -> Result<bool, AbandonedBody> {
     for piece in 0..pieces {
         match writer.push(&[piece; 2]) {
-            Push::Ok => {}
-            Push::Wait => block_on(writer.room())?,
-            Push::Abandoned => return Err(Abandoned),
-            Push::Overrun => unreachable!("no length is declared"),
+            PushOutcome::Ok => {}
+            PushOutcome::Wait => block_on(writer.room())?,
+            PushOutcome::Abandoned => return Err(AbandonedBody),
+            PushOutcome::Overrun => unreachable!("no length is declared"),
         }
     }
     Ok(writer.finish())
 }
 
-fn read(mut reader: Reader) -> Result<usize, Aborted> {
+fn read(mut reader: Reader) -> Result<usize, IncompleteBody> {
     let mut bytes = 0;
     while let Some(data) = block_on(reader.next())? {
         bytes += data.len();
@@ -81,8 +81,8 @@ fn read(mut reader: Reader) -> Result<usize, Aborted> {
     Ok(bytes)
 }
 
-fn window_limit(bytes: u64) -> Passage {
-    Passage { bytes, account: Account::open(&Memory::new(1 << 20, 1 << 20), u64::MAX) }
+fn window_limit(bytes: u64) -> WindowLimit {
+    WindowLimit { bytes, account: Account::open(&MemoryBudget::new(1 << 20, 1 << 20), u64::MAX) }
 }
 
 fn bounded() -> loom::model::Builder {
@@ -95,7 +95,7 @@ fn bounded() -> loom::model::Builder {
 fn a_window_carries_everything_and_neither_end_sleeps_through() {
     bounded().check(|| {
         // Every chunk fills it, so both ends wait.
-        let (writer, reader) = Body::window(window_limit(1));
+        let (writer, reader) = BodyWindow::window(window_limit(1));
         let writing = thread::spawn(move || write(writer, 2));
         assert_eq!(read(reader), Ok(4));
         assert_eq!(writing.join().expect("no panic"), Ok(true));
@@ -105,22 +105,22 @@ fn a_window_carries_everything_and_neither_end_sleeps_through() {
 #[test]
 fn a_writer_is_woken_when_its_reader_leaves() {
     bounded().check(|| {
-        let (writer, reader) = Body::window(window_limit(1));
+        let (writer, reader) = BodyWindow::window(window_limit(1));
         let writing = thread::spawn(move || write(writer, 2));
         drop(reader);
-        assert_eq!(writing.join().expect("no panic"), Err(Abandoned));
+        assert_eq!(writing.join().expect("no panic"), Err(AbandonedBody));
     });
 }
 
 #[test]
 fn a_reader_is_woken_when_its_writer_leaves() {
     bounded().check(|| {
-        let (mut writer, reader) = Body::window(window_limit(10));
+        let (mut writer, reader) = BodyWindow::window(window_limit(10));
         let writing = thread::spawn(move || {
-            assert_eq!(writer.push(b"a"), Push::Ok);
+            assert_eq!(writer.push(b"a"), PushOutcome::Ok);
             drop(writer);
         });
-        assert_eq!(read(reader), Err(Aborted));
+        assert_eq!(read(reader), Err(IncompleteBody));
         writing.join().expect("no panic");
     });
 }
@@ -129,17 +129,17 @@ fn a_reader_is_woken_when_its_writer_leaves() {
 fn a_writer_that_waits_for_room_and_for_its_reader_in_one_task_is_woken_for_both() {
     for gone_last in [false, true] {
         bounded().check(move || {
-            let (mut writer, reader) = Body::window(window_limit(1));
+            let (mut writer, reader) = BodyWindow::window(window_limit(1));
             let mut watch = writer.watch();
             let writing = thread::spawn(move || {
-                assert_eq!(writer.push(b"aa"), Push::Wait);
+                assert_eq!(writer.push(b"aa"), PushOutcome::Wait);
                 let has_room = block_on(async {
                     let (mut gone, mut room) = (pin!(watch.abandoned()), pin!(writer.room()));
                     poll_fn(|cx| {
                         let first = gone_last.then(|| room.as_mut().poll(cx));
                         let left = gone.as_mut().poll(cx);
                         let polled = first.unwrap_or_else(|| room.as_mut().poll(cx));
-                        if left.is_ready() { Poll::Ready(Err(Abandoned)) } else { polled }
+                        if left.is_ready() { Poll::Ready(Err(AbandonedBody)) } else { polled }
                     })
                     .await
                 });
