@@ -12,6 +12,7 @@ mod authorities;
 pub mod clock;
 pub mod counters;
 pub mod descriptors;
+pub mod fnmatch;
 pub mod hash;
 pub mod html;
 pub mod limits;

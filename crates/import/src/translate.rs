@@ -101,12 +101,13 @@ fn unsettled(state: &mut State<'_>, own: &Directive) {
         }
         "map" | "geo" | "split_clients" => {
             let why = "a variable that is made of others is not there";
-            let instead = "what uses it is listed, too; a VCL can decide by any field";
+            let instead = "what uses it is listed, too; `when` of a route looks at fields, cookies, parameters and \
+                           addresses";
             own.visit(&mut |own| ledger.left(own.id, why, instead));
         }
         "if" => {
-            let why = "no route looks at this";
-            let instead = "a VCL can; routes look at paths and methods";
+            let why = "conditions are not translated yet";
+            let instead = "a route with `when` looks at fields, cookies, parameters, addresses and User-Agent";
             own.visit(&mut |own| ledger.left(own.id, why, instead));
         }
         "set" => ledger.not_needed(own.id, "nothing that was carried over uses the variable"),
@@ -117,8 +118,9 @@ fn unsettled(state: &mut State<'_>, own: &Directive) {
             });
         }
         "rewrite" => {
-            let instead = "a route with `redirect`, or let the application answer the new path";
-            ledger.left(own.id, "a path is not rewritten within a location", instead);
+            let instead =
+                "a route with `rewrite` or `redirect`; both have the groups of its path as `$1`";
+            ledger.left(own.id, "rewrites within a location are not translated yet", instead);
         }
         name if OUTER.contains(&name) => {
             ledger.not_needed(own.id, "every block in which it would count has its own, or no use");

@@ -133,8 +133,8 @@ pub(crate) fn rewritten(ledger: &mut Ledger, directive: &Directive, scheme: &str
             return None;
         }
         _ => {
-            let instead = "let the application answer the new path, or redirect to it";
-            ledger.left(directive.id, "a path is not rewritten on its way", instead);
+            let instead = "a route with `rewrite`, which has the groups of its path as `$1`";
+            ledger.left(directive.id, "rewrites are not translated yet", instead);
             return None;
         }
     };

@@ -2,6 +2,7 @@
 //! `&`; its name ends at the first `=`. Empty parameters are always removed, and with the last
 //! parameter the question mark.
 
+use base::fnmatch::{Options, fnmatch};
 use std::any::Any;
 use std::sync::Arc;
 
@@ -18,7 +19,6 @@ use crate::sub::Subs;
 use crate::types::Type;
 use crate::vmod::{Class, Function, Method, MethodCall, Module, Parameter};
 use crate::vmods::args::{Args, enumeration, owned, required_parameter, this, truth};
-use crate::vmods::std::fnmatch::{Options, fnmatch};
 
 /// The module.
 pub static MODULE: Module = Module {

@@ -2,13 +2,11 @@
 
 mod control;
 mod conversion;
-pub(crate) mod fnmatch;
 pub(crate) mod query;
 mod strings;
 #[cfg(test)]
 mod tests;
 
-pub use fnmatch::{Options, fnmatch};
 pub use query::sorted as query_sorted;
 
 use crate::sub::{Sub, Subs};

@@ -76,7 +76,7 @@ const NARROWED: &[(&str, &[&str])] = &[
     ("bench", &["base", "message", "h1", "tls", "observe"]),
     ("tools", &["base", "message", "h1", "observe"]),
     ("manual", &["tools"]),
-    ("import", &["linear", "config"]),
+    ("import", &["base", "linear", "config"]),
 ];
 
 /// Libraries that only some crates may depend on: sockets, timers and the command line stay out of

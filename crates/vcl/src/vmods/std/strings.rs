@@ -1,9 +1,9 @@
 //! String functions of `std`, and functions on headers.
 
+use base::fnmatch::{Options, fnmatch};
 use bytes::Bytes;
 use message::HeaderBlock;
 
-use super::fnmatch::{Options, fnmatch};
 use super::query;
 use crate::failure::ProgramFailure;
 use crate::headers;

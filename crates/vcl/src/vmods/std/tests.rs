@@ -202,41 +202,4 @@ proptest! {
             prop_assert!(!sorted.ends_with(b"&"));
         }
     }
-
-    #[test]
-    fn shell_patterns_match_as_a_plain_reading_of_them_does(
-        pattern in "[ab*?/.]{0,8}",
-        subject in "[ab/.]{0,8}",
-        pathname: bool,
-        period: bool,
-    ) {
-        let options = Options { pathname, period, noescape: false };
-        let (p, s) = (pattern.as_bytes(), subject.as_bytes());
-        prop_assert_eq!(fnmatch(p, s, options), plain(p, s, None, options));
-    }
-}
-
-/// Match by brute force.
-fn plain(pattern: &[u8], subject: &[u8], before: Option<u8>, options: Options) -> bool {
-    let leads = before.is_none() || options.pathname && before == Some(b'/');
-    let shuts =
-        |byte: u8| byte == b'/' && options.pathname || byte == b'.' && options.period && leads;
-    match (pattern, subject) {
-        ([], subject) => subject.is_empty(),
-        ([b'*', pattern @ ..], subject) => {
-            let skip = |(first, rest): (&u8, &[u8])| {
-                !shuts(*first) && plain(&[&b"*"[..], pattern].concat(), rest, Some(*first), options)
-            };
-            let leading = subject.first() == Some(&b'.') && shuts(b'.');
-            !leading && plain(pattern, subject, before, options)
-                || subject.split_first().is_some_and(skip)
-        }
-        ([b'?', pattern @ ..], [first, rest @ ..]) => {
-            !shuts(*first) && plain(pattern, rest, Some(*first), options)
-        }
-        ([literal, pattern @ ..], [first, rest @ ..]) => {
-            literal == first && plain(pattern, rest, Some(*first), options)
-        }
-        (_, []) => false,
-    }
 }
