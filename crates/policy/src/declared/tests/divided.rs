@@ -1,10 +1,14 @@
 //! Routes that requests for one URL are divided among, and the keys of these requests.
 
+use std::collections::BTreeSet;
+
 use super::*;
 use crate::acl::Net;
 use crate::conditions::{
     ClientAddresses, Condition, Conditions, NamedCondition, RouteScope, WantedValue,
 };
+use crate::pattern::NamePattern;
+use crate::rewrite::Rewrite;
 
 /// Settings of a route to an origin.
 fn to(origin: u32) -> Settings {
@@ -75,6 +79,31 @@ fn a_route_that_only_sets_limits_or_response_fields_shares_what_is_stored() {
     assert_eq!(key_of("/a", &[("X-Bot", "1")]), key_of("/a", &[]));
     // There, who has the field is sent to another origin than all others.
     assert_ne!(key_of("/shop/a", &[("X-Bot", "1")]), key_of("/shop/a", &[]));
+}
+
+#[test]
+fn whatever_an_origin_is_asked_or_the_store_takes_otherwise_has_a_mark_of_its_own() {
+    let changes: [fn(&mut Settings, &str); 6] = [
+        |own, text| {
+            let value = FieldValue::parse(text).expect("a value");
+            own.request_headers.set(field("X-Site"), value);
+        },
+        |own, text| own.set_ttl(StatusMatch::Any, text.len() as u64),
+        |own, text| own.cookies.strip = vec![NamePattern::cookie(text).expect("a pattern")],
+        |own, text| own.query.strip = vec![NamePattern::query(text).expect("a pattern")],
+        |own, text| own.match_headers = vec![field(text)],
+        |own, text| own.rewrite = Some(Rewrite::parse(&format!("/{text}")).expect("a rewrite")),
+    ];
+    let mut marks = BTreeSet::new();
+    for change in changes {
+        for text in ["a", "other"] {
+            let mut settings = to(0);
+            change(&mut settings, text);
+            let policy = site_of(vec![when("", has("X-Beta"), settings)]);
+            let asked = ask(&policy, with(get("/a"), &[("X-Beta", "1")]));
+            assert!(asked.notes.apart != 0 && marks.insert(asked.notes.apart), "{text}");
+        }
+    }
 }
 
 #[test]
