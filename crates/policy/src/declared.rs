@@ -205,11 +205,14 @@ impl Policy for Declared {
 
     fn targets_apart(&self, request: &Request) -> Vec<Vec<u8>> {
         let path = request.path();
-        let is_odd = !self.scripts.leave_one_reading(path);
         let mut targets = Vec::new();
         for (matcher, plan) in self.matchers.iter().zip(&self.plans[1..]) {
             let scope = &matcher.scope;
-            if scope.when.is_empty() || !is_odd && !scope.is_for(path, &request.method) {
+            if scope.when.is_empty() {
+                continue;
+            }
+            let is_odd = !self.scripts.leave_one_reading(path);
+            if !is_odd && !scope.is_for(path, &request.method) {
                 continue;
             }
             let mut asked = request.clone();
