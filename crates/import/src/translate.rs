@@ -33,6 +33,9 @@ const MENDS_MAX: usize = 500;
 const NEEDED: [&str; 9] =
     ["host", "path", "method", "name", "servers", "root", "origin", "respond", "redirect"];
 
+/// Keys that keep clients out. Where the check refuses one, nobody gets in.
+const GUARDS: [&str; 4] = ["allow", "deny", "basic_auth", "forward_auth"];
+
 /// Name of the result in messages.
 const RESULT: &str = "larder.toml";
 
@@ -234,7 +237,12 @@ fn take_back(state: &mut State<'_>, line: &WrittenLine, message: &str) {
     let settings = state.document.settings_mut(line.table);
     let own = settings.and_then(|settings| {
         let at = at.filter(|at| !NEEDED.contains(&settings.0[*at].key.as_str()))?;
-        Some(settings.0.remove(at).from)
+        let refused = settings.0.remove(at);
+        if GUARDS.iter().any(|key| refused.key.split('.').next() == Some(key)) {
+            settings.remove("redirect");
+            settings.put("respond", "{ status = 403 }", &refused.from);
+        }
+        Some(refused.from)
     });
     let from = match (own, line.table) {
         (Some(from), _) => from,

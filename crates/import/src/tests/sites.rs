@@ -33,14 +33,23 @@ fn redirects_to_https_of_either_kind_are_a_setting_of_the_site() {
 }
 
 #[test]
-fn a_path_that_is_changed_on_its_way_goes_to_no_wrong_path() {
-    let toml = server(
-        "location / { proxy_pass http://app:1; } location /api/ { proxy_pass http://app:1/; }",
-    );
-    let route = "path = \"/api/*\"\nrespond = { status = 501 }\n";
-    assert!(toml.contains(route), "{toml}");
-    let same = server("location /api/ { proxy_pass http://app:1/api/; }");
-    assert!(same.contains("path = \"/api/*\"\norigin = \"app\"\n"), "{same}");
+fn a_prefix_that_proxy_pass_exchanges_is_exchanged_here() {
+    for (location, target, expected) in [
+        ("/api/", "http://app:1/", "path = \"/api/*\"\nstrip_prefix = \"/api\"\n"),
+        ("/a/b/", "http://app:1/v2/", "strip_prefix = \"/a/b\"\nadd_prefix = \"/v2\"\n"),
+        ("/api/", "http://app:1/api/", "origin = \"app\"\n"),
+        // Segments would be cut here.
+        ("/api", "http://app:1/", "respond = { status = 501 }\n"),
+        ("/api/", "http://app:1/v2", "respond = { status = 501 }\n"),
+        ("/api/", "http://app:1/a?b=/", "respond = { status = 501 }\n"),
+    ] {
+        let toml = server(&format!(
+            "location / {{ proxy_pass http://app:1; }} location {location} {{ proxy_pass {target}; }}"
+        ));
+        assert!(toml.contains(expected), "{location} {target}: {toml}");
+        let is_changed = expected.contains("strip_prefix");
+        assert_eq!(toml.contains("_prefix"), is_changed, "{location} {target}: {toml}");
+    }
 }
 
 #[test]
@@ -64,6 +73,30 @@ fn a_password_of_the_root_holds_for_no_location_that_had_none() {
     );
     let open = "path = \"/open/*\"\nfiles.root = \"/srv\"\nbasic_auth = false\n";
     assert!(toml.contains(open), "{toml}");
+}
+
+#[test]
+fn where_a_guard_cannot_be_carried_over_the_result_lets_no_client_in() {
+    for (guard, left) in [
+        ("auth_request /ask;", "auth_request /ask;"),
+        ("deny 10.0.0.300;", "deny 10.0.0.300;"),
+        ("auth_basic x; auth_basic_user_file $users;", "auth_basic x;"),
+    ] {
+        let text = format!(
+            "server {{ listen 80; server_name a.test; root /srv; location /x/ {{ {guard} }} \
+             location = /ask {{ return 200; }} }}"
+        );
+        let translated = translated(&text);
+        let route = translated.toml.split("[[site.route]]").find(|route| route.contains("/x/*"));
+        let route = route.unwrap_or_default();
+        assert!(route.contains("respond = { status = 403 }"), "{guard}: {}", translated.toml);
+        let is_left = translated
+            .report
+            .entries
+            .iter()
+            .any(|entry| entry.line == left && matches!(entry.fate, Fate::Left { .. }));
+        assert!(is_left, "{guard}");
+    }
 }
 
 #[test]

@@ -64,6 +64,12 @@ pub(crate) fn passwords(scope: &mut Scope<'_, '_>) {
     let file = scope.chain.one("auth_basic_user_file");
     match file {
         _ if realm.arg(0) == "off" => scope.out.put("basic_auth", "false", &[realm.id]),
+        Some(file) if file.arg(0).contains('$') => {
+            let instead = "name one file; until then Larder answers 403";
+            scope.left(realm, "the file of users has no variable", instead);
+            scope.left(file, "the file of users has no variable", instead);
+            scope.out.put("respond", "{ status = 403 }", &[realm.id, file.id]);
+        }
         Some(file) => {
             let path = absolute(file);
             let (path, realm_text) = (quote(&path), quote(realm.arg(0)));
@@ -98,8 +104,9 @@ pub(crate) fn asked(scope: &mut Scope<'_, '_>, server: &[Directive]) {
     let pass = location.and_then(|own| own.children().iter().find(|own| own.name == "proxy_pass"));
     let target = pass.and_then(|pass| origins::Target::parse(pass.arg(0)));
     let Some((target, (pass, location))) = target.zip(pass.zip(location)) else {
-        let instead = "`forward_auth` names an origin and a path";
-        return scope.left(directive, "its location passes the question to no server", instead);
+        let instead = "`forward_auth` names an origin and a path; until then Larder answers 403";
+        scope.left(directive, "its location passes the question to no server", instead);
+        return scope.out.put("respond", "{ status = 403 }", &[directive.id]);
     };
     let inner = scope.chain.with(location.children());
     let name = origins::http(scope.state, &inner, &target);

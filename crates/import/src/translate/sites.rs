@@ -472,20 +472,31 @@ impl<'d> Maker<'_, 'd> {
         let mut settings = Settings::default();
         let text = self.filled(chain, pass);
         let target = Target::parse(&text);
-        let is_same = |target: &Target| {
-            target.path.as_deref().is_none_or(|own| own == path.trim_end_matches('*'))
-        };
+        let location = path.trim_end_matches('*');
         match target {
-            Some(target) if is_same(&target) => {
+            Some(target) if target.path.as_deref().is_none_or(|own| own == location) => {
                 let name = origins::http(self.state, chain, &target);
                 settings.text("origin", &name, &[pass.id]);
                 return Destination::new(Handler::Http, chain, settings);
             }
-            Some(_) => self.state.ledger.left(
-                pass.id,
-                "the path of a request is not changed on its way",
-                "let the application answer below this path; until then Larder answers 501",
-            ),
+            Some(target) => match exchanged(location, target.path.as_deref()) {
+                Some((strip, add)) => {
+                    let name = origins::http(self.state, chain, &target);
+                    settings.text("origin", &name, &[pass.id]);
+                    settings.text("strip_prefix", strip, &[pass.id]);
+                    if !add.is_empty() {
+                        settings.text("add_prefix", add, &[pass.id]);
+                    }
+                    let differs = "`Location` fields of the application do not get the prefix back";
+                    self.state.ledger.carried(pass.id, differs);
+                    return Destination::new(Handler::Http, chain, settings);
+                }
+                None => self.state.ledger.left(
+                    pass.id,
+                    "only prefixes that end with a slash on both sides are exchanged",
+                    "a route with `rewrite` gives the new path; until then Larder answers 501",
+                ),
+            },
             None => self.state.ledger.left(
                 pass.id,
                 "an origin's address has no variable",
@@ -740,4 +751,16 @@ fn tries_files(scope: &mut Scope<'_, '_>, tries: &Directive) {
         let instead = "an application, or a web server behind Larder, can answer other paths";
         scope.left(tries, "no other file is looked for in place of one", instead);
     }
+}
+
+/// The prefixes that a path loses and gets, if `location` and the path of its `proxy_pass` both end
+/// with a slash, so that whole segments are exchanged.
+fn exchanged<'t>(location: &'t str, target: Option<&'t str>) -> Option<(&'t str, &'t str)> {
+    let is_plain = |path: &str| {
+        let is_of_segment = |b: u8| b.is_ascii_alphanumeric() || b"/-._~".contains(&b);
+        path.starts_with('/') && path.bytes().all(is_of_segment) && !path.contains("//")
+    };
+    let [strip, add] =
+        [location, target?].map(|path| path.strip_suffix('/').filter(|_| is_plain(path)));
+    strip.zip(add).filter(|(strip, _)| !strip.is_empty())
 }
