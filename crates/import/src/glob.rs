@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use base::fnmatch::{Options, fnmatch};
 
-/// As the C library's glob(3) has it: a star stays in its segment, and only a dot fits a leading dot.
+/// As the C library's glob(3) has it: a star stays in its segment, and only a dot fits a leading
+/// dot.
 const OPTIONS: Options = Options { pathname: true, period: true, noescape: false };
 
 /// Tells whether the path `name` fits `pattern`.

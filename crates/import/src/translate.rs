@@ -33,7 +33,7 @@ const MENDS_MAX: usize = 500;
 const NEEDED: [&str; 9] =
     ["host", "path", "method", "name", "servers", "root", "origin", "respond", "redirect"];
 
-/// Keys that keep clients out. Where the check refuses one, nobody gets in.
+/// Keys that keep clients out. Where the check refuses one, the route lets no client in.
 const GUARDS: [&str; 4] = ["allow", "deny", "basic_auth", "forward_auth"];
 
 /// Name of the result in messages.
