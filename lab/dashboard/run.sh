@@ -30,7 +30,7 @@ read -r admin nats < <(free_ports 2)
 start nats nats-server -a 127.0.0.1 -p "$nats" -js -sd "$work/nats"
 certificate_in_files
 sed "s|@HTTP@|$http|g; s|@HTTPS@|$https|g; s|@ADMIN@|$admin|g; s|@NATS@|$nats|g; s|@WORK@|$work|g
-  s|@CERTIFICATE@|$certificate|g" "$here/$config" >"$work/larder.toml"
+  s|@DOCS@|$lab/../target/site|g; s|@CERTIFICATE@|$certificate|g" "$here/$config" >"$work/larder.toml"
 quietly larder-check "$larder" check "$work/larder.toml"
 
 # The part about a stream that breaks ends this Larder and starts another.

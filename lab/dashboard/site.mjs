@@ -6,6 +6,7 @@ import path from 'node:path';
 import { check, part, sum } from '../browser/checks.mjs';
 import { openBrowser, Person } from '../browser/people.mjs';
 import { look } from './axe.mjs';
+import { Watcher } from './desk.mjs';
 
 const site = process.env.LAB_DOCUMENTS;
 const at = (page) => pathToFileURL(path.join(site, page)).href;
@@ -58,6 +59,23 @@ await part('phone', async () => {
     check(`${page}: fits a phone`, wide <= 0, wide);
     await person.shot(`phone ${page}`);
   }
+  await person.leave();
+});
+
+await part('help', async () => {
+  const person = await Watcher.enter(browser, 'a reader from the dashboard');
+  await person.signIn('read');
+  const link = person.page.getByRole('link', { name: 'Help on purging' });
+  await link.waitFor();
+  check('the dashboard links to the page about purging', await link.isVisible());
+  await person.page.goto(new URL(await link.getAttribute('href'), process.env.LAB_URL).href);
+  check('the page is there', /Purging/.test(await person.page.locator('h1').first().textContent()));
+  await look(person.page, 'help');
+  await person.page.keyboard.press('/');
+  await person.page.keyboard.type('surrogate key', { delay: 20 });
+  await person.page.getByText(/^\d+ results$/).waitFor({ timeout: 20_000 });
+  check('its search works over HTTP', true);
+  await person.shot('help');
   await person.leave();
 });
 

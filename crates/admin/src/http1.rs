@@ -29,19 +29,23 @@ const AUDITED_BYTES: usize = 2_000;
 
 /// Fields of every response, for browsers: no cache and no other site may get it, and only files of
 /// this listener run in it.
-const FIELDS: [(HeaderName, &str); 7] = [
+const FIELDS: [(HeaderName, &str); 6] = [
     (header::CACHE_CONTROL, "no-store"),
-    (
-        header::CONTENT_SECURITY_POLICY,
-        "default-src 'self'; script-src 'self'; style-src 'self'; base-uri 'none'; \
-         form-action 'none'; frame-ancestors 'none'",
-    ),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::X_FRAME_OPTIONS, "DENY"),
     (header::REFERRER_POLICY, "no-referrer"),
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
     (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
 ];
+
+/// The content security policy of responses.
+const POLICY: &str = "default-src 'self'; script-src 'self'; style-src 'self'; base-uri 'none'; \
+                      form-action 'none'; frame-ancestors 'none'";
+
+/// The content security policy of the documentation: its pages have scripts and styles within.
+const DOCUMENTATION_POLICY: &str = "default-src 'self'; script-src 'self' 'unsafe-inline'; \
+                                    style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
+                                    base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// State that all connections of a listener share.
 pub(crate) struct ListenerState<A> {
@@ -85,10 +89,11 @@ impl<A: Api> ListenerState<A> {
         self.api.count(Counter::AdminRequests);
         let (head, body) = request.into_parts();
         Ok(match self.ask(peer, &head, body).await {
-            Ok(answer) => response(answer),
+            Ok((operation, answer)) => response(answer, policy(operation)),
             Err(refusal) => {
                 self.api.count(Counter::AdminRefused);
-                let mut refused = response(AdminResponse::refusal(refusal.status, &refusal.why));
+                let refused = AdminResponse::refusal(refusal.status, &refusal.why);
+                let mut refused = response(refused, POLICY);
                 refused.headers_mut().extend(refusal.field);
                 refused
             }
@@ -100,7 +105,7 @@ impl<A: Api> ListenerState<A> {
         peer: AdminPeer,
         head: &Parts,
         body: Incoming,
-    ) -> Result<AdminResponse, Refusal> {
+    ) -> Result<(Operation, AdminResponse), Refusal> {
         if !self.names.admit(head) {
             let why = "this listener does not accept that host: see `[admin] hosts`";
             return Err(Refusal::new(StatusCode::MISDIRECTED_REQUEST, why));
@@ -123,10 +128,10 @@ impl<A: Api> ListenerState<A> {
             }
         };
         if route.operation == Operation::Describe {
-            return Ok(AdminResponse::json(&openapi::document()));
+            return Ok((route.operation, AdminResponse::json(&openapi::document())));
         }
         if !route.changes {
-            return Ok(self.api.answer(route.operation, asked).await);
+            return Ok((route.operation, self.api.answer(route.operation, asked).await));
         }
         // A client that disconnects meanwhile does not stop the change or its log line.
         let state = Arc::clone(self);
@@ -134,7 +139,7 @@ impl<A: Api> ListenerState<A> {
             let wanted = shortened(&hidden(&asked.body, route.hides));
             let answer = state.api.answer(route.operation, asked).await;
             state.note(route, caller, answer.status, wanted, excerpt(&answer)).await;
-            answer
+            (route.operation, answer)
         });
         changed.await.map_err(|error| {
             base::tell!(Error, "larder: admin: {} {}: {error}", route.verb.token(), route.path);
@@ -381,12 +386,21 @@ fn shortened(value: &Value) -> Value {
     Value::from(format!("{}...", &text[..end]))
 }
 
-fn response(answer: AdminResponse) -> Response<OutgoingBody> {
+/// The content security policy of an operation's responses.
+fn policy(operation: Operation) -> &'static str {
+    match operation {
+        Operation::Documentation => DOCUMENTATION_POLICY,
+        _ => POLICY,
+    }
+}
+
+fn response(answer: AdminResponse, policy: &'static str) -> Response<OutgoingBody> {
     let AdminResponse { status, content_type, body } = answer;
     let mut response = Response::new(body.into_sent());
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
     for (name, value) in FIELDS {
         headers.insert(name, HeaderValue::from_static(value));
     }

@@ -59,6 +59,15 @@ fn operation(route: &Route) -> Value {
         }
     };
     if !route.query.is_empty() {
+        let variable = route.variable().map(|name| {
+            json!({
+                "name": name,
+                "in": "path",
+                "required": true,
+                "description": "The file's path.",
+                "schema": { "type": "string" },
+            })
+        });
         let parameters = route.query.iter().map(|parameter| {
             let schema = match parameter.kind {
                 Kind::Text => json!({ "type": "string", "minLength": 1 }),
@@ -71,7 +80,7 @@ fn operation(route: &Route) -> Value {
                 "schema": schema,
             })
         });
-        operation["parameters"] = parameters.collect();
+        operation["parameters"] = variable.into_iter().chain(parameters).collect();
     }
     let (schema, required) = match route.takes {
         RequestContent::Empty => return operation,

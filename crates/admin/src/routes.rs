@@ -60,6 +60,8 @@ pub enum Operation {
     Describe,
     /// A file of the dashboard.
     Dashboard,
+    /// A file of the documentation.
+    Documentation,
     /// Live figures for the dashboard.
     Live,
     /// Make records keep header fields for a while.
@@ -163,7 +165,7 @@ pub enum RequestContent {
 pub struct Route {
     /// The method.
     pub verb: RouteMethod,
-    /// The whole path.
+    /// The whole path; `{file}` at its end stands for all paths below.
     pub path: &'static str,
     /// The callers that may use the route.
     pub needs: RouteAccess,
@@ -184,6 +186,21 @@ pub struct Route {
     pub gives: Content,
     /// Statuses besides 200 and the common ones, each with its meaning.
     pub also: &'static [(u16, &'static str)],
+}
+
+impl Route {
+    /// Returns true if the route is for `path`.
+    fn is_of(&self, path: &str) -> bool {
+        match self.path.strip_suffix(BELOW) {
+            Some(folder) => path.starts_with(folder),
+            None => path == self.path,
+        }
+    }
+
+    /// The name of the path's variable part, if it has one.
+    pub(crate) fn variable(&self) -> Option<&'static str> {
+        self.path.ends_with(BELOW).then(|| BELOW.trim_matches(['{', '}']))
+    }
 }
 
 /// A GET route without parameters.
@@ -247,6 +264,10 @@ const OBJECTS: [Parameter; 7] = [
 
 const LIVE: [Parameter; 1] =
     [text("site", "Figures of this site only, by its first host; of all sites by default.")];
+
+/// Parameters that the documentation's own search adds to links.
+const DOCUMENTS_QUERY: [Parameter; 2] =
+    [text("h", "Words that the page highlights."), text("q", "Words that the page searches for.")];
 
 /// The table.
 pub const TABLE: &[Route] = &[
@@ -470,7 +491,21 @@ pub const TABLE: &[Route] = &[
     },
     page("/uplot.css", STYLE),
     page("/uplot.js", SCRIPT),
+    Route {
+        about: "A file of the documentation in `[admin] docs`.",
+        query: &DOCUMENTS_QUERY,
+        also: &[(404, "There is no such file, or no documentation.")],
+        ..get(
+            "/docs/{file}",
+            RouteAccess::Public,
+            Operation::Documentation,
+            Content::Other("text/html; charset=utf-8"),
+        )
+    },
 ];
+
+/// The end of a route's path that stands for all paths below.
+const BELOW: &str = "{file}";
 
 /// The routes that a listener serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -495,7 +530,7 @@ impl RouteSet {
 
     /// The routes of `path`.
     pub(crate) fn of_path(self, path: &str) -> impl Iterator<Item = &'static Route> + '_ {
-        TABLE.iter().filter(move |route| route.path == path && self.has(route.operation))
+        TABLE.iter().filter(move |route| route.is_of(path) && self.has(route.operation))
     }
 
     /// The path whose response lists the others, for messages.

@@ -503,6 +503,8 @@ pub struct AdminConfig {
     pub audit: Option<PathBuf>,
     /// Minutes of the dashboard's history.
     pub history_minutes: usize,
+    /// The folder of the documentation's pages; `None` if they are not served.
+    pub docs: Option<PathBuf>,
 }
 
 impl Default for AdminConfig {
@@ -515,6 +517,7 @@ impl Default for AdminConfig {
             socket_mode: 0o600,
             audit: None,
             history_minutes: 24 * 60,
+            docs: Some("/usr/share/doc/larder/html".into()),
         }
     }
 }

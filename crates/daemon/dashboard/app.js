@@ -52,11 +52,12 @@ function choose(site) {
   follow();
 }
 
-function welcome({ role, version, host }) {
+function welcome({ role, version, host, docs }) {
   Object.assign(board, { version, host });
   document.title = `${host}: Larder`;
   for (const part of parts) part.allow(role);
   sites.load();
+  for (const link of document.querySelectorAll('.help')) show(link, docs);
   text(byId('role'), role);
   byId('role').title = { read: 'may look and explain', purge: 'may look, explain and purge', config: 'may do everything' }[role];
   if (byId('board').hidden) {

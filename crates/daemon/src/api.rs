@@ -23,7 +23,7 @@ use tokio::net::TcpListener;
 use crate::live::LiveFigures;
 use crate::ports::Port;
 use crate::state::Daemon;
-use crate::{dashboard, explain, metrics, readiness};
+use crate::{dashboard, documents, explain, metrics, readiness};
 
 /// The open admin socket, the tokens of `[admin]`, and the rules for requests to them.
 pub(crate) struct Console {
@@ -170,6 +170,7 @@ impl Api for AdminService {
             Operation::Watch => daemon.watch(asked),
             Operation::Explain => Ok(explain::answer(daemon, &asked.body).await),
             Operation::Dashboard => Ok(dashboard::file(&asked.path)),
+            Operation::Documentation => Ok(documents::page(daemon.documents(), &asked.path).await),
             Operation::Live => Ok(dashboard::live(daemon, &self.live, &asked)),
             // The listener answers this operation itself.
             Operation::Describe => Ok(AdminResponse::json(&admin::document())),

@@ -11,6 +11,7 @@ use http::StatusCode;
 use serde_json::json;
 use tokio::sync::mpsc;
 
+use crate::documents;
 use crate::live::{LiveFigures, Viewer, event};
 use crate::state::Daemon;
 
@@ -88,6 +89,7 @@ pub(crate) fn live(
     let hello = json!({
         "role": caller.role.map(admin::Role::word),
         "version": env!("CARGO_PKG_VERSION"),
+        "docs": documents::is_there(daemon.documents()),
         "host": rustix::system::uname().nodename().to_string_lossy(),
     });
     let (events, sent) = mpsc::channel(UNDER_WAY);
@@ -200,6 +202,22 @@ mod tests {
                     text[..at].rsplit('\n').next().is_some_and(|line| line.trim().is_empty());
                 assert!(example || comment, "{path}: {}", &text[at..].lines().next().unwrap_or(""));
             }
+        }
+    }
+
+    #[test]
+    fn every_help_link_leads_to_a_page_of_the_documentation() {
+        let tree = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let (_, page) = own().find(|(path, _)| *path == "/").expect("a page");
+        let links: Vec<_> = page.split("href=\"/docs/").skip(1).collect();
+        assert_eq!(links.len(), page.matches("class=\"help\"").count());
+        for link in links {
+            let link = link.split(['"', '#']).next().expect("a link");
+            let source = match link.strip_suffix(".html") {
+                Some(name) => tree.join(format!("{name}.md")),
+                None => tree.join(link).join("README.md"),
+            };
+            assert!(source.is_file(), "{link}");
         }
     }
 

@@ -23,7 +23,7 @@
 //! ground    2  machine_warnings records users
 //! ground    1  folder_ownership keeper ports versions
 //! ground    0  account address_holders allocator certificate_orders config_bundle
-//! ground    0  disk_store glob guard managed_origin process ring server_log servers
+//! ground    0  disk_store documents glob guard managed_origin process ring server_log servers
 //! ground    0  service_manager sharing socket_activation vsm
 //! ```
 
@@ -39,6 +39,7 @@ mod config_bundle;
 mod config_file;
 mod dashboard;
 mod disk_store;
+mod documents;
 mod error_log;
 mod error_pages;
 mod explain;

@@ -338,6 +338,11 @@ impl Daemon {
         self.error_log.reopen();
     }
 
+    /// The folder of the documentation, if it is served.
+    pub(crate) fn documents(&self) -> Option<&Path> {
+        self.first.admin.docs.as_deref()
+    }
+
     /// Settings of `config` that differ from those in use and that only take effect at a restart.
     pub(crate) fn waits_for_restart(&self, config: &Config) -> Vec<&'static str> {
         self.first.fixed_changes(config)

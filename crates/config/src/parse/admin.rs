@@ -32,6 +32,8 @@ section! {
     "audit", bare_path audit, "none", "File to which Larder appends every change as a line of JSON that contains the hash of the previous line. Changes go to standard error in any case.";
     "history", "a duration such as \"6h\"", "\"1d\"", "Period that the dashboard's charts cover, from \"10m\" to \"7d\". The history is in memory and ends with the daemon. It takes 96 bytes a minute (135 KiB for a day), and the same for each of the twelve busiest sites.",
         |r, item, to| put(&mut to.history_minutes, history(r, item));
+    "docs", "an absolute path or false", "\"/usr/share/doc/larder/html\"", "Directory with the documentation's pages (`make site`), which Larder serves to everybody who can connect, below `/docs/`. The dashboard links to them.",
+        |r, item, to| docs(r, item, to);
 }
 
 fn socket_mode(r: &mut Reader, item: &SettingValue<'_>) -> Option<u32> {
@@ -51,6 +53,18 @@ fn history(r: &mut Reader, item: &SettingValue<'_>) -> Option<usize> {
     let minutes = r.duration(item)? / 60_000;
     let minutes = usize::try_from(minutes).ok().filter(|minutes| HISTORY_MINUTES.contains(minutes));
     r.check(item, minutes.ok_or("takes a time from \"10m\" to \"7d\""))
+}
+
+fn docs(r: &mut Reader, item: &SettingValue<'_>, to: &mut AdminConfig) {
+    match item.value.as_bool() {
+        Some(false) => to.docs = None,
+        Some(true) => _ = r.wrong_type(item),
+        None => {
+            if let Some(folder) = r.bare_path(item) {
+                to.docs = Some(folder);
+            }
+        }
+    }
 }
 
 /// Rejects an origin that is the admin listener: it would expose that to clients.

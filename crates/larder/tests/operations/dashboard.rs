@@ -6,6 +6,7 @@ use serde_json::Value;
 use support::console::{Ask, run};
 use support::events::{Events, bearer};
 use support::explain::explain;
+use support::folder::Folder;
 use support::nats::Nats;
 use support::{PATIENCE, Setup, Stage, eventually, whole};
 use testkit::client::{RawClient, WriteSplit};
@@ -40,6 +41,7 @@ async fn the_page_is_for_everyone_and_runs_nothing_but_its_own_files() {
     let text = page.text();
     // Paths are quoted, and nothing else in quotes starts with a slash.
     let files = text.split('"').skip(1).step_by(2).filter(|part| part.starts_with('/'));
+    let files = files.filter(|file| !file.starts_with("/docs/"));
     for file in files {
         assert_eq!(ask(&stage, file, "").await.status, 200, "{file}");
     }
@@ -54,6 +56,47 @@ async fn the_page_is_for_everyone_and_runs_nothing_but_its_own_files() {
     assert_eq!(ask(&stage, "/api/v1/live", "").await.status, 401);
     let wrong = "Authorization: Bearer none-of-this-daemon\r\n";
     assert_eq!(ask(&stage, "/api/v1/live", wrong).await.status, 401);
+}
+
+#[tokio::test]
+async fn the_documentation_is_served_from_its_folder_and_nothing_else_is() {
+    let (folder, long) = (Folder::new(), "x".repeat(200_000));
+    folder.file("html/index.html", "<h1>Larder</h1>");
+    folder.file("html/docs/guide/purging.html", "<h1>Purging</h1>");
+    folder.file("html/search.js", &long);
+    folder.file("secret.html", "a secret");
+    folder.link("../secret.html", "html/link.html");
+    let top = format!("{TOP}\ndocs = \"{}/html\"", folder.path().display());
+    let stage = Setup { top: &top, ..Setup::default() }.start().await;
+    let page = ask(&stage, "/docs/docs/guide/purging.html?h=purge", "").await;
+    assert_eq!((page.status, page.text().as_str()), (200, "<h1>Purging</h1>"));
+    assert_eq!(page.field("content-type").as_deref(), Some("text/html; charset=utf-8"));
+    let policy = page.field("content-security-policy").expect("a policy");
+    assert!(policy.contains("default-src 'self'"), "{policy}");
+    assert_eq!(ask(&stage, "/docs/", "").await.text(), "<h1>Larder</h1>");
+    assert_eq!(ask(&stage, "/docs/search.js", "").await.text(), long);
+    for outside in
+        ["/docs/link.html", "/docs/../secret.html", "/docs/%2e%2e/secret.html", "/docs/x"]
+    {
+        let refused = ask(&stage, outside, "").await;
+        assert_ne!(refused.status, 200, "{outside}");
+        assert!(!refused.text().contains("a secret"), "{outside}");
+    }
+    let mut events = Events::open(&stage, "read").await;
+    assert_eq!(events.find("hello", |_| true).await["docs"], true);
+}
+
+#[tokio::test]
+async fn a_daemon_without_documentation_says_so_and_has_no_links() {
+    for (docs, words) in [("\"/nowhere\"", "see `[admin] docs`"), ("false", "is false")] {
+        let top = format!("{TOP}\ndocs = {docs}");
+        let stage = Setup { top: &top, ..Setup::default() }.start().await;
+        let page = ask(&stage, "/docs/index.html", "").await;
+        assert_eq!(page.status, 404);
+        assert!(page.text().contains(words), "{}", page.text());
+        let mut events = Events::open(&stage, "read").await;
+        assert_eq!(events.find("hello", |_| true).await["docs"], false);
+    }
 }
 
 #[tokio::test]
