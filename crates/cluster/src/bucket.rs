@@ -118,7 +118,7 @@ pub enum SecretLookup {
     /// There is an entry, but it was rejected.
     Refused,
     /// The secret, as of the last contact.
-    Taken(Arc<Secret>),
+    Accepted(Arc<Secret>),
 }
 
 /// The result of a claim to the lease.
@@ -164,8 +164,8 @@ impl Bucket {
     pub fn read(&self, name: &str) -> SecretLookup {
         let state = self.state.lock();
         match state.store.get(name) {
-            Some(slot) => match (&slot.taken, &slot.refused) {
-                (Some(secret), None) => SecretLookup::Taken(Arc::clone(secret)),
+            Some(slot) => match (&slot.accepted, &slot.refused) {
+                (Some(secret), None) => SecretLookup::Accepted(Arc::clone(secret)),
                 _ => SecretLookup::Refused,
             },
             None if state.context.is_some() => SecretLookup::Absent,
@@ -175,7 +175,7 @@ impl Bucket {
 
     /// The last valid secret with this name, even if the present entry is rejected.
     pub fn last(&self, name: &str) -> Option<Arc<Secret>> {
-        self.state.lock().store.get(name)?.taken.clone()
+        self.state.lock().store.get(name)?.accepted.clone()
     }
 
     /// Marks, counts and reports an entry as unusable.
@@ -253,7 +253,7 @@ impl Bucket {
         let (context, next) = {
             let state = self.state.lock();
             let context = state.context.clone().ok_or(SecretWriteError::OutOfTouch)?;
-            let there = state.store.get(name).and_then(|slot| slot.taken.as_ref());
+            let there = state.store.get(name).and_then(|slot| slot.accepted.as_ref());
             let is_it = |over: Option<&Arc<Secret>>| match (over, there) {
                 (Some(over), Some(there)) => Arc::ptr_eq(over, there),
                 (None, None) => true,
@@ -346,12 +346,12 @@ impl Bucket {
     /// The status, without the values of the secrets.
     pub fn status(&self) -> BucketStatus {
         let state = self.state.lock();
-        let lease = state.store.get(LEASE).and_then(|slot| slot.taken.as_ref());
+        let lease = state.store.get(LEASE).and_then(|slot| slot.accepted.as_ref());
         let now_ms = rt::now().unix_ms;
         let secrets = state.store.all().filter(|(name, _)| *name != LEASE);
         let secrets = secrets.map(|(name, slot)| SecretStatus {
             name: name.clone(),
-            node: slot.taken.as_ref().map(|secret| secret.node.clone()).unwrap_or_default(),
+            node: slot.accepted.as_ref().map(|secret| secret.node.clone()).unwrap_or_default(),
             revision: slot.revision,
             age_secs: now_ms.saturating_sub(slot.version) / 1000,
             refused: slot.refused.clone(),
@@ -375,11 +375,11 @@ impl Bucket {
         let now_ms = rt::now().mono_ms;
         let sealed_as = self.cluster.settings.secret_subject(name);
         let came = ReceivedSecret { name, sealed_as: &sealed_as, revision, bytes, now_ms };
-        let heard = self.state.lock().store.hear(came, &self.seal);
+        let heard = self.state.lock().store.receive(came, &self.seal);
         let awaited = match heard {
             ReceiptOutcome::Known => None,
-            ReceiptOutcome::Taken(secret) if secret.run == self.cluster.run => None,
-            ReceiptOutcome::Taken(secret) => {
+            ReceiptOutcome::Accepted(secret) if secret.run == self.cluster.run => None,
+            ReceiptOutcome::Accepted(secret) => {
                 self.state.lock().counts.taken += 1;
                 self.host.took(name, &secret);
                 (secret.number > 0).then_some((secret.run, secret.number))

@@ -88,10 +88,10 @@ pub fn secret(data: &[u8]) {
     let mut store = SecretStore::new("n1".to_owned(), 1, 2, bounds);
     for (revision, bytes) in [(1, bytes), (2, &sealed), (3, bytes), (4, &sealed)] {
         let came = ReceivedSecret { name, sealed_as: name, revision, bytes, now_ms: revision };
-        let heard = store.hear(came, &seal);
-        let taken = store.get(name).and_then(|slot| slot.taken.clone());
+        let heard = store.receive(came, &seal);
+        let taken = store.get(name).and_then(|slot| slot.accepted.clone());
         match heard {
-            ReceiptOutcome::Taken(secret) => assert_eq!(taken, Some(secret)),
+            ReceiptOutcome::Accepted(secret) => assert_eq!(taken, Some(secret)),
             ReceiptOutcome::Known => assert!(taken.is_some()),
             ReceiptOutcome::Refused(why) => assert!(!why.is_empty()),
             ReceiptOutcome::TooMuch(_) => assert!(store.reached(name, bytes.len()).is_some()),

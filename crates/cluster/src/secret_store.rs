@@ -71,7 +71,7 @@ pub struct ReceivedSecret<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReceiptOutcome {
     /// It is new, and was stored.
-    Taken(Arc<Secret>),
+    Accepted(Arc<Secret>),
     /// It was known.
     Known,
     /// It was rejected, with the reason.
@@ -122,7 +122,7 @@ pub struct SecretSlot {
     /// The highest version seen.
     pub version: u64,
     /// The last secret that was accepted.
-    pub taken: Option<Arc<Secret>>,
+    pub accepted: Option<Arc<Secret>>,
     /// The reason why the present entry was rejected.
     pub refused: Option<String>,
     /// The time of reception, in milliseconds of this node's clock.
@@ -177,12 +177,12 @@ impl SecretStore {
     /// Removes entries that were not received in this session. Their versions stay known.
     pub fn settle(&mut self) {
         for slot in self.slots.values_mut().filter(|slot| !slot.is_there) {
-            (slot.revision, slot.taken, slot.refused) = (0, None, None);
+            (slot.revision, slot.accepted, slot.refused) = (0, None, None);
         }
     }
 
     /// Stores or rejects an entry.
-    pub fn hear(&mut self, came: ReceivedSecret<'_>, seal: &SealKeyring) -> ReceiptOutcome {
+    pub fn receive(&mut self, came: ReceivedSecret<'_>, seal: &SealKeyring) -> ReceiptOutcome {
         let ReceivedSecret { name, sealed_as, revision, bytes, now_ms } = came;
         if !is_entry_name(name) {
             return ReceiptOutcome::Refused("its name is invalid".to_owned());
@@ -195,7 +195,7 @@ impl SecretStore {
         slot.is_there = true;
         if !is_same {
             (slot.revision, slot.heard_ms) = (revision, now_ms);
-        } else if slot.taken.is_some() || slot.refused.is_some() {
+        } else if slot.accepted.is_some() || slot.refused.is_some() {
             return ReceiptOutcome::Known;
         }
         if let Some(bound) = self.bytes.reached(name, bytes.len()) {
@@ -203,12 +203,12 @@ impl SecretStore {
             return ReceiptOutcome::TooMuch(bound);
         }
         match open(slot, sealed_as, bytes, seal) {
-            Ok((version, secret)) if version > slot.version || slot.taken.is_none() => {
+            Ok((version, secret)) if version > slot.version || slot.accepted.is_none() => {
                 slot.version = version;
                 slot.refused = None;
                 let secret = Arc::new(secret);
-                slot.taken = Some(Arc::clone(&secret));
-                ReceiptOutcome::Taken(secret)
+                slot.accepted = Some(Arc::clone(&secret));
+                ReceiptOutcome::Accepted(secret)
             }
             Ok(_) => {
                 slot.refused = None;
@@ -226,17 +226,17 @@ impl SecretStore {
         let slot = self.slots.entry(name.to_owned()).or_default();
         // A later entry of another node may have been received first.
         if revision >= slot.revision {
-            let taken = Some(Arc::new(secret));
+            let accepted = Some(Arc::new(secret));
             let refused = None;
             *slot =
-                SecretSlot { revision, version, taken, refused, heard_ms: now_ms, is_there: true };
+                SecretSlot { revision, version, accepted, refused, heard_ms: now_ms, is_there: true };
         }
     }
 
     /// Marks an entry as unusable.
     pub fn refuse(&mut self, name: &str, secret: &Arc<Secret>, why: &str) -> bool {
         let Some(slot) = self.slots.get_mut(name) else { return false };
-        let is_it = slot.taken.as_ref().is_some_and(|own| Arc::ptr_eq(own, secret));
+        let is_it = slot.accepted.as_ref().is_some_and(|own| Arc::ptr_eq(own, secret));
         let is_new = is_it && slot.refused.is_none();
         if is_new {
             slot.refused = Some(why.to_owned());
@@ -271,7 +271,7 @@ impl SecretStore {
         let Some(slot) = self.get(LEASE) else { return LeaseState::Free };
         let is_silent = now_ms.saturating_sub(slot.heard_ms) >= lease_ms;
         // An unreadable entry may be that of a holder.
-        let holder = match (&slot.taken, &slot.refused) {
+        let holder = match (&slot.accepted, &slot.refused) {
             (Some(secret), None) if secret.value.is_empty() => return LeaseState::Free,
             (Some(secret), None) if secret.run == self.run => return LeaseState::Own,
             // The node's former run has ended.
@@ -335,14 +335,14 @@ mod tests {
     #[test]
     fn the_last_entry_counts_and_none_that_is_older_or_another_names() {
         let mut store = store();
-        let value = |store: &SecretStore| store.get("a").and_then(|slot| slot.taken.clone());
+        let value = |store: &SecretStore| store.get("a").and_then(|slot| slot.accepted.clone());
         let (old, new) = (bytes("a", 7, &secret("n2", 2, b"7")), secret("n2", 2, b"8"));
-        assert!(matches!(store.hear(came("a", 1, &old), &seal()), ReceiptOutcome::Taken(_)));
-        assert_eq!(store.hear(came("a", 1, &old), &seal()), ReceiptOutcome::Known);
+        assert!(matches!(store.receive(came("a", 1, &old), &seal()), ReceiptOutcome::Accepted(_)));
+        assert_eq!(store.receive(came("a", 1, &old), &seal()), ReceiptOutcome::Known);
         let newer = bytes("a", 8, &new);
         assert_eq!(
-            store.hear(came("a", 2, &newer), &seal()),
-            ReceiptOutcome::Taken(Arc::new(new.clone()))
+            store.receive(came("a", 2, &newer), &seal()),
+            ReceiptOutcome::Accepted(Arc::new(new.clone()))
         );
         for (revision, wrong, why) in [
             (3, old.clone(), "older"),
@@ -350,7 +350,7 @@ mod tests {
             (5, seal().seal("a", 9, b"\xff").expect("random bytes"), "is not an entry"),
             (6, Vec::new(), "not a sealed entry"),
         ] {
-            let heard = store.hear(came("a", revision, &wrong), &seal());
+            let heard = store.receive(came("a", revision, &wrong), &seal());
             assert!(
                 matches!(&heard, ReceiptOutcome::Refused(said) if said.contains(why)),
                 "{heard:?}"
@@ -359,7 +359,7 @@ mod tests {
             let next = store.next("a", 0);
             assert_eq!(next, Ok((revision, 9)), "it can be written over");
         }
-        assert_eq!(store.hear(came("a", 7, &newer), &seal()), ReceiptOutcome::Known, "as it was");
+        assert_eq!(store.receive(came("a", 7, &newer), &seal()), ReceiptOutcome::Known, "as it was");
     }
 
     #[test]
@@ -367,15 +367,15 @@ mod tests {
         let mut store = store();
         let some = secret("n2", 2, b"x");
         for name in ["a", "b.c", "d"] {
-            let heard = store.hear(came(name, 1, &bytes(name, 1, &some)), &seal());
-            assert!(matches!(heard, ReceiptOutcome::Taken(_)));
+            let heard = store.receive(came(name, 1, &bytes(name, 1, &some)), &seal());
+            assert!(matches!(heard, ReceiptOutcome::Accepted(_)));
         }
-        let heard = store.hear(came("e", 1, &bytes("e", 1, &some)), &seal());
+        let heard = store.receive(came("e", 1, &bytes("e", 1, &some)), &seal());
         assert_eq!(heard, ReceiptOutcome::TooMuch(Bound::Entries));
         assert_eq!(store.next("e", 0), Err(Bound::Entries));
         let large = bytes("a", 2, &secret("n2", 2, &[0; 101]));
         assert_eq!(
-            store.hear(came("a", 2, &large), &seal()),
+            store.receive(came("a", 2, &large), &seal()),
             ReceiptOutcome::TooMuch(Bound::Bytes)
         );
         for (name, length, reached) in [
@@ -388,7 +388,7 @@ mod tests {
         }
         for name in ["", ".", "a.", "a b", "a*", ">", &"a".repeat(ENTRY_NAME_BYTES + 1)] {
             assert!(
-                matches!(store.hear(came(name, 1, b""), &seal()), ReceiptOutcome::Refused(_)),
+                matches!(store.receive(came(name, 1, b""), &seal()), ReceiptOutcome::Refused(_)),
                 "{name}"
             );
         }
@@ -398,14 +398,14 @@ mod tests {
     fn an_entry_missing_in_a_new_session_is_absent_and_stays_so() {
         let mut store = store();
         let old = bytes("a", 7, &secret("n2", 2, b"7"));
-        store.hear(came("a", 4, &old), &seal());
+        store.receive(came("a", 4, &old), &seal());
         store.begin();
         assert!(store.get("a").is_some(), "until it is clear");
         store.settle();
         assert!(store.get("a").is_none());
         assert_eq!(store.next("a", 3), Ok((0, 8)));
         let older = bytes("a", 6, &secret("n2", 2, b"6"));
-        assert!(matches!(store.hear(came("a", 1, &older), &seal()), ReceiptOutcome::Refused(_)));
+        assert!(matches!(store.receive(came("a", 1, &older), &seal()), ReceiptOutcome::Refused(_)));
     }
 
     #[test]
@@ -413,7 +413,7 @@ mod tests {
         let mut store = store();
         let mut hear = |revision, run, node: &str, value: &[u8]| {
             let sealed = bytes(LEASE, revision, &secret(node, run, value));
-            store.hear(came(LEASE, revision, &sealed), &seal());
+            store.receive(came(LEASE, revision, &sealed), &seal());
             [0, 999, 1_000].map(|ms| store.right(revision * 100 + ms, 1_000))
         };
         let (others, expired) = (LeaseState::Others("n2".into()), LeaseState::Expired("n2".into()));
@@ -421,7 +421,7 @@ mod tests {
         assert_eq!(hear(2, 2, "n2", b""), [const { LeaseState::Free }; 3], "it was given up");
         assert_eq!(hear(3, 1, "n1", b"1"), [const { LeaseState::Own }; 3]);
         assert_eq!(hear(4, 9, "n1", b"1"), [const { LeaseState::Free }; 3], "a run before");
-        store.hear(came(LEASE, 5, b"nonsense"), &seal());
+        store.receive(came(LEASE, 5, b"nonsense"), &seal());
         assert!(matches!(store.right(500, 1_000), LeaseState::Others(_)));
         assert!(matches!(store.right(1_500, 1_000), LeaseState::Expired(_)));
     }
@@ -429,8 +429,8 @@ mod tests {
     #[test]
     fn what_cannot_be_used_is_refused_once() {
         let mut store = store();
-        let ReceiptOutcome::Taken(taken) =
-            store.hear(came("a", 1, &bytes("a", 1, &secret("n2", 2, b"x"))), &seal())
+        let ReceiptOutcome::Accepted(taken) =
+            store.receive(came("a", 1, &bytes("a", 1, &secret("n2", 2, b"x"))), &seal())
         else {
             panic!("it is good")
         };

@@ -147,7 +147,7 @@ pub(crate) async fn run(daemon: Arc<Daemon>, live: Arc<LiveFigures>) {
             for _ in 0..looks {
                 tick.tick().await;
                 let sites = live.looked_at();
-                let looked = aside(view, move |view| view.look(&sites)).await;
+                let looked = aside(view, move |view| view.read_records(&sites)).await;
                 view = looked.and_then(|(view, is_there)| is_there.then_some(view));
             }
         } else {

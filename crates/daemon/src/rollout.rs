@@ -33,7 +33,7 @@ const WATCH_MAX_MS: u64 = 24 * 3_600_000;
 
 /// The state of the last roll-out, and its entry; `None` if it is unknown.
 pub(crate) fn known(bucket: &Bucket) -> Option<(Arc<Secret>, RollOut)> {
-    let SecretLookup::Taken(secret) = bucket.read(STATE) else { return None };
+    let SecretLookup::Accepted(secret) = bucket.read(STATE) else { return None };
     match RollOut::decode(&secret.value) {
         Some(state) => Some((secret, state)),
         None => {
@@ -51,7 +51,7 @@ fn entry_of(release: &Release) -> String {
 fn content(bucket: &Bucket, release: &Release) -> Result<Option<ConfigBundle>, String> {
     let is_it = |own: &ConfigBundle| own.version() == release.version;
     match bucket.read(&entry_of(release)) {
-        SecretLookup::Taken(secret) => Ok(ConfigBundle::decode(&secret.value).filter(is_it)),
+        SecretLookup::Accepted(secret) => Ok(ConfigBundle::decode(&secret.value).filter(is_it)),
         SecretLookup::Refused => Err("the stored entry was rejected: see the log".to_owned()),
         SecretLookup::Absent | SecretLookup::Unknown => Ok(None),
     }
@@ -442,7 +442,7 @@ async fn store_bundle(
     let (last, bytes) = (bucket.last(entry), bundle.encode());
     let is_there = |secret: &Arc<Secret>| secret.value == bytes;
     match bucket.read(entry) {
-        SecretLookup::Taken(secret) if is_there(&secret) => Ok(()),
+        SecretLookup::Accepted(secret) if is_there(&secret) => Ok(()),
         _ => bucket.write_over(entry, last.as_ref(), &bytes).await,
     }
 }

@@ -158,7 +158,7 @@ async fn share_tickets(bucket: Arc<Bucket>, keys: Arc<TicketKeys>) {
         let now_secs = rt::now().unix_secs();
         // The loser of a race takes the winner's keys; other failures are repeated.
         match bucket.read(TICKETS) {
-            SecretLookup::Taken(secret) => {
+            SecretLookup::Accepted(secret) => {
                 let next = TicketKeys::succeed(&secret.value, now_secs);
                 match next.and_then(|next| keys.take(&secret.value, now_secs).map(|_| next)) {
                     Ok(Some(next)) => _ = bucket.write(TICKETS, &next).await,
@@ -190,7 +190,7 @@ impl CertificatePeers for Nodes {
             SecretLookup::Unknown => SharedEntry::Unknown,
             SecretLookup::Absent => SharedEntry::Absent,
             SecretLookup::Refused => SharedEntry::Refused,
-            SecretLookup::Taken(secret) => SharedEntry::Is(secret.value.clone()),
+            SecretLookup::Accepted(secret) => SharedEntry::Is(secret.value.clone()),
         }
     }
 
@@ -203,7 +203,7 @@ impl CertificatePeers for Nodes {
     }
 
     fn refuse(&self, name: &str, value: &[u8], why: &str) {
-        if let SecretLookup::Taken(secret) = self.0.read(name)
+        if let SecretLookup::Accepted(secret) = self.0.read(name)
             && secret.value == value
         {
             self.0.refuse(name, &secret, why);

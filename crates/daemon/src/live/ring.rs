@@ -67,8 +67,8 @@ impl RingView {
 
     /// Counts what was written since the last look, also for each of `sites`; false when the ring
     /// is gone.
-    pub(super) fn look(&mut self, sites: &[Option<String>]) -> bool {
-        self.choose(sites);
+    pub(super) fn read_records(&mut self, sites: &[Option<String>]) -> bool {
+        self.select_sites(sites);
         let Self { follower, fields, opened_us, whole, sites, .. } = self;
         for _ in 0..POLLS {
             let polled = follower.poll(&mut |record| {
@@ -93,7 +93,7 @@ impl RingView {
     }
 
     /// Counts for these sites alone. A new one begins with its known failed requests.
-    fn choose(&mut self, sites: &[Option<String>]) {
+    fn select_sites(&mut self, sites: &[Option<String>]) {
         self.sites.retain(|name, _| sites.iter().any(|own| own.as_ref() == Some(name)));
         for name in sites.iter().flatten() {
             if !self.sites.contains_key(name) {
@@ -305,7 +305,7 @@ mod tests {
         let now = rt::micros();
         let hit = record(b"/hit", Served::Hit, 50, now);
         write(&mut writer, &[hit, hit, record(b"/miss", Served::Miss, 20_000, now)]);
-        assert!(view.look(&[]));
+        assert!(view.read_records(&[]));
         view.pass(1.0);
         let told = view.json(None);
         assert_eq!(told["errors"][0]["url"], "a/x");
@@ -322,7 +322,7 @@ mod tests {
         let chosen = [Some("shop".to_owned())];
         let of_shop = |target| Record { site: b"shop", ..record(target, Served::Miss, 9, now) };
         write(&mut writer, &[hit, of_shop(b"/cart"), Record { status: 499, ..of_shop(b"/left") }]);
-        assert!(view.look(&chosen));
+        assert!(view.read_records(&chosen));
         view.pass(1.0);
         let shop = view.json(chosen[0].as_deref());
         let keys = |name: &str| -> Vec<&str> {
@@ -339,7 +339,7 @@ mod tests {
         assert_eq!(shop["errors"].as_array().map(Vec::len), Some(1));
         assert_eq!(view.json(Some("unheard-of")), Value::Null);
         assert!(
-            view.look(&[]) && view.json(chosen[0].as_deref()).is_null(),
+            view.read_records(&[]) && view.json(chosen[0].as_deref()).is_null(),
             "nobody looks any more"
         );
         let (hits, others) = (sum("hits"), sum("others"));

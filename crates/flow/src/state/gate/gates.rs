@@ -171,7 +171,7 @@ impl SiteAuthChecks {
     }
 
     /// Returns true if a gate sets the field `name` for origins.
-    pub(crate) fn speak_in(&self, name: &[u8]) -> bool {
+    pub(crate) fn reads_field(&self, name: &[u8]) -> bool {
         self.routes.iter().flat_map(RouteAuthChecks::fields).any(|field| field.is_spelt(name))
     }
 

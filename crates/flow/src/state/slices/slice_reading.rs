@@ -102,10 +102,10 @@ impl SliceReading {
     ) -> Result<SliceFetchState, IncompleteBody> {
         let reader = object.reader();
         // The slice passes to others and began before.
-        if reader.is_behind() { self.again() } else { Ok(self.read_on(reader, account)) }
+        if reader.is_behind() { self.retry_slice() } else { Ok(self.read_from(reader, account)) }
     }
 
-    fn read_on(&self, mut reader: Reader, account: Option<&Arc<Account>>) -> SliceFetchState {
+    fn read_from(&self, mut reader: Reader, account: Option<&Arc<Account>>) -> SliceFetchState {
         if let Some(account) = account {
             reader.hold_for(account);
         }
@@ -114,7 +114,7 @@ impl SliceReading {
     }
 
     /// Tries once more, if permitted.
-    fn again(&mut self) -> Result<SliceFetchState, IncompleteBody> {
+    fn retry_slice(&mut self) -> Result<SliceFetchState, IncompleteBody> {
         self.tries += 1;
         if self.tries > TRIES_MAX { Err(IncompleteBody) } else { Ok(SliceFetchState::Idle) }
     }
@@ -187,19 +187,19 @@ impl ExternalBodyReader for SliceReading {
             self.step = match &mut self.step {
                 SliceFetchState::Idle => self.begin(account)?,
                 SliceFetchState::Ordered(ordered) => match ready!(Pin::new(ordered).poll(cx)) {
-                    Ok(reader) => self.read_on(reader, account),
-                    Err(_) => self.again()?,
+                    Ok(reader) => self.read_from(reader, account),
+                    Err(_) => self.retry_slice()?,
                 },
                 SliceFetchState::Joined(ticket) => match ready!(Pin::new(ticket).poll(cx)) {
                     WaiterOutcome::Ready(object) => self.follow(&object, account)?,
-                    WaiterOutcome::Refused | WaiterOutcome::Failed => self.again()?,
+                    WaiterOutcome::Refused | WaiterOutcome::Failed => self.retry_slice()?,
                 },
                 SliceFetchState::Slice(reader) => match ready!(reader.poll_next(cx)) {
                     Ok(Some(data)) => {
                         self.advance(data.len() as u64);
                         return Poll::Ready(Ok(Some(data)));
                     }
-                    Ok(None) | Err(IncompleteBody) => self.again()?,
+                    Ok(None) | Err(IncompleteBody) => self.retry_slice()?,
                 },
             };
         }
