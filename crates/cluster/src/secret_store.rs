@@ -228,8 +228,14 @@ impl SecretStore {
         if revision >= slot.revision {
             let accepted = Some(Arc::new(secret));
             let refused = None;
-            *slot =
-                SecretSlot { revision, version, accepted, refused, heard_ms: now_ms, is_there: true };
+            *slot = SecretSlot {
+                revision,
+                version,
+                accepted,
+                refused,
+                heard_ms: now_ms,
+                is_there: true,
+            };
         }
     }
 
@@ -359,7 +365,11 @@ mod tests {
             let next = store.next("a", 0);
             assert_eq!(next, Ok((revision, 9)), "it can be written over");
         }
-        assert_eq!(store.receive(came("a", 7, &newer), &seal()), ReceiptOutcome::Known, "as it was");
+        assert_eq!(
+            store.receive(came("a", 7, &newer), &seal()),
+            ReceiptOutcome::Known,
+            "as it was"
+        );
     }
 
     #[test]

@@ -11,6 +11,8 @@
 mod decode;
 pub mod encode;
 mod error;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzz;
 mod head;
 pub mod params;
 pub mod script;

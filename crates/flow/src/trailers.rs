@@ -58,7 +58,9 @@ impl TrailerFilter {
 
     fn passes(&self, field: Field<'_>) -> bool {
         let ctx = TrailerCtx { field, of_request: self.of_request, notes: &self.notes };
-        if self.of_request && self.site.gates.as_ref().is_some_and(|own| own.reads_field(field.name)) {
+        if self.of_request
+            && self.site.gates.as_ref().is_some_and(|own| own.reads_field(field.name))
+        {
             return false;
         }
         let mut named = members([&self.nominated[..]]);

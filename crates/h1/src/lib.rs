@@ -17,7 +17,7 @@ pub mod encode;
 mod error;
 mod fields;
 mod framing;
-#[cfg(feature = "fuzzing")]
+#[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 mod limits;
 mod progress;

@@ -10,6 +10,8 @@
 
 mod crc;
 mod error;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzz;
 mod header;
 mod reader;
 #[cfg(test)]
