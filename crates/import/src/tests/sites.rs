@@ -132,3 +132,19 @@ fn directives_that_nobody_knows_and_other_protocols_are_left() {
         ["strange x;", "stream { ... }", "server { ... }", "listen 1;", "uwsgi_pass a;"]
     );
 }
+
+#[test]
+fn a_backup_is_one_unless_no_other_server_is_left() {
+    let of = |servers: &str| {
+        bare(&format!(
+            "upstream app {{ {servers} }}\nserver {{ listen 80; server_name a.test; \
+             location / {{ proxy_pass http://app; }} }}"
+        ))
+    };
+    let first = "server 10.0.0.1:80 weight=2;";
+    let both = of(&format!("{first} server 10.0.0.2:80 weight=3 backup;"));
+    assert!(both.contains("url = \"http://10.0.0.1:80\", weight = 2 }"), "{both}");
+    assert!(both.contains("url = \"http://10.0.0.2:80\", weight = 3, backup = true }"), "{both}");
+    let alone = of("server 10.0.0.1:80 down; server 10.0.0.2:80 backup;");
+    assert!(!alone.contains("backup = true"), "{alone}");
+}

@@ -5,6 +5,7 @@
 mod support;
 
 mod accel;
+mod backups;
 mod dynamic_hosts;
 mod fastcgi;
 mod faults;
