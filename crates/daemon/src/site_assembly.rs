@@ -119,7 +119,7 @@ fn site_of(
         name: name.into(),
         number,
         vcl: program(config, site, view),
-        policy: Arc::new(Declared::new(rules)),
+        policy: Arc::new(Declared::with_files(rules, &material.policy_files)),
         origins: site.origins.iter().map(|i| SiteOrigin::new(&origins[*i])).collect(),
         files: site.files.iter().map(|files| Root::new(files.clone())).collect(),
         client_check: site.tls.client.as_ref().and_then(|files| client_check(material, files)),

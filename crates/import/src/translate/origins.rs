@@ -170,9 +170,10 @@ fn servers(
         settings.text("servers", &url(name), &[]);
         return Vec::new();
     };
-    let has_first = upstream.children().iter().any(|own| {
-        own.name == "server" && !has_word(own, "backup") && !has_word(own, "down")
-    });
+    let has_first = upstream
+        .children()
+        .iter()
+        .any(|own| own.name == "server" && !has_word(own, "backup") && !has_word(own, "down"));
     for own in upstream.children() {
         match own.name.as_str() {
             "server" => {

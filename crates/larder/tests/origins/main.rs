@@ -16,5 +16,6 @@ mod health;
 mod origins;
 mod outages;
 mod php;
+mod redirect_maps;
 mod rules;
 mod stopped_origin;

@@ -11,6 +11,8 @@ use crate::forged_fields::HeadFindings;
 use crate::forwarded::ClientField;
 use crate::peer::ConnectionPeer;
 use crate::points::ReceiveCtx;
+use crate::policy_files::RedirectFile;
+use crate::redirect_map::FoundRedirect;
 
 impl Declared {
     pub(super) fn tell_client(
@@ -246,6 +248,26 @@ fn answer(plan: &RoutePlan, answer: &ConfiguredResponse) -> DecisionStep {
     let why = format!("the configuration answers with {what}");
     let advice = format!("Nothing: `{key}` answers, and no origin is asked.");
     DecisionStep::new("answer", why).at(plan.places.of(key)).decisive().advise(advice)
+}
+
+/// The redirect that a file has for a request, or that it has none.
+pub(super) fn redirect_map(
+    plan: &RoutePlan,
+    file: &RedirectFile,
+    found: Option<&FoundRedirect<'_>>,
+) -> DecisionStep {
+    let (path, place) = (file.path.display(), plan.places.of("redirect"));
+    let Some(FoundRedirect { line, response }) = found else {
+        let why = format!("no line of {path} is for this URL: there is no redirect");
+        return DecisionStep::new("redirects", why).at(place);
+    };
+    let (number, status) = (line.number, response.status);
+    let location = response.fields.first().map_or(&b""[..], |(_, location)| location);
+    DecisionStep::new("answer", format!("line {number} of {path} answers with a redirect"))
+        .at(place)
+        .fact("redirect", format!("{status} to {}", shown(location)))
+        .decisive()
+        .advise("Nothing: the redirect answers, and no origin is asked.")
 }
 
 pub(super) fn files(plan: &RoutePlan) -> DecisionStep {
