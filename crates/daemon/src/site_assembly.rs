@@ -11,7 +11,8 @@ use flow::tier::{Cache, memory_only};
 use flow::tracing::Tracing;
 use flow::{
     CertificateFields, ClientCheck, ConnectionRules, LiveConfiguration, ProxyFields, PurgeAccess,
-    ShownFields, Site, SiteAuthChecks, SiteOrigin, SiteTable, Throttles, VclSettings,
+    ShownFields, Site, SiteAuthChecks, SiteOrigin, SiteTable, Throttles, UnloggedRoutes,
+    VclSettings,
 };
 use h1::HeadLimits;
 use origin::{Origin, OriginConfig, ReservedAddresses, TlsConfig};
@@ -115,6 +116,7 @@ fn site_of(
     let users = |path: &Path| material.users.of(path);
     let gates = SiteAuthChecks::new(&rules, name, users, origins, limits);
     let throttles = Throttles::new(&rules, limits);
+    let unlogged = UnloggedRoutes::of(&rules);
     Site {
         name: name.into(),
         number,
@@ -134,6 +136,7 @@ fn site_of(
         includes: site.includes.clone(),
         compress: site.compress,
         throttles,
+        unlogged,
         gates,
     }
 }

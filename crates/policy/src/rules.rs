@@ -152,6 +152,8 @@ pub struct Settings {
     pub redirects: Option<RedirectFile>,
     /// The configured response, instead of the cache's or the origin's.
     pub answer: Option<ConfiguredResponse>,
+    /// The access log has lines about the requests.
+    pub access_log: bool,
     /// Milliseconds until the head of the origin's response; `None` for the origin's own timeout.
     pub first_byte_ms: Option<u64>,
     /// Protocols that a connection may switch to (RFC 9110 7.8); at most
@@ -205,6 +207,7 @@ impl Default for Settings {
             response_headers: HeaderOps::default(),
             redirects: None,
             answer: None,
+            access_log: true,
             first_byte_ms: None,
             upgrade: vec![Protocol::websocket()],
             allow: Vec::new(),

@@ -44,6 +44,8 @@ pub(crate) const SETTINGS_ROWS: &[Row<Settings>] = rows! {
     #SiteOnly #BesideVcl @table(FORWARD_AUTH) "forward_auth", "a table or false", "none", "Access decided by an authentication server: see `[site.forward_auth]`.",
         |r, item, to| to.forward_auth = authentication::forward(r, item)
         => authentication::show_forward;
+    #BesideVcl "access_log", boolean access_log, "true", "Whether the access log has lines about the requests. With `false`, counters and the log ring have them all the same."
+        => |page, s| if !s.access_log { page.line("access log", "off") };
     @table(answers::REDIRECT) "redirect", "a URL, a table or false", "none", "Answers with a redirect, for every request or those of a file: see `[site.redirect]`.",
         |r, item, to| redirect(r, item, to)
         => answers::show;

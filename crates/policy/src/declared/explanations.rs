@@ -66,6 +66,7 @@ impl Declared {
         let (name, plan) = (&self.route_names[route], &self.plans[route]);
         let routes = self.matchers.len();
         let not_met = self.not_met_before(route, asked);
+        let access_log = if plan.access_log { "" } else { "no line (access_log = false)" };
         if route > 0 {
             let when = &self.matchers[route - 1].scope.when;
             let what = if when.is_empty() { "path and method" } else { "request" };
@@ -79,7 +80,8 @@ impl Declared {
             return DecisionStep::new("route", why)
                 .at(plan.places.of("route"))
                 .fact("because of", met.join(", "))
-                .fact("not met before", not_met);
+                .fact("not met before", not_met)
+                .fact("access log", access_log);
         }
         let why = match routes {
             0 => "the site has no routes: its own settings count",
@@ -87,7 +89,10 @@ impl Declared {
             _ => "no route is for this path and method: the site's own settings count",
         };
         let others = self.route_names[1..].join(", ");
-        DecisionStep::new("route", why).fact("looked at", others).fact("not met", not_met)
+        DecisionStep::new("route", why)
+            .fact("looked at", others)
+            .fact("not met", not_met)
+            .fact("access log", access_log)
     }
 
     /// Routes that are for the path and method of a request, before the one of this number or all

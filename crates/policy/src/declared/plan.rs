@@ -73,6 +73,8 @@ pub(super) struct RoutePlan {
     pub(super) store: StoreRules,
     /// `None`: every client is permitted.
     pub(super) access: Option<Access>,
+    /// The access log has lines about its requests.
+    pub(super) access_log: bool,
     /// Responses that the settings make.
     pub(super) answers: Option<OwnResponses>,
     pub(super) cookies: Cookies,
@@ -210,6 +212,7 @@ impl RoutePlan {
             honours_requests: settings.honour_request_directives.unwrap_or(!safe),
             store,
             access: Access::new(&settings),
+            access_log: settings.access_log,
             answers: OwnResponses::new(settings.redirects, settings.answer, files),
             cookies: Cookies {
                 strip: settings.cookies.strip,

@@ -57,6 +57,7 @@ fn said(settings: &Settings) -> String {
         origin: 0,
         // A redirect is answered before the store and the origin have a say.
         redirects: None,
+        access_log: true,
         rate: None,
         concurrent: None,
         response_headers: HeaderOps::default(),
