@@ -148,3 +148,22 @@ fn a_backup_is_one_unless_no_other_server_is_left() {
     let alone = of("server 10.0.0.1:80 down; server 10.0.0.2:80 backup;");
     assert!(!alone.contains("backup = true"), "{alone}");
 }
+
+#[test]
+fn locations_without_lines_in_the_access_log_are_left_out_of_it() {
+    let text = "access_log /var/log/a.log; server { listen 80; server_name a.test; root /srv; \
+                location = /health { access_log off; return 200; } \
+                location /shop/ { proxy_pass http://10.0.0.1:80; } }";
+    let toml = bare(text);
+    let (before, route) = toml.split_once("path = \"/health\"").expect("a route");
+    let route = route.split("[[").next().expect("its keys");
+    assert!(route.contains("access_log = false"), "{toml}");
+    assert_eq!(toml.matches("access_log = false").count(), 1, "{before}");
+    assert_eq!(translated(text).report.counts().left, 0, "{}", translated(text).report.text());
+    let off = bare("access_log off; server { listen 80; server_name a.test; root /srv; }");
+    assert!(!off.contains("access_log"), "{off}");
+    let inner = "access_log off; server { listen 80; server_name a.test; root /srv; \
+                 location /a/ { access_log /var/log/a.log; } }";
+    let toml = bare(inner);
+    assert!(toml.contains("access_log = false") && toml.contains("access_log = true"), "{toml}");
+}
