@@ -235,6 +235,7 @@ fn state() -> [NamedSchema; 4] {
         "name": text("Its address."),
         "addresses": list(json!({ "type": "string" })),
         "weight": number("Its share."),
+        "backup": flag("It gets requests only while no other server is in use."),
         "healthy": flag("It gets requests."),
         "order": text("The operator's order: `auto`, `up`, `drain` or `down`."),
         "probed": text("The result of probes: `unknown`, `healthy` or `sick`."),

@@ -301,6 +301,7 @@ limits! {
     PasswordKeep password_keep Ms 300_000, "Time for which Larder remembers that a password was correct. 0: every request has its password checked.";
     GateMemory gate_memory Count 4_096, "Maximum number of results of `basic_auth` and `forward_auth` that each core remembers. Beyond the limit, the least recently used are forgotten.";
     GateAnswerBytes gate_answer_bytes Bytes 256 * KIB, "Maximum body size of a response of the `forward_auth` server. Larger responses result in 502.";
+    RedirectMapBytes redirect_map_bytes Bytes 16 * MIB, "Maximum size of a file of redirects (`redirect = { map = ... }`). Its redirects are held in memory. A configuration with a larger file is not loaded.";
     UsersBytes users_bytes Bytes 4 << 20, "Maximum size of a users file of `basic_auth`. A configuration with a larger file is not loaded.";
     RateWait rate_wait Ms 10_000, "Maximum time for which a site's `rate` delays a request (`queue`). Requests that would have to wait longer are refused.";
     LimitedClients limited_clients Count 65_536, "Maximum number of clients that one `rate` or `concurrent` of a site counts separately, at 16 or 8 bytes each. Beyond the limit, a new client replaces the one that has used least of its rate. The new client inherits that use, so it gains no extra requests.";

@@ -754,6 +754,8 @@ pub struct SiteConfig {
     pub error_pages: Vec<PageFile>,
     /// The user files that it names.
     pub users: Vec<PlacedPath>,
+    /// The files of redirects that it names.
+    pub redirect_maps: Vec<PlacedPath>,
     /// The processing of its pages with includes.
     pub includes: Includes,
     /// The compression of its bodies.

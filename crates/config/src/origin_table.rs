@@ -42,6 +42,8 @@ pub(crate) struct SiteReferences {
     pub(crate) roots: Vec<files::Config>,
     /// User files.
     pub(crate) users: Vec<PlacedPath>,
+    /// Files of redirects.
+    pub(crate) redirect_maps: Vec<PlacedPath>,
 }
 
 impl OriginEntry {

@@ -32,7 +32,7 @@ export class Origins {
     // What each server had answered before, the oldest first.
     this.before = new Map();
     const columns = [
-      { title: 'Server', kind: 'words name', fill: (cell, row) => twoLines(cell, row.name, row.origin) },
+      { title: 'Server', kind: 'words name', fill: (cell, row) => twoLines(cell, row.name, row.backup ? `${row.origin}, backup` : row.origin) },
       {
         title: 'Health',
         fill: (cell, row) => {

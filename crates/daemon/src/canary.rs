@@ -112,8 +112,13 @@ impl Check {
             ListenAddress::Path(path, _) => Address::Unix(path.clone()),
             ListenAddress::Given(_) => return Err(none()),
         };
-        let server =
-            ServerConfig { address, protocol: Protocol::Http, weight: 1, tls: self.is_tls };
+        let server = ServerConfig {
+            address,
+            protocol: Protocol::Http,
+            weight: 1,
+            backup: false,
+            tls: self.is_tls,
+        };
         let config = OriginConfig::with_limits("this node", vec![server], limits);
         // The peer is this very process: no certificate needs to be verified.
         let upstream = Upstream::new(None, None).map_err(|error| error.to_string())?;

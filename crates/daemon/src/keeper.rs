@@ -171,6 +171,22 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Reads a file of at most `most` bytes, which is the value of `limit`.
+///
+/// # Errors
+/// The reason why it cannot be used.
+pub(crate) fn read_bounded(path: &Path, limit: &str, most: u64) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    open(path, OpenPurpose::Read)
+        .and_then(|open| open.take(most.saturating_add(1)).read_to_end(&mut bytes))
+        .map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > most {
+        let most = base::units::Bytes(most);
+        return Err(format!("the file is longer than {most} (limit: {limit})"));
+    }
+    Ok(bytes)
+}
+
 /// Reads a file with a secret, which must not be readable for every user.
 ///
 /// # Errors

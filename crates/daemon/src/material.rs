@@ -16,7 +16,7 @@ use config::{
     ClientFiles, Config, ConfigLocation, Diagnostic, OriginTls, PairFiles, PlacedPath, Programs,
     Tracing,
 };
-use policy::HostTable;
+use policy::{HostTable, PolicyFiles};
 use rustix::process::geteuid;
 use tls::{
     AuthMode, CertificateKeyPair, Challenges, ClientAuth, Domain, MaterialError, ServerContext,
@@ -30,7 +30,7 @@ use crate::config_file::render;
 use crate::error_pages::PageFiles;
 use crate::guard::Guard;
 use crate::users::UserFiles;
-use crate::{certificate_orders, keeper, machine_warnings, secrets};
+use crate::{certificate_orders, keeper, machine_warnings, redirect_files, secrets};
 
 /// The interval at which files are checked. A change counts once it is stable from one check to the
 /// next, so that no file is read while it is written; two checks take less than a second.
@@ -54,6 +54,8 @@ pub struct Material {
     /// Pages of errors.
     pub(crate) error_pages: PageFiles,
     pub(crate) users: UserFiles,
+    /// Files that policies are made with.
+    pub(crate) policy_files: PolicyFiles,
     /// The guard of the Varnish CLI port, if there is one.
     pub(crate) varnish_cli: Option<Guard>,
     /// The token of metrics clients, if they need one.
@@ -177,6 +179,7 @@ impl Material {
         }
         material.error_pages = PageFiles::read(config, &mut found);
         material.users = UserFiles::read(config, &mut found);
+        material.policy_files.redirects = redirect_files::read(config, &mut found);
         found.extend(material.uncovered(config));
         material.read_ordered(config, &mut found);
         // The seal is made when the daemon starts, and checked with everything else.

@@ -330,8 +330,11 @@ fn seconds(us: u64) -> String {
 type FigureRow = (&'static str, &'static str, &'static str, fn(&ServerStatus) -> u64);
 
 fn by_server(page: &mut MetricsPage, servers: &[(String, ServerStatus)]) {
-    let rows: [FigureRow; 5] = [
+    let rows: [FigureRow; 6] = [
         ("server_up", "gauge", "Whether an origin's server gets requests.", |s| s.healthy.into()),
+        ("server_backup", "gauge", "Whether a server is used only while no other is.", |s| {
+            s.backup.into()
+        }),
         ("server_requests_total", "counter", "Requests an origin's server was given.", |s| {
             s.requests
         }),

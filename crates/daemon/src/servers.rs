@@ -14,6 +14,7 @@ pub(crate) fn server(status: &ServerStatus) -> Value {
         "name": *status.name,
         "addresses": status.addresses.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "weight": status.weight,
+        "backup": status.backup,
         "healthy": status.healthy,
         "order": status.order.word(),
         "probed": probed,

@@ -125,7 +125,8 @@ impl Sharing {
     fn way(&self, sharer: &Sharer) -> Arc<Origin> {
         let (name, addresses) = (sharer.address.to_string(), vec![sharer.address]);
         let address = Address::Fixed { name, addresses };
-        let server = ServerConfig { address, protocol: Protocol::Http, weight: 1, tls: true };
+        let server =
+            ServerConfig { address, protocol: Protocol::Http, weight: 1, backup: false, tls: true };
         let name = format!("node {}", sharer.name);
         let config = OriginConfig::with_limits(&name, vec![server], &self.limits);
         let upstream = self.upstream.clone();

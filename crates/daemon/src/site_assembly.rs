@@ -11,7 +11,8 @@ use flow::tier::{Cache, memory_only};
 use flow::tracing::Tracing;
 use flow::{
     CertificateFields, ClientCheck, ConnectionRules, LiveConfiguration, ProxyFields, PurgeAccess,
-    ShownFields, Site, SiteAuthChecks, SiteOrigin, SiteTable, Throttles, VclSettings,
+    ShownFields, Site, SiteAuthChecks, SiteOrigin, SiteTable, Throttles, UnloggedRoutes,
+    VclSettings,
 };
 use h1::HeadLimits;
 use origin::{Origin, OriginConfig, ReservedAddresses, TlsConfig};
@@ -115,11 +116,12 @@ fn site_of(
     let users = |path: &Path| material.users.of(path);
     let gates = SiteAuthChecks::new(&rules, name, users, origins, limits);
     let throttles = Throttles::new(&rules, limits);
+    let unlogged = UnloggedRoutes::of(&rules);
     Site {
         name: name.into(),
         number,
         vcl: program(config, site, view),
-        policy: Arc::new(Declared::new(rules)),
+        policy: Arc::new(Declared::with_files(rules, &material.policy_files)),
         origins: site.origins.iter().map(|i| SiteOrigin::new(&origins[*i])).collect(),
         files: site.files.iter().map(|files| Root::new(files.clone())).collect(),
         client_check: site.tls.client.as_ref().and_then(|files| client_check(material, files)),
@@ -134,6 +136,7 @@ fn site_of(
         includes: site.includes.clone(),
         compress: site.compress,
         throttles,
+        unlogged,
         gates,
     }
 }

@@ -4,15 +4,13 @@
 //! start, a reload and a check.
 
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use base::units;
 use config::{Config, Diagnostic};
 use policy::Users;
 
-use crate::keeper::{self, OpenPurpose};
+use crate::keeper;
 
 /// The users of every named file, by its path.
 #[derive(Debug, Default)]
@@ -47,13 +45,6 @@ impl UserFiles {
 }
 
 fn users(path: &Path, most: u64) -> Result<Users, String> {
-    let mut text = Vec::new();
-    keeper::open(path, OpenPurpose::Read)
-        .and_then(|open| open.take(most.saturating_add(1)).read_to_end(&mut text))
-        .map_err(|error| error.to_string())?;
-    if text.len() as u64 > most {
-        let most = units::Bytes(most);
-        return Err(format!("the file is longer than {most} (limit: users_bytes)"));
-    }
+    let text = keeper::read_bounded(path, "users_bytes", most)?;
     Users::parse(&text).map_err(|error| error.to_string())
 }

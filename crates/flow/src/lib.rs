@@ -78,6 +78,7 @@ pub use crate::state::body::{BodyPart, BodyParts, ReplyBody};
 pub use crate::state::client::{CertificateFields, Client, ClientCheck};
 pub use crate::state::connections::ConnectionRules;
 pub use crate::state::core::CoreState;
+pub use crate::state::finish::UnloggedRoutes;
 pub use crate::state::gate::SiteAuthChecks;
 pub use crate::state::live_configuration::{LiveConfiguration, LiveRef};
 pub use crate::state::origin::SiteOrigin;

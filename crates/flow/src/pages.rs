@@ -216,7 +216,7 @@ pub(crate) fn refusal(site: &Site, request: &Request, problem: Problem, rule: u3
     let mut reply = self::problem(request, problem);
     // The route is not known yet.
     complete(&mut reply, site, request, &Notes::default());
-    sign(&mut reply, site, rule, request.scheme);
+    sign(&mut reply, site, &Notes { rule, ..Notes::default() }, request.scheme);
     reply
 }
 

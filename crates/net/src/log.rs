@@ -15,7 +15,7 @@ use base::{Counter, Counters};
 use flow::finish::RecordTaker;
 use observe::format::{self, FieldPositions};
 use observe::pattern::TransactionView;
-use observe::{Pattern, Record};
+use observe::{Flags, Pattern, Record};
 
 use crate::syslog::{Syslog, SyslogAt};
 
@@ -158,7 +158,7 @@ impl LineFormatter {
         let mut prevented = 0;
         while let Some((record, after)) = Record::read(rest) {
             rest = after;
-            if !record.is_client() {
+            if !record.is_client() || record.flags.has(Flags::UNLOGGED) {
                 continue;
             }
             let before = out.len();

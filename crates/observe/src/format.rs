@@ -148,6 +148,7 @@ fn write_json(
         ("agent", fields.agent(record).unwrap_or_default()),
         ("site", record.site),
         ("rule", record.rule),
+        ("route", record.route),
         ("origin", record.origin),
         ("server", record.server),
         ("not_stored", record.not_stored),
@@ -296,11 +297,12 @@ fn write_detail(
         }
     }
     if !record.site.is_empty() {
-        let (site, rule) = (Printable(record.site), Printable(record.rule));
-        match record.rule {
-            b"" => line("site", site.to_string())?,
-            _ => line("site", format!("{site}  rule: {rule}"))?,
-        }
+        let part = |name: &str, value: &[u8]| match value {
+            b"" => String::new(),
+            _ => format!("  {name}: {}", Printable(value)),
+        };
+        let (rule, route) = (part("rule", record.rule), part("route", record.route));
+        line("site", format!("{}{rule}{route}", Printable(record.site)))?;
     }
     if record.xid != 0 {
         line("xid", format!("{}  session {}", record.xid, record.session))?;

@@ -31,7 +31,8 @@
 //! | 177 | 2 | cipher suite of the client's connection; 0 without TLS |
 //! | 179 | 2 | port of the host; 0 for the scheme's default |
 //!
-//! The [heads](crate::heads) of all sides follow if the flags say so.
+//! The name of the route follows if the flags say so, as its length in two bytes and its bytes, then
+//! the [heads](crate::heads) of all sides if the flags say so.
 //!
 //! A field's value is its length in two bytes (all ones: the request has no such field), then its
 //! bytes. The names of the fields are in the ring's header.
@@ -44,7 +45,7 @@ use base::tally::Outcome;
 use crate::suite::CipherSuite;
 
 /// Version of the form above. A reader must reject any other version.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 
 /// Bytes of the fixed part.
 pub const FIXED: usize = 181;
@@ -75,7 +76,8 @@ const NEVER: u32 = u32::MAX;
 const ABSENT: u16 = u16::MAX;
 
 /// Longest possible record.
-pub const RECORD_MAX: usize = FIXED + TEXTS * TEXT_MAX + VALUES_MAX * (VALUE_MAX + 2) + HEADS_MAX;
+pub const RECORD_MAX: usize =
+    FIXED + TEXTS * TEXT_MAX + (VALUES_MAX + 1) * (VALUE_MAX + 2) + HEADS_MAX;
 
 /// Boolean facts about a transaction, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -106,6 +108,10 @@ impl Flags {
     pub const TUNNEL: Self = Self(1 << 10);
     /// Heads follow the record.
     pub const HEADS: Self = Self(1 << 11);
+    /// The name of a route follows the record.
+    pub const ROUTE: Self = Self(1 << 12);
+    /// The access log has no line about it.
+    pub const UNLOGGED: Self = Self(1 << 13);
 
     /// Returns true if all of `other` are set.
     pub fn has(self, other: Self) -> bool {
@@ -347,6 +353,8 @@ pub struct Record<'a> {
     pub site: &'a [u8],
     /// The rule that decided.
     pub rule: &'a [u8],
+    /// The name of the route; empty if the site's own settings decided, or no route is known.
+    pub route: &'a [u8],
     /// The origin of the fetch.
     pub origin: &'a [u8],
     /// The origin's server that responded.
@@ -435,6 +443,12 @@ impl<'a> Record<'a> {
                 }
             }
         }
+        if !self.route.is_empty() {
+            let route = short(self.route, VALUE_MAX, &mut flags);
+            out.extend_from_slice(&(route.len() as u16).to_le_bytes());
+            out.extend_from_slice(route);
+            flags = flags.with(Flags::ROUTE, true);
+        }
         let record = &mut out[at..];
         let length = record.len() as u32;
         record[..4].copy_from_slice(&length.to_le_bytes());
@@ -498,7 +512,7 @@ impl<'a> Record<'a> {
         ]
     }
 
-    /// Sets the flags that follow from other members: age, lifetime and address are known.
+    /// Sets the flags that follow from other members: age, lifetime, address and route are known.
     #[must_use]
     pub fn with_derived_flags(mut self) -> Self {
         self.flags = self
@@ -506,7 +520,8 @@ impl<'a> Record<'a> {
             .with(Flags::AGE, self.age_s.is_some())
             .with(Flags::TTL, self.ttl_s.is_some())
             .with(Flags::V4, self.client.is_some_and(|a| a.is_ipv4()))
-            .with(Flags::V6, self.client.is_some_and(|a| a.is_ipv6()));
+            .with(Flags::V6, self.client.is_some_and(|a| a.is_ipv6()))
+            .with(Flags::ROUTE, !self.route.is_empty());
         self
     }
 
@@ -525,11 +540,16 @@ impl<'a> Record<'a> {
             (_, after) = split_value(after)?;
         }
         let record = Self::of_fixed(fixed, texts)?;
+        let values = Values { bytes: &tail[..tail.len() - after.len()] };
+        let mut route = &b""[..];
+        if record.flags.has(Flags::ROUTE) {
+            let (name, behind) = split_value(after)?;
+            (route, after) = (name?, behind);
+        }
         if !after.is_empty() && !record.flags.has(Flags::HEADS) {
             return None;
         }
-        let values = Values { bytes: &tail[..tail.len() - after.len()] };
-        Some((Self { values, heads: after, ..record }, rest))
+        Some((Self { values, route, heads: after, ..record }, rest))
     }
 
     fn of_fixed(fixed: &[u8; FIXED], texts: [&'a [u8]; TEXTS]) -> Option<Self> {

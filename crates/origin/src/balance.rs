@@ -25,9 +25,9 @@ impl Balancer {
     /// Selects the server for a request with `hash` that the servers in `tried` have failed; `None`
     /// if probes report every server sick.
     ///
-    /// In this order: a half-open server whose trial is due; one in use that was not tried; one in
-    /// use; then ejected ones, since an earlier failure does not prove that the next request fails,
-    /// too (nginx does this when all peers are down).
+    /// In this order: a half-open server whose trial is due; one in use that was not tried; both of
+    /// these among the backups; one in use; then ejected ones, since an earlier failure does not
+    /// prove that the next request fails, too (nginx does this when all peers are down).
     pub(crate) fn pick(
         &self,
         servers: &[Arc<Server>],
@@ -35,33 +35,45 @@ impl Balancer {
         tried: &[usize],
         now_ms: u64,
     ) -> Option<usize> {
-        let due = |at: &usize| is_due(&servers[*at], now_ms);
-        let trial = (0..servers.len()).filter(due).find(|at| servers[*at].claim_trial(now_ms));
-        trial.or_else(|| self.pick_standing(servers, hash, tried, now_ms))
+        let of = BalanceContext { servers, hash, now_ms };
+        self.pick_by(&of, tried, |server| server.claim_trial(now_ms))
     }
 
     /// The server that [`Balancer::pick`] would select now; changes no state.
     pub(crate) fn likely(&self, servers: &[Arc<Server>], hash: u64, now_ms: u64) -> Option<usize> {
-        let trial = (0..servers.len()).find(|at| is_due(&servers[*at], now_ms));
-        let copy = || Self { how: self.how, owed: Mutex::new(self.owed.lock().clone()) };
-        trial.or_else(|| copy().pick_standing(servers, hash, &[], now_ms))
+        let copy = Self { how: self.how, owed: Mutex::new(self.owed.lock().clone()) };
+        copy.pick_by(&BalanceContext { servers, hash, now_ms }, &[], |_| true)
     }
 
-    /// As [`Balancer::pick`] if no trial is due.
-    fn pick_standing(
+    /// As [`Balancer::pick`]; `claims` claims the trial of a half-open server.
+    fn pick_by(
         &self,
-        servers: &[Arc<Server>],
-        hash: u64,
+        of: &BalanceContext<'_>,
         tried: &[usize],
-        now_ms: u64,
+        claims: impl Fn(&Server) -> bool,
     ) -> Option<usize> {
-        let open = |s: &Server| !s.is_sick() && s.standing(now_ms) == EjectionState::Open;
-        let fresh = |at: &usize| !tried.contains(at);
-        let of = BalanceContext { servers, hash, now_ms };
-        self.choose(&of, |at| fresh(&at) && open(&servers[at]))
-            .or_else(|| self.choose(&of, |at| open(&servers[at])))
-            .or_else(|| self.choose(&of, |at| fresh(&at) && !servers[at].is_sick()))
-            .or_else(|| self.choose(&of, |at| !servers[at].is_sick()))
+        let BalanceContext { servers, now_ms, .. } = *of;
+        let is = |at: usize, backup: bool| servers[at].config.backup == backup;
+        let open = |at: usize| {
+            !servers[at].is_sick() && servers[at].standing(now_ms) == EjectionState::Open
+        };
+        let fresh = |at: usize| !tried.contains(&at);
+        let trial = |backup| {
+            let due = |at: &usize| is(*at, backup) && is_due(&servers[*at], now_ms);
+            (0..servers.len()).filter(due).find(|at| claims(&servers[*at]))
+        };
+        let usable = |backup| {
+            trial(backup).or_else(|| self.choose(of, |at| is(at, backup) && fresh(at) && open(at)))
+        };
+        let first = |may: &dyn Fn(usize) -> bool| {
+            self.choose(of, |at| is(at, false) && may(at))
+                .or_else(|| self.choose(of, |at| is(at, true) && may(at)))
+        };
+        usable(false)
+            .or_else(|| usable(true))
+            .or_else(|| first(&open))
+            .or_else(|| first(&|at| fresh(at) && !servers[at].is_sick()))
+            .or_else(|| first(&|at| !servers[at].is_sick()))
     }
 
     fn choose(

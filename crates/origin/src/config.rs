@@ -193,6 +193,9 @@ pub struct ServerConfig {
     pub protocol: Protocol,
     /// Its share of the requests relative to the other servers'; 0 counts as 1.
     pub weight: u32,
+    /// It gets requests only while no other server is in use, and those that the others have failed
+    /// (nginx and HAProxy: `backup`).
+    pub backup: bool,
     /// It speaks TLS.
     pub tls: bool,
 }
@@ -478,7 +481,7 @@ pub fn parse_server(url: &str) -> Result<ServerConfig, ServerUrlError> {
         let rest = scheme("http://").or(bare).ok_or(ServerUrlError::Scheme)?;
         (Protocol::Http, parse_authority(rest, 80)?, false)
     };
-    Ok(ServerConfig { address, protocol, weight: 1, tls })
+    Ok(ServerConfig { address, protocol, weight: 1, backup: false, tls })
 }
 
 fn parse_socket(path: &str) -> Result<Address, ServerUrlError> {

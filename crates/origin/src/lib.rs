@@ -59,7 +59,7 @@ pub use fastcgi_exchange::OriginRequestContext;
 pub use health::{HealthOverride, ProbeHistory, ProbeVerdict};
 pub use journal::{HealthChange, Journal, ServerMessage};
 pub use names::AddressCache;
-pub use origin::{Origin, ServerStatus};
+pub use origin::{LikelyServer, Origin, ServerStatus};
 pub use owner::{Owner, logs_in};
 pub use pace::LookupPace;
 pub use pool::CorePool;

@@ -85,9 +85,10 @@ impl Origin {
 
     /// The server for a request with this hash at `now_ms` (of the monotonic clock); `None` if
     /// probes report every server sick. Changes no state.
-    pub fn likely(&self, hash: u64, now_ms: u64) -> Option<&Arc<str>> {
+    pub fn likely(&self, hash: u64, now_ms: u64) -> Option<LikelyServer<'_>> {
         let at = self.balancer.likely(&self.servers, hash, now_ms)?;
-        Some(&self.servers[at].name)
+        let server = &self.servers[at];
+        Some(LikelyServer { name: &server.name, is_backup: server.config.backup })
     }
 
     /// Sets the health override of the server with this name ([`ServerStatus::name`]); false for an
@@ -132,6 +133,15 @@ impl Origin {
     }
 }
 
+/// The server that would get a request.
+#[derive(Clone, Copy, Debug)]
+pub struct LikelyServer<'a> {
+    /// The configured address.
+    pub name: &'a str,
+    /// It is a backup: no other server is in use.
+    pub is_backup: bool,
+}
+
 /// The state of a server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerStatus {
@@ -141,6 +151,8 @@ pub struct ServerStatus {
     pub addresses: Vec<SocketAddr>,
     /// The weight.
     pub weight: u32,
+    /// It gets requests only while no other server is in use.
+    pub backup: bool,
     /// The server gets requests.
     pub healthy: bool,
     /// The operator's override.
@@ -185,6 +197,7 @@ impl ServerStatus {
             name: Arc::clone(&server.name),
             addresses: server.addresses(),
             weight: server.config.weight,
+            backup: server.config.backup,
             healthy: server.is_healthy(now_ms),
             order: server.order(),
             probed: server.probed(),

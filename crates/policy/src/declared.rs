@@ -98,11 +98,6 @@ struct Matcher {
 }
 
 impl Declared {
-    /// The name of the route in [`Notes::route`]; `site` for the site's own settings.
-    pub fn route_name(&self, route: u32) -> &str {
-        self.route_names.get(route as usize).map_or("", String::as_str)
-    }
-
     /// Passes the parts of the key besides the URL to `each`.
     #[inline(always)]
     fn split_key<'a>(
@@ -337,6 +332,11 @@ impl Policy for Declared {
 
     fn rule_name(&self, rule: u32) -> &str {
         self.rule_names.get(rule as usize).map_or("", String::as_str)
+    }
+
+    /// `site` for the site's own settings.
+    fn route_name(&self, route: u32) -> &str {
+        self.route_names.get(route as usize).map_or("", String::as_str)
     }
 
     fn explain(&self, ctx: &mut ReceiveCtx<'_>) -> (ReceiveVerdict, Vec<DecisionStep>) {

@@ -138,7 +138,7 @@ pub fn canonical(pattern: &str) -> Option<String> {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct SeededState(HashSeed);
+pub(crate) struct SeededState(pub(crate) HashSeed);
 
 impl BuildHasher for SeededState {
     type Hasher = SeededHasher;
@@ -149,7 +149,7 @@ impl BuildHasher for SeededState {
 }
 
 #[derive(Debug)]
-struct SeededHasher {
+pub(crate) struct SeededHasher {
     seed: HashSeed,
     state: u64,
 }

@@ -20,7 +20,9 @@ pub mod page_cache;
 pub mod pattern;
 mod peer;
 pub mod points;
+pub mod policy_files;
 pub mod purge;
+pub mod redirect_map;
 pub mod rewrite;
 pub mod rules;
 mod scripts;
@@ -40,7 +42,9 @@ pub use points::{
     PageCache, Policy, ReceiveCtx, ReceiveVerdict, ResponseCtx, Routes, StorageChoice, Synthetic,
     TrailerCtx,
 };
+pub use policy_files::{PolicyFiles, RedirectFile};
 pub use purge::{Asker, Dialect, Dialects, Purge};
+pub use redirect_map::{RedirectMap, RedirectMapError};
 pub use rules::{Profile, SiteRules};
 pub use scripts::ScriptNames;
 pub use site_authentication::{BasicAuth, ForwardAuth};

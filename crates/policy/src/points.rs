@@ -309,6 +309,11 @@ pub trait Policy: Send + Sync {
     /// The name of a rule in [`Notes::rule`].
     fn rule_name(&self, rule: u32) -> &str;
 
+    /// The name of a route in [`Notes::route`].
+    fn route_name(&self, _route: u32) -> &str {
+        ""
+    }
+
     /// Does what [`Policy::receive`] does, and returns the steps of the decision, too.
     fn explain(&self, ctx: &mut ReceiveCtx<'_>) -> (ReceiveVerdict, Vec<DecisionStep>) {
         (self.receive(ctx), Vec::new())

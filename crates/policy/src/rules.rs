@@ -17,6 +17,7 @@ use crate::forwarded::ClientField;
 use crate::headers::{FieldName, HeaderOps};
 use crate::pattern::{NamePattern, PathPattern};
 use crate::points::{PageCache, StorageChoice};
+use crate::policy_files::RedirectFile;
 use crate::rewrite::Rewrite;
 use crate::site_authentication::{BasicAuth, ForwardAuth};
 use crate::throttle::{ConcurrencyRule, RateRule};
@@ -147,8 +148,12 @@ pub struct Settings {
     pub request_headers: HeaderOps,
     /// Changes to the response on its way to the client.
     pub response_headers: HeaderOps,
+    /// The file of redirects, whose lines answer before the cache and the origin.
+    pub redirects: Option<RedirectFile>,
     /// The configured response, instead of the cache's or the origin's.
     pub answer: Option<ConfiguredResponse>,
+    /// The access log has lines about the requests.
+    pub access_log: bool,
     /// Milliseconds until the head of the origin's response; `None` for the origin's own timeout.
     pub first_byte_ms: Option<u64>,
     /// Protocols that a connection may switch to (RFC 9110 7.8); at most
@@ -200,7 +205,9 @@ impl Default for Settings {
             rewrite: None,
             request_headers: HeaderOps::default(),
             response_headers: HeaderOps::default(),
+            redirects: None,
             answer: None,
+            access_log: true,
             first_byte_ms: None,
             upgrade: vec![Protocol::websocket()],
             allow: Vec::new(),

@@ -202,6 +202,7 @@ pub(crate) fn at(socket: &Path) -> OriginConfig {
         address: Address::Unix(socket.to_owned()),
         protocol: Protocol::Http,
         weight: 1,
+        backup: false,
         tls: false,
     };
     OriginConfig {

@@ -6,7 +6,7 @@ use policy::rules::Settings;
 use super::probes::{EJECT, PROBE, eject, host, probe};
 use super::scripts::{self, SCRIPTS_ROWS};
 use super::{files, tls};
-use crate::keys::{COUNT, DURATION, PATHS, TABLE};
+use crate::keys::{BOOLEAN, COUNT, DURATION, PATHS, TABLE};
 use crate::model::{NamedHost, NamedPath};
 use crate::origin_table::OriginEntry;
 use crate::page::SettingsPage;
@@ -22,7 +22,7 @@ section! {
     "name", "a string", "required", "Name by which sites refer to the origin.",
         |r, item, to| name(r, item, to);
     @needed("an origin without servers", "add `servers = [\"http://127.0.0.1:8080\"]`")
-    @table(SERVER) "servers", "a URL, or a list of URLs or { url, weight } tables", "required", "Servers of the origin: `http://host:port`, `https://host:port`, `unix:/path`, `fastcgi://host:port` or `fastcgi+unix:/path`. `host:port` alone means HTTP. `weight` is a server's share of the requests, relative to the others. Larder does not use link-local addresses (169.254.169.254) from DNS.",
+    @table(SERVER) "servers", "a URL, or a list of URLs or { url, weight, backup } tables", "required", "Servers of the origin: `http://host:port`, `https://host:port`, `unix:/path`, `fastcgi://host:port` or `fastcgi+unix:/path`. `host:port` alone means HTTP. `weight` is a server's share of the requests, relative to the others. A `backup` gets requests only while no other server is in use. Larder does not use link-local addresses (169.254.169.254) from DNS.",
         |r, item, to| servers(r, item, to);
     "accel", "true, or a table such as { \"/protected/\" = \"/srv/private\" }", "false", "Whether Larder obeys the origin's X-Accel-Expires and X-Accel-Charset. A table also permits X-Accel-Redirect: a path that begins with a key is a file in that key's directory. With `false`, Larder removes X-Accel-* from responses. `X-Accel-Expires: 0` always prevents storage.",
         |r, item, to| files::accel(r, item, &mut to.config.accel);
@@ -67,7 +67,7 @@ section! {
 }
 
 section! {
-    pub(crate) SERVER, SERVER_ROWS: Option<ServerConfig>; "{ url, weight }",
+    pub(crate) SERVER, SERVER_ROWS: Option<ServerConfig>; "{ url, weight, backup }",
     "One server of an origin.";
     @needed("a server without `url`", "")
     "url", "a string", "required", "URL of the server, as in `servers`.",
@@ -76,6 +76,11 @@ section! {
         |r, item, to| {
             let weight = r.count32(item, 1, 1000);
             to.iter_mut().for_each(|server| put(&mut server.weight, weight));
+        };
+    "backup", BOOLEAN, "false", "Whether the server gets requests only while no other server of the origin is in use (all are unhealthy by their probes, or ejected), and requests that all others have failed.",
+        |r, item, to| {
+            let backup = r.boolean(item);
+            to.iter_mut().for_each(|server| put(&mut server.backup, backup));
         };
 }
 
@@ -215,7 +220,11 @@ fn servers(r: &mut Reader, item: &SettingValue<'_>, known: &mut OriginEntry) {
     if each.is_empty() {
         r.error(item.span.clone(), "`servers` names no server");
     }
-    let servers = each.iter().filter_map(|item| server(r, item)).collect();
+    let servers: Vec<_> = each.iter().filter_map(|item| server(r, item)).collect();
+    if !servers.is_empty() && servers.iter().all(|server| server.backup) {
+        r.error(item.span.clone(), "`servers` has only backups").help =
+            Some("a backup stands in for servers without `backup`: name at least one".to_owned());
+    }
     known.config = OriginConfig::with_limits(&known.config.name, servers, &r.origins.limits);
     let place = r.location(&item.table.span);
     known.tls = tls::uses_tls(&known.config).then(|| tls::plain_origin(place));

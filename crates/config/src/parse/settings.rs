@@ -9,7 +9,7 @@ use policy::acl::Net;
 use policy::answer::ConfiguredResponse;
 use policy::rules::Settings;
 
-use super::answers::{redirect, respond};
+use super::answers::{redirect, redirects_all, respond};
 use super::authentication::{BASIC_AUTH, FORWARD_AUTH};
 use super::bypass::{BYPASS, bypass, show_bypass};
 use super::cache::{CACHE, CACHE_ROWS, cache};
@@ -44,8 +44,10 @@ pub(crate) const SETTINGS_ROWS: &[Row<Settings>] = rows! {
     #SiteOnly #BesideVcl @table(FORWARD_AUTH) "forward_auth", "a table or false", "none", "Access decided by an authentication server: see `[site.forward_auth]`.",
         |r, item, to| to.forward_auth = authentication::forward(r, item)
         => authentication::show_forward;
-    @table(answers::REDIRECT) "redirect", "a URL or a table", "none", "Answers with a redirect: see `[site.redirect]`.",
-        |r, item, to| to.answer = redirect(r, item).map(ConfiguredResponse::Redirect)
+    #BesideVcl "access_log", boolean access_log, "true", "Whether the access log has lines about the requests. With `false`, counters and the log ring have them all the same."
+        => |page, s| if !s.access_log { page.line("access log", "off") };
+    @table(answers::REDIRECT) "redirect", "a URL, a table or false", "none", "Answers with a redirect, for every request or those of a file: see `[site.redirect]`.",
+        |r, item, to| redirect(r, item, to)
         => answers::show;
     @table(answers::RESPOND) "respond", TABLE, "none", "Answers with a fixed response: see `[site.respond]`.",
         |r, item, to| {
@@ -135,13 +137,16 @@ fn looks_up(s: &Settings) -> bool {
 pub(super) fn read(r: &mut Reader, table: &TomlTable<'_>, settings: &mut Settings) {
     for [first, second, what, message] in [
         ["origin", "files", "the origin", "`files` and `origin` cannot both answer"],
-        ["redirect", "respond", "the other answer", "`redirect` and `respond` cannot both answer"],
         ["rewrite", "strip_prefix", "the whole URL", "`rewrite` has the whole URL: no prefix goes"],
         ["rewrite", "add_prefix", "the whole URL", "`rewrite` has the whole URL: no prefix comes"],
     ] {
         if let (Some(first), Some(second)) = (table.known(first), table.known(second)) {
             r.error(second.span, message).related = Some((first.span, what.to_owned()));
         }
+    }
+    if let (Some(first), Some(second)) = (redirects_all(table), table.known("respond")) {
+        let message = "`redirect` and `respond` cannot both answer";
+        r.error(second.span, message).related = Some((first.span, "the other answer".to_owned()));
     }
     note_places(r, table, SETTINGS_ROWS, settings);
     rows::read(r, table, SETTINGS_ROWS, settings);

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use policy::headers::FieldName;
 use policy::rules::{Profile, RouteRules, SiteRules};
 
+use super::answers::answers_all;
 use super::includes::{INCLUDES, includes};
 use super::presets::Presets;
 use super::routes::{ROUTE, route};
@@ -118,6 +119,7 @@ fn site(r: &mut Reader, table: &TomlTable<'_>, config: &Config, whole: bool) -> 
     r.origins.exclude_script_directories(&presets.no_scripts);
     let named = std::mem::take(&mut r.origins.site);
     (site.origins, site.files, site.users) = (named.indices, named.roots, named.users);
+    site.redirect_maps = named.redirect_maps;
     site
 }
 
@@ -190,9 +192,9 @@ fn check(r: &mut Reader, table: &TomlTable<'_>, draft: &mut Draft) {
     if draft.decided {
         authentication::check_beside_vcl(r, table, settings);
     }
-    let has = |names: [&'static str; 2]| names.iter().any(|name| table.item(name).is_some());
-    let is_answered = draft.decided || has(["origin", "files"]);
-    if !is_answered && !has(["redirect", "respond"]) {
+    let has = |name: &&'static str| table.item(name).is_some();
+    let is_answered = draft.decided || ["origin", "files"].iter().any(has);
+    if !is_answered && !answers_all(table) {
         r.error(table.span.clone(), "a site without origin").help = Some(
             "add `origin = \"http://127.0.0.1:8080\"`, or the name of an [[origin]]".to_owned(),
         );
@@ -204,7 +206,7 @@ fn check(r: &mut Reader, table: &TomlTable<'_>, draft: &mut Draft) {
 fn routes(r: &mut Reader, item: &SettingValue<'_>, draft: &mut Draft) {
     let rules = &mut draft.site.rules;
     let has_origin = draft.decided || item.table.item("origin").is_some();
-    let answers = ["redirect", "respond"].iter().any(|name| item.table.item(name).is_some());
+    let answers = answers_all(&item.table);
     let mut earlier: Vec<(RouteRules, TextRange)> = Vec::new();
     for table in r.tables(item, &ROUTE) {
         let before = r.found.len();

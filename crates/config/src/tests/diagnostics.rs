@@ -397,6 +397,26 @@ origin = "a"
 }
 
 #[test]
+fn an_origin_has_more_than_backups() {
+    let text = r#"[[origin]]
+name = "a"
+servers = [{ url = "http://a", backup = true }, { url = "http://b", backup = true }]
+[[site]]
+host = "*"
+origin = "a"
+"#;
+    assert_snapshot!(said(text), @r#"
+    error: `servers` has only backups
+     --> larder.toml:3:11
+      |
+    3 | servers = [{ url = "http://a", backup = true }, { url = "http://b", backup = true }]
+      |           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: a backup stands in for servers without `backup`: name at least one
+    "#);
+}
+
+#[test]
 fn an_origin_without_servers_is_no_origin() {
     let text = r#"[[origin]]
 name = "a"

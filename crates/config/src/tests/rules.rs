@@ -139,3 +139,38 @@ fn a_capture_that_no_path_has_is_an_error() {
     let site = "[[site]]\nhost = \"*\"\norigin = \"http://127.0.0.1:1\"\nrewrite = \"/$1\"\n";
     assert_eq!(messages(site), ["`rewrite` has `$1`, and a site has no `path`"]);
 }
+
+#[test]
+fn a_file_of_redirects_answers_some_requests_and_a_target_all() {
+    let of = |keys: &str| {
+        let text = format!("[[site]]\nhost = \"a\"\n{keys}\n");
+        let (config, _) = crate::load_str(&text, "larder.toml").map_err(|found| {
+            found.iter().map(|problem| problem.message.clone()).collect::<Vec<_>>()
+        })?;
+        let settings = &config.sites[0].rules.settings;
+        Ok((settings.redirects.is_some(), settings.answer.is_some()))
+    };
+    let refused = |message: &str| Err(vec![message.to_owned()]);
+    for (keys, expected) in [
+        ("origin = \"http://b\"\nredirect = { map = \"/m\" }", Ok((true, false))),
+        ("redirect = { map = \"/m\", to = \"/x\" }", Ok((true, true))),
+        ("redirect = { map = \"/m\" }\nrespond = { status = 410 }", Ok((true, true))),
+        ("origin = \"http://b\"\nredirect = false", Ok((false, false))),
+        ("redirect = { map = \"/m\" }", refused("a site without origin")),
+        ("redirect = { status = 301 }", refused("a redirect without `to` or `map`")),
+        (
+            "redirect = { map = \"/m\", to = \"/x\" }\nrespond = { status = 410 }",
+            refused("`redirect` and `respond` cannot both answer"),
+        ),
+        (
+            "origin = \"http://b\"\nredirect = { map = \"/m\", status = 304 }",
+            refused("`status`: a redirect's status is 301, 302, 303, 307 or 308"),
+        ),
+        (
+            "origin = \"http://b\"\nredirect = { map = \"m\" }",
+            refused("`map` takes an absolute path"),
+        ),
+    ] {
+        assert_eq!(of(keys), expected, "{keys}");
+    }
+}

@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-use config::{CliSecret, Config, FieldSource, LogTarget, PairFiles, Programs};
+use config::{CliSecret, Config, FieldSource, LogTarget, PairFiles, Programs, SiteConfig};
 
 use super::open_purpose::OpenPurpose;
 
@@ -94,7 +94,11 @@ fn named(config: &Config) -> HashSet<PathBuf> {
         config.sites.iter().filter_map(|site| site.vcl.as_ref()).map(|file| file.path.clone()),
     );
     all.extend(config.sites.iter().flat_map(|site| &site.error_pages).map(|p| p.path.clone()));
-    all.extend(config.sites.iter().flat_map(|site| &site.users).map(|file| file.path.clone()));
+    let files = |site: &SiteConfig| {
+        let all = site.users.iter().chain(&site.redirect_maps);
+        all.map(|file| file.path.clone()).collect::<Vec<_>>()
+    };
+    all.extend(config.sites.iter().flat_map(files));
     if let Programs::File(file) = &config.vcl {
         all.insert(file.path.clone());
     }

@@ -210,6 +210,7 @@ fn attributes(record: &Record<'_>) -> Vec<KeyValue> {
         ("larder.served", record.served.word().to_owned()),
         ("larder.site", text(record.site)),
         ("larder.rule", text(record.rule)),
+        ("larder.route", text(record.route)),
         ("larder.not_stored", text(record.not_stored)),
         ("larder.limit", text(record.limit)),
         ("larder.error", text(record.error)),

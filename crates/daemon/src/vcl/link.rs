@@ -102,7 +102,8 @@ fn origin_of(
         None => (address(spec, params)?, spec.preamble.clone().unwrap_or_default()),
         Some(proxy) => (address(proxy, params)?, through(spec, params)?),
     };
-    let server = ServerConfig { address, protocol: Protocol::Http, weight: 1, tls: false };
+    let server =
+        ServerConfig { address, protocol: Protocol::Http, weight: 1, backup: false, tls: false };
     let proxy = match spec.proxy_header {
         1 => Some(ProxyHeader::V1),
         2 => Some(ProxyHeader::V2),

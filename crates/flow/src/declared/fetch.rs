@@ -181,7 +181,8 @@ pub(crate) fn refresh(
         ..*ctx
     };
     let own = PolicyJudge::store(core, ctx, key, lead, Some(Arc::clone(old)));
-    let cause = BackgroundCause { rule: ctx.notes.rule, key: key.hash(), transaction };
+    let Notes { rule, route, .. } = ctx.notes;
+    let cause = BackgroundCause { rule, route, key: key.hash(), transaction };
     fetch::start_behind(own, ctx.site, ctx.request, cause);
 }
 

@@ -117,7 +117,10 @@ impl ForecastBuilder<'_> {
         };
         let name = origin.name();
         let why = match server {
-            Some(server) => format!("origin `{name}`, likely its server {server}, would be {how}"),
+            Some(server) => {
+                let kind = if server.is_backup { "backup" } else { "server" };
+                format!("origin `{name}`, likely its {kind} {}, would be {how}", server.name)
+            }
             None => {
                 format!("origin `{name}` would be {how}, but its probes find all servers unhealthy")
             }

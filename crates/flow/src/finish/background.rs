@@ -22,6 +22,8 @@ pub(crate) struct BackgroundFetch {
     pub(super) site: Arc<Site>,
     /// The deciding rule, by the policy's numbering.
     pub(super) rule: u32,
+    /// The route, by the policy's numbering.
+    pub(super) route: u32,
     /// The client's request after the policy's changes.
     pub(super) request: Request,
     /// Hash of the cache key.
@@ -40,6 +42,8 @@ pub(crate) struct BackgroundFetch {
 pub(crate) struct BackgroundCause {
     /// The deciding rule, by the policy's numbering.
     pub(crate) rule: u32,
+    /// The route, by the policy's numbering.
+    pub(crate) route: u32,
     /// Hash of the cache key.
     pub(crate) key: u64,
     /// The number of the causing transaction.
@@ -55,11 +59,12 @@ impl BackgroundFetch {
         cause: BackgroundCause,
         trace: &Rc<Trace>,
     ) -> Self {
-        let BackgroundCause { rule, key, transaction } = cause;
+        let BackgroundCause { rule, route, key, transaction } = cause;
         Self {
             core: Rc::clone(core),
             site: Arc::clone(site),
             rule,
+            route,
             request: request.clone(),
             key,
             trace: Rc::clone(trace),
@@ -118,6 +123,10 @@ fn fetched(
         key: fetch.key,
         site: site.name.as_bytes(),
         rule: site.policy.rule_name(fetch.rule).as_bytes(),
+        route: match fetch.route {
+            0 => b"",
+            route => site.policy.route_name(route).as_bytes(),
+        },
         method: request.method.token(),
         host: &request.host,
         port: request.port.unwrap_or(0),

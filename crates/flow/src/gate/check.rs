@@ -317,6 +317,7 @@ fn its_own(
     let mut reply = Reply::owned(response, body, CacheOutcome::Synthetic);
     reply.made = ReplyOrigin::Here;
     complete(&mut reply, site, request, &Notes::default());
-    sign(&mut reply, site, Declared::FORWARD_AUTH, request.scheme);
+    let notes = Notes { rule: Declared::FORWARD_AUTH, ..Notes::default() };
+    sign(&mut reply, site, &notes, request.scheme);
     reply
 }

@@ -116,7 +116,7 @@ impl RequestContext<'_> {
     /// site's error page.
     pub(crate) fn sign(&self, reply: &mut Reply) {
         complete(reply, self.site, self.request, &self.notes);
-        sign(reply, self.site, self.notes.rule, self.request.scheme);
+        sign(reply, self.site, &self.notes, self.request.scheme);
     }
 }
 
@@ -139,8 +139,9 @@ fn complete_made(reply: &mut Reply, site: &Site, request: &Request, notes: &Note
 }
 
 /// Adds the fields that all replies of `site` have.
-pub(crate) fn sign(reply: &mut Reply, site: &Site, rule: u32, scheme: Scheme) {
-    reply.about.decided = DecidingRule { site: site.number, rule };
+pub(crate) fn sign(reply: &mut Reply, site: &Site, notes: &Notes, scheme: Scheme) {
+    let Notes { rule, route, .. } = *notes;
+    reply.about.decided = DecidingRule { site: site.number, rule, route };
     if scheme == Scheme::Https {
         reply.hsts = site.shown.hsts;
     }

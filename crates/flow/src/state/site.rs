@@ -10,6 +10,7 @@ use vcl::program::Instance;
 
 use crate::problem::ErrorPage;
 use crate::state::client::ClientCheck;
+use crate::state::finish::UnloggedRoutes;
 use crate::state::gate::SiteAuthChecks;
 use crate::state::origin::SiteOrigin;
 use crate::state::proxy_fields::ShownFields;
@@ -45,6 +46,8 @@ pub struct Site {
     pub compress: CompressionScope,
     /// Its limits on the rate and concurrency of clients.
     pub throttles: Option<Arc<Throttles>>,
+    /// Its requests about which the access log has no line.
+    pub unlogged: UnloggedRoutes,
     /// Its authentication checks; `None` if all clients may enter.
     pub gates: Option<Arc<SiteAuthChecks>>,
 }
@@ -66,6 +69,7 @@ impl Site {
             includes: Includes::default(),
             compress: CompressionScope::default(),
             throttles: None,
+            unlogged: UnloggedRoutes::default(),
             gates: None,
         }
     }

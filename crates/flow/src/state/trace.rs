@@ -108,6 +108,8 @@ pub struct DecidingRule {
     pub(crate) site: u32,
     /// The rule, by the policy's numbering.
     pub(crate) rule: u32,
+    /// The route, by the policy's numbering; 0 for the site's own settings.
+    pub(crate) route: u32,
 }
 
 impl DecidingRule {
@@ -120,7 +122,7 @@ impl DecidingRule {
 
 impl Default for DecidingRule {
     fn default() -> Self {
-        Self { site: u32::MAX, rule: 0 }
+        Self { site: u32::MAX, rule: 0, route: 0 }
     }
 }
 

@@ -13,7 +13,7 @@ use cache::{BeginOptions, CacheLookup, Object, Reader};
 use message::{Request, Response};
 use observe::DictionaryUse;
 use origin::Owner;
-use policy::ConnectionPeer;
+use policy::{ConnectionPeer, Notes};
 use vcl::counts::{Count, Counts};
 use vcl::ctx::{
     Bereq, Ctx, Obj, ProgramEnvironment, Req, ReqState, Resp, RespState, Session, Task,
@@ -159,7 +159,7 @@ impl<S: StepHost> StepContext<'_, S> {
 
     /// Adds the site's fields to the reply.
     pub(crate) fn sign(&self, reply: &mut Reply) {
-        sign(reply, self.site, 0, self.asked.scheme);
+        sign(reply, self.site, &Notes::default(), self.asked.scheme);
     }
 
     /// The request's context for dictionaries.

@@ -62,7 +62,8 @@ pub(crate) fn refresh(
     let env = &StepContext { connection, host, ..*env };
     let mut job = job(turn, env, Some(missing), &mut Upload::None, &trace);
     job.judge.state.is_bgfetch = true;
-    let cause = BackgroundCause { rule: 0, key: turn.key.hash(), transaction: turn.state.xid };
+    let cause =
+        BackgroundCause { rule: 0, route: 0, key: turn.key.hash(), transaction: turn.state.xid };
     fetch::start_behind(job, env.site, &turn.req, cause);
 }
 

@@ -132,3 +132,38 @@ fn directives_that_nobody_knows_and_other_protocols_are_left() {
         ["strange x;", "stream { ... }", "server { ... }", "listen 1;", "uwsgi_pass a;"]
     );
 }
+
+#[test]
+fn a_backup_is_one_unless_no_other_server_is_left() {
+    let of = |servers: &str| {
+        bare(&format!(
+            "upstream app {{ {servers} }}\nserver {{ listen 80; server_name a.test; \
+             location / {{ proxy_pass http://app; }} }}"
+        ))
+    };
+    let first = "server 10.0.0.1:80 weight=2;";
+    let both = of(&format!("{first} server 10.0.0.2:80 weight=3 backup;"));
+    assert!(both.contains("url = \"http://10.0.0.1:80\", weight = 2 }"), "{both}");
+    assert!(both.contains("url = \"http://10.0.0.2:80\", weight = 3, backup = true }"), "{both}");
+    let alone = of("server 10.0.0.1:80 down; server 10.0.0.2:80 backup;");
+    assert!(!alone.contains("backup = true"), "{alone}");
+}
+
+#[test]
+fn locations_without_lines_in_the_access_log_are_left_out_of_it() {
+    let text = "access_log /var/log/a.log; server { listen 80; server_name a.test; root /srv; \
+                location = /health { access_log off; return 200; } \
+                location /shop/ { proxy_pass http://10.0.0.1:80; } }";
+    let toml = bare(text);
+    let (before, route) = toml.split_once("path = \"/health\"").expect("a route");
+    let route = route.split("[[").next().expect("its keys");
+    assert!(route.contains("access_log = false"), "{toml}");
+    assert_eq!(toml.matches("access_log = false").count(), 1, "{before}");
+    assert_eq!(translated(text).report.counts().left, 0, "{}", translated(text).report.text());
+    let off = bare("access_log off; server { listen 80; server_name a.test; root /srv; }");
+    assert!(!off.contains("access_log"), "{off}");
+    let inner = "access_log off; server { listen 80; server_name a.test; root /srv; \
+                 location /a/ { access_log /var/log/a.log; } }";
+    let toml = bare(inner);
+    assert!(toml.contains("access_log = false") && toml.contains("access_log = true"), "{toml}");
+}

@@ -1,6 +1,6 @@
 //! Settings that are those of the whole daemon here, wherever they stand there.
 
-use super::state::State;
+use super::state::{Scope, State};
 use super::units;
 use crate::document::quote;
 use crate::syntax::Directive;
@@ -75,15 +75,29 @@ pub(crate) fn settle(state: &mut State<'_>, own: &Directive) -> bool {
     true
 }
 
+/// Leaves the requests of a site or route out of the access log.
+pub(crate) fn logged(scope: &mut Scope<'_, '_>) {
+    let all = scope.chain.every("access_log");
+    let is_off = |own: &&&Directive| own.arg(0) == "off";
+    let (Some(last), Some(off)) = (all.last(), all.iter().find(is_off)) else { return };
+    let id = last.id;
+    match (is_off(&last), scope.is_site) {
+        _ if !scope.state.world.logs => {}
+        (true, _) => scope.out.put("access_log", "false", &[id]),
+        (false, false) => scope.out.put("access_log", "true", &[id, off.id]),
+        (false, true) => scope.default(off, "the inner access_log counts"),
+    }
+}
+
 fn access_log(state: &mut State<'_>, own: &Directive) {
     let path = own.arg(0);
     let is_outer = !own.args.iter().any(|arg| arg.starts_with("if="));
     if path == "off" {
-        if state.document.tables.get("access_log").is_none_or(|table| !table.has("path")) {
-            return state.ledger.default(own.id, "there is no access log unless one is named");
+        if !state.world.logs {
+            state.ledger.default(own.id, "there is no access log unless one is named");
         }
-        let instead = "the log is the daemon's; `larder log -q` filters what is read";
-        return state.ledger.left(own.id, "some requests cannot be left out of it", instead);
+        // Where there is one, sites and routes are left out of it.
+        return;
     }
     let taken = state.document.tables.get("access_log").and_then(|table| table.get("path"));
     let text = match path.strip_prefix("syslog:server=") {

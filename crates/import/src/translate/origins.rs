@@ -170,9 +170,16 @@ fn servers(
         settings.text("servers", &url(name), &[]);
         return Vec::new();
     };
+    let has_first = upstream
+        .children()
+        .iter()
+        .any(|own| own.name == "server" && !has_word(own, "backup") && !has_word(own, "down"));
     for own in upstream.children() {
         match own.name.as_str() {
-            "server" => server(state, own, url, settings),
+            "server" => {
+                let stands_in = has_first && has_word(own, "backup");
+                server(state, own, stands_in, url, settings);
+            }
             "least_conn" => settings.text("balance", "least-requests", &[own.id]),
             "ip_hash" | "hash" | "sticky" => {
                 let instead = "`balance = \"hash\"` spreads by the URL";
@@ -199,23 +206,29 @@ fn servers(
     vec![upstream.id]
 }
 
+fn has_word(own: &Directive, word: &str) -> bool {
+    own.args.iter().any(|arg| arg == word)
+}
+
+/// A server, which is a backup if it `stands_in`.
 fn server(
     state: &mut State<'_>,
     own: &Directive,
+    stands_in: bool,
     url: &dyn Fn(&str) -> String,
     settings: &mut Settings,
 ) {
-    if own.args.iter().any(|arg| arg == "down") {
+    if has_word(own, "down") {
         return state.ledger.not_needed(own.id, "this server is marked as down");
     }
-    if own.args.iter().any(|arg| arg == "backup") {
-        let instead = "stale pages answer while the servers are down; a server may have `weight`";
-        return state.ledger.left(own.id, "no server is only for when others fail", instead);
-    }
     let url = quote(&url(own.arg(0)));
-    let value = match option(own, "weight").filter(|weight| *weight != "1") {
-        Some(weight) => format!("{{ url = {url}, weight = {weight} }}"),
-        None => url,
+    let weight = option(own, "weight").filter(|weight| *weight != "1");
+    let weight = weight.map(|weight| format!("weight = {weight}"));
+    let backup = stands_in.then(|| "backup = true".to_owned());
+    let more: Vec<_> = weight.into_iter().chain(backup).collect();
+    let value = match more.is_empty() {
+        false => format!("{{ url = {url}, {} }}", more.join(", ")),
+        true => url,
     };
     settings.add_written("servers", [value], &[own.id]);
     if let Some(fails) = option(own, "max_fails") {

@@ -4,6 +4,7 @@ use super::answers::{self, ContentType};
 use super::cache;
 use super::chain::Chain;
 use super::conditions::question;
+use super::globals;
 use super::guards;
 use super::headers;
 use super::locations::{Location, Modifier, locations};
@@ -17,6 +18,7 @@ use crate::syntax::{Directive, say_same};
 
 /// Parts of the settings of a scope. A further kind of setting is one more arm.
 const ARMS: &[fn(&mut Scope<'_, '_>)] = &[
+    globals::logged,
     guards::addresses,
     guards::passwords,
     guards::rates,

@@ -19,6 +19,8 @@ pub(crate) struct World<'d> {
     pub(crate) log_formats: BTreeMap<&'d str, &'d Directive>,
     /// Something is cached: then what is not said to be cached is not.
     pub(crate) caches: bool,
+    /// There is an access log.
+    pub(crate) logs: bool,
 }
 
 impl<'d> World<'d> {
@@ -39,6 +41,7 @@ impl<'d> World<'d> {
             directive.visit(&mut |own| {
                 let is_cache = matches!(own.name.as_str(), "proxy_cache" | "fastcgi_cache");
                 world.caches |= is_cache && own.arg(0) != "off";
+                world.logs |= own.name == "access_log" && own.arg(0) != "off";
             });
         }
         world

@@ -11,6 +11,7 @@ mod dashboard;
 mod explain;
 mod explain_causes;
 mod log_formats;
+mod logged_routes;
 mod logs;
 mod observe;
 mod observe_tools;

@@ -5,6 +5,7 @@
 mod support;
 
 mod accel;
+mod backups;
 mod dynamic_hosts;
 mod fastcgi;
 mod faults;
@@ -15,5 +16,6 @@ mod health;
 mod origins;
 mod outages;
 mod php;
+mod redirect_maps;
 mod rules;
 mod stopped_origin;

@@ -38,6 +38,7 @@ fn written(format: &str, json: bool, view: TransactionView) -> String {
         target: b"/a?b=c&d=\"",
         site: b"example.com",
         rule: b"images",
+        route: b"/img/*",
         server: b"http://127.0.0.2:8080",
         not_stored: b"no-store",
         head_in: 100,
@@ -82,6 +83,7 @@ fn formatters_of_varnishncsa_say_what_they_say_there() {
         ("%{Varnish:hitmiss}x %{Varnish:handling}x %{Varnish:side}x", "miss miss c"),
         ("%{Varnish:time_firstbyte}x %{Varnish:vxid}x", "0.003000 ab"),
         ("%{VCL_Log:class}x %{VCL_Log:other}x", "two -"),
+        ("%{Larder:route}x", "/img/*"),
         ("%{Larder:rule}x %{Larder:not_stored}x %{Larder:limit}x", "images no-store -"),
         (
             "%{%Y-%m-%dT%H:%M:%S}t %{sec}t %{msec}t %{msec_frac}t %{usec_frac}t",
@@ -120,6 +122,7 @@ fn variables_of_nginx_say_what_they_say_there() {
         ("$ssl_protocol $ssl_cipher", "TLSv1.3 TLS_AES_128_GCM_SHA256"),
         ("$time_iso8601 $msec", "2026-11-25T09:46:41+00:00 1795600001.484"),
         ("$larder_time_total $larder_rule", "1234567 images"),
+        ("$larder_route", "/img/*"),
     ] {
         assert_eq!(of(format), text, "{format}");
     }

@@ -48,6 +48,7 @@ pub(super) enum QueryField {
     Served,
     Site,
     Rule,
+    Route,
     Origin,
     Server,
     Tries,
@@ -92,6 +93,7 @@ fields! {
     "served" Served Text "Cache result: hit, stale, stale-error, revalidated, miss, hit-for-miss, collapsed, pass, file, synth, refresh.";
     "site" Site Text "The site's first host.";
     "rule" Rule Text "The rule that decided.";
+    "route" Route Text "The route; empty for the site's own settings.";
     "origin" Origin Text "The origin of the fetch.";
     "server" Server Text "The origin's server that responded.";
     "tries" Tries Count "Attempts at the origin.";
@@ -224,6 +226,7 @@ impl QueryField {
             Self::Served => RecordValue::Text(record.served.word().as_bytes()),
             Self::Site => RecordValue::Text(record.site),
             Self::Rule => RecordValue::Text(record.rule),
+            Self::Route => RecordValue::Text(record.route),
             Self::Origin => RecordValue::Text(record.origin),
             Self::Server => RecordValue::Text(record.server),
             Self::Tries => number(u64::from(record.tries)),

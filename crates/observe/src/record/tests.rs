@@ -80,6 +80,7 @@ fn with_texts<'a>(record: Record<'a>, texts: &'a [Vec<u8>]) -> Record<'a> {
         not_stored: &texts[9],
         evidence: &texts[10],
         vcl: &texts[11],
+        route: &texts[12],
         ..record
     }
 }
@@ -88,11 +89,11 @@ proptest! {
     #[test]
     fn a_record_reads_back_as_it_was_written(
         record in numbers(),
-        texts in vec(vec(any::<u8>(), 0..40), TEXTS),
+        texts in vec(vec(any::<u8>(), 0..40), TEXTS + 1),
         values in vec(option::of(vec(any::<u8>(), 0..40)), 0..VALUES_MAX),
         behind in vec(any::<u8>(), 0..20),
     ) {
-        let record = with_texts(record, &texts);
+        let record = with_texts(record, &texts).with_derived_flags();
         let mut bytes = Vec::new();
         record.write(values.iter().map(Option::as_deref), &mut bytes);
         bytes.extend_from_slice(&behind);
@@ -133,7 +134,7 @@ fn what_is_too_long_is_cut_and_says_so() {
 #[test]
 fn the_longest_record_is_as_long_as_it_says() {
     let long = vec![b'x'; TEXT_MAX + 1];
-    let texts = vec![long.clone(); TEXTS];
+    let texts = vec![long.clone(); TEXTS + 1];
     let mut bytes = Vec::new();
     let values = std::iter::repeat_n(Some(&long[..]), VALUES_MAX + 3);
     with_texts(Record::default(), &texts).write(values, &mut bytes);
@@ -146,12 +147,14 @@ fn heads_follow_a_record_and_damaged_ones_are_detected() {
     let mut bytes = Vec::new();
     Record::default().write([Some(&b"a"[..]), None], &mut bytes);
     let (at, without) = (bytes.len(), bytes.clone());
-    Record { status: 404, ..Record::default() }.write([Some(&b"b"[..])], &mut bytes);
+    Record { status: 404, route: b"shop", ..Record::default() }
+        .write([Some(&b"b"[..])], &mut bytes);
     add_heads(&mut bytes, at, b"heads", true);
     let (first, rest) = Record::read(&bytes).expect("a record");
     let (second, end) = Record::read(rest).expect("another");
     assert_eq!((first.heads, first.flags.has(Flags::HEADS)), (&b""[..], false));
     assert_eq!((second.heads, second.status, end), (&b"heads"[..], 404, &b""[..]));
+    assert_eq!((first.route, second.route), (&b""[..], &b"shop"[..]));
     assert_eq!(second.values.iter().collect::<Vec<_>>(), [Some(&b"b"[..])]);
     assert!(second.flags.has(Flags::HEADS) && second.flags.has(Flags::CUT));
     let mut damaged = [&without[..], b"x"].concat();

@@ -13,6 +13,7 @@ fn servers(weights: &[u32], change: impl FnOnce(&mut OriginConfig)) -> Vec<Arc<S
         address: Address::Tcp { host: format!("10.0.0.{}", n + 1), port: 80 },
         protocol: Protocol::Http,
         weight: *weight,
+        backup: false,
         tls: false,
     };
     let list: Vec<_> = weights.iter().enumerate().map(server).collect();
@@ -217,6 +218,131 @@ fn the_likely_server_is_the_next_one_and_asking_takes_no_turn() {
             let likely = balancer.likely(&servers, mix(n), now_ms);
             assert_eq!(balancer.likely(&servers, mix(n), now_ms), likely);
             assert_eq!(balancer.pick(&servers, mix(n), &[], now_ms), likely, "{how:?} {n}");
+        }
+    }
+}
+
+/// Servers of which those from the number `first` on are backups.
+fn with_backups(servers_in_all: usize, first: usize) -> Vec<Arc<Server>> {
+    servers(&vec![1; servers_in_all], |config| {
+        config.servers[first..].iter_mut().for_each(|server| server.backup = true);
+        config.probe = Some(ProbeConfig::default());
+    })
+}
+
+fn probed(server: &Server, good: bool) {
+    server.probes.as_ref().expect("a probed server").record(good, 1, 1);
+}
+
+const ALL_KINDS: [Balance; 3] = [Balance::RoundRobin, Balance::LeastRequests, Balance::Hash];
+
+#[test]
+fn a_backup_gets_requests_only_while_no_other_server_is_in_use() {
+    for how in ALL_KINDS {
+        let servers = with_backups(4, 2);
+        let balancer = Balancer::new(how, 4);
+        let picked = |now_ms| {
+            let pick = |hash| balancer.pick(&servers, mix(hash), &[], now_ms).expect("a server");
+            let mut picked: Vec<_> = (0..64).map(pick).collect();
+            picked.sort_unstable();
+            picked.dedup();
+            picked
+        };
+        assert_eq!(picked(0), [0, 1], "{how:?}");
+        probed(&servers[0], false);
+        assert_eq!(picked(0), [1], "{how:?}: one is sick");
+        eject(&servers[1], 0);
+        assert_eq!(picked(0), [2, 3], "{how:?}: the other is ejected");
+        eject(&servers[2], 0);
+        assert_eq!(picked(0), [3], "{how:?}: a backup is ejected");
+        assert_eq!(picked(1_000), [1, 2, 3], "{how:?}: trials are due, one each");
+        servers[1].succeeded(1_000);
+        assert_eq!(picked(1_000), [1], "{how:?}: one is back");
+    }
+}
+
+#[test]
+fn a_trial_of_a_backup_waits_until_it_is_needed() {
+    let servers = with_backups(2, 1);
+    let balancer = Balancer::new(Balance::RoundRobin, 2);
+    eject(&servers[1], 0);
+    assert_eq!(spread(&balancer, &servers, 10), [10, 0]);
+    let pick = |tried: &[usize]| balancer.pick(&servers, 0, tried, 5_000);
+    assert_eq!((pick(&[]), pick(&[0])), (Some(0), Some(1)));
+}
+
+#[test]
+fn a_retry_goes_to_a_backup_when_the_others_have_been_tried() {
+    let servers = with_backups(3, 2);
+    for how in ALL_KINDS {
+        let balancer = Balancer::new(how, 3);
+        for (tried, expected) in [(&[][..], &[0, 1][..]), (&[0], &[1]), (&[1, 0], &[2])] {
+            let at = balancer.pick(&servers, 7, tried, 0).expect("a server");
+            assert!(expected.contains(&at), "{how:?}: {at} after {tried:?}");
+        }
+        let at = balancer.pick(&servers, 7, &[0, 1, 2], 0).expect("a server");
+        assert!(at < 2, "{how:?}: all were tried, and {at} is first");
+    }
+}
+
+#[test]
+fn when_all_are_ejected_backups_come_after_the_others() {
+    let servers = with_backups(2, 1);
+    let balancer = Balancer::new(Balance::RoundRobin, 2);
+    eject(&servers[0], 0);
+    eject(&servers[1], 0);
+    assert_eq!(spread(&balancer, &servers, 10), [10, 0]);
+    probed(&servers[0], false);
+    assert_eq!(spread(&balancer, &servers, 10), [0, 10]);
+    probed(&servers[1], false);
+    assert_eq!(balancer.pick(&servers, 0, &[], 0), None);
+}
+
+proptest::proptest! {
+    /// A plain model: the set that must contain the choice.
+    #[test]
+    fn the_choice_is_always_from_the_first_set_that_is_not_empty(
+        states in proptest::collection::vec((0_u8..3, proptest::bool::ANY), 1..7),
+        tried in proptest::collection::vec(0_usize..7, 0..4),
+        hash in proptest::num::u64::ANY,
+    ) {
+        for how in ALL_KINDS {
+            let servers = servers(&vec![1; states.len()], |config| {
+                for (server, (_, backup)) in config.servers.iter_mut().zip(&states) {
+                    server.backup = *backup;
+                }
+                config.probe = Some(ProbeConfig::default());
+            });
+            for (server, (state, _)) in servers.iter().zip(&states) {
+                match state {
+                    1 => eject(server, 0),
+                    2 => probed(server, false),
+                    _ => {}
+                }
+            }
+            let of = |allowed: &dyn Fn(usize, u8, bool) -> bool| -> Vec<usize> {
+                let each = states.iter().enumerate();
+                each.filter(|(at, (state, backup))| allowed(*at, *state, *backup))
+                    .map(|(at, _)| at)
+                    .collect()
+            };
+            let fresh = |at: usize| !tried.contains(&at);
+            let sets = [
+                of(&|at, state, backup| state == 0 && fresh(at) && !backup),
+                of(&|at, state, backup| state == 0 && fresh(at) && backup),
+                of(&|_, state, backup| state == 0 && !backup),
+                of(&|_, state, backup| state == 0 && backup),
+                of(&|at, state, backup| state == 1 && fresh(at) && !backup),
+                of(&|at, state, backup| state == 1 && fresh(at) && backup),
+                of(&|_, state, backup| state == 1 && !backup),
+                of(&|_, state, backup| state == 1 && backup),
+            ];
+            let chosen = Balancer::new(how, servers.len()).pick(&servers, hash, &tried, 0);
+            let expected = sets.into_iter().find(|set| !set.is_empty());
+            match (chosen, expected) {
+                (Some(at), Some(set)) => proptest::prop_assert!(set.contains(&at)),
+                (chosen, expected) => proptest::prop_assert_eq!(chosen, expected.map(|set| set[0])),
+            }
         }
     }
 }

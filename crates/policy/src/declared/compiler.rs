@@ -5,6 +5,7 @@ use super::storage_class::StorageClass;
 use super::{Declared, Matcher};
 use crate::acl::CidrSet;
 use crate::forged_fields;
+use crate::policy_files::PolicyFiles;
 use crate::rules::{self, Profile, SiteRules};
 use crate::scripts::ScriptNames;
 
@@ -18,8 +19,13 @@ impl Declared {
     /// The number of the rule for requests that another server rejects.
     pub const FORWARD_AUTH: u32 = Rule::ForwardAuth as u32;
 
-    /// Compiles `rules`.
+    /// Compiles `rules` that name no files.
     pub fn new(rules: SiteRules) -> Self {
+        Self::with_files(rules, &PolicyFiles::default())
+    }
+
+    /// Compiles `rules`, with the files that they name.
+    pub fn with_files(rules: SiteRules, files: &PolicyFiles) -> Self {
         let SiteRules {
             profile,
             trusted_proxies,
@@ -39,12 +45,12 @@ impl Declared {
         };
         let mut rule_names: Vec<String> = RULES.map(|(_, name)| name.to_owned()).into();
         let class = StorageClass::of_site(&settings);
-        let mut plans = vec![RoutePlan::new(profile, settings, class, &mut rule_names)];
+        let mut plans = vec![RoutePlan::new(profile, settings, class, files, &mut rule_names)];
         let mut route_names = vec!["site".to_owned()];
         let mut matchers = Vec::with_capacity(routes.len());
         for route in routes {
             let class = StorageClass::of_route(&route);
-            let plan = RoutePlan::new(profile, route.settings, class, &mut rule_names);
+            let plan = RoutePlan::new(profile, route.settings, class, files, &mut rule_names);
             plans.push(RoutePlan { is_divided: !route.scope.when.is_empty(), ..plan });
             route_names.push(route.name);
             let scope = route.scope;

@@ -11,6 +11,8 @@ use crate::forged_fields::HeadFindings;
 use crate::forwarded::ClientField;
 use crate::peer::ConnectionPeer;
 use crate::points::ReceiveCtx;
+use crate::policy_files::RedirectFile;
+use crate::redirect_map::FoundRedirect;
 
 impl Declared {
     pub(super) fn tell_client(
@@ -64,6 +66,7 @@ impl Declared {
         let (name, plan) = (&self.route_names[route], &self.plans[route]);
         let routes = self.matchers.len();
         let not_met = self.not_met_before(route, asked);
+        let access_log = if plan.access_log { "" } else { "no line (access_log = false)" };
         if route > 0 {
             let when = &self.matchers[route - 1].scope.when;
             let what = if when.is_empty() { "path and method" } else { "request" };
@@ -77,7 +80,8 @@ impl Declared {
             return DecisionStep::new("route", why)
                 .at(plan.places.of("route"))
                 .fact("because of", met.join(", "))
-                .fact("not met before", not_met);
+                .fact("not met before", not_met)
+                .fact("access log", access_log);
         }
         let why = match routes {
             0 => "the site has no routes: its own settings count",
@@ -85,7 +89,10 @@ impl Declared {
             _ => "no route is for this path and method: the site's own settings count",
         };
         let others = self.route_names[1..].join(", ");
-        DecisionStep::new("route", why).fact("looked at", others).fact("not met", not_met)
+        DecisionStep::new("route", why)
+            .fact("looked at", others)
+            .fact("not met", not_met)
+            .fact("access log", access_log)
     }
 
     /// Routes that are for the path and method of a request, before the one of this number or all
@@ -246,6 +253,26 @@ fn answer(plan: &RoutePlan, answer: &ConfiguredResponse) -> DecisionStep {
     let why = format!("the configuration answers with {what}");
     let advice = format!("Nothing: `{key}` answers, and no origin is asked.");
     DecisionStep::new("answer", why).at(plan.places.of(key)).decisive().advise(advice)
+}
+
+/// The redirect that a file has for a request, or that it has none.
+pub(super) fn redirect_map(
+    plan: &RoutePlan,
+    file: &RedirectFile,
+    found: Option<&FoundRedirect<'_>>,
+) -> DecisionStep {
+    let (path, place) = (file.path.display(), plan.places.of("redirect"));
+    let Some(FoundRedirect { line, response }) = found else {
+        let why = format!("no line of {path} is for this URL: there is no redirect");
+        return DecisionStep::new("redirects", why).at(place);
+    };
+    let (number, status) = (line.number, response.status);
+    let location = response.fields.first().map_or(&b""[..], |(_, location)| location);
+    DecisionStep::new("answer", format!("line {number} of {path} answers with a redirect"))
+        .at(place)
+        .fact("redirect", format!("{status} to {}", shown(location)))
+        .decisive()
+        .advise("Nothing: the redirect answers, and no origin is asked.")
 }
 
 pub(super) fn files(plan: &RoutePlan) -> DecisionStep {

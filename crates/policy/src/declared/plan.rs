@@ -15,6 +15,8 @@ use crate::headers::{FieldName, HeaderOps};
 use crate::pattern::{NamePattern, PathPattern};
 use crate::peer::ConnectionPeer;
 use crate::points::{ALLOW, PageCache, StorageChoice, Synthetic};
+use crate::policy_files::{PolicyFiles, RedirectFile};
+use crate::redirect_map::RedirectMap;
 use crate::rewrite::Rewrite;
 use crate::rules::{self, BrowserCaching, Profile, Settings};
 use crate::value::ValuePattern;
@@ -71,7 +73,10 @@ pub(super) struct RoutePlan {
     pub(super) store: StoreRules,
     /// `None`: every client is permitted.
     pub(super) access: Option<Access>,
-    pub(super) answer: Option<ConfiguredResponse>,
+    /// The access log has lines about its requests.
+    pub(super) access_log: bool,
+    /// Responses that the settings make.
+    pub(super) answers: Option<OwnResponses>,
     pub(super) cookies: Cookies,
     pub(super) cookie_key: Vec<Box<[u8]>>,
     pub(super) header_key: Vec<FieldName>,
@@ -93,6 +98,22 @@ pub(super) struct RoutePlan {
     pub(super) response_headers: HeaderOps,
     /// The locations of its settings.
     pub(super) places: SettingLocations,
+}
+
+/// Responses that settings make, instead of the cache or the origin.
+#[derive(Debug)]
+pub(super) struct OwnResponses {
+    /// The redirects of a file, which come first.
+    pub(super) redirects: Option<FileRedirects>,
+    /// The response to all requests without one.
+    pub(super) other: Option<ConfiguredResponse>,
+}
+
+/// The redirects of a file.
+#[derive(Debug)]
+pub(super) struct FileRedirects {
+    pub(super) file: RedirectFile,
+    pub(super) map: Arc<RedirectMap>,
 }
 
 /// The permitted clients.
@@ -166,13 +187,15 @@ impl RoutePlan {
     /// Returns true if the route protects something: an access rule or `respond` keeps requests
     /// from the origin, and `cache = false` keeps responses from other clients.
     pub(super) fn is_guard(&self) -> bool {
-        self.access.is_some() || self.answer.is_some() || !self.cache
+        let answers = self.answers.as_ref().is_some_and(|own| own.other.is_some());
+        self.access.is_some() || answers || !self.cache
     }
 
     pub(super) fn new(
         profile: Profile,
         settings: Settings,
         class: StorageClass,
+        files: &PolicyFiles,
         rule_names: &mut Vec<String>,
     ) -> Self {
         let safe = profile == Profile::Safe;
@@ -189,7 +212,8 @@ impl RoutePlan {
             honours_requests: settings.honour_request_directives.unwrap_or(!safe),
             store,
             access: Access::new(&settings),
-            answer: settings.answer,
+            access_log: settings.access_log,
+            answers: OwnResponses::new(settings.redirects, settings.answer, files),
             cookies: Cookies {
                 strip: settings.cookies.strip,
                 keep: settings.cookies.keep,
@@ -216,6 +240,21 @@ impl RoutePlan {
             response_headers: settings.response_headers,
             places: settings.places,
         }
+    }
+}
+
+impl OwnResponses {
+    /// The responses that there are.
+    fn new(
+        redirects: Option<RedirectFile>,
+        other: Option<ConfiguredResponse>,
+        files: &PolicyFiles,
+    ) -> Option<Self> {
+        let redirects = redirects.and_then(|file| {
+            let map = Arc::clone(files.redirects.get(&file.path)?);
+            Some(FileRedirects { file, map })
+        });
+        (redirects.is_some() || other.is_some()).then_some(Self { redirects, other })
     }
 }
 

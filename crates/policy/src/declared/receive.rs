@@ -6,7 +6,7 @@ use message::cookie;
 use message::{Framing, HeaderId, Method, Request, Scheme, Upgrade, path, percent, upgrade};
 
 use super::explanations;
-use super::plan::{BypassRules, RoutePlan, Rule};
+use super::plan::{BypassRules, FileRedirects, OwnResponses, RoutePlan, Rule};
 use super::{Declared, Matcher};
 use crate::answer::{ConfiguredResponse, Redirect};
 use crate::conditions::RoutedRequest;
@@ -96,10 +96,11 @@ impl Declared {
             ctx.notes.rule = Rule::Access as u32;
             return ReceiveVerdict::Synth(Arc::clone(&self.refusals.access));
         }
-        if let Some(answer) = &plan.answer {
+        if let Some(answers) = &plan.answers
+            && let Some(answer) = self.own_answer(plan, answers, ctx, listener)
+        {
             ctx.notes.rule = Rule::Answer as u32;
-            listener.record(|| self.tell_answer(plan, answer, ctx));
-            return ReceiveVerdict::Synth(self.answer(answer, ctx));
+            return ReceiveVerdict::Synth(answer);
         }
         if let Some(files) = plan.files {
             ctx.notes.rule = Rule::Files as u32;
@@ -277,6 +278,27 @@ impl Declared {
     fn find(&self, asked: RoutedRequest<'_>) -> usize {
         let found = self.matchers.iter().position(|matcher| matcher.scope.contains(asked));
         found.map_or(0, |at| at + 1)
+    }
+
+    /// The response that the settings make to a request, if they make one to it.
+    #[inline(never)]
+    fn own_answer(
+        &self,
+        plan: &RoutePlan,
+        answers: &OwnResponses,
+        ctx: &ReceiveCtx<'_>,
+        listener: &mut impl Listener,
+    ) -> Option<Arc<crate::Synthetic>> {
+        if let Some(FileRedirects { file, map }) = &answers.redirects {
+            let found = map.find(ctx.request, file.status);
+            listener.record(|| explanations::redirect_map(plan, file, found.as_ref()));
+            if let Some(found) = found {
+                return Some(Arc::new(found.response));
+            }
+        }
+        let answer = answers.other.as_ref()?;
+        listener.record(|| self.tell_answer(plan, answer, ctx));
+        Some(self.answer(answer, ctx))
     }
 
     fn answer(&self, answer: &ConfiguredResponse, ctx: &ReceiveCtx<'_>) -> Arc<crate::Synthetic> {

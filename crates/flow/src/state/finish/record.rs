@@ -56,6 +56,11 @@ pub(crate) fn answered(
     if let Some(site) = site {
         record.site = site.name.as_bytes();
         record.rule = about.rule_name(live).unwrap_or_default().as_bytes();
+        let route = about.decided.route;
+        if route != 0 {
+            record.route = site.policy.route_name(route).as_bytes();
+        }
+        record.flags = record.flags.with(Flags::UNLOGGED, site.unlogged.has(route));
     }
     record.target = facts.received;
     if let Some(request) = request {

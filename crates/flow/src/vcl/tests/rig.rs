@@ -374,7 +374,13 @@ fn connect(backend: &Backend) {
             let (host, port) = split(&leaf.spec.host, &leaf.spec.port).expect("host and port");
             let address = SocketAddr::new(host.parse().expect("an address"), port);
             let address = Address::Fixed { name: address.to_string(), addresses: vec![address] };
-            let server = ServerConfig { address, protocol: Protocol::Http, weight: 1, tls: false };
+            let server = ServerConfig {
+                address,
+                protocol: Protocol::Http,
+                weight: 1,
+                backup: false,
+                tls: false,
+            };
             let config = OriginConfig {
                 host_default: Some(host.to_owned()),
                 queue: 0,
