@@ -17,6 +17,7 @@ mod files;
 mod headers;
 mod health;
 mod hsts;
+mod ignored_fields;
 mod includes;
 mod limits;
 mod listen;

@@ -277,25 +277,34 @@ impl Policy for Declared {
 
     fn response(&self, ctx: &mut ResponseCtx<'_>) -> BackendResponse {
         let plan = self.plan(ctx.notes);
+        let status = ctx.response.status;
+        let judged = self.judged_head(ctx.notes, ctx.response);
+        let drops_ignored = judged.drops_cookies();
         // The response of a request that was not looked up may set cookies.
         let looked_up = ctx.notes.rule == Rule::Cache as u32;
-        if looked_up && let Some(why) = response::other_key(plan, ctx.request, ctx.response) {
-            ctx.plan.refuse(why, ctx.response.status);
-        } else if plan.drop_set_cookie && looked_up && ctx.plan.admit_without_cookies() {
-            ctx.response.headers.remove(HeaderId::SetCookie);
+        let other_key = || response::other_key(plan, ctx.request, ctx.response, &judged);
+        let mut drops_cookies = false;
+        if looked_up && let Some(why) = other_key() {
+            ctx.plan.refuse(why, status);
+        } else if looked_up {
+            let admits = plan.drop_set_cookie && ctx.plan.admit_without_cookies();
+            drops_cookies = admits || drops_ignored;
         }
-        let status = ctx.response.status;
+        if forwarded::is_varied_by(&judged.headers, &self.client_field) {
+            ctx.plan.refuse(NotStored::VaryAny, status);
+        }
         if ctx.plan.verdict().is_ok() && plan.not_stored.iter().any(|of| of.matches(status)) {
             ctx.plan.refuse(NotStored::Status, status);
-        }
-        if forwarded::is_varied_by(&ctx.response.headers, &self.client_field) {
-            ctx.plan.refuse(NotStored::VaryAny, ctx.response.status);
         }
         if plan.match_type && ctx.plan.verdict().is_ok() {
             let kind = ctx.response.headers.value(HeaderId::ContentType).unwrap_or_default();
             if !media::fits(ctx.request.path(), kind) {
-                ctx.plan.refuse(NotStored::ContentType, ctx.response.status);
+                ctx.plan.refuse(NotStored::ContentType, status);
             }
+        }
+        // What one client was given stays with it, unless others get the response.
+        if drops_cookies && ctx.plan.verdict().is_ok() {
+            ctx.response.headers.remove(HeaderId::SetCookie);
         }
         if let Some(field) = &plan.dictionary
             && ctx.plan.verdict().is_ok()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use base::{KeyBuf, Now};
 use message::freshness::Freshness;
 use message::header::Field;
-use message::store::StorePlan;
+use message::store::{JudgedHead, StorePlan};
 use message::{HeaderBlock, Request, Response, Scheme, Status};
 
 use crate::decision_steps::{DecisionStep, SettingLocation};
@@ -283,6 +283,11 @@ pub trait Policy: Send + Sync {
 
     /// The rules of the storage plan for this request.
     fn store_rules(&self, notes: &Notes) -> &message::store::StoreRules;
+
+    /// The head of an origin's response as storing judges it: without fields that the site ignores.
+    fn judged_head<'a>(&self, notes: &Notes, response: &'a Response) -> JudgedHead<'a> {
+        JudgedHead::of(response, self.store_rules(notes))
+    }
 
     /// The tiers that store the response, if it is stored (Varnish: `beresp.storage`).
     fn store_in(&self, _notes: &Notes) -> StorageChoice {

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use message::store::{StatusMatch, StoreRules};
+use message::store::{IgnoredFields, StatusMatch, StoreRules};
 use message::upgrade::Protocol;
 
 use crate::acl::Net;
@@ -99,6 +99,8 @@ pub struct Settings {
     pub page_cache: Option<PageCache>,
     /// The cache is used.
     pub cache: bool,
+    /// Fields of responses that have no say in storing.
+    pub ignored: IgnoredFields,
     /// Lifetimes in milliseconds for responses without one.
     pub ttl: Vec<(StatusMatch, u64)>,
     /// Longest heuristic lifetime from Last-Modified, in milliseconds; 0 for none.
@@ -178,6 +180,7 @@ impl Default for Settings {
             files: None,
             page_cache: None,
             cache: true,
+            ignored: IgnoredFields::default(),
             ttl: Vec::new(),
             heuristic_ms: None,
             heuristic_html_ms: None,

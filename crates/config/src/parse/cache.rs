@@ -8,6 +8,7 @@ use policy::StorageChoice;
 use policy::rules::{BrowserCaching, Settings};
 use toml::de::DeValue;
 
+use super::ignored_fields::ignored;
 use super::lists::field_names;
 use crate::keys::TEXTS;
 use crate::model::Admission;
@@ -24,6 +25,9 @@ section! {
         => |page, s| page.list("stored", s.ttl.iter().map(|(status, ttl)| {
             format!("{} for {} where it names no lifetime", words(*status), DurationMs(*ttl))
         }));
+    "ignore", "a field or a list of fields, or false", "none", "Response fields that have no say in storing, so that `ttl` applies (nginx: `proxy_ignore_headers`): `Cache-Control`, `CDN-Cache-Control`, `Surrogate-Control`, `X-Accel-Expires`, `Expires`, `Pragma`, `Set-Cookie`, `Vary` (but for `*`, codings and addresses), `Vary: User-Agent` for one name in it, and `Vary: *`. Clients get the fields unchanged, except Set-Cookie, which Larder then removes from what it stores. With `false`, a route drops the fields of its site. The guide on rules says what is safe.",
+        |r, item, to| ignored(r, item, &mut to.ignored)
+        => |page, s| page.list("ignored", s.ignored.names());
     "heuristic", duration heuristic_ms, "\"1d\"", "Maximum heuristic lifetime, derived from Last-Modified. `0s`: no heuristic lifetime."
         => show_guess;
     "heuristic_html", duration heuristic_html_ms, "\"10m\"", "Maximum heuristic lifetime of HTML pages, if shorter than `heuristic`; 1d in the rfc profile. `Pragma: no-cache` prevents a heuristic lifetime.";

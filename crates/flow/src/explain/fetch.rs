@@ -3,7 +3,7 @@
 use base::KeyBuf;
 use cache::Object;
 use message::HeaderId;
-use message::store::{StatusMatch, StoreRules};
+use message::store::{IgnoredField, StatusMatch, StoreRules};
 use policy::{DecisionStep, FetchCtx, FetchVerdict, decision_steps::shown};
 
 use super::builder::ForecastBuilder;
@@ -153,13 +153,15 @@ fn about_storing(ctx: &RequestContext<'_>) -> DecisionStep {
         }
         false => "the answer, unless it says otherwise (RFC 9111 3) or sets a cookie",
     };
-    let why = match rules.store_set_cookie && !ctx.notes.personal {
+    let drops_cookies = rules.ignored.has(IgnoredField::SetCookie);
+    let why = match (rules.store_set_cookie || drops_cookies) && !ctx.notes.personal {
         true => "the answer, unless it says otherwise (RFC 9111 3)",
         false => why,
     };
     let ttl = policy.place(&ctx.notes, "cache.ttl");
     DecisionStep::new("storing", why)
         .at(ttl)
+        .fact("ignored", rules.ignored.names().collect::<Vec<_>>().join(", "))
         .fact("ttl where it names none", default_lifetimes(rules))
         .fact("largest body", body_limit(&ctx.live.limits))
         .fact("compress", compress(ctx))

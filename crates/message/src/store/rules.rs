@@ -1,5 +1,6 @@
 //! Rules for storing: the settings of a site, with their defaults.
 
+use super::ignored::IgnoredFields;
 use crate::header::HeaderId;
 use crate::response::Status;
 
@@ -63,6 +64,8 @@ pub struct StoreRules {
     /// True if s-maxage forbids stale use as proxy-revalidate does (RFC 9111 5.2.2.10). CDNs, and
     /// frameworks that send `s-maxage=1, stale-while-revalidate=59`, do not mean that.
     pub s_maxage_forbids_stale: bool,
+    /// Fields of responses that have no say.
+    pub ignored: IgnoredFields,
 }
 
 impl StoreRules {
@@ -82,6 +85,7 @@ impl StoreRules {
             honour_request_no_store: true,
             trust_errors: true,
             s_maxage_forbids_stale: true,
+            ignored: IgnoredFields::default(),
         }
     }
 

@@ -155,6 +155,11 @@ impl RoutePlan {
         self.cookie_key.iter().any(|key| **key == *name)
     }
 
+    /// Returns true if the values of the field with this name are part of the key.
+    pub(super) fn has_in_key(&self, name: &[u8]) -> bool {
+        self.header_key.iter().any(|own| own.as_bytes().eq_ignore_ascii_case(name))
+    }
+
     /// Removes insignificant cookies from a request that is looked up, so that they select no
     /// variant.
     #[inline(never)]
@@ -227,6 +232,7 @@ fn use_as_dictionary(pattern: &str) -> Box<[u8]> {
 
 fn store_rules(profile: Profile, settings: &Settings) -> StoreRules {
     let mut store = profile.store_rules();
+    store.ignored = settings.ignored.clone();
     store.default_lifetime_ms.splice(0..0, settings.ttl.iter().copied());
     if let Some(ms) = settings.heuristic_ms {
         store.heuristic = ms > 0;
