@@ -31,6 +31,7 @@ mod presets;
 mod probes;
 mod purge;
 mod redaction;
+mod response_rules;
 mod rewrites;
 mod routes;
 mod scripts;

@@ -197,7 +197,7 @@ impl StorageFacts {
             .explicit_lifetime(headers, date_secs, now_secs)
             // A setting is about this cache's own copy: its time runs from the copy's arrival.
             .or_else(|| {
-                let (ms, source) = setting(response.status, rules)?;
+                let (ms, source) = ruled(response).or_else(|| setting(response.status, rules))?;
                 Some((ms.saturating_add(facts.age_ms), source))
             })
             .or_else(|| facts.heuristic(response, date_secs, rules))
@@ -327,6 +327,9 @@ fn storable(
     if personal && !open {
         return Err(NotStored::Personal);
     }
+    if response.refused_by.is_some() {
+        return Err(NotStored::ResponseRule);
+    }
     if vary::is_never(&response.headers) {
         return Err(NotStored::VaryAny);
     }
@@ -369,6 +372,10 @@ fn hit_for_miss_ms(why: NotStored, status: Status) -> u64 {
         _ if status.is_server_error() => HIT_FOR_MISS_ERROR_MS,
         _ => HIT_FOR_MISS_MS,
     }
+}
+
+fn ruled(response: &JudgedHead<'_>) -> Option<(u64, LifetimeSource)> {
+    response.ruled_ttl.map(|(ms, _)| (ms, LifetimeSource::Rule))
 }
 
 fn setting(status: Status, rules: &StoreRules) -> Option<(u64, LifetimeSource)> {

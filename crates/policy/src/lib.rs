@@ -21,6 +21,7 @@ pub mod pattern;
 mod peer;
 pub mod points;
 pub mod purge;
+pub mod response_rules;
 pub mod rewrite;
 pub mod rules;
 mod scripts;

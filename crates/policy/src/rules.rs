@@ -17,6 +17,7 @@ use crate::forwarded::ClientField;
 use crate::headers::{FieldName, HeaderOps};
 use crate::pattern::{NamePattern, PathPattern};
 use crate::points::{PageCache, StorageChoice};
+use crate::response_rules::ResponseRule;
 use crate::rewrite::Rewrite;
 use crate::site_authentication::{BasicAuth, ForwardAuth};
 use crate::throttle::{ConcurrencyRule, RateRule};
@@ -149,6 +150,8 @@ pub struct Settings {
     pub request_headers: HeaderOps,
     /// Changes to the response on its way to the client.
     pub response_headers: HeaderOps,
+    /// Rules for responses of origins; all that match apply, in their order.
+    pub response_rules: Vec<ResponseRule>,
     /// The configured response, instead of the cache's or the origin's.
     pub answer: Option<ConfiguredResponse>,
     /// Milliseconds until the head of the origin's response; `None` for the origin's own timeout.
@@ -203,6 +206,7 @@ impl Default for Settings {
             rewrite: None,
             request_headers: HeaderOps::default(),
             response_headers: HeaderOps::default(),
+            response_rules: Vec::new(),
             answer: None,
             first_byte_ms: None,
             upgrade: vec![Protocol::websocket()],

@@ -163,6 +163,7 @@ fn about_storing(ctx: &RequestContext<'_>) -> DecisionStep {
         .at(ttl)
         .fact("ignored", rules.ignored.names().collect::<Vec<_>>().join(", "))
         .fact("ttl where it names none", default_lifetimes(rules))
+        .fact("rules for responses", policy.response_rules_words(&ctx.notes))
         .fact("largest body", body_limit(&ctx.live.limits))
         .fact("compress", compress(ctx))
 }
@@ -181,14 +182,7 @@ fn compress(ctx: &RequestContext<'_>) -> String {
 }
 
 fn default_lifetimes(rules: &StoreRules) -> String {
-    let one = |(of, ms): &(StatusMatch, u64)| {
-        let status = match of {
-            StatusMatch::Exact(status) => status.to_string(),
-            StatusMatch::Class(class) => format!("{class}xx"),
-            StatusMatch::Any => "any".to_owned(),
-        };
-        format!("{status}: {}", duration(*ms))
-    };
+    let one = |(of, ms): &(StatusMatch, u64)| format!("{of}: {}", duration(*ms));
     let mut all: Vec<String> = rules.default_lifetime_ms.iter().map(one).collect();
     if rules.heuristic {
         all.push(format!(

@@ -308,6 +308,7 @@ fn lifetime(
     let same = match plan.source {
         // The lifetime began with this copy, whose age was not stored then.
         LifetimeSource::Setting => lifetime_ms >= setting_ms(object, rules),
+        LifetimeSource::Rule => lifetime_ms >= head.ruled_ttl.map_or(0, |(ms, _)| ms),
         // Long lifetimes are stored to the second.
         _ => lifetime_ms.abs_diff(planned_ms) < 1000,
     };
@@ -322,6 +323,7 @@ fn lifetime(
     let key = match plan.source {
         LifetimeSource::Setting => setting_key(object, rules),
         LifetimeSource::Heuristic => Some("cache.heuristic".to_owned()),
+        LifetimeSource::Rule => Some("response".to_owned()),
         _ => None,
     };
     let place = key.as_ref().and_then(|key| ctx.site.policy.place(&ctx.notes, key)).cloned();

@@ -15,5 +15,6 @@ mod health;
 mod origins;
 mod outages;
 mod php;
+mod response_rules;
 mod rules;
 mod stopped_origin;

@@ -258,6 +258,11 @@ pub struct JudgedHead<'a> {
     left_out_varying: Vec<Box<[u8]>>,
     /// X-Accel-Expires has no say.
     ignores_accel: bool,
+    /// The rule for responses, in words, by which it is not stored.
+    pub refused_by: Option<&'a str>,
+    /// A lifetime in milliseconds, if the head states none, and the rule for responses that sets
+    /// it, in words.
+    pub ruled_ttl: Option<(u64, &'a str)>,
 }
 
 impl<'a> JudgedHead<'a> {
@@ -269,6 +274,8 @@ impl<'a> JudgedHead<'a> {
             left_out: IgnoredSet::default(),
             left_out_varying: Vec::new(),
             ignores_accel: rules.ignored.has(IgnoredField::AccelExpires),
+            refused_by: None,
+            ruled_ttl: None,
         };
         if !rules.ignored.is_empty() {
             judged.leave_out(&response.headers, &rules.ignored);

@@ -81,6 +81,8 @@ reasons! {
         "The response belongs to another key than its request's: it sets a cookie that is part of the key, has \
          another value of a field that must be the same, or its Vary lacks a field by which the \
          request asked for another form (`RSC`, `Next-Router-*`, `X-Inertia`, ...).";
+    ResponseRule "response-rule" "`[[site.response]]`, `[[site.route.response]]`"
+        "A rule for responses forbids storing it (`store = false`).";
     Tags "tags" "limits `tags`, `tag_bytes`"
         "The response has more surrogate keys than a limit permits, and a purge by one of the others \
          would not find it.";
@@ -116,6 +118,8 @@ pub enum LifetimeSource {
     Targeted,
     /// The setting for the status.
     Setting,
+    /// A rule for responses.
+    Rule,
 }
 
 /// The fields that are the evidence for `why`, as received, shortened if long; of cookies only the
@@ -175,6 +179,10 @@ pub fn evidence(
         }
         NotStored::Endless | NotStored::ContentType => line(headers, HeaderId::ContentType),
         NotStored::OtherKey if headers.contains(HeaderId::SetCookie) => cookies_set(headers),
+        NotStored::ResponseRule => match response.refused_by {
+            Some(told) => format!("rule for {told}"),
+            None => String::new(),
+        },
         NotStored::OtherKey | NotStored::Tags => String::new(),
     };
     let left_out = match response.left_out_words() {
@@ -219,6 +227,10 @@ pub fn lifetime_words(
             format!("a tenth of the time since {modified} (heuristic, RFC 9111 4.2.2)")
         }
         LifetimeSource::Setting => "the setting `cache.ttl`".to_owned(),
+        LifetimeSource::Rule => {
+            let told = response.ruled_ttl.map_or("", |(_, told)| told);
+            format!("`ttl` of the rule for {told}")
+        }
         LifetimeSource::Targeted => {
             let id = targeted_control::field(headers, &rules.targets)
                 .unwrap_or(HeaderId::CdnCacheControl);

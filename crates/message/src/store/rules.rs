@@ -1,5 +1,7 @@
 //! Rules for storing: the settings of a site, with their defaults.
 
+use std::fmt;
+
 use super::ignored::IgnoredFields;
 use crate::header::HeaderId;
 use crate::response::Status;
@@ -27,6 +29,17 @@ impl StatusMatch {
             Self::Exact(one) => one.code() == status.code(),
             Self::Class(class) => status.code() / 100 == class as u16,
             Self::Any => true,
+        }
+    }
+}
+
+impl fmt::Display for StatusMatch {
+    /// As settings write it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exact(status) => status.fmt(f),
+            Self::Class(class) => write!(f, "{class}xx"),
+            Self::Any => f.write_str("any"),
         }
     }
 }

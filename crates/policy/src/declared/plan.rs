@@ -15,6 +15,7 @@ use crate::headers::{FieldName, HeaderOps};
 use crate::pattern::{NamePattern, PathPattern};
 use crate::peer::ConnectionPeer;
 use crate::points::{ALLOW, PageCache, StorageChoice, Synthetic};
+use crate::response_rules::ResponseRule;
 use crate::rewrite::Rewrite;
 use crate::rules::{self, BrowserCaching, Profile, Settings};
 use crate::value::ValuePattern;
@@ -91,6 +92,9 @@ pub(super) struct RoutePlan {
     pub(super) rewrite: Option<Rewrite>,
     pub(super) request_headers: HeaderOps,
     pub(super) response_headers: HeaderOps,
+    pub(super) response_rules: Vec<ResponseRule>,
+    /// A rule for responses changes fields.
+    pub(super) rules_change_heads: bool,
     /// The locations of its settings.
     pub(super) places: SettingLocations,
 }
@@ -219,6 +223,8 @@ impl RoutePlan {
             rewrite: settings.rewrite,
             request_headers: settings.request_headers,
             response_headers: settings.response_headers,
+            rules_change_heads: settings.response_rules.iter().any(|own| !own.headers.is_empty()),
+            response_rules: settings.response_rules,
             places: settings.places,
         }
     }
