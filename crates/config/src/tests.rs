@@ -5,6 +5,7 @@ mod cluster;
 mod diagnostics;
 mod disk;
 mod health;
+mod ignored;
 mod keys;
 mod logs;
 mod neighbours;

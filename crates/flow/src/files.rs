@@ -15,6 +15,7 @@ use codec::Accept;
 use files::{Coding, Depth, FileVariants, OpenFile, OpenFileCache, PathLookup, Root, WouldBlock};
 use message::conditional;
 use message::{Framing, HeaderBlock, HeaderId, Method, Request, Response, Status, path};
+use policy::response_rules::MatchedRules;
 
 use crate::problem::Problem;
 use crate::selection::{Selection, Validators};
@@ -380,7 +381,8 @@ fn shape(
     }
     let date = message::date::HttpDate::new(ctx.now.unix_secs());
     response.headers.push(HeaderId::Date, date.as_bytes());
-    shape::shape(ctx, &mut response, false);
+    // Rules for responses are for those of origins.
+    shape::shape(ctx, &mut response, false, &MatchedRules::default());
     reply.status = response.status;
     reply.head = HeadSource::Owned(Box::new(response));
 }

@@ -4,7 +4,7 @@
 use base::Now;
 use cache::Record;
 use files::accel::AccelDirectives;
-use message::store::{self, NotStored, Permit, Ruling, StorePlan};
+use message::store::{self, JudgedHead, NotStored, Permit, Ruling};
 use message::{HeaderId, Request, Response};
 use policy::{Notes, ResponseCtx};
 
@@ -61,11 +61,16 @@ fn judge_by(
     let mut accels = site.origins.iter().filter_map(|own| own.accel.as_ref());
     let expires = accels.any(|accel| accel.expires);
     let said = AccelDirectives { lifetime_s: expires.then_some(1), file: None };
-    let neutral = Request::new();
-    let mut plan =
-        plan_by(&said, &mut head, |head| store::plan(&neutral, false, head, times, rules));
+    let mut judged = site.policy.judged_head(notes, &head);
+    hear(&mut judged, &said);
+    let mut plan = store::plan(&Request::new(), false, &judged, times, rules);
+    let sets_cookie = head.headers.contains(HeaderId::SetCookie);
     let mut policy_ctx = ResponseCtx { request, response: &mut head, plan: &mut plan, notes };
     _ = site.policy.response(&mut policy_ctx);
+    // The policy would have removed the cookie before, and the record has it.
+    if sets_cookie && !head.headers.contains(HeaderId::SetCookie) {
+        return Err(NotStored::SetCookie);
+    }
     plan.renewed_permit()
 }
 
@@ -76,21 +81,9 @@ pub(crate) fn permit() -> Permit {
     Permit::by_program(ruling, &message::HeaderBlock::new()).expect("nothing forbids it")
 }
 
-/// Makes a plan in which X-Accel-Expires precedes all other fields, as in nginx; it counts like
-/// CDN-Cache-Control (RFC 9213), and is neither stored nor sent.
-pub(crate) fn plan_by(
-    said: &AccelDirectives,
-    response: &mut Response,
-    plan: impl FnOnce(&Response) -> StorePlan,
-) -> StorePlan {
-    let Some(lifetime_s) = said.lifetime_s else { return plan(response) };
-    let headers = response.headers.clone();
-    let value = match lifetime_s {
-        0 => "no-store".to_owned(),
-        seconds => format!("max-age={seconds}"),
-    };
-    response.headers.set(HeaderId::CdnCacheControl, value.as_bytes());
-    let planned = plan(response);
-    response.headers = headers;
-    planned
+/// Has X-Accel-Expires precede all other fields, as in nginx. It is neither stored nor sent.
+pub(crate) fn hear(judged: &mut JudgedHead<'_>, said: &AccelDirectives) {
+    if let Some(seconds) = said.lifetime_s {
+        judged.state_lifetime(seconds);
+    }
 }

@@ -9,7 +9,7 @@ use crate::list::members;
 use crate::range::{self, RangePlan};
 use crate::request::{Request, Upgrade};
 use crate::response::{Response, Status};
-use crate::store::{self, ExchangeTimes, StoreRules};
+use crate::store::{self, ExchangeTimes, JudgedHead, StoreRules};
 use crate::trace_context::TraceContext;
 use crate::vary::{Vary, vary_signature};
 use crate::{cookie, forwarded, path, query, sf, targeted_control, upgrade};
@@ -134,8 +134,13 @@ pub fn store_plan(data: &[u8]) {
     let mut response = Response::new(Status::OK);
     response.headers = block(data);
     let exchange = ExchangeTimes { request_ms: 1_800_000_000_000, response_ms: 1_800_000_000_100 };
-    for rules in [StoreRules::rfc(), StoreRules::safe()] {
-        let plan = store::plan(&request, false, &response, exchange, &rules);
+    let mut ignoring = StoreRules::safe();
+    for text in ["Cache-Control", "Vary", "Vary: *", "Set-Cookie"] {
+        ignoring.ignored.add(text).expect("a field");
+    }
+    for rules in [StoreRules::rfc(), StoreRules::safe(), ignoring] {
+        let judged = JudgedHead::of(&response, &rules);
+        let plan = store::plan(&request, false, &judged, exchange, &rules);
         let revalidates = response.headers.contains(HeaderId::Etag)
             || response.headers.contains(HeaderId::LastModified);
         let lasts = plan.lifetime_ms.saturating_add(plan.grace_ms.max(plan.stale_if_error_ms));

@@ -3,6 +3,7 @@
 //! Must never read a clock or change a field: the input is two heads and the settings.
 
 mod fields;
+mod ignored;
 mod permit;
 mod reason;
 mod rules;
@@ -10,6 +11,7 @@ mod rules;
 mod tests;
 
 pub use fields::{forbidden_field_names, strip_for_storage, strip_hop_by_hop, update_fields};
+pub use ignored::{IgnoredField, IgnoredFieldError, IgnoredFields, IgnoredSet, JudgedHead};
 pub use permit::{PartPermits, Permit, Ruling, StorageObjections};
 pub use reason::{LifetimeSource, NotStored, evidence, lifetime_words};
 pub use rules::{StatusMatch, StoreRules};
@@ -19,7 +21,7 @@ use crate::date::parse_http_date;
 use crate::header::{HeaderBlock, HeaderId};
 use crate::list::{members, trim};
 use crate::request::{Method, Request};
-use crate::response::{Response, Status};
+use crate::response::Status;
 use crate::targeted_control;
 use crate::vary;
 
@@ -57,6 +59,8 @@ pub struct StorePlan {
     /// The time in which requests for the key do not wait for each other; 0 if the response is
     /// stored.
     pub hit_for_miss_ms: u64,
+    /// The fields that the rules ignore, in further parts of the response too.
+    ignored: IgnoredSet,
 }
 
 impl StorePlan {
@@ -113,11 +117,12 @@ pub struct ExchangeTimes {
     pub response_ms: u64,
 }
 
-/// Decides about `response` to `request`. `personal`: the request has significant cookies.
+/// Decides about the response to `request` with the head `response`. `personal`: the request has
+/// significant cookies.
 pub fn plan(
     request: &Request,
     personal: bool,
-    response: &Response,
+    response: &JudgedHead<'_>,
     exchange: ExchangeTimes,
     rules: &StoreRules,
 ) -> StorePlan {
@@ -146,6 +151,7 @@ pub fn plan(
         must_validate: control.no_cache == DirectiveScope::Whole,
         never_stale: facts.never_stale,
         hit_for_miss_ms: store.err().map_or(0, |why| hit_for_miss_ms(why, response.status)),
+        ignored: rules.ignored.set(),
     }
 }
 
@@ -161,11 +167,13 @@ struct StorageFacts {
     source: LifetimeSource,
     has_validator: bool,
     never_stale: bool,
+    /// An ignored name in Vary may tell of a visitor.
+    may_be_of_visitor: bool,
 }
 
 impl StorageFacts {
-    fn gather(response: &Response, exchange: ExchangeTimes, rules: &StoreRules) -> Self {
-        let headers = &response.headers;
+    fn gather(response: &JudgedHead<'_>, exchange: ExchangeTimes, rules: &StoreRules) -> Self {
+        let headers = &*response.headers;
         let targeted = targeted_control::effective(headers, &rules.targets);
         let control =
             targeted.unwrap_or_else(|| CacheControl::parse(headers.values(HeaderId::CacheControl)));
@@ -183,12 +191,13 @@ impl StorageFacts {
                 || single_date(headers, HeaderId::LastModified, now_secs).is_some(),
             never_stale: control.forbids_stale()
                 || (rules.s_maxage_forbids_stale && control.s_maxage.is_some()),
+            may_be_of_visitor: response.visitors_fields().next().is_some(),
         };
         if let Some((lifetime_ms, source)) = facts
             .explicit_lifetime(headers, date_secs, now_secs)
             // A setting is about this cache's own copy: its time runs from the copy's arrival.
             .or_else(|| {
-                let (ms, source) = setting(response.status, rules)?;
+                let (ms, source) = ruled(response).or_else(|| setting(response.status, rules))?;
                 Some((ms.saturating_add(facts.age_ms), source))
             })
             .or_else(|| facts.heuristic(response, date_secs, rules))
@@ -230,7 +239,7 @@ impl StorageFacts {
     /// `Pragma: no-cache`, by which an origin forbids storing.
     fn heuristic(
         &self,
-        response: &Response,
+        response: &JudgedHead<'_>,
         date_secs: u64,
         rules: &StoreRules,
     ) -> Option<(u64, LifetimeSource)> {
@@ -263,7 +272,7 @@ impl StorageFacts {
         let open = control.public
             || control.s_maxage.is_some()
             || (self.targeted && control.max_age.is_some());
-        open && control.private != DirectiveScope::Whole
+        open && control.private != DirectiveScope::Whole && !self.may_be_of_visitor
     }
 
     /// A directive permits stale use.
@@ -278,7 +287,7 @@ impl StorageFacts {
 fn storable(
     request: &Request,
     personal: bool,
-    response: &Response,
+    response: &JudgedHead<'_>,
     facts: &StorageFacts,
     rules: &StoreRules,
 ) -> Result<(), NotStored> {
@@ -311,11 +320,15 @@ fn storable(
         return Err(NotStored::Endless);
     }
     let open = facts.is_shared();
-    if request.headers.contains(HeaderId::Authorization) && !open && !control.must_revalidate {
+    let may_answer_others = open || (control.must_revalidate && !facts.may_be_of_visitor);
+    if request.headers.contains(HeaderId::Authorization) && !may_answer_others {
         return Err(NotStored::Authorization);
     }
     if personal && !open {
         return Err(NotStored::Personal);
+    }
+    if response.refused_by.is_some() {
+        return Err(NotStored::ResponseRule);
     }
     if vary::is_never(&response.headers) {
         return Err(NotStored::VaryAny);
@@ -359,6 +372,10 @@ fn hit_for_miss_ms(why: NotStored, status: Status) -> u64 {
         _ if status.is_server_error() => HIT_FOR_MISS_ERROR_MS,
         _ => HIT_FOR_MISS_MS,
     }
+}
+
+fn ruled(response: &JudgedHead<'_>) -> Option<(u64, LifetimeSource)> {
+    response.ruled_ttl.map(|(ms, _)| (ms, LifetimeSource::Rule))
 }
 
 fn setting(status: Status, rules: &StoreRules) -> Option<(u64, LifetimeSource)> {

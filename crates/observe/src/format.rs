@@ -139,6 +139,7 @@ fn write_json(
     write!(out, ",\"ms\":{},\"ttfb_ms\":{}", ms(record.phases.end), ms(record.ttfb_us()))?;
     text(out, "cache", record.served.word().as_bytes())?;
     let target = if record.flags.has(Flags::REFUSED) { "received" } else { "target" };
+    let evidence = if record.not_stored.is_empty() { "stored_by" } else { "not_stored_by" };
     for (name, value) in [
         ("method", record.method),
         ("host", record.host),
@@ -152,7 +153,7 @@ fn write_json(
         ("origin", record.origin),
         ("server", record.server),
         ("not_stored", record.not_stored),
-        ("not_stored_by", record.evidence),
+        (evidence, record.evidence),
         ("dictionary", record.dictionary.word().as_bytes()),
         ("error", record.error),
         ("limit", record.limit),

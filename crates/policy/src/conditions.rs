@@ -8,7 +8,7 @@
 use std::fmt;
 
 use linear::Regex;
-use message::{HeaderId, Method, Request, cookie, percent, query};
+use message::{HeaderBlock, HeaderId, Method, Request, cookie, percent, query};
 
 use crate::acl::{CidrSet, Net};
 use crate::headers::FieldName;
@@ -156,7 +156,7 @@ impl Condition {
     pub fn holds(&self, asked: RoutedRequest<'_>) -> bool {
         let RoutedRequest { request, client, .. } = asked;
         match self {
-            Self::Header(tests) => tests.iter().any(|test| test.holds(request)),
+            Self::Header(tests) => tests.iter().any(|test| test.holds(&request.headers)),
             Self::Cookie(tests) => tests.iter().any(|test| test.holds_of_cookies(request)),
             Self::Query(tests) => tests.iter().any(|test| test.holds_of_query(request)),
             Self::Client(addresses) => addresses.set.has(client),
@@ -233,7 +233,8 @@ impl<N: fmt::Display, V: fmt::Display> NamedCondition<N, V> {
         }
     }
 
-    fn told(&self, kind: &str, between: &str) -> String {
+    /// The condition in words, without a value, which may be a secret.
+    pub(crate) fn told(&self, kind: &str, between: &str) -> String {
         match &self.wanted {
             WantedValue::Like(_) => format!("{kind} {}{between}(value)", self.name),
             WantedValue::Present | WantedValue::Absent => self.full(kind, between),
@@ -242,8 +243,9 @@ impl<N: fmt::Display, V: fmt::Display> NamedCondition<N, V> {
 }
 
 impl NamedCondition<FieldName, TextPattern> {
-    fn holds(&self, request: &Request) -> bool {
-        let fields = request.headers.iter().filter(|field| self.name.is_spelt(field.name));
+    /// Returns true if it holds for a head with these fields.
+    pub fn holds(&self, headers: &HeaderBlock) -> bool {
+        let fields = headers.iter().filter(|field| self.name.is_spelt(field.name));
         self.wanted.is_met(fields.map(|field| field.value), TextPattern::matches)
     }
 }

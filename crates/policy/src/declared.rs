@@ -19,8 +19,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use base::KeyBuf;
-use message::store::{NotStored, StoreRules};
-use message::{HeaderBlock, HeaderId, Request, Scheme, Status, cookie};
+use message::store::{JudgedHead, NotStored, StoreRules};
+use message::{HeaderBlock, HeaderId, Request, Response, Scheme, Status, cookie};
 
 use crate::acl::CidrSet;
 use crate::answer::Redirect;
@@ -34,6 +34,7 @@ use crate::points::{
     BackendResponse, DeliverCtx, FetchCtx, FetchVerdict, HitCtx, HitVerdict, Notes, Policy,
     ReceiveCtx, ReceiveVerdict, ResponseCtx, Routes, StorageChoice, TrailerCtx,
 };
+use crate::response_rules::{self, MatchedRules};
 use crate::rewrite::Rewrite;
 use crate::rules::BrowserCaching;
 use crate::scripts::ScriptNames;
@@ -266,31 +267,47 @@ impl Policy for Declared {
         &self.plan(notes).store
     }
 
+    fn judged_head<'a>(&'a self, notes: &Notes, response: &'a Response) -> JudgedHead<'a> {
+        let plan = self.plan(notes);
+        let mut judged = JudgedHead::of(response, &plan.store);
+        response_rules::judge(&plan.response_rules, response, &mut judged);
+        judged
+    }
+
     fn store_in(&self, notes: &Notes) -> StorageChoice {
         self.plan(notes).store_in
     }
 
     fn response(&self, ctx: &mut ResponseCtx<'_>) -> BackendResponse {
         let plan = self.plan(ctx.notes);
+        let status = ctx.response.status;
+        let judged = self.judged_head(ctx.notes, ctx.response);
+        let drops_ignored = judged.drops_cookies();
         // The response of a request that was not looked up may set cookies.
         let looked_up = ctx.notes.rule == Rule::Cache as u32;
-        if looked_up && let Some(why) = response::other_key(plan, ctx.request, ctx.response) {
-            ctx.plan.refuse(why, ctx.response.status);
-        } else if plan.drop_set_cookie && looked_up && ctx.plan.admit_without_cookies() {
-            ctx.response.headers.remove(HeaderId::SetCookie);
+        let other_key = || response::other_key(plan, ctx.request, ctx.response, &judged);
+        let mut drops_cookies = false;
+        if looked_up && let Some(why) = other_key() {
+            ctx.plan.refuse(why, status);
+        } else if looked_up {
+            let admits = plan.drop_set_cookie && ctx.plan.admit_without_cookies();
+            drops_cookies = admits || drops_ignored;
         }
-        let status = ctx.response.status;
+        if forwarded::is_varied_by(&judged.headers, &self.client_field) {
+            ctx.plan.refuse(NotStored::VaryAny, status);
+        }
         if ctx.plan.verdict().is_ok() && plan.not_stored.iter().any(|of| of.matches(status)) {
             ctx.plan.refuse(NotStored::Status, status);
-        }
-        if forwarded::is_varied_by(&ctx.response.headers, &self.client_field) {
-            ctx.plan.refuse(NotStored::VaryAny, ctx.response.status);
         }
         if plan.match_type && ctx.plan.verdict().is_ok() {
             let kind = ctx.response.headers.value(HeaderId::ContentType).unwrap_or_default();
             if !media::fits(ctx.request.path(), kind) {
-                ctx.plan.refuse(NotStored::ContentType, ctx.response.status);
+                ctx.plan.refuse(NotStored::ContentType, status);
             }
+        }
+        // What one client was given stays with it, unless others get the response.
+        if drops_cookies && ctx.plan.verdict().is_ok() {
+            ctx.response.headers.remove(HeaderId::SetCookie);
         }
         if let Some(field) = &plan.dictionary
             && ctx.plan.verdict().is_ok()
@@ -304,7 +321,17 @@ impl Policy for Declared {
 
     fn shapes_delivery(&self, notes: &Notes) -> bool {
         let plan = self.plan(notes);
-        !plan.response_headers.is_empty() || plan.browsers != BrowserCaching::AsSaid
+        !plan.response_headers.is_empty()
+            || plan.rules_change_heads
+            || plan.browsers != BrowserCaching::AsSaid
+    }
+
+    fn matched_rules(&self, notes: &Notes, response: &Response) -> MatchedRules {
+        let plan = self.plan(notes);
+        match plan.rules_change_heads {
+            true => response_rules::matched(&plan.response_rules, response),
+            false => MatchedRules::default(),
+        }
     }
 
     fn deliver(&self, ctx: &mut DeliverCtx<'_>) {
@@ -313,6 +340,7 @@ impl Policy for Declared {
             response::keep_from_browsers(&mut ctx.response.headers);
         }
         plan.response_headers.apply(&mut ctx.response.headers);
+        response_rules::change(&plan.response_rules, ctx.matched, &mut ctx.response.headers);
     }
 
     fn complete(&self, notes: &Notes, headers: &mut HeaderBlock) {
@@ -322,7 +350,8 @@ impl Policy for Declared {
     fn passes_trailer(&self, ctx: &TrailerCtx<'_>) -> bool {
         let (name, plan) = (ctx.field.name, self.plan(ctx.notes));
         if !ctx.of_request {
-            return !plan.response_headers.speak_of(name);
+            let rules = plan.response_rules.iter().map(|rule| &rule.headers);
+            return !rules.chain([&plan.response_headers]).any(|own| own.speak_of(name));
         }
         let tells_client = self.client_field.named().is_some_and(|own| own.is_spelt(name));
         let in_key = plan.header_key.iter().any(|own| own.is_spelt(name));
@@ -362,6 +391,10 @@ impl Policy for Declared {
             parts.push(("its route".to_owned(), route.as_bytes().to_vec()));
         }
         parts
+    }
+
+    fn response_rules_words(&self, notes: &Notes) -> String {
+        response_rules::words(&self.plan(notes).response_rules)
     }
 
     fn place(&self, notes: &Notes, setting: &str) -> Option<&SettingLocation> {

@@ -23,6 +23,7 @@ pub mod points;
 pub mod policy_files;
 pub mod purge;
 pub mod redirect_map;
+pub mod response_rules;
 pub mod rewrite;
 pub mod rules;
 mod scripts;

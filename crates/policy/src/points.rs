@@ -5,11 +5,12 @@ use std::sync::Arc;
 use base::{KeyBuf, Now};
 use message::freshness::Freshness;
 use message::header::Field;
-use message::store::StorePlan;
+use message::store::{JudgedHead, StorePlan};
 use message::{HeaderBlock, Request, Response, Scheme, Status};
 
 use crate::decision_steps::{DecisionStep, SettingLocation};
 use crate::peer::ConnectionPeer;
+use crate::response_rules::MatchedRules;
 
 /// The value of `Allow` in this cache's own responses (RFC 9110 10.2.1): the usual methods but
 /// CONNECT and TRACE, which are rejected. Other methods are forwarded, too.
@@ -187,6 +188,8 @@ pub struct DeliverCtx<'a> {
     pub response: &'a mut Response,
     /// The response comes from the store.
     pub hit: bool,
+    /// The rules for responses that match it.
+    pub matched: &'a MatchedRules,
     /// The request's notes.
     pub notes: &'a Notes,
 }
@@ -284,6 +287,12 @@ pub trait Policy: Send + Sync {
     /// The rules of the storage plan for this request.
     fn store_rules(&self, notes: &Notes) -> &message::store::StoreRules;
 
+    /// The head of an origin's response as storing judges it: without fields that the site ignores,
+    /// and with what its rules for responses say.
+    fn judged_head<'a>(&'a self, notes: &Notes, response: &'a Response) -> JudgedHead<'a> {
+        JudgedHead::of(response, self.store_rules(notes))
+    }
+
     /// The tiers that store the response, if it is stored (Varnish: `beresp.storage`).
     fn store_in(&self, _notes: &Notes) -> StorageChoice {
         StorageChoice::Both
@@ -295,6 +304,11 @@ pub trait Policy: Send + Sync {
     /// Returns true if [`Policy::deliver`] may change the response to this request. Otherwise hits
     /// are sent from their stored bytes without parsing them.
     fn shapes_delivery(&self, notes: &Notes) -> bool;
+
+    /// The rules for responses that match an origin's response, before it is adapted to a client.
+    fn matched_rules(&self, _notes: &Notes, _response: &Response) -> MatchedRules {
+        MatchedRules::default()
+    }
 
     /// Changes the head for the client (Varnish: `vcl_deliver`).
     fn deliver(&self, ctx: &mut DeliverCtx<'_>);
@@ -322,6 +336,11 @@ pub trait Policy: Send + Sync {
     /// The parts that [`Policy::key`] adds: each with a description, and its value.
     fn key_parts(&self, _request: &Request, _notes: &Notes) -> Vec<(String, Vec<u8>)> {
         Vec::new()
+    }
+
+    /// What the rules for responses to this request say about storing, in words.
+    fn response_rules_words(&self, _notes: &Notes) -> String {
+        String::new()
     }
 
     /// The location of a setting that applies to this request, by its key in the configuration.

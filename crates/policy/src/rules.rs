@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use message::store::{StatusMatch, StoreRules};
+use message::store::{IgnoredFields, StatusMatch, StoreRules};
 use message::upgrade::Protocol;
 
 use crate::acl::Net;
@@ -18,6 +18,7 @@ use crate::headers::{FieldName, HeaderOps};
 use crate::pattern::{NamePattern, PathPattern};
 use crate::points::{PageCache, StorageChoice};
 use crate::policy_files::RedirectFile;
+use crate::response_rules::ResponseRule;
 use crate::rewrite::Rewrite;
 use crate::site_authentication::{BasicAuth, ForwardAuth};
 use crate::throttle::{ConcurrencyRule, RateRule};
@@ -100,6 +101,8 @@ pub struct Settings {
     pub page_cache: Option<PageCache>,
     /// The cache is used.
     pub cache: bool,
+    /// Fields of responses that have no say in storing.
+    pub ignored: IgnoredFields,
     /// Lifetimes in milliseconds for responses without one.
     pub ttl: Vec<(StatusMatch, u64)>,
     /// Longest heuristic lifetime from Last-Modified, in milliseconds; 0 for none.
@@ -150,6 +153,8 @@ pub struct Settings {
     pub response_headers: HeaderOps,
     /// The file of redirects, whose lines answer before the cache and the origin.
     pub redirects: Option<RedirectFile>,
+    /// Rules for responses of origins; all that match apply, in their order.
+    pub response_rules: Vec<ResponseRule>,
     /// The configured response, instead of the cache's or the origin's.
     pub answer: Option<ConfiguredResponse>,
     /// The access log has lines about the requests.
@@ -183,6 +188,7 @@ impl Default for Settings {
             files: None,
             page_cache: None,
             cache: true,
+            ignored: IgnoredFields::default(),
             ttl: Vec::new(),
             heuristic_ms: None,
             heuristic_html_ms: None,
@@ -206,6 +212,7 @@ impl Default for Settings {
             request_headers: HeaderOps::default(),
             response_headers: HeaderOps::default(),
             redirects: None,
+            response_rules: Vec::new(),
             answer: None,
             access_log: true,
             first_byte_ms: None,

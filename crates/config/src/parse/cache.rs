@@ -8,6 +8,7 @@ use policy::StorageChoice;
 use policy::rules::{BrowserCaching, Settings};
 use toml::de::DeValue;
 
+use super::ignored_fields::ignored;
 use super::lists::field_names;
 use crate::keys::TEXTS;
 use crate::model::Admission;
@@ -22,8 +23,11 @@ section! {
     "ttl", "a duration, or a table such as { 200 = \"1s\", 4xx = \"1m\" }", "none", "Lifetime of responses that state none, by status, at least 100ms: `2xx` for a class, `any` for all. `0s`: no lifetime. A duration without a table applies to 200, 301 and 302, as in nginx.",
         ttl
         => |page, s| page.list("stored", s.ttl.iter().map(|(status, ttl)| {
-            format!("{} for {} where it names no lifetime", words(*status), DurationMs(*ttl))
+            format!("{status} for {} where it names no lifetime", DurationMs(*ttl))
         }));
+    "ignore", "a field or a list of fields, or false", "none", "Response fields that have no say in storing, so that `ttl` applies (nginx: `proxy_ignore_headers`): `Cache-Control`, `CDN-Cache-Control`, `Surrogate-Control`, `X-Accel-Expires`, `Expires`, `Pragma`, `Set-Cookie`, `Vary` (but for `*`, codings and addresses), `Vary: User-Agent` for one name in it, and `Vary: *`. Clients get the fields unchanged, except Set-Cookie, which Larder then removes from what it stores. With `false`, a route drops the fields of its site. The guide on rules says what is safe.",
+        |r, item, to| ignored(r, item, &mut to.ignored)
+        => |page, s| page.list("ignored", s.ignored.names());
     "heuristic", duration heuristic_ms, "\"1d\"", "Maximum heuristic lifetime, derived from Last-Modified. `0s`: no heuristic lifetime."
         => show_guess;
     "heuristic_html", duration heuristic_html_ms, "\"10m\"", "Maximum heuristic lifetime of HTML pages, if shorter than `heuristic`; 1d in the rfc profile. `Pragma: no-cache` prevents a heuristic lifetime.";
@@ -62,10 +66,10 @@ section! {
         => |page, s| for field in &s.match_headers {
             page.line("only if", format!("{field} is the request's, where that has it"));
         };
-    "not_stored", TEXTS, "none", "Statuses of responses that are never stored, whatever the origin says: `404`, `5xx`, `any`.",
+    "not_stored", STATUSES, "none", "Statuses of responses that are never stored, whatever the origin says: `404`, `5xx`, `any`.",
         |r, item, to| to.not_stored = statuses(r, item)
         => |page, s| if !s.not_stored.is_empty() {
-            let never: Vec<_> = s.not_stored.iter().map(|of| words(*of)).collect();
+            let never: Vec<_> = s.not_stored.iter().map(ToString::to_string).collect();
             page.line("never stored", never.join(", "));
         };
     "browsers", "\"as_said\" or \"never\"", "\"as_said\"", "Whether browsers may store responses that are not marked `private`. `as_said`: as the response says. `never`: Larder sends `Cache-Control: no-store, no-cache, must-revalidate, max-age=0`, because purges do not reach browsers.",
@@ -88,6 +92,9 @@ section! {
             page.line("client's wishes", if honoured { "honoured" } else { "ignored" });
         };
 }
+
+/// Values of keys that name statuses.
+pub(super) const STATUSES: &str = "a status, a class such as \"5xx\", or a list of them";
 
 /// Shortest lifetime above zero: below it a cache only costs.
 const TTL_MIN_MS: u64 = 100;
@@ -150,18 +157,17 @@ fn show_kept(page: &mut SettingsPage<'_>, s: &Settings) {
     );
 }
 
-fn words(of: StatusMatch) -> String {
-    match of {
-        StatusMatch::Exact(status) => status.to_string(),
-        StatusMatch::Class(class) => format!("{class}xx"),
-        StatusMatch::Any => "any".to_owned(),
-    }
-}
-
 /// Reads statuses and classes of statuses.
-fn statuses(r: &mut Reader, item: &SettingValue<'_>) -> Vec<StatusMatch> {
+pub(super) fn statuses(r: &mut Reader, item: &SettingValue<'_>) -> Vec<StatusMatch> {
     let mut found = Vec::new();
-    for (text, item) in r.texts(item) {
+    for item in item.each() {
+        let text = match item.value {
+            DeValue::Integer(number) => number.as_str(),
+            _ => match r.text(&item) {
+                Some(text) => text,
+                None => continue,
+            },
+        };
         match status_match(text) {
             Some(status) => found.push(status),
             None => {
@@ -218,7 +224,8 @@ fn ttl(r: &mut Reader, item: &SettingValue<'_>, settings: &mut Settings) {
     });
 }
 
-fn lifetime(r: &mut Reader, item: &SettingValue<'_>) -> Option<u64> {
+/// Reads a lifetime in milliseconds.
+pub(super) fn lifetime(r: &mut Reader, item: &SettingValue<'_>) -> Option<u64> {
     let ms = r.duration(item)?;
     if ms > 0 && ms < TTL_MIN_MS {
         r.error(item.span.clone(), "a lifetime is at least 100ms").help =

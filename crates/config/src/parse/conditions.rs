@@ -17,7 +17,7 @@ use crate::reader::{Reader, SettingValue, TextRange};
 use crate::rows::{self, Row, rows, section};
 
 /// Values of keys that name something, and may say what its value should be.
-const NAMED: &str = "a string, a list of strings, or a table of values";
+pub(super) const NAMED: &str = "a string, a list of strings, or a table of values";
 
 section! {
     pub(crate) WHEN, WHEN_ROWS: Conditions, LEFT_OUT_ROWS; "[site.route.when]",
@@ -26,11 +26,11 @@ section! {
      (whole, with `*` for anything, or `~ regex` as in paths), be present (`true`) or absent \
      (`false`). Larder looks at the request as the client sent it.";
     "header", NAMED, "none", "Request fields. `_` in a name counts as `-`. Fields that only proxies may send cannot be named: use `client`.",
-        |r, item, to| named(r, item, to, HEADER);
+        |r, item, to| named(r, item, &HEADER, |any| to.push(Condition::Header(any)));
     "cookie", NAMED, "none", "Cookies: a name, `prefix*`, `*suffix` or `*part*`.",
-        |r, item, to| named(r, item, to, COOKIE);
+        |r, item, to| named(r, item, &COOKIE, |any| to.push(Condition::Cookie(any)));
     "query", NAMED, "none", "Query parameters: a name, or `prefix*`. Names and values are decoded before they are compared.",
-        |r, item, to| named(r, item, to, QUERY);
+        |r, item, to| named(r, item, &QUERY, |any| to.push(Condition::Query(any)));
     "client", TEXTS, "every client", "Addresses or networks of clients. Behind a balancer, `trusted_proxies` says who is the client.",
         |r, item, to| {
             let nets = nets(r, item);
@@ -63,11 +63,11 @@ section! {
             refuse_empty(r, item);
         };
     "header", NAMED, "none", "Request fields.",
-        |r, item, to| named(r, item, &mut to.when, HEADER);
+        |r, item, to| named(r, item, &HEADER, |any| to.when.push(Condition::Header(any)));
     "cookie", NAMED, "none", "Cookies.",
-        |r, item, to| named(r, item, &mut to.when, COOKIE);
+        |r, item, to| named(r, item, &COOKIE, |any| to.when.push(Condition::Cookie(any)));
     "query", NAMED, "none", "Query parameters.",
-        |r, item, to| named(r, item, &mut to.when, QUERY);
+        |r, item, to| named(r, item, &QUERY, |any| to.when.push(Condition::Query(any)));
     "client", TEXTS, "every client", "Addresses or networks of clients.",
         |r, item, to| {
             let nets = nets(r, item);
@@ -95,27 +95,28 @@ pub(super) fn show(page: &mut SettingsPage<'_>, when: &Conditions) {
     page.list("when", when.iter().map(|one| if discreet { one.told() } else { one.to_string() }));
 }
 
-/// A kind of what has names and values: how these are read, and what they are conditions for.
-#[derive(Clone, Copy)]
+/// A kind of what has names and values: how these are read.
 struct NamedKind<N, V> {
     name: fn(&str) -> Result<N, String>,
     value: fn(&str) -> Result<V, PatternError>,
-    condition: fn(Vec<NamedCondition<N, V>>) -> Condition,
 }
 
 const HEADER: NamedKind<FieldName, TextPattern> =
-    NamedKind { name: field, value: |text| TextPattern::parse(text), condition: Condition::Header };
+    NamedKind { name: field, value: |text| TextPattern::parse(text) };
+
+const RESPONSE_HEADER: NamedKind<FieldName, TextPattern> = NamedKind {
+    name: |text| FieldName::parse(text).map_err(|why| why.to_string()),
+    value: |text| TextPattern::parse(text),
+};
 
 const COOKIE: NamedKind<NamePattern, TextPattern> = NamedKind {
     name: |text| NamePattern::cookie(text).map_err(|why| why.to_string()),
     value: |text| TextPattern::parse(text),
-    condition: Condition::Cookie,
 };
 
 const QUERY: NamedKind<NamePattern, ValuePattern> = NamedKind {
     name: |text| NamePattern::query(text).map_err(|why| why.to_string()),
     value: |text| ValuePattern::parse(text),
-    condition: Condition::Query,
 };
 
 /// The name of a field that means the same wherever a route is looked for.
@@ -130,12 +131,23 @@ fn field(text: &str) -> Result<FieldName, String> {
     Ok(name)
 }
 
-/// Reads names with or without values.
-fn named<N: Clone, V>(
+/// Reads conditions for a response's fields; of each list, one must hold.
+pub(super) fn response_fields(
     r: &mut Reader,
     item: &SettingValue<'_>,
-    to: &mut Conditions,
-    kind: NamedKind<N, V>,
+) -> Vec<Vec<NamedCondition<FieldName, TextPattern>>> {
+    let mut all = Vec::new();
+    named(r, item, &RESPONSE_HEADER, |any| all.push(any));
+    all
+}
+
+/// Reads names with or without values, and passes conditions to `push`, each a list of
+/// alternatives.
+fn named<N, V>(
+    r: &mut Reader,
+    item: &SettingValue<'_>,
+    kind: &NamedKind<N, V>,
+    mut push: impl FnMut(Vec<NamedCondition<N, V>>),
 ) {
     let Some(pairs) = item.pairs() else {
         let mut any = Vec::new();
@@ -144,7 +156,7 @@ fn named<N: Clone, V>(
             any.extend(name.map(|name| NamedCondition { name, wanted: WantedValue::Present }));
         }
         if refuse_empty(r, item) {
-            to.push((kind.condition)(any));
+            push(any);
         }
         return;
     };
@@ -164,7 +176,7 @@ fn named<N: Clone, V>(
                 wanted
             }
         };
-        to.push((kind.condition)(vec![NamedCondition { name, wanted }]));
+        push(vec![NamedCondition { name, wanted }]);
     }
 }
 
@@ -179,7 +191,7 @@ fn said<T>(
 }
 
 /// Refuses an empty list, which would hold for nothing. Returns true if the list has something.
-fn refuse_empty(r: &mut Reader, item: &SettingValue<'_>) -> bool {
+pub(super) fn refuse_empty(r: &mut Reader, item: &SettingValue<'_>) -> bool {
     let is_empty = item.each().is_empty();
     if is_empty {
         r.error(item.span.clone(), format!("`{}` is an empty list", item.name));

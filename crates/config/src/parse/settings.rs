@@ -17,8 +17,9 @@ use super::cookies::{COOKIES, COOKIES_ROWS, QUERY, QUERY_ROWS};
 use super::headers::{HEADER_ROWS, REQUEST_HEADERS, RESPONSE_HEADERS};
 use super::lists::nets;
 use super::origins::find_of_site;
+use super::response_rules::RESPONSE;
 use super::setting_locations::note_places;
-use super::{answers, authentication, files, headers, origins, rewrites, throttle};
+use super::{answers, authentication, files, headers, origins, response_rules, rewrites, throttle};
 use crate::keys::{DURATION, TABLE, TEXTS};
 use crate::page::word;
 use crate::reader::{Reader, SettingValue, TomlTable};
@@ -121,6 +122,9 @@ pub(crate) const SETTINGS_ROWS: &[Row<Settings>] = rows! {
         => |page, s| if s.answer.is_none() {
             headers::show(page, "to the client", &s.response_headers);
         };
+    @table(RESPONSE) "response", "a list of tables", "none", "Rules for responses of the origin, by status, type, fields and length: see `[[site.response]]`.",
+        |r, item, to| response_rules::add(r, item, &mut to.response_rules)
+        => |page, s| if fetches(s) { response_rules::show(page, &s.response_rules) };
 };
 
 /// Returns true if missing responses are fetched from an origin.

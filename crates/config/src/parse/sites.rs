@@ -11,8 +11,8 @@ use super::presets::Presets;
 use super::routes::{ROUTE, route};
 use super::settings::SETTINGS_ROWS;
 use super::{
-    authentication, compression, error_pages, hsts, purge, rewrites, setting_locations, settings,
-    tls,
+    authentication, compression, error_pages, hsts, ignored_fields, purge, rewrites,
+    setting_locations, settings, tls,
 };
 use crate::keys::{BOOLEAN, Mark, TABLE, TEXTS};
 use crate::model::{Config, SiteConfig};
@@ -184,7 +184,9 @@ fn host_help(text: &str) -> String {
 
 /// Reports settings of a site that contradict each other.
 fn check(r: &mut Reader, table: &TomlTable<'_>, draft: &mut Draft) {
+    let profile = draft.site.rules.profile;
     let settings = &mut draft.site.rules.settings;
+    ignored_fields::check(r, table, settings, profile);
     if table.item(HEAD_TIME).is_none() {
         r.origins.keep_times(settings);
     }
@@ -213,6 +215,7 @@ fn routes(r: &mut Reader, item: &SettingValue<'_>, draft: &mut Draft) {
         let (mut route, span) = route(r, &table, rules.settings.inherit());
         let sound = r.found.len() == before;
         settings::read(r, &table, &mut route.settings);
+        ignored_fields::check(r, &table, &route.settings, rules.profile);
         if ![&table, &item.table].iter().any(|table| table.item(HEAD_TIME).is_some()) {
             r.origins.keep_times(&mut route.settings);
         }

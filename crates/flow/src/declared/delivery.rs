@@ -24,7 +24,7 @@ use crate::form::{self, Choice, FormSource};
 use crate::recode::{BodyDecoding, decode_limits};
 use crate::selection::{SELECTORS, Selection, Validators};
 use crate::sent_form::{SentCoding, SentForm};
-use crate::shape::{is_shaped, shape};
+use crate::shape::{is_shaped, matched, shape};
 use crate::state::assemble::Dialect;
 use crate::state::body::ReplyBody;
 use crate::state::core::CoreState;
@@ -227,6 +227,7 @@ fn kind(object: &Object) -> Option<Vec<u8>> {
 /// Parses the stored head and lets the policy change it for this client.
 fn shape_stored(ctx: &RequestContext<'_>, object: &Arc<Object>, reply: &mut Reply) {
     let Some(mut response) = stored_head(object) else { return };
+    let matched = matched(ctx, &response);
     response.status = reply.status;
     let received = if object.flags().http10 { Version::Http10 } else { Version::Http11 };
     add_via(&mut response.headers, received, ctx.live.announce.pseudonym.as_str());
@@ -250,7 +251,7 @@ fn shape_stored(ctx: &RequestContext<'_>, object: &Arc<Object>, reply: &mut Repl
     if std::mem::take(&mut reply.by_dictionary) {
         vary_by_dictionary(&mut response.headers);
     }
-    shape(ctx, &mut response, true);
+    shape(ctx, &mut response, true, &matched);
     reply.status = response.status;
     reply.head = HeadSource::Owned(Box::new(response));
 }
@@ -263,7 +264,8 @@ pub(crate) fn switched(
 ) -> Reply {
     let UpgradedConnection { mut response, tunnel } = switched;
     if ctx.site.policy.shapes_delivery(&ctx.notes) {
-        shape(ctx, &mut response, false);
+        let matched = matched(ctx, &response);
+        shape(ctx, &mut response, false, &matched);
     }
     Reply::owned(response, ReplyBody::Tunnel(tunnel), served)
 }
@@ -276,7 +278,8 @@ pub(crate) fn passing(
 ) -> Start {
     let mut response = passing.response;
     if is_shaped(ctx, response.status) {
-        shape(ctx, &mut response, false);
+        let matched = matched(ctx, &response);
+        shape(ctx, &mut response, false, &matched);
     }
     let mut body = passing.body.answering(&ctx.request.method, response.status);
     if let ReplyBody::Head(length) = &mut body {

@@ -19,6 +19,7 @@ use policy::{
 use vcl::trace::ProgramTrace;
 
 use super::includes;
+use super::notes::note_ignored;
 use super::object::{object_by, selector};
 use super::substitute::{FetchFailure, SubstituteAnswer, UpgradedConnection};
 use crate::body_transfer::TransferOutcome;
@@ -45,7 +46,7 @@ use crate::state::slices::{Probe, Shape, part_of};
 use crate::state::tier::Lead;
 use crate::trailers::{self, TrailerFilter};
 use crate::unstored_reason::UnstoredReason;
-use crate::verdict::{RevalidationJudge, plan_by};
+use crate::verdict::{RevalidationJudge, hear};
 use crate::{peers, surrogate, tags};
 use codec::CompressionScope;
 
@@ -473,9 +474,10 @@ impl PolicyJudge {
         let times =
             store::ExchangeTimes { request_ms: self.sent.unix_ms, response_ms: now.unix_ms };
         let rules = self.site.policy.store_rules(&self.notes);
-        let mut plan = plan_by(said, response, |response| {
-            store::plan(request, self.notes.personal, response, times, rules)
-        });
+        let mut judged = self.site.policy.judged_head(&self.notes, response);
+        hear(&mut judged, said);
+        let mut plan = store::plan(request, self.notes.personal, &judged, times, rules);
+        note_ignored(fetch, &judged);
         let mut policy_ctx = ResponseCtx { request, response, plan: &mut plan, notes: &self.notes };
         match self.site.policy.response(&mut policy_ctx) {
             BackendResponse::Retry => ResponseVerdict::Retry,
@@ -527,7 +529,8 @@ impl PolicyJudge {
             Some(_) => form::keep_page(own, length, has_body, compress, settings),
             None => form::keep(own, length, has_body, compress, settings),
         };
-        let selector = selector(&exchange.response, &self.request, form.is_one);
+        let judged = self.site.policy.judged_head(&self.notes, &exchange.response);
+        let selector = selector(&judged, &self.request, form.is_one);
         origin_messages::keepable(&mut exchange.response, &self.site, now.unix_secs());
         let note = surrogate::set_aside(&mut exchange.response.headers, &self.site);
         let mut new = NewObject { tags, note, ..object_by(&exchange.response, plan, now) };
@@ -715,7 +718,8 @@ impl PolicyJudge {
         let (request_ms, response_ms) = (self.sent.unix_ms, fetch.now().unix_ms);
         let times = store::ExchangeTimes { request_ms, response_ms };
         let rules = self.site.policy.store_rules(&self.notes);
-        let mut plan = store::plan(&request, self.notes.personal, &response, times, rules);
+        let judged = self.site.policy.judged_head(&self.notes, &response);
+        let mut plan = store::plan(&request, self.notes.personal, &judged, times, rules);
         let (request, response, notes) = (&request, &mut response, &self.notes);
         let mut policy_ctx = ResponseCtx { request, response, plan: &mut plan, notes };
         let verdict = self.site.policy.response(&mut policy_ctx);

@@ -2,7 +2,7 @@
 //! evidence.
 
 use message::Response;
-use message::store::{self, NotStored, StorePlan};
+use message::store::{self, JudgedHead, NotStored, StorePlan};
 
 use super::fetch::PolicyJudge;
 use crate::fetch::Fetch;
@@ -15,7 +15,8 @@ impl PolicyJudge {
             return;
         };
         let rules = self.site.policy.store_rules(&self.notes);
-        let mut evidence = store::evidence(why, &self.request, response, rules);
+        let judged = self.site.policy.judged_head(&self.notes, response);
+        let mut evidence = store::evidence(why, &self.request, &judged, rules);
         if why == NotStored::Tags {
             evidence = refused_tags(fetch, response);
         }
@@ -33,6 +34,18 @@ impl PolicyJudge {
             // The body ends with its connection, so a cut cannot be detected.
             Ok(()) => UnstoredReason::Framing,
         }
+    }
+}
+
+/// Notes the ignored fields of a response that may be stored. If it is not, the evidence for that
+/// names them, too.
+pub(super) fn note_ignored(fetch: &Fetch, judged: &JudgedHead<'_>) {
+    if judged.lacks_something()
+        && fetch.lead.is_some()
+        && let Some(trace) = &fetch.trace
+    {
+        let words = format!("{} ignored", judged.left_out_words());
+        *trace.evidence.borrow_mut() = Some(words.into());
     }
 }
 

@@ -3,7 +3,7 @@
 use base::Now;
 use cache::{Flags, NewObject};
 use message::date::parse_http_date;
-use message::store::StorePlan;
+use message::store::{JudgedHead, StorePlan};
 use message::vary::Vary;
 use message::{HeaderId, Request, Response, Version};
 
@@ -13,12 +13,12 @@ use crate::fetch::{ObjectTimes, new_object};
 /// The variant of a response beside its key. With `is_one`, a single variant serves all codings, so
 /// Accept-Encoding does not select it.
 pub(super) fn selector(
-    response: &Response,
+    judged: &JudgedHead<'_>,
     request: &Request,
     is_one: bool,
 ) -> Option<VariantSelector> {
     // The plan refuses `*` before.
-    let Vary::Names(names) = Vary::of(&response.headers) else { return None };
+    let Vary::Names(names) = Vary::of(&judged.headers) else { return None };
     if !is_one {
         return Some(VariantSelector::of(names, request));
     }

@@ -49,7 +49,8 @@ impl PolicyJudge {
         }
         let is_one = self.site.compress != CompressionScope::Off
             && Coding::of_content(merged.headers.values(HeaderId::ContentEncoding)).is_some();
-        let selector = selector(&merged, &self.request, is_one || flags.negotiated);
+        let judged = self.site.policy.judged_head(&self.notes, &merged);
+        let selector = selector(&judged, &self.request, is_one || flags.negotiated);
         let note = surrogate::set_aside(&mut merged.headers, &self.site);
         let tags = tags.unwrap_or_else(|| old.tags());
         let mut new = NewObject { tags, note, ..object_by(&merged, &plan, now) };

@@ -190,6 +190,11 @@ fn of_rule(reason: NotStored, evidence: &str, application: Option<Application>) 
              key. A field that asks for another form (`RSC`) belongs into `Vary` or `key_headers`."
                 .to_owned()
         }
+        NotStored::ResponseRule => {
+            "Nothing, if that is meant. Otherwise narrow the rule, or add one behind it with `store \
+             = true`."
+                .to_owned()
+        }
         NotStored::Tags => "Higher limits: `[limits] tags`, `tag_bytes`.".to_owned(),
         _ => NEVER.to_owned(),
     }

@@ -3,7 +3,7 @@
 use base::KeyBuf;
 use cache::Object;
 use message::HeaderId;
-use message::store::{StatusMatch, StoreRules};
+use message::store::{IgnoredField, StatusMatch, StoreRules};
 use policy::{DecisionStep, FetchCtx, FetchVerdict, decision_steps::shown};
 
 use super::builder::ForecastBuilder;
@@ -156,14 +156,17 @@ fn about_storing(ctx: &RequestContext<'_>) -> DecisionStep {
         }
         false => "the answer, unless it says otherwise (RFC 9111 3) or sets a cookie",
     };
-    let why = match rules.store_set_cookie && !ctx.notes.personal {
+    let drops_cookies = rules.ignored.has(IgnoredField::SetCookie);
+    let why = match (rules.store_set_cookie || drops_cookies) && !ctx.notes.personal {
         true => "the answer, unless it says otherwise (RFC 9111 3)",
         false => why,
     };
     let ttl = policy.place(&ctx.notes, "cache.ttl");
     DecisionStep::new("storing", why)
         .at(ttl)
+        .fact("ignored", rules.ignored.names().collect::<Vec<_>>().join(", "))
         .fact("ttl where it names none", default_lifetimes(rules))
+        .fact("rules for responses", policy.response_rules_words(&ctx.notes))
         .fact("largest body", body_limit(&ctx.live.limits))
         .fact("compress", compress(ctx))
 }
@@ -182,14 +185,7 @@ fn compress(ctx: &RequestContext<'_>) -> String {
 }
 
 fn default_lifetimes(rules: &StoreRules) -> String {
-    let one = |(of, ms): &(StatusMatch, u64)| {
-        let status = match of {
-            StatusMatch::Exact(status) => status.to_string(),
-            StatusMatch::Class(class) => format!("{class}xx"),
-            StatusMatch::Any => "any".to_owned(),
-        };
-        format!("{status}: {}", duration(*ms))
-    };
+    let one = |(of, ms): &(StatusMatch, u64)| format!("{of}: {}", duration(*ms));
     let mut all: Vec<String> = rules.default_lifetime_ms.iter().map(one).collect();
     if rules.heuristic {
         all.push(format!(

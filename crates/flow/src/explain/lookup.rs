@@ -7,8 +7,8 @@ use base::{KeyBuf, Limits};
 use cache::{KeyInspection, Object, VariantInspection};
 use message::cache_control::CacheControl;
 use message::freshness::Freshness;
-use message::store::{self, LifetimeSource, StorePlan, StoreRules, lifetime_words};
-use message::{HeaderId, Response, targeted_control};
+use message::store::{self, JudgedHead, LifetimeSource, StorePlan, StoreRules, lifetime_words};
+use message::{HeaderId, targeted_control};
 use policy::{DecisionStep, SettingLocation, decision_steps::shown};
 
 use super::builder::ForecastBuilder;
@@ -208,14 +208,15 @@ pub(super) fn about_freshness(ctx: &RequestContext<'_>, seen: &VariantInspection
     let (age_ms, ttl_ms) = (freshness.age_ms(now_ms), freshness.ttl_ms(now_ms));
     let rules = ctx.site.policy.store_rules(&ctx.notes);
     let head = surrogate::whole_head(object);
-    let (source, place) = lifetime(ctx, object, &head, rules);
+    let judged = ctx.site.policy.judged_head(&ctx.notes, &head);
+    let (source, place) = lifetime(ctx, object, &judged, rules);
     let lifetime_ms = object.lifetime_ms();
     let left = match ttl_ms {
         1.. => format!("fresh for {}", duration(ttl_ms.unsigned_abs())),
         _ => format!("stale for {}", duration(ttl_ms.unsigned_abs())),
     };
     let why = format!("ttl {}: {source}; age {}; {left}", duration(lifetime_ms), duration(age_ms));
-    let control = control_of(&head, rules);
+    let control = control_of(&judged, rules);
     let window = |ms: u64, named: bool, directive: &str, key: &str| {
         window_words(ctx, object, ms, named, directive, key)
     };
@@ -245,6 +246,10 @@ pub(super) fn about_freshness(ctx: &RequestContext<'_>, seen: &VariantInspection
     }
     if let Some(why) = untrusted(ctx, seen.fresh_until_ms) {
         step = step.fact("cluster", why);
+    }
+    let left_out = judged.left_out_words();
+    if !left_out.is_empty() {
+        step = step.fact("ignored", format!("{left_out} (`cache.ignore`)"));
     }
     if object.flags().shared {
         step = step.fact("for all", "its origin says so: it answers personal requests too");
@@ -285,7 +290,7 @@ fn window_words(
     format!("{}: {from}", duration(ms))
 }
 
-fn control_of(head: &Response, rules: &StoreRules) -> CacheControl {
+fn control_of(head: &JudgedHead<'_>, rules: &StoreRules) -> CacheControl {
     targeted_control::effective(&head.headers, &rules.targets)
         .unwrap_or_else(|| CacheControl::parse(head.headers.values(HeaderId::CacheControl)))
 }
@@ -295,7 +300,7 @@ fn control_of(head: &Response, rules: &StoreRules) -> CacheControl {
 fn lifetime(
     ctx: &RequestContext<'_>,
     object: &Object,
-    head: &Response,
+    head: &JudgedHead<'_>,
     rules: &StoreRules,
 ) -> (String, Option<SettingLocation>) {
     let plan = planned_anew(ctx, object, head, rules);
@@ -303,6 +308,7 @@ fn lifetime(
     let same = match plan.source {
         // The lifetime began with this copy, whose age was not stored then.
         LifetimeSource::Setting => lifetime_ms >= setting_ms(object, rules),
+        LifetimeSource::Rule => lifetime_ms >= head.ruled_ttl.map_or(0, |(ms, _)| ms),
         // Long lifetimes are stored to the second.
         _ => lifetime_ms.abs_diff(planned_ms) < 1000,
     };
@@ -317,13 +323,17 @@ fn lifetime(
     let key = match plan.source {
         LifetimeSource::Setting => setting_key(object, rules),
         LifetimeSource::Heuristic => Some("cache.heuristic".to_owned()),
+        LifetimeSource::Rule => Some("response".to_owned()),
         _ => None,
     };
     let place = key.as_ref().and_then(|key| ctx.site.policy.place(&ctx.notes, key)).cloned();
     let words = match (plan.source, &key) {
-        (LifetimeSource::Setting, Some(key)) => {
-            format!("setting `{key}`, since the origin names none")
-        }
+        (LifetimeSource::Setting, Some(key)) => match head.left_out_words() {
+            words if words.is_empty() => {
+                format!("setting `{key}`, since the origin names none")
+            }
+            words => format!("setting `{key}`, since {words} of the origin is ignored"),
+        },
         (source, _) => lifetime_words(source, head, rules),
     };
     (words, place)
@@ -333,7 +343,7 @@ fn lifetime(
 fn planned_anew(
     ctx: &RequestContext<'_>,
     object: &Object,
-    head: &Response,
+    head: &JudgedHead<'_>,
     rules: &StoreRules,
 ) -> StorePlan {
     let now = ctx.now;

@@ -18,6 +18,7 @@ mod fragments;
 mod freshness;
 mod hits;
 mod larger_than_memory;
+mod overriding;
 mod page_cache;
 mod purge;
 mod purge_clients;

@@ -17,5 +17,6 @@ mod origins;
 mod outages;
 mod php;
 mod redirect_maps;
+mod response_rules;
 mod rules;
 mod stopped_origin;

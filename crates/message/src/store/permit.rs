@@ -1,7 +1,9 @@
 //! Permit to store a response for other clients. Only the rules make one, and storing consumes it:
 //! nothing may be stored, renewed or restored without one.
 
-use super::{NotStored, StorePlan};
+use super::{IgnoredField, IgnoredSet, NotStored, StorePlan};
+use smallvec::SmallVec;
+
 use crate::cache_control::{CacheControl, DirectiveScope};
 use crate::header::{HeaderBlock, HeaderId};
 use crate::vary;
@@ -10,11 +12,14 @@ use crate::vary;
 /// head needs another permit.
 #[derive(Debug)]
 #[must_use = "a permission that is not spent keeps nothing"]
-pub struct Permit(());
+pub struct Permit(IgnoredSet);
 
 /// The permit to store the parts of a response.
 #[derive(Debug)]
-pub struct PartPermits(StorageObjections);
+pub struct PartPermits {
+    first: StorageObjections,
+    ignored: IgnoredSet,
+}
 
 /// The fields of a response that are reasons against storing it, whether they count or not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,17 +29,27 @@ impl StorageObjections {
     const REASONS: [NotStored; 4] =
         [NotStored::NoStore, NotStored::Private, NotStored::VaryAny, NotStored::SetCookie];
     /// Fields with directives for caches, including this one.
-    const CONTROLS: [HeaderId; 3] =
-        [HeaderId::CacheControl, HeaderId::CdnCacheControl, HeaderId::SurrogateControl];
+    const CONTROLS: [(IgnoredField, HeaderId); 3] = [
+        (IgnoredField::CacheControl, HeaderId::CacheControl),
+        (IgnoredField::CdnCacheControl, HeaderId::CdnCacheControl),
+        (IgnoredField::SurrogateControl, HeaderId::SurrogateControl),
+    ];
 
     /// The objections in the fields of a response.
     pub fn of(headers: &HeaderBlock) -> Self {
-        let said = Self::CONTROLS.map(|id| CacheControl::parse(headers.values(id)));
+        Self::counted(headers, IgnoredSet::default())
+    }
+
+    /// The objections in the fields of a response, without `ignored` fields.
+    fn counted(headers: &HeaderBlock, ignored: IgnoredSet) -> Self {
+        let counted = Self::CONTROLS.into_iter().filter(|(field, _)| !ignored.has(*field));
+        let said = counted.map(|(_, id)| CacheControl::parse(headers.values(id)));
+        let said: SmallVec<[CacheControl; 3]> = said.collect();
         let says = |why: NotStored| match why {
             NotStored::NoStore => said.iter().any(|it| it.no_store),
             NotStored::Private => said.iter().any(|it| it.private == DirectiveScope::Whole),
-            NotStored::VaryAny => vary::is_never(headers),
-            _ => headers.contains(HeaderId::SetCookie),
+            NotStored::VaryAny => vary::is_never(headers) && !ignored.has(IgnoredField::VaryAny),
+            _ => headers.contains(HeaderId::SetCookie) && !ignored.has(IgnoredField::SetCookie),
         };
         let bits = Self::REASONS.iter().enumerate().map(|(at, why)| u8::from(says(*why)) << at);
         Self(bits.fold(0, |all, bit| all | bit))
@@ -86,7 +101,7 @@ impl StorePlan {
     /// # Errors
     /// The reason against it.
     pub fn permit(&self) -> Result<Permit, NotStored> {
-        self.store.map(Permit)
+        self.store.map(|()| Permit(self.ignored))
     }
 
     /// The permit to keep a response that was stored before, perhaps by other rules, or to store a
@@ -108,7 +123,7 @@ impl StorePlan {
                 | Why::NoLifetime
                 | Why::NoValidator
                 | Why::Tags,
-            ) => Ok(Permit(())),
+            ) => Ok(Permit(self.ignored)),
             Err(why) => Err(why),
         }
     }
@@ -119,13 +134,13 @@ impl Permit {
     /// program or Vary (RFC 9111 4.1) forbids it.
     pub fn by_program(ruling: Ruling, headers: &HeaderBlock) -> Option<Self> {
         let may = ruling.findable && !ruling.passed && !ruling.uncacheable;
-        (may && !vary::is_never(headers)).then_some(Self(()))
+        (may && !vary::is_never(headers)).then_some(Self(IgnoredSet::default()))
     }
 
     /// The permit to store the response in parts; `first` are the objections of the response
     /// itself.
     pub fn parts(&self, first: StorageObjections) -> PartPermits {
-        PartPermits(first)
+        PartPermits { first, ignored: self.0 }
     }
 }
 
@@ -135,8 +150,8 @@ impl PartPermits {
     /// # Errors
     /// An objection that the response itself does not have (RFC 9111 3.4).
     pub fn next(&self, headers: &HeaderBlock) -> Result<Permit, NotStored> {
-        match self.0.beyond(StorageObjections::of(headers)) {
-            None => Ok(Permit(())),
+        match self.first.beyond(StorageObjections::counted(headers, self.ignored)) {
+            None => Ok(Permit(self.ignored)),
             Some(why) => Err(why),
         }
     }
@@ -148,7 +163,7 @@ mod tests {
     use crate::header::HeaderId;
     use crate::request::Request;
     use crate::response::{Response, Status};
-    use crate::store::{ExchangeTimes, StoreRules, plan};
+    use crate::store::{ExchangeTimes, JudgedHead, StoreRules, plan};
 
     fn planned(fields: &[(HeaderId, &str)], rules: &StoreRules) -> StorePlan {
         let mut response = Response::new(Status::OK);
@@ -156,7 +171,7 @@ mod tests {
             response.headers.push(*id, value.as_bytes());
         }
         let exchange = ExchangeTimes { request_ms: 0, response_ms: 0 };
-        plan(&Request::new(), false, &response, exchange, rules)
+        plan(&Request::new(), false, &JudgedHead::of(&response, rules), exchange, rules)
     }
 
     #[test]

@@ -3,11 +3,11 @@
 
 use std::fmt;
 
+use super::ignored::JudgedHead;
 use super::rules::StoreRules;
 use crate::cookie;
 use crate::header::{HeaderBlock, HeaderId};
 use crate::request::Request;
-use crate::response::Response;
 use crate::targeted_control;
 
 /// Longest evidence, in bytes: fields may be kilobytes long.
@@ -81,6 +81,8 @@ reasons! {
         "The response belongs to another key than its request's: it sets a cookie that is part of the key, has \
          another value of a field that must be the same, or its Vary lacks a field by which the \
          request asked for another form (`RSC`, `Next-Router-*`, `X-Inertia`, ...).";
+    ResponseRule "response-rule" "`[[site.response]]`, `[[site.route.response]]`"
+        "A rule for responses forbids storing it (`store = false`).";
     Tags "tags" "limits `tags`, `tag_bytes`"
         "The response has more surrogate keys than a limit permits, and a purge by one of the others \
          would not find it.";
@@ -116,17 +118,19 @@ pub enum LifetimeSource {
     Targeted,
     /// The setting for the status.
     Setting,
+    /// A rule for responses.
+    Rule,
 }
 
 /// The fields that are the evidence for `why`, as received, shortened if long; of cookies only the
-/// names. Empty if no field is.
+/// names. Empty if no field is. Fields that were ignored are named first.
 pub fn evidence(
     why: NotStored,
     request: &Request,
-    response: &Response,
+    response: &JudgedHead<'_>,
     rules: &StoreRules,
 ) -> String {
-    let headers = &response.headers;
+    let headers = &*response.headers;
     let control =
         targeted_control::field(headers, &rules.targets).unwrap_or(HeaderId::CacheControl);
     let text = match why {
@@ -175,9 +179,18 @@ pub fn evidence(
         }
         NotStored::Endless | NotStored::ContentType => line(headers, HeaderId::ContentType),
         NotStored::OtherKey if headers.contains(HeaderId::SetCookie) => cookies_set(headers),
+        NotStored::ResponseRule => match response.refused_by {
+            Some(told) => format!("rule for {told}"),
+            None => String::new(),
+        },
         NotStored::OtherKey | NotStored::Tags => String::new(),
     };
-    cut(text)
+    let left_out = match response.left_out_words() {
+        words if words.is_empty() => words,
+        words if text.is_empty() => format!("{words} ignored"),
+        words => format!("{words} ignored; "),
+    };
+    cut(left_out + &text)
 }
 
 /// The names of the cookies in Set-Cookie.
@@ -192,8 +205,12 @@ fn cookies_set(headers: &HeaderBlock) -> String {
 
 /// The source of a lifetime of `response` as the end of a sentence; `source` is the result of
 /// [`plan`](super::plan).
-pub fn lifetime_words(source: LifetimeSource, response: &Response, rules: &StoreRules) -> String {
-    let headers = &response.headers;
+pub fn lifetime_words(
+    source: LifetimeSource,
+    response: &JudgedHead<'_>,
+    rules: &StoreRules,
+) -> String {
+    let headers = &*response.headers;
     let quoted = |id| format!("`{}`", cut(line(headers, id)));
     let text = match source {
         LifetimeSource::None => return "no lifetime is set".to_owned(),
@@ -210,6 +227,10 @@ pub fn lifetime_words(source: LifetimeSource, response: &Response, rules: &Store
             format!("a tenth of the time since {modified} (heuristic, RFC 9111 4.2.2)")
         }
         LifetimeSource::Setting => "the setting `cache.ttl`".to_owned(),
+        LifetimeSource::Rule => {
+            let told = response.ruled_ttl.map_or("", |(_, told)| told);
+            format!("`ttl` of the rule for {told}")
+        }
         LifetimeSource::Targeted => {
             let id = targeted_control::field(headers, &rules.targets)
                 .unwrap_or(HeaderId::CdnCacheControl);
@@ -257,7 +278,7 @@ fn cut(mut text: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::response::Status;
+    use crate::response::{Response, Status};
 
     fn response(fields: &[(HeaderId, &str)]) -> Response {
         let mut response = Response::new(Status::OK);
@@ -321,19 +342,33 @@ mod tests {
             ),
             (NotStored::Tags, &[], ""),
         ] {
-            assert_eq!(evidence(why, &request, &response(fields), &rules), expected);
+            let response = response(fields);
+            let judged = JudgedHead::of(&response, &rules);
+            assert_eq!(evidence(why, &request, &judged, &rules), expected);
         }
-        let long = "x".repeat(1000);
-        let cut =
-            evidence(NotStored::Private, &request, &response(&[(Id::CacheControl, &long)]), &rules);
-        assert_eq!(cut.len(), EVIDENCE_BYTES);
+        let long = response(&[(Id::CacheControl, &"x".repeat(1000))]);
+        let judged = JudgedHead::of(&long, &rules);
+        assert_eq!(evidence(NotStored::Private, &request, &judged, &rules).len(), EVIDENCE_BYTES);
+    }
+
+    #[test]
+    fn evidence_names_what_was_ignored_and_never_a_cookies_value() {
+        let mut rules = StoreRules::safe();
+        rules.ignored.add("Cache-Control").expect("a field");
+        let response =
+            response(&[(HeaderId::CacheControl, "private"), (HeaderId::SetCookie, "sid=secret")]);
+        let judged = JudgedHead::of(&response, &rules);
+        let told = |why| evidence(why, &Request::new(), &judged, &rules);
+        assert_eq!(told(NotStored::SetCookie), "Cache-Control ignored; Set-Cookie: sid");
+        assert_eq!(told(NotStored::Tags), "Cache-Control ignored");
     }
 
     #[test]
     fn a_lifetime_is_told_with_what_it_goes_before() {
         use HeaderId as Id;
         let words = |source, fields: &[(Id, &str)]| {
-            lifetime_words(source, &response(fields), &StoreRules::rfc())
+            let (response, rules) = (response(fields), StoreRules::rfc());
+            lifetime_words(source, &JudgedHead::of(&response, &rules), &rules)
         };
         let both = [(Id::CdnCacheControl, "max-age=300"), (Id::CacheControl, "max-age=60")];
         assert_eq!(

@@ -1,5 +1,8 @@
 //! Rules for storing: the settings of a site, with their defaults.
 
+use std::fmt;
+
+use super::ignored::IgnoredFields;
 use crate::header::HeaderId;
 use crate::response::Status;
 
@@ -26,6 +29,17 @@ impl StatusMatch {
             Self::Exact(one) => one.code() == status.code(),
             Self::Class(class) => status.code() / 100 == class as u16,
             Self::Any => true,
+        }
+    }
+}
+
+impl fmt::Display for StatusMatch {
+    /// As settings write it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exact(status) => status.fmt(f),
+            Self::Class(class) => write!(f, "{class}xx"),
+            Self::Any => f.write_str("any"),
         }
     }
 }
@@ -63,6 +77,8 @@ pub struct StoreRules {
     /// True if s-maxage forbids stale use as proxy-revalidate does (RFC 9111 5.2.2.10). CDNs, and
     /// frameworks that send `s-maxage=1, stale-while-revalidate=59`, do not mean that.
     pub s_maxage_forbids_stale: bool,
+    /// Fields of responses that have no say.
+    pub ignored: IgnoredFields,
 }
 
 impl StoreRules {
@@ -82,6 +98,7 @@ impl StoreRules {
             honour_request_no_store: true,
             trust_errors: true,
             s_maxage_forbids_stale: true,
+            ignored: IgnoredFields::default(),
         }
     }
 

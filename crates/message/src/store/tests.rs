@@ -2,6 +2,7 @@
 
 use super::rules::DAY_MS;
 use super::*;
+use crate::response::Response;
 
 /// Sat, 21 Nov 2026 22:26:40 GMT
 const NOW_SECS: u64 = 1_795_300_000;
@@ -25,6 +26,16 @@ fn response(code: u16, fields: &[(&str, &str)]) -> Response {
         response.headers.push_named(name.as_bytes(), value.as_bytes());
     }
     response
+}
+
+fn plan(
+    request: &Request,
+    personal: bool,
+    response: &Response,
+    exchange: ExchangeTimes,
+    rules: &StoreRules,
+) -> StorePlan {
+    super::plan(request, personal, &JudgedHead::of(response, rules), exchange, rules)
 }
 
 fn rfc(code: u16, fields: &[(&str, &str)]) -> StorePlan {
@@ -468,5 +479,110 @@ mod targets {
         let plan = safe(200, &fields);
         assert_eq!((plan.lifetime_ms, plan.grace_ms), (MINUTE_MS, 30_000));
         assert_eq!(rfc(200, &fields).lifetime_ms, MINUTE_MS);
+    }
+}
+
+mod ignoring {
+    use super::*;
+
+    /// The plan for a 200 with a lifetime by a setting, without the fields `texts`.
+    fn ignoring(texts: &[&str], request: &[(&str, &str)], fields: &[(&str, &str)]) -> StorePlan {
+        let mut rules = StoreRules::safe();
+        texts.iter().for_each(|text| rules.ignored.add(text).expect("a field"));
+        rules.default_lifetime_ms = vec![(StatusMatch::Any, MINUTE_MS)];
+        let mut asked = Request::new();
+        for (name, value) in request {
+            asked.headers.push_named(name.as_bytes(), value.as_bytes());
+        }
+        let personal = asked.headers.contains(HeaderId::Cookie);
+        plan(&asked, personal, &response(200, fields), EXCHANGE, &rules)
+    }
+
+    #[test]
+    fn a_setting_has_its_say_where_the_fields_of_the_response_have_none() {
+        for fields in [
+            &[("Cache-Control", "no-store, private")][..],
+            &[("Cache-Control", "max-age=0"), ("Expires", "0"), ("Pragma", "no-cache")],
+            &[("CDN-Cache-Control", "no-store")],
+            &[("Surrogate-Control", "no-store")],
+        ] {
+            let ignored = ["Cache-Control", "Expires", "CDN-Cache-Control", "Surrogate-Control"];
+            let plan = ignoring(&ignored, &[], fields);
+            assert_eq!((plan.store, plan.lifetime_ms), (Ok(()), MINUTE_MS), "{fields:?}");
+            assert_eq!(plan.source, LifetimeSource::Setting, "{fields:?}");
+            let counted = ignoring(&[], &[], fields);
+            assert_ne!((counted.store, counted.lifetime_ms), (Ok(()), MINUTE_MS), "{fields:?}");
+        }
+        // What is not ignored counts.
+        let both = [("Cache-Control", "no-store"), ("CDN-Cache-Control", "max-age=5")];
+        assert_eq!(ignoring(&["Cache-Control"], &[], &both).lifetime_ms, 5000);
+        let expires = [("Cache-Control", "private"), ("Expires", "0")];
+        let plan = ignoring(&["Cache-Control"], &[], &expires);
+        assert_eq!(plan.store, Err(NotStored::NoValidator));
+    }
+
+    #[test]
+    fn what_is_for_one_visitor_by_its_request_is_not_stored_for_others() {
+        let control = [("Cache-Control", "public, s-maxage=60, must-revalidate")];
+        let authorized = [("Authorization", "Basic YTpi")];
+        let cookie = [("Cookie", "sid=1")];
+        assert_eq!(ignoring(&[], &authorized, &control).store, Ok(()));
+        for texts in [&["Cache-Control"][..], &["Cache-Control", "Vary", "Set-Cookie"]] {
+            let plan = ignoring(texts, &authorized, &control);
+            assert_eq!(plan.store, Err(NotStored::Authorization));
+            assert_eq!(ignoring(texts, &cookie, &control).store, Err(NotStored::Personal));
+        }
+    }
+
+    #[test]
+    fn what_varies_by_an_ignored_visitors_field_is_not_for_all() {
+        let control = ("Cache-Control", "public, max-age=60, must-revalidate");
+        let cookie = [("Cookie", "sid=1")];
+        for (vary, shared) in [("User-Agent, accept", true), ("Cookie", false), ("x-user", false)] {
+            let fields = [control, ("Vary", vary)];
+            assert_eq!(ignoring(&["Vary"], &[], &fields).shared, shared, "{vary}");
+            let asked = ignoring(&["Vary"], &cookie, &fields).store;
+            assert_eq!(asked.is_ok(), shared, "{vary}");
+            let asked = ignoring(&["Vary"], &[("Authorization", "x")], &fields).store;
+            assert_eq!(asked.is_ok(), shared, "{vary}");
+            assert!(ignoring(&[], &cookie, &fields).store.is_ok(), "{vary}");
+        }
+        let any = [control, ("Vary", "*")];
+        assert_eq!(ignoring(&["Vary"], &[], &any).store, Err(NotStored::VaryAny));
+        assert_eq!(ignoring(&["Vary: *"], &[], &any).store, Ok(()));
+    }
+
+    #[test]
+    fn parts_are_judged_by_what_counts() {
+        let block = |name: &str, value: &str| response(206, &[(name, value)]).headers;
+        let first = StorageObjections::default();
+        for (texts, name, value, kept) in [
+            (&["Cache-Control"][..], "Cache-Control", "private", true),
+            (&["Cache-Control"], "CDN-Cache-Control", "no-store", false),
+            (&["Cache-Control"], "Set-Cookie", "a=b", false),
+            (&["Set-Cookie"], "Set-Cookie", "a=b", true),
+            (&["Vary"], "Vary", "*", false),
+            (&["Vary: *"], "Vary", "*", true),
+        ] {
+            let plan = ignoring(texts, &[], &[]);
+            let parts = plan.permit().expect("it may be stored").parts(first);
+            assert_eq!(parts.next(&block(name, value)).is_ok(), kept, "{texts:?} {name}");
+        }
+    }
+
+    #[test]
+    fn x_accel_expires_precedes_what_is_ignored_and_what_is_not() {
+        let mut rules = StoreRules::safe();
+        rules.ignored.add("CDN-Cache-Control").expect("a field");
+        let response = response(200, &[("CDN-Cache-Control", "max-age=5")]);
+        let lasts = |rules: &StoreRules, seconds| {
+            let mut judged = JudgedHead::of(&response, rules);
+            judged.state_lifetime(seconds);
+            super::super::plan(&Request::new(), false, &judged, EXCHANGE, rules)
+        };
+        assert_eq!(lasts(&rules, 60).lifetime_ms, MINUTE_MS);
+        assert_eq!(lasts(&rules, 0).store, Err(NotStored::NoStore));
+        rules.ignored.add("X-Accel-Expires").expect("a field");
+        assert_eq!(lasts(&rules, 0).store, Err(NotStored::NoLifetime));
     }
 }

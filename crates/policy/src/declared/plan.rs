@@ -17,6 +17,7 @@ use crate::peer::ConnectionPeer;
 use crate::points::{ALLOW, PageCache, StorageChoice, Synthetic};
 use crate::policy_files::{PolicyFiles, RedirectFile};
 use crate::redirect_map::RedirectMap;
+use crate::response_rules::ResponseRule;
 use crate::rewrite::Rewrite;
 use crate::rules::{self, BrowserCaching, Profile, Settings};
 use crate::value::ValuePattern;
@@ -96,6 +97,9 @@ pub(super) struct RoutePlan {
     pub(super) rewrite: Option<Rewrite>,
     pub(super) request_headers: HeaderOps,
     pub(super) response_headers: HeaderOps,
+    pub(super) response_rules: Vec<ResponseRule>,
+    /// A rule for responses changes fields.
+    pub(super) rules_change_heads: bool,
     /// The locations of its settings.
     pub(super) places: SettingLocations,
 }
@@ -176,6 +180,11 @@ impl RoutePlan {
         self.cookie_key.iter().any(|key| **key == *name)
     }
 
+    /// Returns true if the values of the field with this name are part of the key.
+    pub(super) fn has_in_key(&self, name: &[u8]) -> bool {
+        self.header_key.iter().any(|own| own.as_bytes().eq_ignore_ascii_case(name))
+    }
+
     /// Removes insignificant cookies from a request that is looked up, so that they select no
     /// variant.
     #[inline(never)]
@@ -238,6 +247,8 @@ impl RoutePlan {
             rewrite: settings.rewrite,
             request_headers: settings.request_headers,
             response_headers: settings.response_headers,
+            rules_change_heads: settings.response_rules.iter().any(|own| !own.headers.is_empty()),
+            response_rules: settings.response_rules,
             places: settings.places,
         }
     }
@@ -266,6 +277,7 @@ fn use_as_dictionary(pattern: &str) -> Box<[u8]> {
 
 fn store_rules(profile: Profile, settings: &Settings) -> StoreRules {
     let mut store = profile.store_rules();
+    store.ignored = settings.ignored.clone();
     store.default_lifetime_ms.splice(0..0, settings.ttl.iter().copied());
     if let Some(ms) = settings.heuristic_ms {
         store.heuristic = ms > 0;

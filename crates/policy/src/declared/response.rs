@@ -1,7 +1,7 @@
 //! Response rules: does an origin's response belong to the key, and may browsers store it.
 
 use message::cache_control::{CacheControl, DirectiveScope};
-use message::store::NotStored;
+use message::store::{JudgedHead, NotStored};
 use message::{HeaderBlock, HeaderId, Request, Response, cookie};
 
 use super::plan::RoutePlan;
@@ -26,12 +26,11 @@ const OTHER_FORM: [&[u8]; 8] = [
 const DATA_PATH: &[u8] = b"/_next/data/";
 
 /// Returns true if the request asks for another form of the page at its URL, and neither the key
-/// nor the Vary of the response contains the form: every client would get it.
-fn is_unnamed_form(plan: &RoutePlan, request: &Request, response: &Response) -> bool {
+/// nor the Vary that counts contains the form: every client would get it.
+fn is_unnamed_form(plan: &RoutePlan, request: &Request, judged: &JudgedHead<'_>) -> bool {
     let is_named = |name: &[u8]| {
-        let mut varying = message::list::members(response.headers.values(HeaderId::Vary));
-        plan.header_key.iter().any(|own| own.as_bytes().eq_ignore_ascii_case(name))
-            || varying.any(|own| own.eq_ignore_ascii_case(name))
+        let mut varying = message::list::members(judged.headers.values(HeaderId::Vary));
+        plan.has_in_key(name) || varying.any(|own| own.eq_ignore_ascii_case(name))
     };
     let is_asked = |name: &[u8]| OTHER_FORM.iter().any(|known| name.eq_ignore_ascii_case(known));
     let is_data = || memchr::memmem::find(request.path(), DATA_PATH).is_some();
@@ -42,6 +41,15 @@ fn is_unnamed_form(plan: &RoutePlan, request: &Request, response: &Response) -> 
         && !is_data()
 }
 
+/// Returns true if the request has a field, other than cookies, that may tell of its visitor, by
+/// which the response varies, and which neither the key nor the Vary that counts contains.
+fn is_of_visitor(plan: &RoutePlan, request: &Request, judged: &JudgedHead<'_>) -> bool {
+    judged.visitors_fields().any(|name| {
+        let has_it = request.headers.values_named(name).next().is_some();
+        has_it && HeaderId::of(name) != HeaderId::Cookie && !plan.has_in_key(name)
+    })
+}
+
 /// Returns the reason why a response does not belong to the key of its request: it sets a cookie of
 /// the key to another value, has another value of a field that must match, or has a form that is
 /// not in the key.
@@ -49,8 +57,9 @@ pub(super) fn other_key(
     plan: &RoutePlan,
     request: &Request,
     response: &Response,
+    judged: &JudgedHead<'_>,
 ) -> Option<NotStored> {
-    if is_unnamed_form(plan, request, response) {
+    if is_unnamed_form(plan, request, judged) || is_of_visitor(plan, request, judged) {
         return Some(NotStored::OtherKey);
     }
     if plan.cookie_key.is_empty() && plan.match_headers.is_empty() {

@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 
 use crate::decision_steps::SettingLocations;
 use crate::headers::HeaderOps;
+use crate::response_rules::ResponseRule;
 use crate::rules::{BrowserCaching, RouteRules, Settings};
 
 /// The mark of settings in keys.
@@ -52,6 +53,7 @@ impl StorageClass {
 
 /// Settings in words, without those that neither the origin nor the store learns of.
 fn said(settings: &Settings) -> String {
+    let about_storing = settings.response_rules.iter().filter(|rule| rule.is_about_storing());
     let stored = Settings {
         // Its place in the site's list is another after a reload; its name is not.
         origin: 0,
@@ -61,6 +63,9 @@ fn said(settings: &Settings) -> String {
         rate: None,
         concurrent: None,
         response_headers: HeaderOps::default(),
+        response_rules: about_storing
+            .map(|rule| ResponseRule { headers: HeaderOps::default(), ..rule.clone() })
+            .collect(),
         browsers: BrowserCaching::default(),
         places: SettingLocations::default(),
         ..settings.clone()

@@ -610,7 +610,8 @@ fn header_changes_reach_origin_and_client() {
     let mut response = Response::new(Status::OK);
     response.headers.push(HeaderId::Server, b"Apache");
     let (request, notes) = (&asked.request, &asked.notes);
-    policy.deliver(&mut DeliverCtx { request, response: &mut response, hit: true, notes });
+    let matched = &MatchedRules::default();
+    policy.deliver(&mut DeliverCtx { request, response: &mut response, hit: true, matched, notes });
     assert!(response.headers.is_empty());
 }
 

@@ -25,8 +25,8 @@ fn stored_for(
     }
     let exchange = ExchangeTimes { request_ms: 0, response_ms: 0 };
     let (request, notes) = (&asked.request, &asked.notes);
-    let rules = policy.store_rules(notes);
-    let mut plan = store::plan(request, notes.personal, &response, exchange, rules);
+    let (rules, judged) = (policy.store_rules(notes), policy.judged_head(notes, &response));
+    let mut plan = store::plan(request, notes.personal, &judged, exchange, rules);
     let ctx = ResponseCtx { request, response: &mut response, plan: &mut plan, notes };
     assert_eq!(policy.response(&mut { ctx }), BackendResponse::Deliver);
     (plan.verdict(), response.headers.contains(HeaderId::SetCookie))
@@ -186,5 +186,50 @@ fn another_form_of_a_page_is_stored_only_where_vary_or_the_key_says_which() {
             std::iter::once(public).chain((!vary.is_empty()).then_some(("Vary", vary))).collect();
         let (stored, _) = stored_for(policy, request, &fields);
         assert_eq!(stored, expected, "{target} {asked:?} {vary}");
+    }
+}
+
+fn ignoring(texts: &[&str], settings: Settings) -> Declared {
+    let mut ignored = message::store::IgnoredFields::default();
+    texts.iter().for_each(|text| ignored.add(text).expect("a field"));
+    site(Settings { ignored, ttl: vec![(StatusMatch::Any, 60_000)], ..settings })
+}
+
+#[test]
+fn an_ignored_cookie_is_removed_from_what_is_stored_and_from_nothing_else() {
+    let settings = Settings {
+        bypass: vec![Bypass::Path(PathPattern::parse("/login").expect("a pattern"))],
+        not_stored: vec![StatusMatch::Class(4)],
+        match_type: true,
+        ..Settings::default()
+    };
+    let policy = ignoring(&["Set-Cookie"], settings);
+    let cookie = ("Set-Cookie", "sid=1");
+    let css = ("Content-Type", "text/css");
+    assert_eq!(stored(&policy, "/a.css", &[cookie, css]), (Ok(()), false));
+    // A page that passes keeps its cookie.
+    assert!(stored(&policy, "/login", &[cookie, css]).1);
+    assert_eq!(stored(&policy, "/a.css", &[cookie]), (Err(NotStored::ContentType), true));
+    let private = [cookie, css, ("Cache-Control", "private")];
+    assert_eq!(stored(&policy, "/a.css", &private), (Err(NotStored::Private), true));
+    let visitor = with(get("/a.css"), &[("Cookie", "sid=1")]);
+    assert_eq!(stored_for(&policy, visitor, &[cookie, css]), (Err(NotStored::Personal), true));
+}
+
+#[test]
+fn a_form_and_a_visitor_by_ignored_fields_are_of_another_key() {
+    let settings = Settings { key_headers: vec![field("X-Shop")], ..Settings::default() };
+    let policy = ignoring(&["Vary"], settings);
+    let other = Err(NotStored::OtherKey);
+    for (asked, vary, expected) in [
+        (("RSC", "1"), "RSC", other),
+        (("X-Api-Key", "a"), "X-Api-Key", other),
+        (("X-Api-Key", "a"), "X-Other", Ok(())),
+        (("X-Shop", "a"), "X-Shop", Ok(())),
+        (("User-Agent", "a"), "User-Agent", Ok(())),
+        (("X-Forwarded-For", "a"), "X-Forwarded-For", Err(NotStored::VaryAny)),
+    ] {
+        let request = with(get("/"), &[asked]);
+        assert_eq!(stored_for(&policy, request, &[("Vary", vary)]).0, expected, "{vary}");
     }
 }
