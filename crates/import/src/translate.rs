@@ -11,10 +11,15 @@ mod listen;
 mod locations;
 mod origins;
 mod pages;
+mod predicate;
+mod questions;
+mod rewrites;
+mod rules;
 mod servers;
 mod sites;
 mod state;
 mod units;
+mod variables;
 mod words;
 
 use config::Severity;
@@ -108,13 +113,18 @@ fn unsettled(state: &mut State<'_>, own: &Directive) {
                            addresses";
             own.visit(&mut |own| ledger.left(own.id, why, instead));
         }
+        "if" if own.children().iter().all(|own| matches!(own.name.as_str(), "set" | "break")) => {
+            own.visit(&mut |own| {
+                ledger.not_needed(own.id, "nothing that was carried over uses the variable");
+            });
+        }
         "if" => {
-            let why = "conditions are not translated yet";
+            let why = "the location of this condition is not carried over";
             let instead = "a route with `when` looks at fields, cookies, parameters, addresses and User-Agent";
             own.visit(&mut |own| ledger.left(own.id, why, instead));
         }
         "set" => ledger.not_needed(own.id, "nothing that was carried over uses the variable"),
-        "limit_req_zone" | "limit_conn_zone" | "log_format" | "upstream" | "proxy_cache_path" => {
+        "valid_referers" | "limit_req_zone" | "limit_conn_zone" | "log_format" | "upstream" | "proxy_cache_path" => {
             ledger.not_needed(own.id, "nothing that was carried over uses it");
             own.children().iter().for_each(|own| {
                 ledger.not_needed(own.id, "nothing that was carried over uses it");
@@ -123,7 +133,7 @@ fn unsettled(state: &mut State<'_>, own: &Directive) {
         "rewrite" => {
             let instead =
                 "a route with `rewrite` or `redirect`; both have the groups of its path as `$1`";
-            ledger.left(own.id, "rewrites within a location are not translated yet", instead);
+            ledger.left(own.id, "the location of this rewrite is not carried over", instead);
         }
         name if OUTER.contains(&name) => {
             ledger.not_needed(own.id, "every block in which it would count has its own, or no use");
