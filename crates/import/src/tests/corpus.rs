@@ -20,7 +20,7 @@ const CORPUS: &[(&str, &[&str])] = &[
         &[
             "when.client = [\"203.0.113.0/24\", \"198.51.100.7\"]",
             "when.user_agent = [\"GPTBot\", \"Bytespider\", \"scrapy\"]",
-            "method = [\"TRACE\", \"TRACK\"]",
+            "method = \"TRACK\"",
             "when.header = { X-Scan = \"~ [^0]|00\" }",
             "when.cookie = { banned = \"yes\" }",
             "redirect = { to = \"/docs/v2/$1$query\", status = 302 }",

@@ -46,6 +46,7 @@ fn numbered(text: &str, expression: &str) -> String {
     for piece in pieces(text) {
         match piece {
             TextPiece::Plain(plain) => numbered.push_str(plain),
+            TextPiece::Variable("") => numbered.push('$'),
             TextPiece::Variable(name) => match names.iter().position(|own| own == name) {
                 Some(at) if !name.is_empty() => _ = write!(numbered, "${{{}}}", at + 1),
                 _ => _ = write!(numbered, "${{{name}}}"),
@@ -53,6 +54,16 @@ fn numbered(text: &str, expression: &str) -> String {
         }
     }
     numbered
+}
+
+/// A `return` in a location with this pattern of paths, whose groups are `$1` and so on.
+pub(crate) fn numbered_return(directive: &Directive, pattern: &str) -> Directive {
+    let mut own = directive.clone();
+    let expression = pattern.strip_prefix("~*").or_else(|| pattern.strip_prefix('~'));
+    if let Some(expression) = expression {
+        own.args.iter_mut().for_each(|text| *text = numbered(text, expression.trim()));
+    }
+    own
 }
 
 /// A target of a redirect as `redirect.to` has it; `None` if it needs more than that knows.

@@ -175,7 +175,8 @@ fn terms(client: &LimitKey, status: Option<&Directive>, is_dry: bool) -> Vec<Str
         LimitKey::Field(name) => terms.push(format!("per = {{ field = {} }}", quote(name))),
     }
     let status = status.map_or(REFUSED, |status| status.arg(0));
-    if status != "429" {
+    let is_of_limits = status.parse().is_ok_and(|status: u16| matches!(status, 429 | 503));
+    if status != "429" && is_of_limits {
         terms.push(format!("status = {status}"));
     }
     terms.extend(is_dry.then(|| "dry_run = true".to_owned()));

@@ -300,10 +300,29 @@ fn joined(own: &Atom, other: &Atom) -> JoinedAtom {
             Atom::Named { kind, name, wanted },
             Atom::Named { kind: other_kind, name: other_name, wanted: other_wanted },
         ) if kind == other_kind && name == other_name => match (wanted, other_wanted) {
-            (Wanted::Like(_), Wanted::Like(_)) => JoinedAtom::Wider,
+            (Wanted::Like(any), Wanted::Like(other_texts)) => match () {
+                () if is_any(any) && !other_texts.iter().any(|own| admits_empty(own)) => one(other),
+                () if is_any(other_texts) && !any.iter().any(|own| admits_empty(own)) => one(own),
+                () => JoinedAtom::Wider,
+            },
             _ => JoinedAtom::Never,
         },
         _ => JoinedAtom::Both,
+    }
+}
+
+/// Tells whether values are any but the empty one.
+fn is_any(texts: &[String]) -> bool {
+    texts == ["~ ."]
+}
+
+/// Tells whether the empty value may fit a pattern.
+fn admits_empty(text: &str) -> bool {
+    let expression = text.strip_prefix("~*").or_else(|| text.strip_prefix('~'));
+    match expression {
+        Some(expression) => linear::Regex::new(expression.trim(), linear::Options::default())
+            .map_or(true, |regex| regex.is_match(b"")),
+        None => text.is_empty() || text == "*",
     }
 }
 

@@ -199,10 +199,16 @@ fn method(test: Test<'_>) -> Predicate {
         _ => return Predicate::always(),
     };
     let is_token = |name: &String| name.bytes().all(|b| b.is_ascii_uppercase() || b == b'-');
+    // Larder refuses TRACE before it looks for a route.
+    let list = list.map(|names| names.into_iter().filter(|name| name != "TRACE").collect());
+    let list: Option<Vec<String>> = list;
     match list {
-        Some(names) if names.iter().all(is_token) && !names.is_empty() => {
+        Some(names) if names.is_empty() => Predicate::never(),
+        Some(names) if names.iter().all(is_token) => {
             Predicate::of(Atom::Method(names))
         }
+        // A method is in capitals.
+        _ if test.operator == "=" => Predicate::never(),
         _ => Predicate::unknown(),
     }
 }
@@ -356,33 +362,24 @@ fn cookie(test: Test<'_>) -> Predicate {
     }
 }
 
+/// The answers for each host of a server; `None` for a host that is many.
+pub(crate) fn host_answers(test: Test<'_>, hosts: &[String]) -> Vec<Option<bool>> {
+    let answer = |host: &String| match host.as_str() {
+        // Any that no server has.
+        "*" => test.holds_for("other.invalid"),
+        host if host.contains('*') => None,
+        host => test.holds_for(host),
+    };
+    hosts.iter().map(answer).collect()
+}
+
+/// No route looks at Host: a host is a site.
 fn host(test: Test<'_>, server: ServerFacts<'_>) -> Predicate {
-    let is_known = !server.hosts.is_empty() && !server.hosts.iter().any(|host| host.contains('*'));
-    let answers: Vec<Option<bool>> =
-        server.hosts.iter().map(|host| test.holds_for(host)).collect();
-    if is_known && answers.iter().all(|answer| *answer == Some(true)) {
-        return Predicate::always();
-    }
-    if is_known && answers.iter().all(|answer| *answer == Some(false)) {
-        return Predicate::never();
-    }
-    let is_port = "(?::[0-9]+)?$";
-    match test.operator {
-        "" => Predicate::always(),
-        "=" => {
-            let pattern = format!("~* ^{}{is_port}", linear::escape(test.value));
-            Predicate::named(NameKind::Header, "Host", vec![pattern])
-        }
-        "~" | "~*" if test.pattern().is_some() => {
-            let value = match test.value.strip_suffix('$') {
-                Some(value) if !value.ends_with('\\') && !value.contains('|') => {
-                    format!("~* {value}{is_port}")
-                }
-                Some(_) => return Predicate::unknown(),
-                None => format!("~* {}", test.value),
-            };
-            Predicate::named(NameKind::Header, "Host", vec![value])
-        }
+    let answers = host_answers(test, server.hosts);
+    let all = |wanted: bool| !answers.is_empty() && answers.iter().all(|own| *own == Some(wanted));
+    match (all(true), all(false)) {
+        (true, _) => Predicate::always(),
+        (_, true) => Predicate::never(),
         _ => Predicate::unknown(),
     }
 }

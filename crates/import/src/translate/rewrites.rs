@@ -34,7 +34,7 @@ impl<'d> Maker<'_, 'd> {
         let chosen = own.or_else(|| located(place.all, &sample(path)));
         let mut except = Vec::new();
         if own.is_none() && path.contains('$') {
-            for guard in place.all.iter().filter(|own| is_guarded(own)) {
+            for guard in place.all.iter().filter(|own| own.is_guarded()) {
                 let is_chosen = chosen.is_some_and(|own| own.directive.id == guard.directive.id);
                 match meets(guard, start) {
                     _ if is_chosen => {}
@@ -102,16 +102,6 @@ fn located<'l, 'd>(all: &'l [Location<'d>], path: &str) -> Option<&'l Location<'
     })
 }
 
-/// Tells whether a location lets not all clients in.
-fn is_guarded(location: &Location<'_>) -> bool {
-    location.own().iter().any(|own| match own.name.as_str() {
-        "deny" | "auth_request" | "internal" | "limit_except" | "auth_jwt" => true,
-        "auth_basic" => own.arg(0) != "off",
-        "return" => own.arg(0).starts_with('4'),
-        name => name.starts_with("access_by_lua"),
-    })
-}
-
 /// Chances that a rewritten path is one of a location.
 enum Meeting {
     Never,
@@ -161,7 +151,7 @@ mod tests {
             assert_eq!(located(&all, path).map(|own| own.path), Some(expected), "{path}");
         }
         assert_eq!(sample("/a/$1/b$path"), "/a/x/bx");
-        let guards: Vec<_> = all.iter().filter(|own| is_guarded(own)).collect();
+        let guards: Vec<_> = all.iter().filter(|own| own.is_guarded()).collect();
         assert_eq!(guards.len(), 2);
         assert!(matches!(meets(guards[0], "/a/"), Meeting::Anywhere));
         assert!(matches!(meets(guards[1], "/a/"), Meeting::Perhaps));

@@ -8,14 +8,14 @@ use super::answers::{self, ContentType, Rewritten};
 use super::chain::Chain;
 use super::conditions::{Question, question};
 use super::locations::{Location, Modifier};
-use super::predicate::{Atom, Conjunction, NameKind, Predicate};
-use super::questions::{ServerFacts, Test};
+use super::predicate::{Atom, Conjunction, Predicate};
+use super::questions::{ServerFacts, Test, host_answers};
 use super::rewrites::RewrittenPlace;
 use super::servers;
 use super::sites::{Destination, Made, Maker, SWITCHES};
 use super::state::Handler;
 use super::variables::{Case, Evaluator, TextPiece, pieces};
-use crate::document::{Block, Settings, first_part, quote};
+use crate::document::{Block, Settings, SiteBlock, first_part, quote};
 use crate::syntax::Directive;
 
 const INEXACT_GUARD: &str =
@@ -96,14 +96,11 @@ impl<'d> Maker<'_, 'd> {
             return Vec::new();
         }
         if let Some((asked, act)) = asked.as_ref().zip(act)
-            && (self.is_answered(asked, act, own) || self.redirects_to_https(asked, act, own))
+            && (self.is_answered(asked, act, own)
+                || self.redirects_to_https(asked, act, own)
+                || self.by_host(asked, act, own, place))
         {
             return Vec::new();
-        }
-        if let Some((asked, act)) = asked.as_ref().zip(act)
-            && let Some(made) = self.by_host(asked, act, own, place)
-        {
-            return made;
         }
         let when = match &asked {
             Some(asked) => self.evaluator(place.chain, own.id).question(asked),
@@ -185,61 +182,58 @@ impl<'d> Maker<'_, 'd> {
         true
     }
 
-    /// The routes of an `if` about a part of the host, for each host of the site.
+    /// Takes an `if` about the host: those for which it holds get a site of their own. Returns false
+    /// where that cannot be said.
     fn by_host(
         &mut self,
         asked: &Question<'_>,
         act: &Directive,
         own: &'d Directive,
         place: RulePlace<'_, 'd>,
-    ) -> Option<Vec<Made>> {
+    ) -> bool {
         let is_host = matches!(asked.variable, "$host" | "$http_host");
-        let is_known = !self.hosts.iter().any(|host| host.contains('*'));
-        if !is_host || !matches!(asked.operator, "~" | "~*") || !is_known {
-            return None;
+        let test = Test { operator: asked.operator, value: asked.value, ignores_case: false };
+        let answers = host_answers(test, self.hosts);
+        let is_mixed = answers.contains(&Some(true)) && answers.contains(&Some(false));
+        if !is_host || !is_mixed || answers.contains(&None) || place.location.is_some() {
+            return false;
         }
-        let options = linear::Options { ignore_case: true, ..Default::default() };
-        let regex = linear::Regex::new(asked.value, options).ok()?;
-        let names = answers::group_names(asked.value);
-        if names.is_empty() {
-            return None;
+        let mut sites = Vec::new();
+        for (host, _) in self.hosts.iter().zip(&answers).filter(|(_, own)| **own == Some(true)) {
+            let mut settings = Settings::default();
+            settings.add("host", [host.as_str()], &[own.id]);
+            let act = with_host(asked, act, own, host);
+            let is_made = match act.name.as_str() {
+                "return" => {
+                    let kind = ContentType::new("", place.chain.one("default_type"));
+                    let scheme = self.scheme();
+                    let ledger = &mut self.state.ledger;
+                    answers::returned(ledger, &act, kind, scheme, &mut settings).is_some()
+                }
+                _ => match answers::rewritten(&act, self.scheme()) {
+                    Rewritten::Redirect { to, status }
+                        if answers::rewritten_paths(&act).is_none() =>
+                    {
+                        let value = format!("{{ to = {}, status = {status} }}", quote(&to));
+                        settings.put("redirect", value, &[act.id]);
+                        true
+                    }
+                    _ => false,
+                },
+            };
+            if !is_made {
+                return false;
+            }
+            sites.push((host.clone(), settings));
         }
-        let mut made = Vec::new();
-        for host in self.hosts {
-            let mut groups = regex.room();
-            regex.groups(host.as_bytes(), 0, &mut groups);
-            let Some(_) = groups.get_group(0) else { continue };
-            let group = |at| groups.get_group(at).map_or("", |g| &host[g.start..g.end]);
-            let mut values: Vec<(String, String)> = Vec::new();
-            for (at, name) in names.iter().enumerate() {
-                values.push(((at + 1).to_string(), group(at + 1).to_owned()));
-                values.push((name.clone(), group(at + 1).to_owned()));
-            }
-            for set in own.children().iter().filter(|set| set.name == "set") {
-                let value = filled(set.arg(1), &values);
-                values.push((set.arg(0).trim_start_matches('$').to_owned(), value));
-                self.state.ledger.carried(set.id, "");
-            }
-            if act.name == "rewrite" {
-                values.retain(|(name, _)| !name.starts_with(|c: char| c.is_ascii_digit()));
-            }
-            let mut act = act.clone();
-            if let Some(text) = act.args.get_mut(1) {
-                *text = filled(text, &values);
-            }
-            let pattern = format!("~* ^{}(?::[0-9]+)?$", linear::escape(host));
-            let when = Predicate::named(NameKind::Header, "Host", vec![pattern]);
-            let when = self.within(when.with(&[own.id]), place);
-            made.extend(match act.name.as_str() {
-                "return" => self.answer(own, &act, &when, place),
-                _ => self.rewrite(own, &act, &when, place),
-            });
+        for (host, mut settings) in sites {
+            servers::certificates(self.state, self.server, &mut settings);
+            let site = Block { settings, from: vec![own.id] };
+            self.split.push(SiteBlock { site, routes: Vec::new() });
+            self.split_hosts.push(host);
         }
-        if made.is_empty() {
-            let why = "no host of this site is of this kind";
-            own.visit(&mut |own| self.state.ledger.not_needed(own.id, why));
-        }
-        Some(made)
+        own.children().iter().for_each(|own| self.state.ledger.carried(own.id, ""));
+        true
     }
 
     /// The values of a redirect's target, if the question is whether there is one.
@@ -535,12 +529,40 @@ fn answering(own: &Directive, when: &Predicate, settings: &Settings) -> Vec<Made
     routes.collect()
 }
 
+/// An answer with parts of the host in the place of what the expression of its `if` caught.
+fn with_host(asked: &Question<'_>, act: &Directive, own: &Directive, host: &str) -> Directive {
+    let mut act = act.clone();
+    let options = linear::Options { ignore_case: true, ..Default::default() };
+    let Ok(regex) = linear::Regex::new(asked.value, options) else { return act };
+    let mut groups = regex.room();
+    regex.groups(host.as_bytes(), 0, &mut groups);
+    let group = |at| groups.get_group(at).map_or("", |g| &host[g.start..g.end]);
+    let mut values: Vec<(String, String)> = Vec::new();
+    for (at, name) in answers::group_names(asked.value).iter().enumerate() {
+        values.push(((at + 1).to_string(), group(at + 1).to_owned()));
+        values.push((name.clone(), group(at + 1).to_owned()));
+    }
+    for set in own.children().iter().filter(|set| set.name == "set") {
+        let value = filled(set.arg(1), &values);
+        values.push((set.arg(0).trim_start_matches('$').to_owned(), value));
+    }
+    if act.name == "rewrite" {
+        // Its own expression catches anew.
+        values.retain(|(name, _)| !name.starts_with(|c: char| c.is_ascii_digit()));
+    }
+    for text in act.args.iter_mut().skip(1) {
+        *text = filled(text, &values);
+    }
+    act
+}
+
 /// A text with values for some variables.
 fn filled(text: &str, values: &[(String, String)]) -> String {
     let mut all = String::new();
     for piece in pieces(text) {
         match piece {
             TextPiece::Plain(plain) => all.push_str(plain),
+            TextPiece::Variable("") => all.push('$'),
             TextPiece::Variable(name) => {
                 match values.iter().find(|(own, _)| own == name && !name.is_empty()) {
                     Some((_, value)) => all.push_str(value),

@@ -82,10 +82,10 @@ pub(crate) fn sites<'d>(state: &mut State<'d>, http: &'d [Directive]) {
         taken.extend(hosts.iter().map(|host| (host.clone(), *server)));
         let redirect = if server.listeners.tls { redirects.take(&hosts) } else { None };
         let is_secure = redirect.is_some();
-        let (redirect_https, is_of_php) = (None, false);
-        let mut maker =
-            Maker { state, http, server, hosts: &hosts, is_secure, is_of_php, redirect_https };
+        let mut maker = Maker::new(state, http, server, &hosts);
+        maker.is_secure = is_secure;
         let mut site = maker.site();
+        let split = std::mem::take(&mut maker.split);
         if let Some(redirect) = redirect {
             if site.site.settings.has("redirect") {
                 redirect.from.iter().for_each(|id| state.ledger.carried(*id, ""));
@@ -94,6 +94,7 @@ pub(crate) fn sites<'d>(state: &mut State<'d>, http: &'d [Directive]) {
             }
         }
         state.document.sites.push(site);
+        state.document.sites.extend(split);
     }
     let is_all_taken = taken.iter().any(|(host, _)| host == "*");
     let mut rest = redirects.sites();
@@ -173,6 +174,9 @@ pub(crate) struct Maker<'m, 'd> {
     pub(crate) is_of_php: bool,
     /// The status of a redirect to HTTPS among its rules, and what it comes from.
     pub(crate) redirect_https: Option<(String, Vec<usize>)>,
+    /// Sites of hosts that have another answer, and these hosts.
+    pub(crate) split: Vec<SiteBlock>,
+    pub(crate) split_hosts: Vec<String>,
 }
 
 /// Where the requests of a block go.
@@ -188,6 +192,19 @@ pub(crate) struct Destination<'d> {
 impl<'d> Destination<'d> {
     fn new(handler: Handler, chain: &Chain<'d>, settings: Settings) -> Self {
         Self { handler, chain: chain.clone(), settings, is_front: false }
+    }
+}
+
+impl<'m, 'd> Maker<'m, 'd> {
+    fn new(
+        state: &'m mut State<'d>,
+        http: &'d [Directive],
+        server: &'m ServerBlock<'d>,
+        hosts: &'m [String],
+    ) -> Self {
+        let (split, split_hosts) = (Vec::new(), Vec::new());
+        let (is_secure, is_of_php, redirect_https) = (false, false, None);
+        Self { state, http, server, hosts, is_secure, is_of_php, redirect_https, split, split_hosts }
     }
 }
 
@@ -214,6 +231,13 @@ impl<'d> Maker<'_, 'd> {
         }
         if let Some((status, from)) = self.redirect_https.take() {
             site.site.settings.put("redirect_https", status, &from);
+        }
+        if !self.split_hosts.is_empty() {
+            let rest = self.hosts.iter().filter(|host| !self.split_hosts.contains(host));
+            let own = Settings::list(rest.map(String::as_str));
+            if let Some(hosts) = site.site.settings.get_mut("host") {
+                hosts.value = own;
+            }
         }
         site
     }
@@ -477,6 +501,7 @@ impl<'d> Maker<'_, 'd> {
         let scheme = if self.server.listeners.tls { "https" } else { "http" };
         if let Some(answer) = find("return") {
             let mut settings = Settings::default();
+            let answer = &answers::numbered_return(answer, path);
             let kind = ContentType::new(path, chain.one("default_type"));
             let ledger = &mut self.state.ledger;
             if answers::returned(ledger, answer, kind, scheme, &mut settings).is_none() {
@@ -513,7 +538,7 @@ impl<'d> Maker<'_, 'd> {
             return found;
         }
         if let Some(other) = own.iter().find(|own| own.name.ends_with("_pass")) {
-            words::settle(&mut self.state.ledger, other.id, &other.name);
+            words::settle(&mut self.state.ledger, other);
             let mut settings = Settings::default();
             settings.put("respond", "{ status = 501 }", &[]);
             return Destination::new(Handler::Answer, chain, settings);
@@ -608,7 +633,8 @@ impl<'d> Maker<'_, 'd> {
         }
         if let Some(index) = chain.one("index") {
             let names = index.args.iter().map(String::as_str);
-            let names: Vec<&str> = names.filter(|name| !name.ends_with(".php")).collect();
+            let names = names.filter(|name| !name.ends_with(".php") && !name.contains(['/', '$']));
+            let names: Vec<&str> = names.collect();
             if names.is_empty() || names == ["index.html"] {
                 scope.default(index, "a directory's page is index.html");
             } else {
@@ -636,6 +662,11 @@ impl<'d> Maker<'_, 'd> {
             pattern = format!("{}/*", location.path);
         }
         block.settings.text("path", &pattern, &[]);
+        if location.is_wider() {
+            let why = "the expression looks around; more paths are kept out";
+            let instead = "`not = { path = ... }` in `when` leaves paths out";
+            self.state.ledger.left(location.directive.id, why, instead);
+        }
         if location.own().iter().any(|own| own.name == "internal") {
             return self.internal(location, block);
         }
@@ -654,6 +685,8 @@ impl<'d> Maker<'_, 'd> {
         let is_application = matches!(found.handler, Handler::Http | Handler::FastCgi);
         if said.has("respond") {
             block.settings.0.extend(said.get("respond").cloned());
+            let unused = found.settings.0.into_iter().flat_map(|own| own.from);
+            unused.for_each(|id| self.state.ledger.default(id, "no request gets there"));
         } else {
             block.settings.0.extend(found.settings.0);
         }
@@ -678,11 +711,16 @@ impl<'d> Maker<'_, 'd> {
             .last()
             .is_some_and(|last| last.split(['?', '$']).next().unwrap_or(last).ends_with(".php"));
         let php = all.iter().find(|own| self.is_of_scripts(own))?;
-        if passes || !is_script {
+        let front = self.named(&location.chain, all).and_then(named_front);
+        if passes || !is_script && front.is_none() {
             return None;
         }
         let chain = location.chain.with(php.own());
-        let found = self.scripts(&chain, php.own(), Some((tries.args.clone(), tries.id)));
+        let mut words = tries.args.clone();
+        if let (Some(last), Some(_)) = (words.last_mut(), front) {
+            "/index.php".clone_into(last);
+        }
+        let found = self.scripts(&chain, php.own(), Some((words, tries.id)));
         Some(Destination { is_front: true, ..found })
     }
 

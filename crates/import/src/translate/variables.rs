@@ -110,6 +110,17 @@ impl<'s, 'd> Evaluator<'s, 'd> {
         self.text(text, &Bounds { depth: DEPTH_MAX, steps: &steps })
     }
 
+    /// The requests for which a text is neither empty nor a zero.
+    pub(crate) fn is_true(&self, text: &str) -> Predicate {
+        let test = Test { operator: "", value: "", ignores_case: false };
+        let steps = Cell::new(STEPS_MAX);
+        let bounds = Bounds { depth: DEPTH_MAX, steps: &steps };
+        match pieces(text).as_slice() {
+            [TextPiece::Variable(name)] => self.test(name, test, &bounds),
+            _ => self.select(&self.text(text, &bounds), test),
+        }
+    }
+
     /// Tells whether a variable is one that the configuration fills.
     pub(crate) fn is_own(&self, name: &str) -> bool {
         let steps = Cell::new(STEPS_MAX);
