@@ -2,8 +2,8 @@
 """A real nginx with configurations of crates/import/tests/corpus, and Larder with what `larder import`
 makes of them: the same requests to both, and statuses, fields and bodies compared.
 
-Takes LARDER (the program) or target/debug/larder. Everything is on loopback and in a folder of its own; what
-it starts it ends by process id. Without nginx it says so and ends well.
+Takes LARDER_BIN (the program) or target/debug/larder. Everything is on loopback and in a folder of its own; what
+it starts it ends by process id. Without nginx it ends with 77, which skips it.
 """
 
 import http.client
@@ -21,7 +21,7 @@ import time
 
 TREE = pathlib.Path(__file__).resolve().parents[2]
 CORPUS = TREE / "crates/import/tests/corpus"
-LARDER = os.environ.get("LARDER", str(TREE / "target/debug/larder"))
+LARDER = os.environ.get("LARDER_BIN", str(TREE / "target/debug/larder"))
 
 # Fields that both must send alike.
 FIELDS = ["content-type", "location", "cache-control", "x-content-type-options", "content-security-policy",
@@ -204,7 +204,7 @@ def run(name, folder, application):
 def main():
     if shutil.which("nginx") is None:
         print("skipped: no nginx")
-        return
+        sys.exit(77)
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Echo)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     failed, asked = [], 0

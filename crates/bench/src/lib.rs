@@ -19,6 +19,7 @@ mod metrics;
 pub mod quick;
 pub mod remarks;
 pub mod report;
+pub mod response_diff;
 pub mod result;
 pub mod settings;
 pub mod sweep;

@@ -1,6 +1,7 @@
 //! The load: threads that send requests, and the measured rounds.
 
 mod document;
+mod exchange;
 mod facts;
 mod failure;
 mod http1;
@@ -25,6 +26,7 @@ use tokio::task::LocalSet;
 
 pub use document::fetch;
 pub(crate) use document::fetch_from;
+pub(crate) use exchange::{ExchangeBounds, ExchangeServer, WholeResponse};
 pub(crate) use http1::Http1;
 pub(crate) use plan::LoadPlan;
 use recorder::Recorder;

@@ -84,6 +84,15 @@ impl Settings {
         self.0.iter().find(|setting| setting.key == key)
     }
 
+    pub(crate) fn get_mut(&mut self, key: &str) -> Option<&mut Setting> {
+        self.0.iter_mut().find(|setting| setting.key == key)
+    }
+
+    /// A list of texts.
+    pub(crate) fn list<'a>(texts: impl IntoIterator<Item = &'a str>) -> TomlValue {
+        TomlValue::List(texts.into_iter().map(quote).collect())
+    }
+
     pub(crate) fn has(&self, key: &str) -> bool {
         self.get(key).is_some()
     }

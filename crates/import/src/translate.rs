@@ -4,6 +4,7 @@ mod answers;
 mod cache;
 mod chain;
 mod conditions;
+mod constants;
 mod globals;
 mod guards;
 mod headers;
@@ -11,15 +12,20 @@ mod listen;
 mod locations;
 mod origins;
 mod pages;
+mod predicate;
+mod questions;
+mod rewrites;
+mod rules;
 mod servers;
 mod sites;
 mod state;
 mod units;
+mod variables;
 mod words;
 
 use config::Severity;
 
-use crate::document::{Document, TablePlace, WrittenLine};
+use crate::document::{self, Document, TablePlace, WrittenLine, first_part};
 use crate::error::Error;
 use crate::report::{Ledger, Report, one_line};
 use crate::source::Source;
@@ -53,16 +59,18 @@ pub struct Translated {
 /// # Errors
 /// Only a fault of the translation itself: its result does not pass the check.
 pub fn translate(source: &Source) -> Result<Translated, Error> {
-    let http = http(&source.directives);
-    let ledger = Ledger::new(source.count);
+    let (filled, used) = constants::filled(&source.directives);
+    let http = http(&filled);
+    let mut ledger = Ledger::new(source.count);
+    used.iter().for_each(|id| ledger.carried(*id, ""));
     let mut state = State { world: World::new(http), ledger, document: Document::default() };
-    source.directives.iter().for_each(|own| globally(&mut state, own));
+    filled.iter().for_each(|own| globally(&mut state, own));
     sites::sites(&mut state, http);
     let (lines, warnings) = mended(&mut state, &source.directives)?;
     for (_, from, _) in state.document.written_from() {
         from.iter().for_each(|id| state.ledger.carried(*id, ""));
     }
-    source.directives.iter().for_each(|own| finish(&mut state, own));
+    source.directives.iter().for_each(|own| finish(&mut state, &source.directives, own));
     let entries = state.ledger.entries(&source.directives);
     let toml = lines.iter().map(|line| format!("{}\n", line.text)).collect();
     Ok(Translated { toml, report: Report { entries, warnings } })
@@ -79,7 +87,7 @@ fn globally(state: &mut State<'_>, own: &Directive) {
     match own.name.as_str() {
         "upstream" | "types" | "map" | "geo" | "split_clients" => return,
         "stream" | "mail" => {
-            own.visit(&mut |inner| _ = words::settle(&mut state.ledger, inner.id, &own.name));
+            own.visit(&mut |inner| _ = words::settle_as(&mut state.ledger, inner, &own.name));
             return;
         }
         _ => _ = globals::settle(state, own),
@@ -88,19 +96,44 @@ fn globally(state: &mut State<'_>, own: &Directive) {
 }
 
 /// Settles a directive that has no answer yet.
-fn finish(state: &mut State<'_>, own: &Directive) {
-    if state.ledger.is_open(own.id) && !words::settle(&mut state.ledger, own.id, &own.name) {
-        unsettled(state, own);
+fn finish(state: &mut State<'_>, directives: &[Directive], own: &Directive) {
+    if state.ledger.is_open(own.id) && !words::settle(&mut state.ledger, own) {
+        unsettled(state, directives, own);
     }
-    own.children().iter().for_each(|own| finish(state, own));
+    own.children().iter().for_each(|own| finish(state, directives, own));
 }
 
-fn unsettled(state: &mut State<'_>, own: &Directive) {
+/// Tells whether a directive uses the variable that `own` makes.
+fn is_named(directives: &[Directive], own: &Directive) -> bool {
+    let name = own.args.last().map_or("", |name| name.trim_start_matches('$'));
+    let braced = format!("{{{name}}}");
+    let has = |text: &str| {
+        text.split('$').skip(1).any(|rest| {
+            let is_it = rest.strip_prefix(name).is_some_and(|rest| {
+                !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+            });
+            is_it || rest.starts_with(&braced)
+        })
+    };
+    let mut is_named = false;
+    for directive in directives {
+        directive.visit(&mut |other| {
+            is_named |= other.id != own.id && other.args.iter().any(|arg| has(arg));
+        });
+    }
+    is_named
+}
+
+fn unsettled(state: &mut State<'_>, directives: &[Directive], own: &Directive) {
     let ledger = &mut state.ledger;
     match own.name.as_str() {
         "map" if own.arg(0) == "$http_upgrade" => {
             let why = "WebSocket connections need no variable";
             own.visit(&mut |own| ledger.default(own.id, why));
+        }
+        "map" | "geo" if !is_named(directives, own) => {
+            let why = "nothing uses the variable";
+            own.visit(&mut |own| ledger.not_needed(own.id, why));
         }
         "map" | "geo" | "split_clients" => {
             let why = "a variable that is made of others is not there";
@@ -108,13 +141,18 @@ fn unsettled(state: &mut State<'_>, own: &Directive) {
                            addresses";
             own.visit(&mut |own| ledger.left(own.id, why, instead));
         }
+        "if" if own.children().iter().all(|own| matches!(own.name.as_str(), "set" | "break")) => {
+            own.visit(&mut |own| {
+                ledger.not_needed(own.id, "nothing that was carried over uses the variable");
+            });
+        }
         "if" => {
-            let why = "conditions are not translated yet";
+            let why = "the location of this condition is not carried over";
             let instead = "a route with `when` looks at fields, cookies, parameters, addresses and User-Agent";
             own.visit(&mut |own| ledger.left(own.id, why, instead));
         }
         "set" => ledger.not_needed(own.id, "nothing that was carried over uses the variable"),
-        "limit_req_zone" | "limit_conn_zone" | "log_format" | "upstream" | "proxy_cache_path" => {
+        "valid_referers" | "limit_req_zone" | "limit_conn_zone" | "log_format" | "upstream" | "proxy_cache_path" => {
             ledger.not_needed(own.id, "nothing that was carried over uses it");
             own.children().iter().for_each(|own| {
                 ledger.not_needed(own.id, "nothing that was carried over uses it");
@@ -123,7 +161,7 @@ fn unsettled(state: &mut State<'_>, own: &Directive) {
         "rewrite" => {
             let instead =
                 "a route with `rewrite` or `redirect`; both have the groups of its path as `$1`";
-            ledger.left(own.id, "rewrites within a location are not translated yet", instead);
+            ledger.left(own.id, "the location of this rewrite is not carried over", instead);
         }
         name if OUTER.contains(&name) => {
             ledger.not_needed(own.id, "every block in which it would count has its own, or no use");
@@ -236,7 +274,8 @@ fn take_back(state: &mut State<'_>, line: &WrittenLine, message: &str) {
     let at = line.setting;
     let settings = state.document.settings_mut(line.table);
     let own = settings.and_then(|settings| {
-        let at = at.filter(|at| !NEEDED.contains(&settings.0[*at].key.as_str()))?;
+        let is_needed = |key: &str| NEEDED.contains(&key) || key.starts_with("when.");
+        let at = at.filter(|at| !is_needed(settings.0[*at].key.as_str()))?;
         let refused = settings.0.remove(at);
         if GUARDS.iter().any(|key| refused.key.split('.').next() == Some(key)) {
             settings.remove("redirect");
@@ -246,12 +285,33 @@ fn take_back(state: &mut State<'_>, line: &WrittenLine, message: &str) {
     });
     let from = match (own, line.table) {
         (Some(from), _) => from,
+        (None, TablePlace::Route { .. }) if keeps_out(state, line.table) => {
+            let settings = state.document.settings_mut(line.table);
+            let known = settings.map(std::mem::take).unwrap_or_default();
+            let from: Vec<usize> = known.0.into_iter().flat_map(|own| own.from).collect();
+            // It was for some requests, and which ones is not known.
+            if let Some(settings) = state.document.settings_mut(line.table) {
+                settings.text("path", "/*", &[]);
+                settings.put("respond", "{ status = 403 }", &from);
+            }
+            from
+        }
         (None, TablePlace::Top) => {
             std::mem::take(&mut state.document.top.0).into_iter().flat_map(|own| own.from).collect()
         }
         (None, table) => state.document.remove_table(table),
     };
     from.iter().for_each(|id| state.ledger.left(*id, &why, ""));
+}
+
+/// Tells whether a route keeps clients out.
+fn keeps_out(state: &mut State<'_>, place: TablePlace) -> bool {
+    let settings = state.document.settings_mut(place).map(|own| &own.0);
+    settings.into_iter().flatten().any(|own| {
+        let value = document::written(&own.value);
+        GUARDS.contains(&first_part(&own.key)) && value != "false"
+            || own.key == "respond" && value.starts_with("{ status = 4") && !value.contains("404")
+    })
 }
 
 /// The result for a configuration without servers.

@@ -1,8 +1,70 @@
 //! Answers of the configuration itself: `return` and `rewrite`.
 
-use crate::document::{Block, Settings, quote};
+use std::fmt::Write as _;
+
+use super::variables::{TextPiece, pieces};
+use crate::document::{Settings, quote};
 use crate::report::Ledger;
 use crate::syntax::Directive;
+
+/// Names of the groups of an expression, in their order; empty for one without a name.
+pub(crate) fn group_names(expression: &str) -> Vec<String> {
+    let (mut names, mut rest) = (Vec::new(), expression);
+    while let Some(at) = rest.find(['\\', '(', '[']) {
+        let (letter, behind) = rest[at..].split_at(1);
+        match letter {
+            "\\" => {
+                let mut letters = behind.chars();
+                letters.next();
+                rest = letters.as_str();
+            }
+            "[" => {
+                let start = behind.strip_prefix('^').unwrap_or(behind);
+                let end = start.char_indices().skip(1).find(|(_, c)| *c == ']');
+                rest = end.map_or("", |(end, _)| &start[end + 1..]);
+            }
+            _ => {
+                rest = behind;
+                let named = ["?<", "?P<", "?'"].iter().find_map(|mark| behind.strip_prefix(mark));
+                match named.filter(|name| !name.starts_with(['=', '!'])) {
+                    Some(name) => {
+                        names.push(name.split(['>', '\'']).next().unwrap_or(name).to_owned());
+                    }
+                    None if behind.starts_with('?') => {}
+                    None => names.push(String::new()),
+                }
+            }
+        }
+    }
+    names
+}
+
+/// A text whose variables named as groups of the expression are `$1` and so on.
+fn numbered(text: &str, expression: &str) -> String {
+    let names = group_names(expression);
+    let mut numbered = String::new();
+    for piece in pieces(text) {
+        match piece {
+            TextPiece::Plain(plain) => numbered.push_str(plain),
+            TextPiece::Variable("") => numbered.push('$'),
+            TextPiece::Variable(name) => match names.iter().position(|own| own == name) {
+                Some(at) if !name.is_empty() => _ = write!(numbered, "${{{}}}", at + 1),
+                _ => _ = write!(numbered, "${{{name}}}"),
+            },
+        }
+    }
+    numbered
+}
+
+/// A `return` in a location with this pattern of paths, whose groups are `$1` and so on.
+pub(crate) fn numbered_return(directive: &Directive, pattern: &str) -> Directive {
+    let mut own = directive.clone();
+    let expression = pattern.strip_prefix("~*").or_else(|| pattern.strip_prefix('~'));
+    if let Some(expression) = expression {
+        own.args.iter_mut().for_each(|text| *text = numbered(text, expression.trim()));
+    }
+    own
+}
 
 /// A target of a redirect as `redirect.to` has it; `None` if it needs more than that knows.
 pub(crate) fn target(text: &str, scheme: &str) -> Option<String> {
@@ -13,17 +75,29 @@ pub(crate) fn target(text: &str, scheme: &str) -> Option<String> {
         rest = &rest[at + 1..];
         let braced = rest.strip_prefix('{').and_then(|inner| inner.split_once('}'));
         let (name, after) = braced.unwrap_or_else(|| {
+            let is_digit = rest.starts_with(|c: char| c.is_ascii_digit());
             let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-            rest.split_at(end.unwrap_or(rest.len()))
+            rest.split_at(if is_digit { 1 } else { end.unwrap_or(rest.len()) })
         });
         rest = after;
         target.push_str(match name {
+            "1" => "$1",
+            "2" => "$2",
+            "3" => "$3",
+            "4" => "$4",
+            "5" => "$5",
+            "6" => "$6",
+            "7" => "$7",
+            "8" => "$8",
+            "9" => "$9",
+            "args" | "query_string" => "$args",
             "scheme" => scheme,
             "host" | "http_host" | "server_name" => "$host",
             "request_uri" => "$path$query",
             "uri" | "document_uri" => "$path",
-            "is_args" if rest.starts_with("$args") || rest.starts_with("$query_string") => {
-                let end = if rest.starts_with("$args") { "$args" } else { "$query_string" };
+            "is_args" => {
+                let ends = ["$args", "${args}", "$query_string", "${query_string}"];
+                let end = ends.iter().find(|end| rest.starts_with(**end))?;
                 rest = &rest[end.len()..];
                 "$query"
             }
@@ -120,50 +194,78 @@ pub(crate) fn returned(
     Some(())
 }
 
-/// The route of a `rewrite` that redirects; `None` for any other, which is answered.
-pub(crate) fn rewritten(ledger: &mut Ledger, directive: &Directive, scheme: &str) -> Option<Block> {
-    let (pattern, replacement, flag) = (directive.arg(0), directive.arg(1), directive.arg(2));
-    let is_url = replacement.contains("://") || replacement.starts_with("$scheme");
+/// What becomes of a `rewrite`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Rewritten {
+    /// A redirect.
+    Redirect { to: String, status: &'static str },
+    /// Another URL for the application.
+    Internal { to: String, ends: bool },
+    /// The script that answers for all paths.
+    Front,
+    /// It needs a variable that is not there.
+    Unknown,
+}
+
+/// The pattern of paths of a `rewrite`; `None` if it is for all of them.
+pub(crate) fn rewritten_paths(directive: &Directive) -> Option<String> {
+    let pattern = directive.arg(0);
+    let is_whole = matches!(
+        pattern,
+        "^(.*)$" | "^(.*)" | "(.*)" | "^/(.*)$" | "^/(.*)" | "^" | "^/" | ".*" | "^.*$" | "^/.*$" | "/(.*)"
+    );
+    (!is_whole).then(|| format!("~ {pattern}"))
+}
+
+/// Reads a `rewrite`.
+pub(crate) fn rewritten(directive: &Directive, scheme: &str) -> Rewritten {
+    let (pattern, flag) = (directive.arg(0), directive.arg(2));
+    let replacement = numbered(directive.arg(1), pattern);
+    let is_url = replacement.contains("://") || replacement.starts_with("${scheme}");
     let status = match flag {
-        "permanent" => "301",
-        "redirect" => "302",
-        _ if is_url => "302",
-        _ if is_front_controller(replacement) => {
-            ledger.default(directive.id, "paths without a file go to the application's script");
-            return None;
-        }
-        _ => {
-            let instead = "a route with `rewrite`, which has the groups of its path as `$1`";
-            ledger.left(directive.id, "rewrites are not translated yet", instead);
-            return None;
-        }
+        "permanent" => Some("301"),
+        "redirect" => Some("302"),
+        _ if is_url => Some("302"),
+        _ => None,
     };
+    if status.is_none() && is_front_controller(directive.arg(1)) && rewritten_paths(directive).is_none() {
+        return Rewritten::Front;
+    }
     // The query goes along, unless the replacement ends with a question mark.
     let (bare, keeps_query) = match replacement.strip_suffix('?') {
         Some(bare) => (bare, false),
-        None => (replacement, !replacement.contains("request_uri")),
+        None => (replacement.as_str(), !replacement.contains("request_uri")),
     };
-    let whole = matches!(pattern, "^(.*)$" | "^(.*)" | "(.*)" | "^/(.*)$" | "^/(.*)");
-    let capture = if pattern.starts_with("^/(") { "/$1" } else { "$1" };
-    let filled = if whole && bare.ends_with(capture) {
-        format!("{}$uri", &bare[..bare.len() - capture.len()])
-    } else {
-        bare.to_owned()
+    let is_whole = rewritten_paths(directive).is_none();
+    let filled = match bare.strip_suffix("${1}").filter(|_| is_whole) {
+        Some(start) if pattern.contains("/(") => {
+            format!("{}${{uri}}", start.strip_suffix('/').unwrap_or(start))
+        }
+        Some(start) => format!("{start}${{uri}}"),
+        None => bare.to_owned(),
     };
-    let Some(mut target) = target(&filled, scheme) else {
-        let instead = "write a redirect for each path; `redirect.to` knows $host, $path and $query";
-        ledger.left(directive.id, "a redirect has no part of what a pattern caught", instead);
-        return None;
-    };
-    if keeps_query && !target.contains('?') {
-        target.push_str("$query");
+    let Some(mut to) = target(&filled, scheme) else { return Rewritten::Unknown };
+    if is_whole && to.contains("$1") {
+        return Rewritten::Unknown;
     }
-    let mut settings = Settings::default();
-    let path = if whole || pattern == "^" { "/*".to_owned() } else { format!("~ {pattern}") };
-    settings.text("path", &path, &[]);
-    let value = format!("{{ to = {}, status = {status} }}", quote(&target));
-    settings.put("redirect", value, &[directive.id]);
-    Some(Block { settings, from: Vec::new() })
+    let has_query = to.contains('?');
+    let names_query = to.contains("$query") || to.contains("$args");
+    match status {
+        Some(status) => {
+            if keeps_query && !names_query {
+                to.push_str(if has_query { "&$args" } else { "$query" });
+            }
+            Rewritten::Redirect { to, status }
+        }
+        None => {
+            if keeps_query && has_query && !names_query {
+                to.push_str("&$args");
+            } else if !keeps_query && !has_query {
+                to.push('?');
+            }
+            Rewritten::Internal { to, ends: flag == "break" }
+        }
+    }
 }
 
 /// Tells whether a target is the script that answers for all paths.
@@ -177,6 +279,26 @@ mod tests {
     use super::*;
 
     #[test]
+    fn rewrites_are_redirects_or_other_urls_for_the_application() {
+        let redirect = |to: &str, status| Rewritten::Redirect { to: to.to_owned(), status };
+        let internal = |to: &str, ends| Rewritten::Internal { to: to.to_owned(), ends };
+        for (text, expected) in [
+            ("rewrite ^/a/(.*)$ /b/$1 permanent;", redirect("/b/$1$query", "301")),
+            ("rewrite ^/a$ /b? redirect;", redirect("/b", "302")),
+            ("rewrite ^(.*)$ https://x$1;", redirect("https://x$path$query", "302")),
+            ("rewrite ^/(.*)$ https://x/y/$1 permanent;", redirect("https://x/y$path$query", "301")),
+            ("rewrite ^/u/(?<id>[0-9]+)$ /p?id=$id last;", internal("/p?id=$1&$args", false)),
+            ("rewrite ^/a/(.*)$ /$1 break;", internal("/$1", true)),
+            ("rewrite ^(.*)$ /index.php?q=$1 last;", Rewritten::Front),
+            ("rewrite ^/a$ /b$remote_addr last;", Rewritten::Unknown),
+        ] {
+            let own = crate::parser::parse("x", text).expect("well-formed");
+            assert_eq!(rewritten(&own[0], "https"), expected, "{text}");
+        }
+        assert_eq!(group_names(r"^/(?<a>x)\((?:y)([()])(?P<b>z)"), ["a", "", "b"]);
+    }
+
+    #[test]
     fn targets_have_larder_s_variables() {
         for (text, expected) in [
             ("https://$host$request_uri", Some("https://$host$path$query")),
@@ -184,7 +306,9 @@ mod tests {
             ("$scheme://$host$uri/", Some("$path/")),
             ("$scheme://www.a.test$request_uri", Some("https://www.a.test$path$query")),
             ("/new", Some("/new")),
-            ("/new/$1", None),
+            ("/new/$1", Some("/new/$1")),
+            ("/new/${2}x", Some("/new/$2x")),
+            ("/new/$remote_addr", None),
         ] {
             assert_eq!(target(text, "https").as_deref(), expected, "{text}");
         }

@@ -1,8 +1,11 @@
 //! Caches: `proxy_cache` and `fastcgi_cache` with their keys, lifetimes and exceptions.
 
 use super::conditions::{Condition, Reason, field_name, reasons};
+use super::predicate::{Atom, NameKind, Wanted};
+use super::questions::ServerFacts;
 use super::state::{Handler, Scope, ids};
 use super::units;
+use super::variables::Evaluator;
 use crate::document::quote;
 use crate::syntax::Directive;
 
@@ -26,10 +29,10 @@ pub(crate) fn cache(scope: &mut Scope<'_, '_>) {
     scope.default(zone, "what may be stored is stored, in one cache for all sites");
     key(scope);
     lifetimes(scope);
-    exceptions(scope);
     stale(scope);
     methods(scope);
     purges(scope);
+    exceptions(scope);
 }
 
 fn lifetimes(scope: &mut Scope<'_, '_>) {
@@ -87,10 +90,17 @@ fn exceptions(scope: &mut Scope<'_, '_>) {
     let names = [family(scope.handler, "cache_bypass"), family(scope.handler, "no_cache")];
     for name in names {
         for directive in scope.chain.all(&[&name]) {
+            if directive.args.iter().any(|text| !text.contains('$') && !matches!(&**text, "" | "0")) {
+                never(scope, &[directive.id]);
+                continue;
+            }
             let found = directive
                 .args
                 .iter()
-                .map(|text| reasons(&scope.state.world, &scope.chain, text))
+                .map(|text| {
+                    reasons(&scope.state.world, &scope.chain, text)
+                        .or_else(|| evaluated(scope, text))
+                })
                 .collect::<Option<Vec<_>>>();
             match found {
                 Some(found) => {
@@ -99,14 +109,66 @@ fn exceptions(scope: &mut Scope<'_, '_>) {
                         bypass(scope, directive, reason);
                     });
                 }
-                None => scope.left(
-                    directive,
-                    "the variable depends on something that `bypass` does not look at",
-                    "`bypass` has path, cookie, query and header",
-                ),
+                None => {
+                    // Rather nothing in the cache than what must not be there.
+                    scope.left(
+                        directive,
+                        "the variable depends on something that `bypass` does not look at; nothing is \
+                         stored here",
+                        "`bypass` has path, cookie, query and header; then remove `cache = false`",
+                    );
+                    never(scope, &[directive.id]);
+                }
             }
         }
     }
+}
+
+/// The reasons for which the text of an exception is a yes, or may be; `None` if some of its
+/// requests have nothing that `bypass` looks at.
+fn evaluated(scope: &Scope<'_, '_>, text: &str) -> Option<Vec<Reason>> {
+    let evaluator =
+        Evaluator::new(&scope.state.world, &scope.chain, ServerFacts::default());
+    let all = evaluator.is_true(text);
+    let from = all.from;
+    let mut reasons = vec![Reason { condition: Condition::Always, from: from.clone() }];
+    for one in all.any {
+        let condition = one.atoms.iter().find_map(|atom| match atom {
+            Atom::Path(paths) if paths.len() == 1 => Some(Condition::Path(paths[0].clone())),
+            Atom::Method(names) if !names.iter().any(|own| own == "GET" || own == "HEAD") => {
+                Some(Condition::Always)
+            }
+            Atom::Named { kind, name, wanted: Wanted::Like(_) } => Some(match kind {
+                NameKind::Cookie => Condition::Cookies(vec![name.clone()]),
+                NameKind::Query if name == "*" => Condition::Query,
+                NameKind::Query => Condition::Parameter(name.clone()),
+                NameKind::Header => Condition::Field(name.clone()),
+            }),
+            Atom::Path(_)
+            | Atom::Method(_)
+            | Atom::Client(_)
+            | Atom::UserAgent(_)
+            | Atom::Named { .. } => None,
+        });
+        let paths = one.atoms.iter().find_map(|atom| match atom {
+            Atom::Path(paths) if condition.is_none() => Some(paths.clone()),
+            _ => None,
+        });
+        let found: Vec<Condition> = match (condition, paths) {
+            (Some(condition), _) => vec![condition],
+            (None, Some(paths)) => paths.into_iter().map(Condition::Path).collect(),
+            (None, None) => return None,
+        };
+        let own = found.into_iter().map(|condition| Reason { condition, from: from.clone() });
+        reasons.extend(own);
+    }
+    Some(reasons)
+}
+
+/// Nothing is stored.
+fn never(scope: &mut Scope<'_, '_>, from: &[usize]) {
+    scope.out.0.retain(|own| crate::document::first_part(&own.key) != "cache");
+    scope.out.put("cache", "false", from);
 }
 
 fn bypass(scope: &mut Scope<'_, '_>, directive: &Directive, reason: Reason) {

@@ -20,6 +20,16 @@ impl<'d> Chain<'d> {
         Self { blocks }
     }
 
+    /// The chain of the first blocks, up to the one at `at`.
+    pub(crate) fn upto(&self, at: usize) -> Self {
+        Self { blocks: self.blocks.iter().take(at + 1).copied().collect() }
+    }
+
+    /// The blocks, the outermost first.
+    pub(crate) fn blocks(&self) -> &[&'d [Directive]] {
+        &self.blocks
+    }
+
     /// The directives of these names that are in force: those of the innermost block that has any.
     pub(crate) fn all(&self, names: &[&str]) -> Vec<&'d Directive> {
         let of = |block: &&'d [Directive]| {

@@ -222,7 +222,7 @@ fn admits_get(operator: &str, value: &str) -> bool {
 }
 
 /// Patterns of cookies that fit at least where the expression fits a name.
-fn cookies(expression: &str) -> Option<Vec<String>> {
+pub(crate) fn cookies(expression: &str) -> Option<Vec<String>> {
     let whole = expression.strip_prefix('(').and_then(|inner| inner.strip_suffix(')'));
     let inner = whole.filter(|inner| !inner.contains(['(', ')'])).unwrap_or(expression);
     let (mut parts, mut depth, mut begin) = (Vec::new(), 0_i32, 0);

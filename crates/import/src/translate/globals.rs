@@ -2,6 +2,7 @@
 
 use super::state::{Scope, State};
 use super::units;
+use super::variables::{TextPiece, pieces};
 use crate::document::quote;
 use crate::syntax::Directive;
 
@@ -119,15 +120,50 @@ fn access_log(state: &mut State<'_>, own: &Directive) {
         let is_json = words.first().is_some_and(|word| *word == "escape=json");
         let text: String =
             words.iter().filter(|word| !word.starts_with("escape=")).map(|w| w.as_str()).collect();
+        let (text, unknown) = known_variables(&text);
         table.text("format", &text, &[named.id]);
         if is_json {
             table.text("escape", "json", &[named.id]);
+        }
+        if !unknown.is_empty() {
+            let remark = format!("there is no {}, so a `-` stands there", unknown.join(", "));
+            state.ledger.carried(named.id, &remark);
         }
     }
     if !is_outer {
         let instead = "`larder log -q` filters what is read";
         state.ledger.left(own.id, "all requests are written", instead);
     }
+}
+
+/// A format with `-` in the place of variables that Larder does not know, and these.
+fn known_variables(format: &str) -> (String, Vec<String>) {
+    let is_known = |name: &str| {
+        let text = format!(
+            "[[site]]\nhost = \"a.test\"\norigin = \"http://127.0.0.1:1\"\n[access_log]\npath = \
+             \"/x\"\nformat = {}\n",
+            quote(&format!("${{{name}}}"))
+        );
+        config::load_str(&text, "larder.toml").is_ok()
+    };
+    let (mut all, mut unknown) = (String::new(), Vec::new());
+    for piece in pieces(format) {
+        match piece {
+            TextPiece::Plain(text) => all.push_str(text),
+            TextPiece::Variable(name) if is_known(name) => {
+                all.push_str(&if format.contains(&format!("${{{name}}}")) {
+                    format!("${{{name}}}")
+                } else {
+                    format!("${name}")
+                });
+            }
+            TextPiece::Variable(name) => {
+                all.push('-');
+                unknown.push(format!("`${name}`"));
+            }
+        }
+    }
+    (all, unknown)
 }
 
 fn error_log(state: &mut State<'_>, own: &Directive) {

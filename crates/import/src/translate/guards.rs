@@ -125,6 +125,30 @@ pub(crate) fn asked(scope: &mut Scope<'_, '_>, server: &[Directive]) {
     }
 }
 
+/// Guards that nothing here stands for.
+const FOREIGN: [&str; 9] = [
+    "auth_jwt",
+    "auth_digest",
+    "auth_gss",
+    "auth_pam",
+    "auth_ldap",
+    "auth_oidc",
+    "access_by_lua_block",
+    "access_by_lua_file",
+    "js_access",
+];
+
+/// Decides about guards that cannot be carried over: nobody is let in.
+pub(crate) fn foreign(scope: &mut Scope<'_, '_>) {
+    let found: Vec<&Directive> =
+        FOREIGN.iter().filter_map(|name| scope.chain.one(name)).collect();
+    for own in found.into_iter().filter(|own| own.arg(0) != "off") {
+        let instead = "`forward_auth` asks a server; until then Larder answers 403";
+        scope.left(own, "this kind of guard is not there", instead);
+        scope.out.put("respond", "{ status = 403 }", &[own.id]);
+    }
+}
+
 /// Things that a limit counts for.
 enum LimitKey {
     Address,
@@ -151,7 +175,8 @@ fn terms(client: &LimitKey, status: Option<&Directive>, is_dry: bool) -> Vec<Str
         LimitKey::Field(name) => terms.push(format!("per = {{ field = {} }}", quote(name))),
     }
     let status = status.map_or(REFUSED, |status| status.arg(0));
-    if status != "429" {
+    let is_of_limits = status.parse().is_ok_and(|status: u16| matches!(status, 429 | 503));
+    if status != "429" && is_of_limits {
         terms.push(format!("status = {status}"));
     }
     terms.extend(is_dry.then(|| "dry_run = true".to_owned()));

@@ -43,7 +43,7 @@ impl<'d> Location<'d> {
             Modifier::Final | Modifier::Prefix => format!("{}*", self.path),
             Modifier::Regex { ignores_case } => {
                 let start = if ignores_case { "~*" } else { "~" };
-                let own = without_lookahead(self.path);
+                let own = self.expression();
                 let own = match self.outer {
                     Some(outer) if !own.starts_with('^') => {
                         format!("^{}.*(?:{own})", linear::escape(outer))
@@ -53,6 +53,32 @@ impl<'d> Location<'d> {
                 format!("{start} {own}")
             }
         }
+    }
+
+    /// The expression, or a wider one where Larder's have not what it needs and clients are kept
+    /// out.
+    fn expression(&self) -> String {
+        let own = without_lookahead(self.path);
+        if is_regex(&own) || !self.is_guarded() {
+            return own;
+        }
+        wider(&own).unwrap_or_default()
+    }
+
+    /// Tells whether the pattern matches more paths than the location has.
+    pub(crate) fn is_wider(&self) -> bool {
+        let is_expression = matches!(self.modifier, Modifier::Regex { .. });
+        is_expression && self.is_guarded() && !is_regex(&without_lookahead(self.path))
+    }
+
+    /// Tells whether the location lets not all clients in.
+    pub(crate) fn is_guarded(&self) -> bool {
+        self.own().iter().any(|own| match own.name.as_str() {
+            "deny" | "auth_request" | "internal" | "limit_except" | "auth_jwt" => true,
+            "auth_basic" => own.arg(0) != "off",
+            "return" => own.arg(0).starts_with('4'),
+            name => name.starts_with("access_by_lua"),
+        })
     }
 
     /// The rank among others: the lower is tried first.
@@ -67,6 +93,10 @@ impl<'d> Location<'d> {
             (Modifier::Named, _) => (4, 0, 0),
         }
     }
+}
+
+fn is_regex(expression: &str) -> bool {
+    linear::Regex::new(expression, linear::Options::default()).is_ok()
 }
 
 /// The locations of a server, the first that nginx would take first.
@@ -134,18 +164,70 @@ fn split(path: &str) -> (&str, &str) {
 fn without_lookahead(expression: &str) -> String {
     let Some((before, rest)) = expression.split_once("(?!") else { return expression.to_owned() };
     let Some((word, after)) = rest.split_once(')') else { return expression.to_owned() };
-    let is_plain = word.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'));
+    // A slash or dot is often escaped.
+    let word = &word.replace("\\/", "/").replace("\\.", ".").replace("\\-", "-");
+    let is_plain = word.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_/.".contains(&b));
     if word.is_empty() || !is_plain || !matches!(after, "" | ".*" | ".*$" | ").*" | ")") {
         return expression.to_owned();
     }
     let mut others = Vec::new();
     for (at, letter) in word.char_indices() {
-        let start = &word[..at];
+        let start = &linear::escape(&word[..at]);
         others.push(format!("{start}[^{}{letter}]", if letter == '-' { "\\" } else { "" }));
         others.push(format!("{start}$"));
     }
     let close = if after.starts_with(')') { ")" } else { "" };
     format!("{before}(?:{}){close}", others.join("|"))
+}
+
+/// An expression without what Larder's have not (looking around, references to groups), which
+/// matches at least what this one does; `None` if it is not understood.
+pub(crate) fn wider(expression: &str) -> Option<String> {
+    let (mut all, mut rest) = (String::new(), expression);
+    while let Some(letter) = rest.chars().next() {
+        let around = ["(?!", "(?=", "(?<!", "(?<="].iter().find_map(|mark| rest.strip_prefix(mark));
+        if let Some(inner) = around {
+            rest = behind_group(inner)?;
+        } else if let Some(inner) = rest.strip_prefix("(?>") {
+            all.push_str("(?:");
+            rest = inner;
+        } else if letter == '\\' {
+            let next = rest[1..].chars().next()?;
+            if next.is_ascii_digit() {
+                all.push_str(".*");
+            } else {
+                all.push(letter);
+                all.push(next);
+            }
+            rest = &rest[1 + next.len_utf8()..];
+        } else {
+            // A second plus forbids to go back.
+            let is_possessive = letter == '+' && all.ends_with(['+', '*', '?']);
+            if !is_possessive {
+                all.push(letter);
+            }
+            rest = &rest[letter.len_utf8()..];
+        }
+    }
+    linear::Regex::new(&all, linear::Options::default()).is_ok().then_some(all)
+}
+
+/// The text behind the group that was opened before `text`.
+fn behind_group(text: &str) -> Option<&str> {
+    let (mut depth, mut is_escaped) = (1_u32, false);
+    for (at, letter) in text.char_indices() {
+        match letter {
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = true,
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return Some(&text[at + 1..]);
+        }
+    }
+    None
 }
 
 #[cfg(test)]
@@ -192,5 +274,27 @@ mod tests {
         ] {
             assert_eq!(regex.is_match(path.as_bytes()), denied, "{path}");
         }
+        let other = without_lookahead(r"/\.(?!well-known\/)");
+        let regex = linear::Regex::new(&other, linear::Options::default()).expect("a pattern");
+        for (path, denied) in [("/.git", true), ("/.well-known/x", false), ("/.well-known", true)] {
+            assert_eq!(regex.is_match(path.as_bytes()), denied, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_guard_s_expression_becomes_one_that_matches_more() {
+        for (expression, path) in [
+            (r"^/(?!public)", "/private"),
+            (r"/(?=secret)s", "/secret"),
+            (r"(a)\1", "aa"),
+            (r"(?<!x)y", "y"),
+            (r"(?>a|b)c", "bc"),
+            (r"a++b", "ab"),
+        ] {
+            let wider = wider(expression).expect(expression);
+            let regex = linear::Regex::new(&wider, linear::Options::default()).expect("a pattern");
+            assert!(regex.is_match(path.as_bytes()), "{expression}: {wider}");
+        }
+        assert_eq!(wider("(?!("), None);
     }
 }

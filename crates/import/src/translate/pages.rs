@@ -40,8 +40,15 @@ pub(crate) fn errors(scope: &mut Scope<'_, '_>, server: &[Directive]) {
 /// The file of a page: below the root of the location that has exactly this path, or of the
 /// site.
 fn file_of(scope: &Scope<'_, '_>, server: &[Directive], page: &str) -> Option<String> {
+    let fits = |modifier: &str, path: &str| {
+        let options = linear::Options { ignore_case: modifier == "~*", ..Default::default() };
+        modifier.starts_with('~')
+            && linear::Regex::new(path, options).is_ok_and(|regex| regex.is_match(page.as_bytes()))
+    };
     let is_own = |own: &&Directive| {
-        own.name == "location" && own.args.last().is_some_and(|path| path == page)
+        let is_it = own.args.last().is_some_and(|path| path == page);
+        own.name == "location"
+            && (is_it || matches!(own.args.as_slice(), [modifier, path] if fits(modifier, path)))
     };
     let own = server.iter().find(is_own).map(Directive::children).unwrap_or_default();
     let root = own.iter().find(|own| own.name == "root").or_else(|| scope.chain.one("root"))?;
@@ -67,6 +74,11 @@ pub(crate) fn includes(scope: &mut Scope<'_, '_>) {
 /// Decides about compression that is off for a whole site.
 pub(crate) fn compression(scope: &mut Scope<'_, '_>) {
     let Some(directive) = scope.chain.one("gzip").filter(|own| own.arg(0) == "off") else { return };
+    let is_own = scope.chain.own().iter().any(|own| own.id == directive.id);
+    if !scope.is_site && !is_own {
+        // The site has it.
+        return;
+    }
     if scope.is_site {
         scope.out.put("compress", "\"off\"", &[directive.id]);
     } else if scope.handler == Handler::Answer {

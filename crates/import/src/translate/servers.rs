@@ -143,7 +143,7 @@ fn serves(location: &Directive) -> bool {
 }
 
 /// A `return` or `rewrite` whose target is the same path over HTTPS.
-fn to_https(own: &Directive) -> Option<HttpsRedirect> {
+pub(crate) fn to_https(own: &Directive) -> Option<HttpsRedirect> {
     let (status, url) = if own.name == "return" {
         match own.args.as_slice() {
             [status, url] => (status.clone(), url.clone()),

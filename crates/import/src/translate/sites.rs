@@ -3,13 +3,13 @@
 use super::answers::{self, ContentType};
 use super::cache;
 use super::chain::Chain;
-use super::conditions::question;
 use super::globals;
 use super::guards;
 use super::headers;
 use super::locations::{Location, Modifier, locations};
 use super::origins::{self, Scripts, Target};
 use super::pages;
+use super::rules::RulePlace;
 use super::servers::{self, HttpsRedirects, ServerBlock};
 use super::state::{Handler, Scope, State};
 use super::words;
@@ -21,6 +21,7 @@ const ARMS: &[fn(&mut Scope<'_, '_>)] = &[
     globals::logged,
     guards::addresses,
     guards::passwords,
+    guards::foreign,
     guards::rates,
     guards::connections,
     cache::cache,
@@ -34,7 +35,7 @@ const ARMS: &[fn(&mut Scope<'_, '_>)] = &[
 ];
 
 /// Tables that a route can switch off.
-const SWITCHES: [&str; 5] = ["basic_auth", "forward_auth", "rate", "concurrent", "bypass"];
+pub(crate) const SWITCHES: [&str; 5] = ["basic_auth", "forward_auth", "rate", "concurrent", "bypass"];
 
 /// Keys that mean nothing to files and fixed answers.
 const OF_APPLICATIONS: [&str; 6] =
@@ -82,7 +83,11 @@ pub(crate) fn sites<'d>(state: &mut State<'d>, http: &'d [Directive]) {
         }
         taken.extend(hosts.iter().map(|host| (host.clone(), *server)));
         let redirect = if server.listeners.tls { redirects.take(&hosts) } else { None };
-        let mut site = Maker { state, http, server }.site(&hosts);
+        let is_secure = redirect.is_some();
+        let mut maker = Maker::new(state, http, server, &hosts);
+        maker.is_secure = is_secure;
+        let mut site = maker.site();
+        let split = std::mem::take(&mut maker.split);
         if let Some(redirect) = redirect {
             if site.site.settings.has("redirect") {
                 redirect.from.iter().for_each(|id| state.ledger.carried(*id, ""));
@@ -91,6 +96,7 @@ pub(crate) fn sites<'d>(state: &mut State<'d>, http: &'d [Directive]) {
             }
         }
         state.document.sites.push(site);
+        state.document.sites.extend(split);
     }
     let is_all_taken = taken.iter().any(|(host, _)| host == "*");
     let mut rest = redirects.sites();
@@ -159,18 +165,28 @@ fn doubled(state: &mut State<'_>, server: &ServerBlock<'_>, host: &str, first: &
 }
 
 /// A maker of one site.
-struct Maker<'m, 'd> {
-    state: &'m mut State<'d>,
+pub(crate) struct Maker<'m, 'd> {
+    pub(crate) state: &'m mut State<'d>,
     http: &'d [Directive],
-    server: &'m ServerBlock<'d>,
+    pub(crate) server: &'m ServerBlock<'d>,
+    pub(crate) hosts: &'m [String],
+    /// Another server redirects its plain requests to TLS.
+    pub(crate) is_secure: bool,
+    /// Its location for scripts answers for paths without a location.
+    pub(crate) is_of_php: bool,
+    /// The status of a redirect to HTTPS among its rules, and what it comes from.
+    pub(crate) redirect_https: Option<(String, Vec<usize>)>,
+    /// Sites of hosts that have another answer, and these hosts.
+    pub(crate) split: Vec<SiteBlock>,
+    pub(crate) split_hosts: Vec<String>,
 }
 
 /// Where the requests of a block go.
 #[derive(Clone, Debug)]
-struct Destination<'d> {
-    handler: Handler,
-    chain: Chain<'d>,
-    settings: Settings,
+pub(crate) struct Destination<'d> {
+    pub(crate) handler: Handler,
+    pub(crate) chain: Chain<'d>,
+    pub(crate) settings: Settings,
     /// Its files are looked for in front of a script.
     is_front: bool,
 }
@@ -181,43 +197,98 @@ impl<'d> Destination<'d> {
     }
 }
 
+impl<'m, 'd> Maker<'m, 'd> {
+    fn new(
+        state: &'m mut State<'d>,
+        http: &'d [Directive],
+        server: &'m ServerBlock<'d>,
+        hosts: &'m [String],
+    ) -> Self {
+        let (split, split_hosts) = (Vec::new(), Vec::new());
+        let (is_secure, is_of_php, redirect_https) = (false, false, None);
+        Self { state, http, server, hosts, is_secure, is_of_php, redirect_https, split, split_hosts }
+    }
+}
+
 impl<'d> Maker<'_, 'd> {
-    fn site(&mut self, hosts: &[String]) -> SiteBlock {
+    fn site(&mut self) -> SiteBlock {
         let mut site = SiteBlock::default();
         site.site.from = vec![self.server.directive.id];
         let settings = &mut site.site.settings;
-        settings.add("host", hosts.iter().map(String::as_str), &self.server.named_by);
+        settings.add("host", self.hosts.iter().map(String::as_str), &self.server.named_by);
         servers::certificates(self.state, self.server, settings);
         let chain = Chain::new(vec![self.http, self.server.own()]);
-        let scheme = if self.server.listeners.tls { "https" } else { "http" };
-        site.routes = self.rewrites(&chain, scheme);
-        if let Some(answer) = chain.own_one("return") {
-            let kind = ContentType::new("", chain.one("default_type"));
-            let ledger = &mut self.state.ledger;
-            if answers::returned(ledger, answer, kind, scheme, settings).is_none() {
-                settings.put("respond", "{ status = 501 }", &[]);
-            }
-            let own = self.said(&chain, Handler::Answer, true);
-            settings.0.extend(own.0);
-            return site;
-        }
         let all = locations(self.server.own(), &chain);
-        let root = all.iter().find(|own| {
-            own.path == "/" && matches!(own.modifier, Modifier::Prefix | Modifier::Final)
-        });
-        let scripts = all.iter().find(|own| self.is_of_scripts(own));
-        let main = self.main(&chain, root, scripts, &all);
-        self.preset(&main, settings);
-        let routes: Vec<&Location<'d>> = all
-            .iter()
-            .filter(|own| own.modifier != Modifier::Named)
-            .filter(|own| root.is_none_or(|root| root.directive.id != own.directive.id))
-            .filter(|own| scripts.is_none_or(|php| php.directive.id != own.directive.id))
-            .collect();
-        let routes: Vec<Made> =
-            routes.into_iter().filter_map(|own| self.route(own, &all)).collect();
-        self.join(&chain, main, routes, &mut site);
+        if let Some(answer) = chain.own_one("return") {
+            self.answering(&chain, &all, answer, &mut site);
+        } else {
+            let root = all.iter().find(|own| {
+                own.path == "/" && matches!(own.modifier, Modifier::Prefix | Modifier::Final)
+            });
+            let scripts = all.iter().find(|own| self.is_of_scripts(own));
+            let main = self.main(&chain, root, scripts, &all);
+            self.preset(&main, settings);
+            let routes = self.routes_of(&chain, &all, &main);
+            self.join(&chain, main, routes, &mut site);
+        }
+        if let Some((status, from)) = self.redirect_https.take() {
+            site.site.settings.put("redirect_https", status, &from);
+        }
+        if !self.split_hosts.is_empty() {
+            let rest = self.hosts.iter().filter(|host| !self.split_hosts.contains(host));
+            let own = Settings::list(rest.map(String::as_str));
+            if let Some(hosts) = site.site.settings.get_mut("host") {
+                hosts.value = own;
+            }
+        }
         site
+    }
+
+    /// Makes a site that answers by itself.
+    fn answering(
+        &mut self,
+        chain: &Chain<'d>,
+        all: &[Location<'d>],
+        answer: &Directive,
+        site: &mut SiteBlock,
+    ) {
+        let scheme = if self.server.listeners.tls { "https" } else { "http" };
+        let kind = ContentType::new("", chain.one("default_type"));
+        let mut own = Settings::default();
+        let ledger = &mut self.state.ledger;
+        if answers::returned(ledger, answer, kind, scheme, &mut own).is_none() {
+            own.put("respond", "{ status = 501 }", &[]);
+        }
+        let main = Destination::new(Handler::Answer, chain, Settings::default());
+        let rules = self.rules(RulePlace { chain, all, location: None, main: &main });
+        own.0.extend(self.said(chain, Handler::Answer, true).0);
+        site.routes =
+            rules.into_iter().map(|made| self.fitted(made, &own, &site.site.settings)).collect();
+        site.site.settings.0.extend(own.0);
+    }
+
+    /// The routes of rules and locations, in their order. Those of what the site itself is come
+    /// last.
+    fn routes_of(
+        &mut self,
+        chain: &Chain<'d>,
+        all: &[Location<'d>],
+        main: &Destination<'d>,
+    ) -> Vec<Made> {
+        let mut routes = self.rules(RulePlace { chain, all, location: None, main });
+        let mut last = Vec::new();
+        for own in all.iter().filter(|own| own.modifier != Modifier::Named) {
+            let place = RulePlace { chain: &own.chain, all, location: Some(own), main };
+            let rules = self.rules(place);
+            if self.is_main(own, all) {
+                last.extend(rules);
+            } else {
+                routes.extend(rules);
+                routes.extend(self.route(own, all, main));
+            }
+        }
+        routes.extend(last);
+        routes
     }
 
     /// Puts the site and its routes together. What holds for `/` alone is the site's where that
@@ -301,7 +372,7 @@ impl<'d> Maker<'_, 'd> {
     }
 
     /// Settings of a scope, apart from where its requests go.
-    fn said(&mut self, chain: &Chain<'d>, handler: Handler, is_site: bool) -> Settings {
+    pub(crate) fn said(&mut self, chain: &Chain<'d>, handler: Handler, is_site: bool) -> Settings {
         let out = Settings::default();
         let mut scope = Scope { state: self.state, chain: chain.clone(), handler, is_site, out };
         ARMS.iter().for_each(|arm| arm(&mut scope));
@@ -310,7 +381,7 @@ impl<'d> Maker<'_, 'd> {
         scope.out
     }
 
-    fn is_of_scripts(&self, location: &Location<'_>) -> bool {
+    pub(crate) fn is_of_scripts(&self, location: &Location<'_>) -> bool {
         matches!(location.modifier, Modifier::Regex { .. })
             && location.path.contains("php")
             && location.own().iter().any(|own| own.name == "fastcgi_pass")
@@ -328,29 +399,35 @@ impl<'d> Maker<'_, 'd> {
         let passes =
             own.own().iter().any(|own| own.name.ends_with("_pass") || own.name == "return");
         let named = self.named(&own, all);
-        let Some(php) = scripts.filter(|_| !passes && named.is_none()) else {
+        let front = named.and_then(named_front);
+        let Some(php) = scripts.filter(|_| !passes && (named.is_none() || front.is_some())) else {
             let mut found = self.destination(&own, all, "/");
             if let Some(root) = root {
                 self.state.ledger.carried(root.directive.id, "");
-            }
-            if let Some(php) = scripts {
-                let instead = "write a route of its own with an [[origin]] of FastCGI servers";
-                let why = "scripts beside another application are not sent to PHP";
-                settle_all(self.state, php.directive, &|state, id| {
-                    state.ledger.left(id, why, instead);
-                });
             }
             if found.settings.is_empty() {
                 found.settings.put("respond", "{ status = 404 }", &[]);
             }
             return found;
         };
+        self.is_of_php = true;
+        if let Some((named, front)) = named.zip(front) {
+            self.state.ledger.carried(named.directive.id, "");
+            self.state.ledger.carried(front.id, "");
+        }
         root.into_iter().for_each(|root| self.state.ledger.carried(root.directive.id, ""));
         self.state.ledger.carried(php.directive.id, "");
         self.script_tries(php);
         let inner = own.with(php.own());
         let tries = own.one("try_files").map(|tries| (tries.args.clone(), tries.id));
-        let tries = tries.or_else(|| own.own().iter().find_map(|own| self.rewritten_front(own)));
+        let tries = tries.map(|(mut words, id)| {
+            if let (Some(last), true) = (words.last_mut(), front.is_some()) {
+                "/index.php".clone_into(last);
+            }
+            (words, id)
+        });
+        let rules = chain.own().iter().chain(own.own());
+        let tries = tries.or_else(|| rules.into_iter().find_map(|own| self.rewritten_front(own)));
         self.scripts(&inner, php.own(), tries)
     }
 
@@ -363,7 +440,7 @@ impl<'d> Maker<'_, 'd> {
 
     /// `if (!-e $request_filename) { rewrite ... /index.php }`, as `try_files`.
     fn rewritten_front(&mut self, own: &Directive) -> Option<(Vec<String>, usize)> {
-        let asked = (own.name == "if").then(|| question(own)).flatten()?;
+        let asked = (own.name == "if").then(|| super::conditions::question(own)).flatten()?;
         let is_missing = matches!(asked.operator, "!-e" | "!-f" | "!-d");
         let rewrite = own.children().iter().find(|own| own.name == "rewrite")?;
         if !is_missing || !answers::is_front_controller(rewrite.arg(1)) {
@@ -415,7 +492,7 @@ impl<'d> Maker<'_, 'd> {
     }
 
     /// Where the requests of a block go.
-    fn destination(
+    pub(crate) fn destination(
         &mut self,
         chain: &Chain<'d>,
         all: &[Location<'d>],
@@ -426,6 +503,7 @@ impl<'d> Maker<'_, 'd> {
         let scheme = if self.server.listeners.tls { "https" } else { "http" };
         if let Some(answer) = find("return") {
             let mut settings = Settings::default();
+            let answer = &answers::numbered_return(answer, path);
             let kind = ContentType::new(path, chain.one("default_type"));
             let ledger = &mut self.state.ledger;
             if answers::returned(ledger, answer, kind, scheme, &mut settings).is_none() {
@@ -462,7 +540,7 @@ impl<'d> Maker<'_, 'd> {
             return found;
         }
         if let Some(other) = own.iter().find(|own| own.name.ends_with("_pass")) {
-            words::settle(&mut self.state.ledger, other.id, &other.name);
+            words::settle(&mut self.state.ledger, other);
             let mut settings = Settings::default();
             settings.put("respond", "{ status = 501 }", &[]);
             return Destination::new(Handler::Answer, chain, settings);
@@ -557,7 +635,8 @@ impl<'d> Maker<'_, 'd> {
         }
         if let Some(index) = chain.one("index") {
             let names = index.args.iter().map(String::as_str);
-            let names: Vec<&str> = names.filter(|name| !name.ends_with(".php")).collect();
+            let names = names.filter(|name| !name.ends_with(".php") && !name.contains(['/', '$']));
+            let names: Vec<&str> = names.collect();
             if names.is_empty() || names == ["index.html"] {
                 scope.default(index, "a directory's page is index.html");
             } else {
@@ -572,7 +651,12 @@ impl<'d> Maker<'_, 'd> {
     }
 
     /// The route of a location; `None` if it needs none.
-    fn route(&mut self, location: &Location<'d>, all: &[Location<'d>]) -> Option<Made> {
+    fn route(
+        &mut self,
+        location: &Location<'d>,
+        all: &[Location<'d>],
+        main: &Destination<'d>,
+    ) -> Option<Made> {
         let mut block = Block { from: vec![location.directive.id], ..Block::default() };
         let is_alias = location.own().iter().any(|own| own.name == "alias");
         let mut pattern = location.pattern();
@@ -580,11 +664,18 @@ impl<'d> Maker<'_, 'd> {
             pattern = format!("{}/*", location.path);
         }
         block.settings.text("path", &pattern, &[]);
+        if location.is_wider() {
+            let why = "the expression looks around; more paths are kept out";
+            let instead = "`not = { path = ... }` in `when` leaves paths out";
+            self.state.ledger.left(location.directive.id, why, instead);
+        }
         if location.own().iter().any(|own| own.name == "internal") {
             return self.internal(location, block);
         }
         let found = match self.script_front(location, all) {
             Some(found) => found,
+            // The page of the root directory is a script.
+            None if pattern == "/" && self.is_of_php && !has_content(location) => main.clone(),
             None => self.destination(&location.chain, all, &pattern),
         };
         let is_front = found.is_front;
@@ -596,6 +687,8 @@ impl<'d> Maker<'_, 'd> {
         let is_application = matches!(found.handler, Handler::Http | Handler::FastCgi);
         if said.has("respond") {
             block.settings.0.extend(said.get("respond").cloned());
+            let unused = found.settings.0.into_iter().flat_map(|own| own.from);
+            unused.for_each(|id| self.state.ledger.default(id, "no request gets there"));
         } else {
             block.settings.0.extend(found.settings.0);
         }
@@ -620,11 +713,16 @@ impl<'d> Maker<'_, 'd> {
             .last()
             .is_some_and(|last| last.split(['?', '$']).next().unwrap_or(last).ends_with(".php"));
         let php = all.iter().find(|own| self.is_of_scripts(own))?;
-        if passes || !is_script {
+        let front = self.named(&location.chain, all).and_then(named_front);
+        if passes || !is_script && front.is_none() {
             return None;
         }
         let chain = location.chain.with(php.own());
-        let found = self.scripts(&chain, php.own(), Some((tries.args.clone(), tries.id)));
+        let mut words = tries.args.clone();
+        if let (Some(last), Some(_)) = (words.last_mut(), front) {
+            "/index.php".clone_into(last);
+        }
+        let found = self.scripts(&chain, php.own(), Some((words, tries.id)));
         Some(Destination { is_front: true, ..found })
     }
 
@@ -663,45 +761,6 @@ impl<'d> Maker<'_, 'd> {
         Some(Made { block, is_application: false, said: Vec::new() })
     }
 
-    /// Routes of `rewrite` and of `if`, which go before all locations.
-    fn rewrites(&mut self, chain: &Chain<'d>, scheme: &str) -> Vec<Block> {
-        let mut routes = Vec::new();
-        for own in chain.own() {
-            match own.name.as_str() {
-                "rewrite" => {
-                    routes.extend(answers::rewritten(&mut self.state.ledger, own, scheme));
-                }
-                "if" => routes.extend(self.asked(own)),
-                _ => {}
-            }
-        }
-        routes
-    }
-
-    /// The route of an `if` about paths or methods that answers.
-    fn asked(&mut self, own: &'d Directive) -> Option<Block> {
-        let asked = question(own)?;
-        let answer = own.children().iter().find(|own| own.name == "return")?;
-        let mut block = Block { from: vec![own.id], ..Block::default() };
-        match (asked.variable, asked.operator) {
-            ("$request_uri" | "$uri", "~" | "~*") if !asked.value.contains(r"\?") => {
-                let pattern = format!("{} {}", asked.operator, asked.value);
-                block.settings.text("path", &pattern, &[]);
-            }
-            ("$request_uri" | "$uri", "=") => block.settings.text("path", asked.value, &[]),
-            ("$request_method", "=") => block.settings.text("method", asked.value, &[]),
-            ("$request_method", "~" | "~*") => {
-                let names = asked.value.trim_matches(['^', '$', '(', ')']);
-                block.settings.add("method", names.split('|'), &[]);
-            }
-            _ => return None,
-        }
-        let scheme = if self.server.listeners.tls { "https" } else { "http" };
-        let ledger = &mut self.state.ledger;
-        answers::returned(ledger, answer, None, scheme, &mut block.settings)?;
-        Some(block)
-    }
-
     /// The preset for a site that is recognised by what it names.
     fn preset(&self, main: &Destination<'d>, to: &mut Settings) {
         if main.handler != Handler::FastCgi {
@@ -725,11 +784,27 @@ impl<'d> Maker<'_, 'd> {
 }
 
 /// A route and what is known of it.
-struct Made {
-    block: Block,
-    is_application: bool,
+pub(crate) struct Made {
+    pub(crate) block: Block,
+    pub(crate) is_application: bool,
     /// Tables of [`SWITCHES`] that it has itself.
-    said: Vec<&'static str>,
+    pub(crate) said: Vec<&'static str>,
+}
+
+/// The `rewrite` of a named location that leads to the script that answers for all paths, if that
+/// is all that the location does.
+fn named_front<'d>(named: &Location<'d>) -> Option<&'d Directive> {
+    let passes = named.own().iter().any(|own| own.name.ends_with("_pass"));
+    let mut rewrites = named.own().iter().filter(|own| own.name == "rewrite");
+    rewrites.find(|own| !passes && answers::is_front_controller(own.arg(1)))
+}
+
+/// Tells whether a location says itself where its requests go.
+fn has_content(location: &Location<'_>) -> bool {
+    location.own().iter().any(|own| {
+        own.name.ends_with("_pass")
+            || matches!(own.name.as_str(), "return" | "root" | "alias" | "try_files")
+    })
 }
 
 /// A word of `try_files` without its query, which scripts get anyway.

@@ -1,6 +1,7 @@
 //! Directives whose fate does not depend on their arguments, nor on what stands around them.
 
 use crate::report::{Fate, Ledger};
+use crate::syntax::Directive;
 
 /// A fate, with its reason and for what is left also the remedy.
 #[derive(Clone, Copy, Debug)]
@@ -426,10 +427,20 @@ const WORDS: &[(&[&str], Word)] = &[
 ];
 
 /// Decides about a directive by its name. Returns false for a name that is not in the table.
-pub(crate) fn settle(ledger: &mut Ledger, id: usize, name: &str) -> bool {
+pub(crate) fn settle(ledger: &mut Ledger, own: &Directive) -> bool {
+    settle_as(ledger, own, &own.name)
+}
+
+/// Decides about a directive as about one of another name.
+pub(crate) fn settle_as(ledger: &mut Ledger, own: &Directive, name: &str) -> bool {
     let Some((_, word)) = WORDS.iter().find(|(names, _)| names.contains(&name)) else {
         return false;
     };
+    let id = own.id;
+    if matches!(word, Left(..)) && matches!((name, own.arg(0)), (_, "off") | ("satisfy", "all")) {
+        ledger.default(id, "it is so here, too");
+        return true;
+    }
     ledger.settle(
         id,
         match word {

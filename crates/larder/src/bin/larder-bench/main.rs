@@ -2,6 +2,7 @@
 
 mod args;
 mod compare;
+mod diff;
 mod figures;
 mod measure;
 mod quick;
@@ -58,6 +59,7 @@ struct BenchArgs {
 #[derive(Clone, Debug, Subcommand)]
 enum BenchVerb {
     Compare(Box<compare::CompareArgs>),
+    Diff(diff::DiffArgs),
     Quick(quick::QuickArgs),
     Report(report::ReportArgs),
     /// Make lists of URLs.
@@ -150,6 +152,7 @@ fn main() -> ExitCode {
     let result = match &args.verb {
         None => measure::run(&args.run),
         Some(BenchVerb::Compare(args)) => compare::run(args),
+        Some(BenchVerb::Diff(args)) => diff::run(args),
         Some(BenchVerb::Quick(args)) => quick::run(args),
         Some(BenchVerb::Report(args)) => report::run(args),
         Some(BenchVerb::Urls(verb)) => urls::run(verb),
