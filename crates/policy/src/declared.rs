@@ -35,7 +35,7 @@ use crate::points::{
     ReceiveCtx, ReceiveVerdict, ResponseCtx, Routes, StorageChoice, TrailerCtx,
 };
 use crate::rewrite::Rewrite;
-use crate::rules::BrowserCaching;
+use crate::rules::{BrowserCaching, ServeMode};
 use crate::scripts::ScriptNames;
 use crate::template::CapturedBytes;
 use plan::{Refusals, RoutePlan, Rule};
@@ -240,6 +240,10 @@ impl Policy for Declared {
     }
 
     fn hit(&self, ctx: &HitCtx<'_>) -> HitVerdict {
+        if self.serves_stored(ctx.notes) {
+            // A crawler cannot have a page fetched anew either.
+            return HitVerdict::DeliverStale;
+        }
         if !self.plan(ctx.notes).honours_requests {
             return HitVerdict::Deliver;
         }
@@ -261,6 +265,10 @@ impl Policy for Declared {
 
     fn first_byte_ms(&self, notes: &Notes) -> Option<u64> {
         self.plan(notes).first_byte_ms
+    }
+
+    fn serves_stored(&self, notes: &Notes) -> bool {
+        self.plan(notes).serve == ServeMode::Stored
     }
 
     fn rewrites(&self, notes: &Notes) -> bool {

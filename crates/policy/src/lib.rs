@@ -9,6 +9,7 @@
 pub mod acl;
 pub mod answer;
 pub mod conditions;
+pub mod crawlers;
 pub mod decision_steps;
 pub mod declared;
 mod forged_fields;
@@ -30,6 +31,7 @@ pub mod throttle;
 pub mod users;
 pub mod value;
 
+pub use crawlers::{ClassRules, CrawlerRules};
 pub use decision_steps::{DecisionStep, SettingLocation, SettingLocations};
 pub use declared::Declared;
 pub use hosts::HostTable;
@@ -41,7 +43,7 @@ pub use points::{
     TrailerCtx,
 };
 pub use purge::{Asker, Dialect, Dialects, Purge};
-pub use rules::{Profile, SiteRules};
+pub use rules::{Profile, ServeMode, SiteRules};
 pub use scripts::ScriptNames;
 pub use site_authentication::{BasicAuth, ForwardAuth};
 pub use throttle::{ConcurrencyRule, LimitKey, RateRule, Terms};

@@ -16,7 +16,7 @@ use crate::pattern::{NamePattern, PathPattern};
 use crate::peer::ConnectionPeer;
 use crate::points::{ALLOW, PageCache, StorageChoice, Synthetic};
 use crate::rewrite::Rewrite;
-use crate::rules::{self, BrowserCaching, Profile, Settings};
+use crate::rules::{self, BrowserCaching, Profile, ServeMode, Settings};
 use crate::value::ValuePattern;
 
 /// Rules of every site; the discriminant is the number in [`Notes::rule`](crate::Notes::rule).
@@ -67,6 +67,7 @@ pub(super) struct RoutePlan {
     pub(super) files: Option<u32>,
     pub(super) page_cache: Option<PageCache>,
     pub(super) cache: bool,
+    pub(super) serve: ServeMode,
     pub(super) honours_requests: bool,
     pub(super) store: StoreRules,
     /// `None`: every client is permitted.
@@ -186,6 +187,7 @@ impl RoutePlan {
             files: settings.files,
             page_cache: settings.page_cache,
             cache: settings.cache,
+            serve: settings.serve,
             honours_requests: settings.honour_request_directives.unwrap_or(!safe),
             store,
             access: Access::new(&settings),

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use crate::decision_steps::SettingLocations;
 use crate::headers::HeaderOps;
-use crate::rules::{BrowserCaching, RouteRules, Settings};
+use crate::rules::{BrowserCaching, RouteRules, ServeMode, Settings};
 
 /// The mark of settings in keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,6 +55,7 @@ fn said(settings: &Settings) -> String {
     let stored = Settings {
         // Its place in the site's list is another after a reload; its name is not.
         origin: 0,
+        serve: ServeMode::default(),
         rate: None,
         concurrent: None,
         response_headers: HeaderOps::default(),
