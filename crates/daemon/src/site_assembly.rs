@@ -106,13 +106,14 @@ struct SiteInputs<'a> {
 fn site_of(
     parts: &SiteInputs<'_>,
     site: &SiteConfig,
-    rules: SiteRules,
+    mut rules: SiteRules,
     number: u32,
     hsts: Option<u16>,
 ) -> Site {
     let SiteInputs { config, material, origins, view, limits } = *parts;
     let name = site.hosts.first().map_or("", String::as_str);
     let users = |path: &Path| material.users.of(path);
+    let crawlers = material.crawlers.put(&mut rules);
     let gates = SiteAuthChecks::new(&rules, name, users, origins, limits);
     let throttles = Throttles::new(&rules, limits);
     Site {
@@ -135,6 +136,7 @@ fn site_of(
         compress: site.compress,
         throttles,
         gates,
+        crawlers,
     }
 }
 

@@ -95,6 +95,8 @@ fn named(config: &Config) -> HashSet<PathBuf> {
     );
     all.extend(config.sites.iter().flat_map(|site| &site.error_pages).map(|p| p.path.clone()));
     all.extend(config.sites.iter().flat_map(|site| &site.users).map(|file| file.path.clone()));
+    let lists = config.crawlers.verify.iter().map(|(_, file)| file);
+    all.extend(lists.chain(&config.crawlers.file).map(|file| file.path.clone()));
     if let Programs::File(file) = &config.vcl {
         all.insert(file.path.clone());
     }

@@ -22,6 +22,7 @@ use super::includes;
 use super::object::{object_by, selector};
 use super::substitute::{FetchFailure, SubstituteAnswer, UpgradedConnection};
 use crate::body_transfer::TransferOutcome;
+use crate::crawlers::FetchPermit;
 use crate::decisions::freshness;
 use crate::fetch::{
     self, Attempt, CollectedBody, Fetch, FetchTarget, InsertionPlan, Job, Judge, Mark,
@@ -174,13 +175,15 @@ pub(crate) fn refresh(
     lead: Lead,
     old: &Arc<Object>,
     transaction: u64,
+    permit: FetchPermit,
 ) {
     let ctx = &RequestContext {
         trace: None,
         connection: RequestConnection::of(&core.background),
         ..*ctx
     };
-    let own = PolicyJudge::store(core, ctx, key, lead, Some(Arc::clone(old)));
+    let mut own = PolicyJudge::store(core, ctx, key, lead, Some(Arc::clone(old)));
+    own.fetch.permit = permit;
     let cause = BackgroundCause { rule: ctx.notes.rule, key: key.hash(), transaction };
     fetch::start_behind(own, ctx.site, ctx.request, cause);
 }

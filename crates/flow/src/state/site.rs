@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use agents::Crawlers;
 use base::{HashSeed, MemoryBudget};
 use codec::CompressionScope;
 use files::Root;
@@ -47,6 +48,8 @@ pub struct Site {
     pub throttles: Option<Arc<Throttles>>,
     /// Its authentication checks; `None` if all clients may enter.
     pub gates: Option<Arc<SiteAuthChecks>>,
+    /// The list of crawlers, by which its clients have a class; `None` if it uses no classes.
+    pub crawlers: Option<Arc<Crawlers>>,
 }
 
 impl Site {
@@ -67,6 +70,7 @@ impl Site {
             compress: CompressionScope::default(),
             throttles: None,
             gates: None,
+            crawlers: None,
         }
     }
 

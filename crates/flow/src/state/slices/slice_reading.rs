@@ -192,7 +192,9 @@ impl ExternalBodyReader for SliceReading {
                 },
                 SliceFetchState::Joined(ticket) => match ready!(Pin::new(ticket).poll(cx)) {
                     WaiterOutcome::Ready(object) => self.follow(&object, account)?,
-                    WaiterOutcome::Refused | WaiterOutcome::Failed => self.again()?,
+                    WaiterOutcome::Refused | WaiterOutcome::Failed | WaiterOutcome::Again => {
+                        self.again()?
+                    }
                 },
                 SliceFetchState::Slice(reader) => match ready!(reader.poll_next(cx)) {
                     Ok(Some(data)) => {
