@@ -305,6 +305,10 @@ limits! {
     UsersBytes users_bytes Bytes 4 << 20, "Maximum size of a users file of `basic_auth`. A configuration with a larger file is not loaded.";
     RateWait rate_wait Ms 10_000, "Maximum time for which a site's `rate` delays a request (`queue`). Requests that would have to wait longer are refused.";
     LimitedClients limited_clients Count 65_536, "Maximum number of clients that one `rate` or `concurrent` of a site counts separately, at 16 or 8 bytes each. Beyond the limit, a new client replaces the one that has used least of its rate. The new client inherits that use, so it gains no extra requests.";
+    CrawlerFetches crawler_fetches Count 4, "Maximum number of concurrent fetches from one origin for requests with `serve = \"stored\"`: those of crawlers. Further ones wait in a queue of their own.", least(1), most(10_000);
+    CrawlerQueue crawler_queue Count 64, "Maximum number of requests with `serve = \"stored\"` that wait for a fetch from one origin. Further requests get 429 with Retry-After.", most(100_000);
+    CrawlerChecks crawler_checks Count 64, "Maximum number of clients that wait to be verified as search engines by DNS. Further clients are looked up when they come again.", most(10_000);
+    CrawlerListBytes crawler_list_bytes Bytes 4 * MIB, "Maximum size of a file of `[crawlers]`. A configuration with a larger file is not loaded.", most(64 * MIB);
     Ranges ranges Count 32, "Maximum number of ranges in one request. With more, the whole representation is sent.", most(1000);
 }
 
@@ -329,6 +333,11 @@ pub const UNCOUNTED: &[(Limit, &str)] = &[
         Limit::ErrorPageBytes,
         "a configuration that reaches it is not loaded, and the error names it",
     ),
+    (
+        Limit::CrawlerListBytes,
+        "a configuration that reaches it is not loaded, and the error names it",
+    ),
+    (Limit::CrawlerFetches, "what there is no place for begins later"),
     (Limit::UsersBytes, "a configuration that reaches it is not loaded, and the error names it"),
     (Limit::PasswordKeep, "how long something is believed"),
     (Limit::GeoipBytes, "a program that reaches it is not loaded, and the error names it"),

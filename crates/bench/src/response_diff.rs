@@ -132,7 +132,8 @@ fn request(line: &str) -> Result<ComparedRequest, String> {
         Some((method, target)) => (method, target.trim()),
         None => ("GET", line),
     };
-    let is_method = !method.is_empty() && method.bytes().all(|b| b.is_ascii_uppercase() || b == b'-');
+    let is_method =
+        !method.is_empty() && method.bytes().all(|b| b.is_ascii_uppercase() || b == b'-');
     if !is_method || target.contains(char::is_whitespace) {
         return Err("a request is a path or URL, perhaps behind a method in capitals".to_owned());
     }
@@ -157,7 +158,8 @@ pub fn compare(
         .enable_all()
         .build()
         .map_err(|error| format!("cannot start a runtime: {error}"))?;
-    let [old, new] = [&settings.old, &settings.new].map(|own| ExchangeServer::new(own, &settings.tls));
+    let [old, new] =
+        [&settings.old, &settings.new].map(|own| ExchangeServer::new(own, &settings.tls));
     let (old, new) = (old?, new?);
     let mut report = DiffReport::default();
     for some in requests.chunks(settings.at_once.max(1)) {
@@ -282,7 +284,9 @@ impl DiffSettings {
                 let own = format!("{}://{}", server.scheme(), server.authority());
                 let hosts = self.host.iter().map(|host| format!("{}://{host}", server.scheme()));
                 for start in hosts.chain([own]) {
-                    if let Some(rest) = value.strip_prefix(&start).filter(|rest| rest.starts_with('/')) {
+                    if let Some(rest) =
+                        value.strip_prefix(&start).filter(|rest| rest.starts_with('/'))
+                    {
                         value = rest.to_owned();
                         break;
                     }

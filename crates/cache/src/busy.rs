@@ -26,6 +26,8 @@ pub enum WaiterOutcome {
     Refused,
     /// The fetch failed without a response.
     Failed,
+    /// The lead gave the fetch up before it asked anything: each waiter begins again.
+    Again,
 }
 
 /// Hashes of Vary names, and of the request's signature for them, known when the fetch began.

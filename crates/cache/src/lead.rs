@@ -389,6 +389,12 @@ impl<L: Lower> Lead<L> {
         self.refuse_for(None, false);
     }
 
+    /// Gives the fetch up before anything was asked. The waiters begin again, and one of them leads.
+    pub fn hand_back(mut self) {
+        self.leave();
+        self.conclude(WaiterOutcome::Again);
+    }
+
     /// Ends a failed fetch, and passes the failure to the waiters.
     pub fn fail(mut self) {
         self.give_up();

@@ -38,10 +38,10 @@ pub use keys::{Key, Section};
 pub use model::{
     AccessLog, AcmeBinding, AcmeChallenge, AcmeConfig, AdminConfig, Admission, CacheStatus,
     Certificates, CliSecret, ClientFiles, ClusterConfig, ClusterCredentials, Config,
-    ConfigLocation, DiskConfig, DiskVolume, ErrorLog, FieldSource, HealthConfig, Htcp, Isolation,
-    ListenSpec, LogFormat, LogRing, LogTarget, MemoryConfig, MemorySize, MetricsConfig, NamedHost,
-    NamedPath, NeighbourConfig, NeighbourTransport, OriginTls, PageFile, PairFiles, PlacedPath,
-    Programs, ServiceAccount, SiteConfig, SiteTls, Tracing, VarnishCli,
+    ConfigLocation, CrawlersConfig, DiskConfig, DiskVolume, ErrorLog, FieldSource, HealthConfig,
+    Htcp, Isolation, ListenSpec, LogFormat, LogRing, LogTarget, MemoryConfig, MemorySize,
+    MetricsConfig, NamedHost, NamedPath, NeighbourConfig, NeighbourTransport, OriginTls, PageFile,
+    PairFiles, PlacedPath, Programs, ServiceAccount, SiteConfig, SiteTls, Tracing, VarnishCli,
 };
 pub use parse::load_str;
 pub use reference::{REFERENCE_INTRODUCTION, reference_markdown, reference_sections};

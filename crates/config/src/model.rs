@@ -68,6 +68,8 @@ pub struct Config {
     pub tracing: Option<Tracing>,
     /// Compression, for sites without a VCL.
     pub compression: Compression,
+    /// The list of crawlers.
+    pub crawlers: CrawlersConfig,
     /// Directories of files and scripts, with the settings that name them.
     pub folders: Vec<NamedPath>,
     /// Sockets of origins.
@@ -130,6 +132,7 @@ impl Default for Config {
             neighbours: Vec::new(),
             tracing: None,
             compression: Compression::default(),
+            crawlers: CrawlersConfig::default(),
             folders: Vec::new(),
             sockets: Vec::new(),
             hosts: Vec::new(),
@@ -706,6 +709,25 @@ pub enum CacheStatus {
     On,
     /// Also the rule that decided, as a detail.
     Detail,
+}
+
+/// `[crawlers]`: the list of crawlers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CrawlersConfig {
+    /// A list that precedes the built-in one.
+    pub file: Option<PlacedPath>,
+    /// The built-in list counts.
+    pub built_in: bool,
+    /// Address lists of crawlers, by name.
+    pub verify: Vec<(String, PlacedPath)>,
+    /// Search engines without an address list are verified by DNS.
+    pub dns: bool,
+}
+
+impl Default for CrawlersConfig {
+    fn default() -> Self {
+        Self { file: None, built_in: true, verify: Vec::new(), dns: true }
+    }
 }
 
 /// The source of the VCL for sites that name none.

@@ -11,6 +11,7 @@ mod cluster;
 mod compression;
 mod conditions;
 mod cookies;
+mod crawlers;
 mod disk;
 mod error_pages;
 mod files;

@@ -53,7 +53,7 @@ macro_rules! presets {
 
 /// Every preset.
 pub const PRESETS: &[Preset] =
-    presets!["wordpress", "drupal", "magento", "mediawiki", "static", "microcache"];
+    presets!["wordpress", "drupal", "magento", "mediawiki", "static", "microcache", "crawlers"];
 
 const fn plugin(preset: &str) -> Option<Plugin> {
     match preset.as_bytes() {

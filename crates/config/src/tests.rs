@@ -2,6 +2,7 @@
 
 mod acme;
 mod cluster;
+mod crawlers;
 mod diagnostics;
 mod disk;
 mod health;

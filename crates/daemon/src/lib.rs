@@ -20,7 +20,7 @@
 //! ground    4  material node source vcl
 //! ground    3  neighbours secrets varnishd
 //! ground    2  cli_certificates collector config_file error_log error_pages
-//! ground    2  machine_warnings records redirect_files users
+//! ground    2  crawlers machine_warnings records redirect_files users
 //! ground    1  folder_ownership keeper ports versions
 //! ground    0  account address_holders allocator certificate_orders config_bundle
 //! ground    0  disk_store documents glob guard managed_origin process ring server_log servers
@@ -37,6 +37,7 @@ mod cli_certificates;
 mod collector;
 mod config_bundle;
 mod config_file;
+mod crawlers;
 mod dashboard;
 mod disk_store;
 mod documents;

@@ -27,6 +27,7 @@ use crate::account::Runner;
 use crate::cli_certificates::CliCertificates;
 use crate::collector::Collector;
 use crate::config_file::render;
+use crate::crawlers::CrawlerLists;
 use crate::error_pages::PageFiles;
 use crate::guard::Guard;
 use crate::users::UserFiles;
@@ -56,6 +57,7 @@ pub struct Material {
     pub(crate) users: UserFiles,
     /// Files that policies are made with.
     pub(crate) policy_files: PolicyFiles,
+    pub(crate) crawlers: CrawlerLists,
     /// The guard of the Varnish CLI port, if there is one.
     pub(crate) varnish_cli: Option<Guard>,
     /// The token of metrics clients, if they need one.
@@ -180,6 +182,7 @@ impl Material {
         material.error_pages = PageFiles::read(config, &mut found);
         material.users = UserFiles::read(config, &mut found);
         material.policy_files.redirects = redirect_files::read(config, &mut found);
+        material.crawlers = CrawlerLists::read(config, &mut found);
         found.extend(material.uncovered(config));
         material.read_ordered(config, &mut found);
         // The seal is made when the daemon starts, and checked with everything else.

@@ -21,8 +21,8 @@ use crate::socket_activation::Sockets;
 use crate::source::{ConfigSource, DaemonOptions};
 use crate::state::{Daemon, Machinery};
 use crate::{
-    account, api, disk_store, htcp, keeper, node, otlp, outages, pressure, readiness, rollout,
-    summary, varnish_cli, vsm,
+    account, api, crawlers, disk_store, htcp, keeper, node, otlp, outages, pressure, readiness,
+    rollout, summary, varnish_cli, vsm,
 };
 
 /// The shortest interval between two messages about a stalled core.
@@ -202,6 +202,8 @@ impl Daemon {
         keep_running(&daemon.shared, move || live::run(Arc::clone(&own), Arc::clone(&samples)));
         let own = Arc::clone(&daemon);
         keep_running(&daemon.shared, move || pressure::run(Arc::clone(&own)));
+        let own = Arc::clone(&daemon.shared.crawlers);
+        keep_running(&daemon.shared, move || crawlers::run(Arc::clone(&own)));
         let own = Arc::clone(&daemon);
         keep_running(&daemon.shared, move || outages::run(Arc::clone(&own)));
         let (own, listeners) = (Arc::clone(&daemon), Arc::<[_]>::from(server.addresses()));

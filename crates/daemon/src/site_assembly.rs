@@ -107,13 +107,14 @@ struct SiteInputs<'a> {
 fn site_of(
     parts: &SiteInputs<'_>,
     site: &SiteConfig,
-    rules: SiteRules,
+    mut rules: SiteRules,
     number: u32,
     hsts: Option<u16>,
 ) -> Site {
     let SiteInputs { config, material, origins, view, limits } = *parts;
     let name = site.hosts.first().map_or("", String::as_str);
     let users = |path: &Path| material.users.of(path);
+    let crawlers = material.crawlers.put(&mut rules);
     let gates = SiteAuthChecks::new(&rules, name, users, origins, limits);
     let throttles = Throttles::new(&rules, limits);
     let unlogged = UnloggedRoutes::of(&rules);
@@ -138,6 +139,7 @@ fn site_of(
         throttles,
         unlogged,
         gates,
+        crawlers,
     }
 }
 

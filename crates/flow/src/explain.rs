@@ -39,7 +39,7 @@ use crate::state::shared::SharedState;
 use crate::state::site::Site;
 use crate::state::site_context::SiteContext;
 use crate::vcl::foretell::foretell;
-use crate::{files as from_files, pages, stage_row};
+use crate::{crawlers, files as from_files, pages, stage_row};
 
 pub use crate::forecast::outcome::ForecastOutcome;
 pub use advice::{Application, OF_MARK, not_stored_advice};
@@ -151,6 +151,7 @@ impl ForecastBuilder<'_> {
         self.forecast.steps.push(about_site(live, &site, request));
         let (site_ctx, mut clearance) = (SiteContext { live, site: &site }, Clearance::default());
         let entrant = Entrant { site_ctx, client, now, downstream: &Downstream::Client };
+        crawlers::look(&mut self.forecast, &entrant, request);
         if let Some(ending) = stage_row::look(&mut self.forecast, &entrant, request, &mut clearance)
         {
             return ending;
@@ -238,6 +239,13 @@ impl ForecastBuilder<'_> {
         let reply = pages::problem(ctx.request, problem);
         self.forecast.steps.push(DecisionStep::new("refused", error_of(&reply)).decisive());
         Some(answered(&reply, "with an error page"))
+    }
+
+    /// Forecasts the queue of a crawler's fetch, and its refusal if the queue is full.
+    fn queued(&mut self, ctx: &RequestContext<'_>) -> Option<Ending> {
+        let (step, problem) = crawlers::foretell(self.forecast.shared, ctx)?;
+        self.forecast.steps.push(step);
+        Some(answered(&pages::problem(ctx.request, problem?), "with a refusal"))
     }
 }
 

@@ -16,6 +16,7 @@ use message::{HeaderId, Method, Request};
 use policy::{ConnectionPeer, Notes, Policy, ReceiveCtx, ReceiveVerdict, Synthetic};
 
 use crate::course::{self, CourseHandler};
+use crate::crawlers::FetchPermit;
 use crate::decisions::{self, LookupDecision, RequestDestination, freshness};
 use crate::disposition::{RequestDisposition, Start, WaitingRequest};
 use crate::invalidate::{InvalidationTarget, Sites};
@@ -248,7 +249,8 @@ impl CoreState {
         }))
     }
 
-    /// Starts the background fetch of a stale object unless one is running. Returns the trace of
+    /// Starts the background fetch of a stale object unless one is running, or the queue for
+    /// crawlers has no place for it. Returns the trace of
     /// the causing request, with its transaction number.
     fn refresh(
         self: &Rc<Self>,
@@ -256,9 +258,10 @@ impl CoreState {
         key: &KeyBuf,
         object: &Arc<Object>,
     ) -> Option<Rc<Trace>> {
+        let permit = FetchPermit::at_once(self, ctx)?;
         let lead = self.shared.cache.begin_refresh(key, object)?;
         let cause = self.log.number();
-        declared::refresh(self, ctx, key, lead, object, cause);
+        declared::refresh(self, ctx, key, lead, object, cause, permit);
         Some(Trace::numbered(cause))
     }
 }

@@ -43,6 +43,7 @@ pub(crate) use self::object::{ObjectTimes, new_object};
 pub(crate) use self::origin_request::send;
 pub(crate) use self::upload::Upload;
 use crate::body_transfer::{TransferOutcome, VariantSelector};
+use crate::crawlers::FetchPermit;
 use crate::finish::{BackgroundCause, BackgroundFetch};
 use crate::interims::Interims;
 use crate::recode::BodyRecoding;
@@ -91,6 +92,8 @@ pub(crate) struct Fetch {
     pub(crate) owner_request: Option<Box<OwnerRequest>>,
     /// The request to siblings; `None` if they may not serve it.
     pub(crate) siblings: Option<Box<SiblingMiss>>,
+    /// The permit of a crawler, which ends with the fetch.
+    pub(crate) permit: FetchPermit,
     /// The record of a background fetch.
     pub(crate) background: Option<Box<BackgroundFetch>>,
 }
@@ -128,6 +131,7 @@ impl Fetch {
             trace: None,
             owner_request: None,
             siblings: None,
+            permit: FetchPermit::default(),
             background: None,
         }
     }

@@ -10,6 +10,9 @@ use base::Limit;
 use bytes::Bytes;
 use message::Status;
 
+/// Seconds after which a crawler should come again: it has no one who waits for it.
+const CRAWLER_RETRY_S: u64 = 120;
+
 /// A failure of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
@@ -54,6 +57,8 @@ pub enum Problem {
         /// 429, or the configured status.
         status: Status,
     },
+    /// Too many crawlers wait for a fetch.
+    TooManyCrawlers,
     /// The site requires a password.
     PasswordNeeded,
     /// The client has as many passwords being checked as permitted.
@@ -85,7 +90,7 @@ impl Problem {
             Self::SharedFetchFailed | Self::FileNotAllowed => 502,
             Self::Loop => 508,
             Self::PasswordNeeded => 401,
-            Self::TooManyPasswords => 429,
+            Self::TooManyPasswords | Self::TooManyCrawlers => 429,
             Self::Internal => 500,
             Self::Origin { status, .. }
             | Self::TooOften { status, .. }
@@ -114,6 +119,9 @@ impl Problem {
             Self::TooManyAtOnce { .. } => {
                 "Too many requests of this client are under way (concurrent)."
             }
+            Self::TooManyCrawlers => {
+                "Too many crawlers wait for pages of this site (limit: crawler_queue)."
+            }
             Self::PasswordNeeded => "This is only for users with a password.",
             Self::TooManyPasswords => {
                 "Too many passwords of this client are being checked (limit: password_checks_client)."
@@ -133,6 +141,7 @@ impl Problem {
         match self {
             Self::TooOften { after_s, .. } => Some(*after_s),
             Self::TooManyAtOnce { .. } | Self::TooManyPasswords => Some(1),
+            Self::TooManyCrawlers => Some(CRAWLER_RETRY_S),
             _ => (self.status().code() == 503).then_some(1),
         }
     }
@@ -160,6 +169,7 @@ impl Problem {
     pub(crate) fn limit(&self) -> Option<Limit> {
         match self {
             Self::TooManyWaiters => Some(Limit::Waiters),
+            Self::TooManyCrawlers => Some(Limit::CrawlerQueue),
             Self::PasswordsBusy(limit) => Some(*limit),
             Self::Origin { limit, .. } => *limit,
             _ => None,

@@ -11,6 +11,7 @@ use message::{Request, Response, Status};
 use policy::ReceiveVerdict;
 
 use crate::course;
+use crate::crawlers::FetchPermit;
 use crate::decisions::{Judgement, freshness, goes_alone, judge, refusal};
 use crate::declared::{self, PolicyJudge, SubstituteAnswer};
 use crate::disposition::{RequestDisposition, Start, WaitingRequest};
@@ -169,17 +170,18 @@ impl WaitingRequest {
             }
             _ if let Some(problem) = refusal(request, ctx.live) => pages::problem(request, problem),
             RequestDisposition::Pass(reason) => {
-                fetch_own(core, ctx, PolicyJudge::pass(core, ctx), reason, body).await
+                let job = PolicyJudge::pass(core, ctx);
+                fetch_past_the_store(core, ctx, job, reason, body).await
             }
             RequestDisposition::Upgrade => {
-                fetch_own(core, ctx, PolicyJudge::upgrade(core, ctx), ForwardReason::Bypass, body)
-                    .await
+                let job = PolicyJudge::upgrade(core, ctx);
+                fetch_past_the_store(core, ctx, job, ForwardReason::Bypass, body).await
             }
             RequestDisposition::Alone { .. } | RequestDisposition::Fetch { .. }
                 if ctx.is_of_a_connection() =>
             {
-                fetch_own(core, ctx, PolicyJudge::pass(core, ctx), ForwardReason::Bypass, body)
-                    .await
+                let job = PolicyJudge::pass(core, ctx);
+                fetch_past_the_store(core, ctx, job, ForwardReason::Bypass, body).await
             }
             RequestDisposition::Alone { key, reason } => {
                 take_part(core, *ctx, &key, None, reason, false).await
@@ -258,11 +260,14 @@ async fn take_part(
     ctx.note(|trace| trace.key.set(key.hash()));
     // A request that fetches alone considers every stored object.
     let mut part = FetchPart::new(coalesce, old.clone().filter(|_| coalesce), WAITS_MAX);
+    let mut permit = None;
     loop {
         let begin = |options: BeginOptions<'_>| core.begin(&ctx, key, options).into();
         let verdict = |object: &_, coalesces| judge_found(core, &ctx, object, coalesces, &mut old);
         let mut role = part.take(begin, verdict);
         if let Role::Pause(pause) = role {
+            // Another request's fetch needs no permit of this one.
+            permit = None;
             let limit = Duration::from_millis(ctx.live.limits.wait_timeout);
             let patience = stand_in(core, &ctx, old.as_ref()).map(|_| limit);
             let (request, judge, trace) =
@@ -285,7 +290,15 @@ async fn take_part(
                 }
             };
         }
-        let (job, reason) = match role {
+        role = match permitted(core, &ctx, role, &mut permit).await {
+            Ok(Some(role)) => role,
+            Ok(None) => {
+                ctx.now = core.now();
+                continue;
+            }
+            Err(refusal) => return refusal,
+        };
+        let (mut job, reason) = match role {
             Role::End(HitOutcome::Reply(reply)) => return reply,
             Role::Full => {
                 core.counters.limit(Limit::Waiters);
@@ -310,7 +323,43 @@ async fn take_part(
             Role::End(HitOutcome::Pass) => (PolicyJudge::pass(core, &ctx), ForwardReason::Bypass),
             Role::End(HitOutcome::Beside) => (PolicyJudge::beside(core, &ctx, old), reason),
         };
+        job.fetch.permit = permit.unwrap_or_default();
         return fetch_own(core, &ctx, job, reason, None).await;
+    }
+}
+
+/// Returns the role, if it is to fetch nothing or has the permit. Otherwise waits for the permit,
+/// with which the request takes part again: nothing that others wait for may wait in the queue.
+async fn permitted(
+    core: &Rc<CoreState>,
+    ctx: &RequestContext<'_>,
+    role: Role<HitOutcome>,
+    permit: &mut Option<FetchPermit>,
+) -> Result<Option<Role<HitOutcome>>, Reply> {
+    let is_node = ctx.downstream.is_node();
+    let fetches = match &role {
+        Role::Fetch(duty) => !(is_node && duty.is_alone),
+        Role::End(HitOutcome::Pass | HitOutcome::Beside) => !is_node,
+        _ => false,
+    };
+    if !fetches || permit.is_some() {
+        return Ok(Some(role));
+    }
+    *permit = FetchPermit::at_once(core, ctx);
+    if permit.is_some() {
+        return Ok(Some(role));
+    }
+    if let Role::Fetch(duty) = role {
+        duty.lead.hand_back();
+    }
+    // Boxed, so that other waiting requests stay small.
+    match Box::pin(FetchPermit::wait(core, ctx)).await {
+        Ok(own) => {
+            *permit = Some(own);
+            Ok(None)
+        }
+        Err(_) if is_node => Err(peers::silent(PeerRefusal::Nothing)),
+        Err(problem) => Err(pages::problem(ctx.request, problem)),
     }
 }
 
@@ -387,6 +436,7 @@ fn waited(
             take(core, ctx, &object, served).map_or(Verdict::Alone, Verdict::End)
         }
         Some(WaiterOutcome::Refused) => Verdict::Alone,
+        Some(WaiterOutcome::Again) => Verdict::Replace,
         ended => {
             if ended.is_none() {
                 // Other requests need not wait for that fetch to find out.
@@ -442,6 +492,21 @@ fn put_together(
     ctx.sign(draft.reply());
     draft.reply().about.trace = ctx.trace.cloned();
     draft.run(core, ctx.connection)
+}
+
+/// Fetches past the store, once the request has the permit.
+async fn fetch_past_the_store(
+    core: &Rc<CoreState>,
+    ctx: &RequestContext<'_>,
+    mut job: Box<Job<PolicyJudge>>,
+    reason: ForwardReason,
+    body: Option<Reader>,
+) -> Reply {
+    match Box::pin(FetchPermit::wait(core, ctx)).await {
+        Ok(permit) => job.fetch.permit = permit,
+        Err(problem) => return pages::problem(ctx.request, problem),
+    }
+    fetch_own(core, ctx, job, reason, body).await
 }
 
 /// Starts a fetch and makes the reply from its result.

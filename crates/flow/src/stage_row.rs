@@ -10,6 +10,7 @@ use cache::Reader;
 use message::Request;
 use policy::ConnectionPeer;
 
+use crate::crawlers;
 use crate::disposition::{Marks, Start};
 use crate::forecast::outcome::Ending;
 use crate::forecast::steps::ForecastSteps;
@@ -100,6 +101,9 @@ pub(crate) fn enter(
     entrant: &Entrant<'_>,
     request: &mut Request,
 ) -> (Start, ConnectionPeer) {
+    if let Some(crawlers) = &entrant.site_ctx.site.crawlers {
+        crawlers::classify(core, entrant, crawlers, request);
+    }
     match is_any_for(entrant) {
         false => core.receive(entrant, request, None),
         true => go(core, entrant, request, Clearance::default(), Station::First),

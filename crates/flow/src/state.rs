@@ -9,6 +9,7 @@ pub(crate) mod client;
 pub(crate) mod configuration_holder;
 pub(crate) mod connections;
 pub(crate) mod core;
+pub(crate) mod crawlers;
 pub(crate) mod dictionary;
 pub(crate) mod downstream;
 pub(crate) mod duty;

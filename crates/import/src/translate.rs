@@ -152,7 +152,8 @@ fn unsettled(state: &mut State<'_>, directives: &[Directive], own: &Directive) {
             own.visit(&mut |own| ledger.left(own.id, why, instead));
         }
         "set" => ledger.not_needed(own.id, "nothing that was carried over uses the variable"),
-        "valid_referers" | "limit_req_zone" | "limit_conn_zone" | "log_format" | "upstream" | "proxy_cache_path" => {
+        "valid_referers" | "limit_req_zone" | "limit_conn_zone" | "log_format" | "upstream"
+        | "proxy_cache_path" => {
             ledger.not_needed(own.id, "nothing that was carried over uses it");
             own.children().iter().for_each(|own| {
                 ledger.not_needed(own.id, "nothing that was carried over uses it");

@@ -13,6 +13,7 @@ pub mod cache_control;
 pub mod cache_status;
 pub mod calendar;
 pub mod class;
+pub mod client;
 pub mod conditional;
 pub mod cookie;
 pub mod date;
@@ -44,6 +45,7 @@ pub mod trailers;
 pub mod upgrade;
 pub mod vary;
 
+pub use client::{ClassifiedClient, ClientClass, ClientProof};
 pub use header::{HeaderBlock, HeaderId};
 pub use request::{Framing, Method, Request, Scheme, Upgrade, Version};
 pub use response::{Response, Status};

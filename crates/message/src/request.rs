@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use crate::client::ClassifiedClient;
 use crate::header::HeaderBlock;
 
 /// The known methods.
@@ -192,6 +193,8 @@ pub struct Request {
     /// Parameters removed from the query, as written and separated by `&`: the origin does not get
     /// them, so its redirects lack them.
     pub taken: Vec<u8>,
+    /// The class of its client; `None` on sites that use no classes.
+    pub client: Option<ClassifiedClient>,
 }
 
 /// The state of a requested switch of protocols on the connection (RFC 9110 7.8).
@@ -226,6 +229,7 @@ impl Clone for Request {
         self.upgrade = other.upgrade;
         self.passes_trailers = other.passes_trailers;
         self.taken.clone_from(&other.taken);
+        self.client = other.client;
     }
 }
 
@@ -267,6 +271,7 @@ impl Request {
         self.upgrade = Upgrade::None;
         self.passes_trailers = false;
         self.taken.clear();
+        self.client = None;
     }
 
     /// The target up to the first `?`.

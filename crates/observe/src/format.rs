@@ -157,6 +157,8 @@ fn write_json(
         ("dictionary", record.dictionary.word().as_bytes()),
         ("error", record.error),
         ("limit", record.limit),
+        ("class", record.class),
+        ("crawler", record.crawler),
     ] {
         if !value.is_empty() {
             text(out, name, value)?;
@@ -317,6 +319,10 @@ fn write_detail(
     line("cache", cache(record))?;
     if !record.origin.is_empty() {
         line("origin", origin(record))?;
+    }
+    if !record.class.is_empty() {
+        let (class, crawler) = (Printable(record.class), Printable(record.crawler));
+        line("class", format!("{class} {crawler}").trim_end().to_owned())?;
     }
     for (name, value) in [("error", record.error), ("limit", record.limit)] {
         if !value.is_empty() {

@@ -21,15 +21,15 @@
 //! | 128 | 1 | cache result: number of [`Served`] |
 //! | 129 | 1 | protocol version, tens major, ones minor |
 //! | 130 | 2 | attempts at the origin |
-//! | 132 | 12 × 2 | lengths of the texts |
-//! | 156 | 1 | number of field values |
-//! | 157 | 1 | cause: number of [`Kind`] |
-//! | 158 | 2 | status of the origin's response; 0 without one |
-//! | 160 | 4 + 4 | numbers of the transaction and its session under VCL; 0 without |
-//! | 168 | 8 | number of the transaction that caused it; 0 without one |
-//! | 176 | 1 | use of a dictionary: number of [`DictionaryUse`] |
-//! | 177 | 2 | cipher suite of the client's connection; 0 without TLS |
-//! | 179 | 2 | port of the host; 0 for the scheme's default |
+//! | 132 | 14 × 2 | lengths of the texts |
+//! | 160 | 1 | number of field values |
+//! | 161 | 1 | cause: number of [`Kind`] |
+//! | 162 | 2 | status of the origin's response; 0 without one |
+//! | 164 | 4 + 4 | numbers of the transaction and its session under VCL; 0 without |
+//! | 172 | 8 | number of the transaction that caused it; 0 without one |
+//! | 180 | 1 | use of a dictionary: number of [`DictionaryUse`] |
+//! | 181 | 2 | cipher suite of the client's connection; 0 without TLS |
+//! | 183 | 2 | port of the host; 0 for the scheme's default |
 //!
 //! The name of the route follows if the flags say so, as its length in two bytes and its bytes, then
 //! the [heads](crate::heads) of all sides if the flags say so.
@@ -48,7 +48,7 @@ use crate::suite::CipherSuite;
 pub const VERSION: u32 = 8;
 
 /// Bytes of the fixed part.
-pub const FIXED: usize = 181;
+pub const FIXED: usize = 185;
 
 /// Longest text of a record. A longer text is cut, and [`Flags::CUT`] set. Limits on targets and
 /// fields are 8 KiB by default.
@@ -68,7 +68,7 @@ pub const VALUE_MAX: usize = 2 * 1024;
 /// Most bytes of heads in a record; the limit `log_heads` is usually less.
 pub const HEADS_MAX: usize = 64 * 1024;
 
-const TEXTS: usize = 12;
+const TEXTS: usize = 14;
 const LENGTHS_AT: usize = 132;
 const VALUES_AT: usize = LENGTHS_AT + 2 * TEXTS;
 const KIND_AT: usize = VALUES_AT + 1;
@@ -371,6 +371,10 @@ pub struct Record<'a> {
     /// subroutine, the `return` that ended it, and its action. `VCL_Log text` is a text that it
     /// logged before. [`steps`](crate::steps::steps) parses the lines.
     pub vcl: &'a [u8],
+    /// The client's class; empty on sites that use no classes.
+    pub class: &'a [u8],
+    /// The crawler that the client's User-Agent names.
+    pub crawler: &'a [u8],
     /// The transaction's number, the first one in `X-Varnish`; 0 without VCL.
     pub xid: u32,
     /// The session's number; 0 without VCL.
@@ -509,6 +513,8 @@ impl<'a> Record<'a> {
             self.not_stored,
             self.evidence,
             self.vcl,
+            self.class,
+            self.crawler,
         ]
     }
 
@@ -607,7 +613,7 @@ impl<'a> Record<'a> {
     /// Makes a record that has only texts.
     fn of_texts(texts: [&'a [u8]; TEXTS]) -> Self {
         let [method, host, target, site, rule, origin, server, rest @ ..] = texts;
-        let [error, limit, not_stored, evidence, vcl] = rest;
+        let [error, limit, not_stored, evidence, vcl, class, crawler] = rest;
         Self {
             method,
             host,
@@ -621,6 +627,8 @@ impl<'a> Record<'a> {
             not_stored,
             evidence,
             vcl,
+            class,
+            crawler,
             ..Self::default()
         }
     }

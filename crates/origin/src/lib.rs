@@ -64,7 +64,7 @@ pub use owner::{Owner, logs_in};
 pub use pace::LookupPace;
 pub use pool::CorePool;
 pub use reserved_addresses::ReservedAddresses;
-pub use resolution::look_up;
+pub use resolution::{AddressNames, look_up};
 pub use retry::{RetryOn, Statuses};
 pub use shared_pool::SharedPool;
 pub use socket_advice::socket_advice;

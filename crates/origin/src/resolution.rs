@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use address_names::AddressNames;
 use dns::Resolver;
 pub(crate) use dns::system_resolver;
 
@@ -13,6 +14,7 @@ use crate::config::Lookups;
 use crate::pace::LookupPace;
 use crate::server::Server;
 
+mod address_names;
 #[cfg_attr(larder_demo, path = "resolution/no_dns.rs")]
 mod dns;
 

@@ -1,5 +1,5 @@
 //! Conditions that a route sets beside its path and method: fields, cookies, parameters, the
-//! client's address and User-Agent.
+//! client's address, User-Agent and class.
 //!
 //! They are compiled once, and a request is held against them without an allocation. Whatever a
 //! client may write in two ways that an application reads as one, they take as one: a rule that
@@ -8,7 +8,7 @@
 use std::fmt;
 
 use linear::Regex;
-use message::{HeaderBlock, HeaderId, Method, Request, cookie, percent, query};
+use message::{ClientClass, HeaderBlock, HeaderId, Method, Request, cookie, percent, query};
 
 use crate::acl::{CidrSet, Net};
 use crate::headers::FieldName;
@@ -44,6 +44,8 @@ pub enum Condition {
     Client(ClientAddresses),
     /// User-Agent is one of these.
     UserAgent(UserAgents),
+    /// The client is of one of these classes.
+    Class(Vec<ClientClass>),
     /// This is not true of the request.
     Not(Box<RouteScope>),
 }
@@ -144,10 +146,28 @@ impl Conditions {
                 Condition::Cookie(_)
                 | Condition::Query(_)
                 | Condition::Client(_)
-                | Condition::UserAgent(_) => {}
+                | Condition::UserAgent(_)
+                | Condition::Class(_) => {}
             }
         }
         fields
+    }
+
+    /// Returns true if one of them is about the client's class, also of what is left out.
+    pub fn ask_for_class(&self) -> bool {
+        self.0.iter().any(|condition| match condition {
+            Condition::Class(_) => true,
+            Condition::Not(scope) => scope.when.ask_for_class(),
+            _ => false,
+        })
+    }
+
+    /// The classes of clients that they are for; `None` for any.
+    pub fn classes(&self) -> Option<&[ClientClass]> {
+        self.0.iter().find_map(|condition| match condition {
+            Condition::Class(classes) => Some(&**classes),
+            _ => None,
+        })
     }
 }
 
@@ -163,6 +183,9 @@ impl Condition {
             Self::UserAgent(agents) => {
                 request.headers.values(HeaderId::UserAgent).any(|agent| agents.any.is_match(agent))
             }
+            Self::Class(classes) => {
+                request.client.is_some_and(|client| classes.contains(&client.class))
+            }
             Self::Not(scope) => !scope.contains(asked),
         }
     }
@@ -174,7 +197,9 @@ impl Condition {
             Self::Header(tests) => alternatives(tests.iter().map(|t| t.told("header", ": "))),
             Self::Cookie(tests) => alternatives(tests.iter().map(|t| t.told("cookie", "="))),
             Self::Not(scope) => format!("not ({})", scope.told(Self::told)),
-            Self::Query(_) | Self::Client(_) | Self::UserAgent(_) => self.to_string(),
+            Self::Query(_) | Self::Client(_) | Self::UserAgent(_) | Self::Class(_) => {
+                self.to_string()
+            }
         }
     }
 }
@@ -192,6 +217,10 @@ impl fmt::Display for Condition {
             Self::UserAgent(agents) => {
                 let texts = agents.patterns.iter().map(|pattern| pattern.text.clone());
                 format!("user_agent {}", alternatives(texts))
+            }
+            Self::Class(classes) => {
+                let words = classes.iter().map(|class| class.word().to_owned());
+                format!("class {}", alternatives(words))
             }
             Self::Not(scope) => format!("not ({})", scope.told(ToString::to_string)),
         };

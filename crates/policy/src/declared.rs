@@ -36,7 +36,7 @@ use crate::points::{
 };
 use crate::response_rules::{self, MatchedRules};
 use crate::rewrite::Rewrite;
-use crate::rules::BrowserCaching;
+use crate::rules::{BrowserCaching, ServeMode};
 use crate::scripts::ScriptNames;
 use crate::template::CapturedBytes;
 use plan::{Refusals, RoutePlan, Rule};
@@ -236,6 +236,10 @@ impl Policy for Declared {
     }
 
     fn hit(&self, ctx: &HitCtx<'_>) -> HitVerdict {
+        if self.serves_stored(ctx.notes) {
+            // A crawler cannot have a page fetched anew either.
+            return HitVerdict::DeliverStale;
+        }
         if !self.plan(ctx.notes).honours_requests {
             return HitVerdict::Deliver;
         }
@@ -257,6 +261,10 @@ impl Policy for Declared {
 
     fn first_byte_ms(&self, notes: &Notes) -> Option<u64> {
         self.plan(notes).first_byte_ms
+    }
+
+    fn serves_stored(&self, notes: &Notes) -> bool {
+        self.plan(notes).serve == ServeMode::Stored
     }
 
     fn rewrites(&self, notes: &Notes) -> bool {

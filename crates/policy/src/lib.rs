@@ -9,6 +9,7 @@
 pub mod acl;
 pub mod answer;
 pub mod conditions;
+pub mod crawlers;
 pub mod decision_steps;
 pub mod declared;
 mod forged_fields;
@@ -33,6 +34,7 @@ pub mod throttle;
 pub mod users;
 pub mod value;
 
+pub use crawlers::{ClassRules, CrawlerRules};
 pub use decision_steps::{DecisionStep, SettingLocation, SettingLocations};
 pub use declared::Declared;
 pub use hosts::HostTable;
@@ -46,7 +48,7 @@ pub use points::{
 pub use policy_files::{PolicyFiles, RedirectFile};
 pub use purge::{Asker, Dialect, Dialects, Purge};
 pub use redirect_map::{RedirectMap, RedirectMapError};
-pub use rules::{Profile, SiteRules};
+pub use rules::{Profile, ServeMode, SiteRules};
 pub use scripts::ScriptNames;
 pub use site_authentication::{BasicAuth, ForwardAuth};
 pub use throttle::{ConcurrencyRule, LimitKey, RateRule, Terms};

@@ -269,6 +269,12 @@ pub trait Policy: Send + Sync {
         HitVerdict::Deliver
     }
 
+    /// Returns true if the request is answered from the store wherever that is possible, and its
+    /// fetch waits in the queue for crawlers.
+    fn serves_stored(&self, _notes: &Notes) -> bool {
+        false
+    }
+
     /// Changes the request for the origin (Varnish: `vcl_backend_fetch`).
     fn fetch(&self, ctx: &mut FetchCtx<'_>) -> FetchVerdict;
 

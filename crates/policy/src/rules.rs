@@ -12,6 +12,7 @@ use message::upgrade::Protocol;
 use crate::acl::Net;
 use crate::answer::{ConfiguredResponse, Redirect};
 use crate::conditions::RouteScope;
+use crate::crawlers::CrawlerRules;
 use crate::decision_steps::SettingLocations;
 use crate::forwarded::ClientField;
 use crate::headers::{FieldName, HeaderOps};
@@ -66,6 +67,8 @@ pub struct SiteRules {
     pub routes: Vec<RouteRules>,
     /// Settings of requests that match no route.
     pub settings: Settings,
+    /// The rules for crawlers that are no routes.
+    pub crawlers: CrawlerRules,
 }
 
 /// One route: its conditions, and its complete settings (missing ones come from its site: see
@@ -103,6 +106,8 @@ pub struct Settings {
     pub cache: bool,
     /// Fields of responses that have no say in storing.
     pub ignored: IgnoredFields,
+    /// The clients for whom responses are fetched at once.
+    pub serve: ServeMode,
     /// Lifetimes in milliseconds for responses without one.
     pub ttl: Vec<(StatusMatch, u64)>,
     /// Longest heuristic lifetime from Last-Modified, in milliseconds; 0 for none.
@@ -189,6 +194,7 @@ impl Default for Settings {
             page_cache: None,
             cache: true,
             ignored: IgnoredFields::default(),
+            serve: ServeMode::default(),
             ttl: Vec::new(),
             heuristic_ms: None,
             heuristic_html_ms: None,
@@ -239,6 +245,17 @@ impl Settings {
         self.ttl.retain(|(s, _)| *s != status);
         self.ttl.push((status, ttl_ms));
     }
+}
+
+/// The way in which requests are served that the store cannot answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ServeMode {
+    /// By a fetch.
+    #[default]
+    All,
+    /// From the store also with what is stale, and else by a fetch that waits in the queue for
+    /// crawlers.
+    Stored,
 }
 
 /// The use of shared responses by browsers.

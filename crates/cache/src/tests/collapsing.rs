@@ -26,6 +26,19 @@ fn one_fetches_and_the_others_wait() {
 }
 
 #[test]
+fn a_fetch_that_is_handed_back_begins_again_for_all() {
+    let cache = cache();
+    let FetchDecision::Lead(lead) = begin(&cache, "/a") else { panic!("the first fetches") };
+    let tickets = [ticket(begin(&cache, "/a")), ticket(begin(&cache, "/a"))];
+    lead.hand_back();
+    for ticket in tickets {
+        assert!(matches!(block_on(ticket), WaiterOutcome::Again));
+    }
+    let FetchDecision::Lead(_lead) = begin(&cache, "/a") else { panic!("one fetches again") };
+    _ = ticket(begin(&cache, "/a"));
+}
+
+#[test]
 fn waiters_on_other_threads_are_woken() {
     let cache = cache();
     let lead = lead(begin(&cache, "/a"));

@@ -10,6 +10,7 @@ use policy::pattern::{NamePattern, PatternError, TextPattern};
 use policy::value::ValuePattern;
 use toml::de::DeValue;
 
+use super::crawlers::classes;
 use super::lists::{methods, nets, patterns};
 use crate::keys::TEXTS;
 use crate::page::SettingsPage;
@@ -18,6 +19,9 @@ use crate::rows::{self, Row, rows, section};
 
 /// Values of keys that name something, and may say what its value should be.
 pub(super) const NAMED: &str = "a string, a list of strings, or a table of values";
+
+/// Values of `class`.
+const CLASSES: &str = "`human`, `search`, `ai`, `tool`, `unknown`, or a list of them";
 
 section! {
     pub(crate) WHEN, WHEN_ROWS: Conditions, LEFT_OUT_ROWS; "[site.route.when]",
@@ -40,6 +44,8 @@ section! {
         };
     "user_agent", TEXTS, "every client", "Texts that occur anywhere in User-Agent, in any case; `*` stands for anything. Or `~ regex`.",
         user_agent;
+    "class", CLASSES, "every client", "Classes of clients: see `[crawlers]`.",
+        class;
 }
 
 /// The key of what is left out, which may have all the others.
@@ -77,6 +83,8 @@ section! {
         };
     "user_agent", TEXTS, "every client", "Texts that occur in User-Agent.",
         |r, item, to| user_agent(r, item, &mut to.when);
+    "class", CLASSES, "every client", "Classes of clients.",
+        |r, item, to| class(r, item, &mut to.when);
 }
 
 /// The conditions of `item`, a route's `when`.
@@ -211,6 +219,13 @@ fn user_agent(r: &mut Reader, item: &SettingValue<'_>, to: &mut Conditions) {
             let at = texts.get(refused.at).map_or(&item.span, |(_, item)| &item.span);
             r.error(at.clone(), format!("`user_agent`: {}", refused.why));
         }
+    }
+}
+
+fn class(r: &mut Reader, item: &SettingValue<'_>, to: &mut Conditions) {
+    let classes = classes(r, item);
+    if refuse_empty(r, item) {
+        to.push(Condition::Class(classes));
     }
 }
 

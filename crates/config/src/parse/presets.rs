@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use policy::pattern::NamePattern;
 use policy::rules::{Bypass, Profile, RouteRules, Settings, SiteRules};
-use policy::{Dialects, Includes};
+use policy::{CrawlerRules, Dialects, Includes};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -12,7 +12,7 @@ use super::includes::includes;
 use super::routes::SCOPE_ROWS;
 use super::settings::SETTINGS_ROWS;
 use super::syntax::syntax_errors;
-use super::{purge, routes, scripts, settings};
+use super::{crawlers, purge, routes, scripts, settings};
 use crate::diagnostic::SourceText;
 use crate::keys::{Key, Mark, Section, TABLE, TEXTS};
 use crate::preset::{PRESETS, Preset, find};
@@ -33,6 +33,8 @@ const PRESET_ROWS: &[Row<Presets>] = rows! {
         |r, item, to| to.no_scripts.extend(scripts::barred(r, item));
     "includes", TABLE, "none", "",
         |r, item, to| includes(r, item, &mut to.includes);
+    "crawlers", TABLE, "none", "",
+        |r, item, to| crawlers::of_site(r, item, &mut to.crawlers);
 };
 
 const ROUTES_ROWS: &[Row<Routes>] = rows! {
@@ -62,6 +64,8 @@ pub(crate) struct Presets {
     pub(crate) dialects: Dialects,
     /// The includes of their applications' pages.
     pub(crate) includes: Includes,
+    /// Rules for whole classes of clients.
+    pub(crate) crawlers: CrawlerRules,
     /// Directories without scripts of their applications.
     pub(crate) no_scripts: Vec<String>,
 }
@@ -137,7 +141,10 @@ impl Presets {
     pub(crate) fn rules(&self, r: &mut Reader, profile: Profile) -> SiteRules {
         let settings = self.settings(r);
         let routes = self.routes(r, &settings);
-        SiteRules { profile, routes, settings, ..SiteRules::default() }
+        let crawlers = self.crawlers.clone();
+        let mut rules = SiteRules { profile, routes, settings, crawlers, ..SiteRules::default() };
+        rules.divide_by_class();
+        rules
     }
 
     /// The names of the presets.

@@ -19,7 +19,9 @@ use super::lists::nets;
 use super::origins::find_of_site;
 use super::response_rules::RESPONSE;
 use super::setting_locations::note_places;
-use super::{answers, authentication, files, headers, origins, response_rules, rewrites, throttle};
+use super::{
+    answers, authentication, crawlers, files, headers, origins, response_rules, rewrites, throttle,
+};
 use crate::keys::{DURATION, TABLE, TEXTS};
 use crate::page::word;
 use crate::reader::{Reader, SettingValue, TomlTable};
@@ -100,6 +102,9 @@ pub(crate) const SETTINGS_ROWS: &[Row<Settings>] = rows! {
     @table(CACHE) "cache", "a table or false", "none", "How responses are stored: see `[site.cache]`. With `false`, every request goes to the origin.",
         cache
         => |page, s| if looks_up(s) { rows::show(page, CACHE_ROWS, s) };
+    "serve", "\"all\" or \"stored\"", "\"all\"", "How requests are served that no fresh response in the cache answers. `all`: by a fetch. `stored`: with a stale response, if there is one and its origin does not forbid that; otherwise by a fetch that waits in a queue for crawlers, behind those of other clients. At most `crawler_fetches` (in `[limits]`) run at the same time for each origin, and at most `crawler_queue` wait; further requests get 429 with Retry-After.",
+        |r, item, to| put(&mut to.serve, crawlers::serve(r, item))
+        => |page, s| if fetches(s) { crawlers::show_serve(page, s) };
     "upgrade", TEXTS, "\"websocket\"", "Protocols to which a connection may switch (field Upgrade). If the origin agrees, the connection becomes a tunnel to the origin. `[]`: none.",
         |r, item, to| to.upgrade = protocols(r, item)
         => |page, s| if fetches(s) { page.list("may change to", &s.upgrade) };

@@ -11,7 +11,7 @@ use super::presets::Presets;
 use super::routes::{ROUTE, route};
 use super::settings::SETTINGS_ROWS;
 use super::{
-    authentication, compression, error_pages, hsts, ignored_fields, purge, rewrites,
+    authentication, compression, crawlers, error_pages, hsts, ignored_fields, purge, rewrites,
     setting_locations, settings, tls,
 };
 use crate::keys::{BOOLEAN, Mark, TABLE, TEXTS};
@@ -32,6 +32,7 @@ section! {
             to.presets = Presets::read(r, item, to.site.rules.profile);
             to.site.presets = to.presets.names();
             to.site.includes = to.presets.includes.clone();
+            to.site.rules.crawlers = to.presets.crawlers.clone();
             to.site.purge = purge::of_presets(to.presets.dialects);
         };
     #BesideVcl "vcl", path site.vcl, "the top's", "VCL file of the site. The VCL replaces all settings of the site except `host`, `tls`, `rate`, `concurrent`, `basic_auth` and `forward_auth`.";
@@ -46,6 +47,8 @@ section! {
     "show_tags", boolean site.shows_tags, "false", "Whether clients get the fields with surrogate keys (`Surrogate-Key`, `Cache-Tags`, `xkey` and similar).";
     @table(INCLUDES) "includes", TABLE, "none", "Pages assembled from fragments (ESI, SSI): see `[site.includes]`.",
         |r, item, to| includes(r, item, &mut to.site.includes);
+    @table(crawlers::SITE_CRAWLERS) "crawlers", TABLE, "none", "Settings for whole classes of clients, such as search engines and crawlers of language models: see `[site.crawlers]`.",
+        |r, item, to| crawlers::of_site(r, item, &mut to.site.rules.crawlers);
     "compress", "\"off\", \"stored\" or \"all\"", "\"stored\"", "Which bodies Larder compresses, according to `[compression]`. `stored`: bodies that it stores. `all`: also bodies that pass to one client; see the guide on BREACH first. `off`: none, and each coding that the origin chooses is a variant.",
         |r, item, to| put(&mut to.site.compress, compression::of_site(r, item));
     "show_surrogate_control", boolean site.shows_surrogate_control, "false", "Whether clients get `Surrogate-Control`: for sites whose clients are caches that read it.";
@@ -114,6 +117,10 @@ fn site(r: &mut Reader, table: &TomlTable<'_>, config: &Config, whole: bool) -> 
     check(r, table, &mut draft);
     rows::read(r, table, ROUTES_ROWS, &mut draft);
     draft.presets.add_routes(r, &mut draft.site.rules, table.item(HEAD_TIME).is_some());
+    if let Some(item) = table.item("crawlers") {
+        crawlers::check(r, &item, &draft.site.rules);
+    }
+    draft.site.rules.divide_by_class();
     let Draft { mut site, presets, .. } = draft;
     site.rules.scripts = r.origins.script_ends();
     r.origins.exclude_script_directories(&presets.no_scripts);

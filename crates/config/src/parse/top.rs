@@ -11,8 +11,8 @@ use super::health::{HEALTH, HEALTH_ROWS};
 use super::lists::nets;
 use super::tls::{TLS, TLS_ROWS};
 use super::{
-    admin, certificates, cluster, compression, disk, health, limits, listen, log_ring, logs,
-    neighbours, origins, ports, sites, tracing,
+    admin, certificates, cluster, compression, crawlers, disk, health, limits, listen, log_ring,
+    logs, neighbours, origins, ports, sites, tracing,
 };
 use crate::keys::{TABLE, TEXTS};
 use crate::model::{CacheStatus, Config, MemoryConfig, MemorySize, Programs, ServiceAccount};
@@ -94,6 +94,8 @@ section! {
         |r, item, to| to.tracing = tracing::tracing(r, item);
     @table(compression::COMPRESSION) "compression", TABLE, "none", "Compression of stored responses: see `[compression]`.",
         |r, item, to| to.compression = compression::compression(r, item);
+    @table(crawlers::CRAWLERS) "crawlers", TABLE, "none", "List of crawlers, by which clients have a class: see `[crawlers]`.",
+        |r, item, to| crawlers::crawlers(r, item, &mut to.crawlers);
     #Own @restart("access_log", |own, next| own.access_log != next.access_log)
     @table(logs::ACCESS_LOG) "access_log", "\"off\", \"stdout\", \"syslog\", a path, or a table", "\"off\"", "Destination of the access log; see `[access_log]`.",
         |r, item, to| to.access_log = logs::access_log(r, item);

@@ -48,6 +48,7 @@ fn every_key_of_the_file_is_shared_or_a_nodes_own() {
         "cache_status",
         "client_field",
         "compression",
+        "crawlers",
         "forwarded",
         "health_check",
         "http2",
@@ -62,7 +63,7 @@ fn every_key_of_the_file_is_shared_or_a_nodes_own() {
         "via",
         "x_cache",
     ];
-    for (is_own, expected) in [(true, own), (false, shared)] {
+    for (is_own, expected) in [(true, &own[..]), (false, &shared[..])] {
         let keys = (TOP.keys)().into_iter().filter(|key| key.is(Mark::Own) == is_own);
         let mut keys: Vec<_> = keys.map(|key| key.name).collect();
         keys.sort_unstable();

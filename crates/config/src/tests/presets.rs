@@ -107,7 +107,7 @@ fn a_preset_that_is_not_there_or_twice_is_named() {
     4 | preset = ["wordpres", "static", "static", "joomla"]
       |                                           ^^^^^^^^
       |
-      = help: presets are wordpress, drupal, magento, mediawiki, static, microcache
+      = help: presets are wordpress, drupal, magento, mediawiki, static, microcache, crawlers
     "#);
 }
 

@@ -99,6 +99,8 @@ fn named(config: &Config) -> HashSet<PathBuf> {
         all.map(|file| file.path.clone()).collect::<Vec<_>>()
     };
     all.extend(config.sites.iter().flat_map(files));
+    let lists = config.crawlers.verify.iter().map(|(_, file)| file);
+    all.extend(lists.chain(&config.crawlers.file).map(|file| file.path.clone()));
     if let Programs::File(file) = &config.vcl {
         all.insert(file.path.clone());
     }

@@ -23,6 +23,7 @@ use super::notes::note_ignored;
 use super::object::{object_by, selector};
 use super::substitute::{FetchFailure, SubstituteAnswer, UpgradedConnection};
 use crate::body_transfer::TransferOutcome;
+use crate::crawlers::FetchPermit;
 use crate::decisions::freshness;
 use crate::fetch::{
     self, Attempt, CollectedBody, Fetch, FetchTarget, InsertionPlan, Job, Judge, Mark,
@@ -175,13 +176,15 @@ pub(crate) fn refresh(
     lead: Lead,
     old: &Arc<Object>,
     transaction: u64,
+    permit: FetchPermit,
 ) {
     let ctx = &RequestContext {
         trace: None,
         connection: RequestConnection::of(&core.background),
         ..*ctx
     };
-    let own = PolicyJudge::store(core, ctx, key, lead, Some(Arc::clone(old)));
+    let mut own = PolicyJudge::store(core, ctx, key, lead, Some(Arc::clone(old)));
+    own.fetch.permit = permit;
     let Notes { rule, route, .. } = ctx.notes;
     let cause = BackgroundCause { rule, route, key: key.hash(), transaction };
     fetch::start_behind(own, ctx.site, ctx.request, cause);

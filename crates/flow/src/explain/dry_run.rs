@@ -139,7 +139,7 @@ impl CourseHandler for ForecastBuilder<'_> {
     }
 
     fn upgrade(&mut self, ctx: &RequestContext<'_>) -> Ending {
-        if let Some(refused) = self.refused(ctx) {
+        if let Some(refused) = self.refused(ctx).or_else(|| self.queued(ctx)) {
             return refused;
         }
         self.ask_for_upgrade(ctx);

@@ -25,7 +25,7 @@ impl ForecastBuilder<'_> {
         reason: ForwardReason,
         summary: String,
     ) -> Ending {
-        if let Some(refused) = self.refused(ctx) {
+        if let Some(refused) = self.refused(ctx).or_else(|| self.queued(ctx)) {
             return refused;
         }
         self.ask_origin(

@@ -81,6 +81,9 @@ impl ForecastBuilder<'_> {
         if let Some(refused) = self.refused(ctx) {
             return refused;
         }
+        if !waits && let Some(refused) = self.queued(ctx) {
+            return refused;
+        }
         let stale = old.is_some();
         match reason {
             ForwardReason::Bypass => self.fetch_beside(ctx),

@@ -18,13 +18,14 @@ use std::time::Duration;
 
 use base::tally::{AnswerSample, CoreSums, Outcome};
 use base::{Counter, Counters, Limit, Now};
+use message::ClientClass;
 use observe::FieldSubscriptions;
 use observe::ring::{BATCH, Ring, Writer};
 use policy::ConnectionPeer;
 use tokio::sync::Notify;
 
 use crate::state::live_configuration::LiveConfiguration;
-use crate::state::reply::Reply;
+use crate::state::reply::{CacheOutcome, Reply};
 
 pub(crate) use self::batch::{Name, RecordBatch, TransactionEnd};
 pub(crate) use self::record::{RecordValues, tell_program, version, write_with};
@@ -177,6 +178,9 @@ impl CoreLog {
         };
         self.counters.inc(counter);
         self.count_status(reply);
+        if let Some(client) = facts.request.and_then(|request| request.client) {
+            self.count_class(client.class, reply.served);
+        }
         if reply.too_many_ranges {
             self.counters.limit(Limit::Ranges);
         }
@@ -191,6 +195,33 @@ impl CoreLog {
             let (status, bytes) = (reply.status.code(), facts.body_out);
             let answered = AnswerSample { outcome, status, bytes, us };
             tally.site(reply.about.decided.site(), &site.name, answered);
+        }
+    }
+
+    #[cold]
+    fn count_class(&self, class: ClientClass, served: CacheOutcome) {
+        let [requests, hits, fetches] = match class {
+            ClientClass::Human => {
+                [Counter::HumanRequests, Counter::HumanHits, Counter::HumanFetches]
+            }
+            ClientClass::Search => {
+                [Counter::SearchRequests, Counter::SearchHits, Counter::SearchFetches]
+            }
+            ClientClass::Ai => [Counter::AiRequests, Counter::AiHits, Counter::AiFetches],
+            ClientClass::Tool => [Counter::ToolRequests, Counter::ToolHits, Counter::ToolFetches],
+            ClientClass::Unknown => {
+                [Counter::UnknownRequests, Counter::UnknownHits, Counter::UnknownFetches]
+            }
+        };
+        self.counters.inc(requests);
+        match served {
+            CacheOutcome::Hit | CacheOutcome::Stale | CacheOutcome::StaleOnError => {
+                self.counters.inc(hits);
+            }
+            CacheOutcome::Fetched { collapsed: false, .. } | CacheOutcome::Revalidated => {
+                self.counters.inc(fetches);
+            }
+            _ => {}
         }
     }
 

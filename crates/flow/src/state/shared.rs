@@ -11,6 +11,7 @@ use crate::allowance::FormWork;
 use crate::challenge::Challenges;
 use crate::failing_keys::FailingKeys;
 use crate::state::configuration_holder::ConfigurationHolder;
+use crate::state::crawlers::SharedCrawlers;
 use crate::state::dictionary::Dictionaries;
 use crate::state::early_removal::EarlyRemoval;
 use crate::state::gate::VerifiedPasswords;
@@ -58,6 +59,8 @@ pub struct SharedState {
     pub(crate) verified_passwords: Arc<VerifiedPasswords>,
     /// The early removal of useless responses.
     pub(crate) early_removal: EarlyRemoval,
+    /// The state for crawlers.
+    pub crawlers: Arc<SharedCrawlers>,
 }
 
 impl SharedState {
@@ -97,6 +100,7 @@ impl SharedState {
             failing: FailingKeys::default(),
             verified_passwords: Arc::default(),
             early_removal: EarlyRemoval::default(),
+            crawlers: Arc::new(SharedCrawlers::new(seed)),
         })
     }
 

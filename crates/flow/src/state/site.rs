@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use agents::Crawlers;
 use base::{HashSeed, MemoryBudget};
 use codec::CompressionScope;
 use files::Root;
@@ -50,6 +51,8 @@ pub struct Site {
     pub unlogged: UnloggedRoutes,
     /// Its authentication checks; `None` if all clients may enter.
     pub gates: Option<Arc<SiteAuthChecks>>,
+    /// The list of crawlers, by which its clients have a class; `None` if it uses no classes.
+    pub crawlers: Option<Arc<Crawlers>>,
 }
 
 impl Site {
@@ -71,6 +74,7 @@ impl Site {
             throttles: None,
             unlogged: UnloggedRoutes::default(),
             gates: None,
+            crawlers: None,
         }
     }
 

@@ -48,7 +48,10 @@ const CORPUS: &[(&str, &[&str])] = &[
             "when.not = { client = [\"10.20.0.0/16\", \"2001:db8:20::/48\"] }",
         ],
     ),
-    ("wordpress-tools.conf", &["when.user_agent = [\"sqlmap\", \"nikto\", \"masscan\", \"zgrab\"]"]),
+    (
+        "wordpress-tools.conf",
+        &["when.user_agent = [\"sqlmap\", \"nikto\", \"masscan\", \"zgrab\"]"],
+    ),
     ("wordpress-tutorial.conf", &[]),
 ];
 

@@ -140,8 +140,7 @@ const FOREIGN: [&str; 9] = [
 
 /// Decides about guards that cannot be carried over: nobody is let in.
 pub(crate) fn foreign(scope: &mut Scope<'_, '_>) {
-    let found: Vec<&Directive> =
-        FOREIGN.iter().filter_map(|name| scope.chain.one(name)).collect();
+    let found: Vec<&Directive> = FOREIGN.iter().filter_map(|name| scope.chain.one(name)).collect();
     for own in found.into_iter().filter(|own| own.arg(0) != "off") {
         let instead = "`forward_auth` asks a server; until then Larder answers 403";
         scope.left(own, "this kind of guard is not there", instead);

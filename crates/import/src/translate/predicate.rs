@@ -383,7 +383,9 @@ fn keys(atoms: &[Atom]) -> Vec<(&'static str, String)> {
             Atom::Named { kind: own, name, wanted } if *own == kind => {
                 let value = match wanted {
                     Wanted::Absent => "false".to_owned(),
-                    Wanted::Like(texts) if texts.iter().any(|text| text == "*") => "true".to_owned(),
+                    Wanted::Like(texts) if texts.iter().any(|text| text == "*") => {
+                        "true".to_owned()
+                    }
                     Wanted::Like(texts) => list(texts),
                 };
                 Some(format!("{} = {value}", quote_key(name)))
@@ -424,7 +426,8 @@ mod tests {
             let mut settings = Settings::default();
             one.write(&mut settings, &[]);
             let keys = settings.0.iter();
-            let keys = keys.map(|own| format!("{}={}", own.key, crate::document::written(&own.value)));
+            let keys =
+                keys.map(|own| format!("{}={}", own.key, crate::document::written(&own.value)));
             keys.collect::<Vec<_>>().join(" ")
         });
         lines.collect()

@@ -145,9 +145,13 @@ mod tests {
                     location ~ \\.php$ { deny all; } location /a/secret/ { deny all; }";
         let directives = parse("x", text).expect("well-formed");
         let all = locations(&directives, &Chain::new(vec![&directives]));
-        for (path, expected) in
-            [("/x", "/"), ("/a/x", "/a/"), ("/a/b/x.php", "/a/b/"), ("/e", "/e"), ("/x.php", "\\.php$")]
-        {
+        for (path, expected) in [
+            ("/x", "/"),
+            ("/a/x", "/a/"),
+            ("/a/b/x.php", "/a/b/"),
+            ("/e", "/e"),
+            ("/x.php", "\\.php$"),
+        ] {
             assert_eq!(located(&all, path).map(|own| own.path), Some(expected), "{path}");
         }
         assert_eq!(sample("/a/$1/b$path"), "/a/x/bx");

@@ -445,10 +445,12 @@ impl<'d> Maker<'_, 'd> {
 
     /// Tells whether the site itself has the settings of a location.
     pub(crate) fn is_main(&self, location: &Location<'d>, all: &[Location<'d>]) -> bool {
-        let is_root = location.path == "/"
-            && matches!(location.modifier, Modifier::Prefix | Modifier::Final);
+        let is_root =
+            location.path == "/" && matches!(location.modifier, Modifier::Prefix | Modifier::Final);
         let scripts = all.iter().find(|own| self.is_of_scripts(own));
-        is_root || self.is_of_php && scripts.is_some_and(|own| own.directive.id == location.directive.id)
+        is_root
+            || self.is_of_php
+                && scripts.is_some_and(|own| own.directive.id == location.directive.id)
     }
 
     /// The routes of a `rewrite`, of an `if` perhaps.
@@ -488,20 +490,18 @@ impl<'d> Maker<'_, 'd> {
                 settings.put("redirect", value, &[act.id]);
                 answering(own, &when, &settings)
             }
-            Rewritten::Internal { to, ends } => {
-                match self.rewritten_to(&to, ends, place) {
-                    Ok(RewrittenPlace { mut found, except }) => {
-                        let mut when = when.clone();
-                        when.any.iter_mut().for_each(|one| one.except(&except));
-                        let settings = &mut found.destination.settings;
-                        if found.destination.handler != Handler::Answer {
-                            settings.text("rewrite", &to, &[act.id]);
-                        }
-                        self.routes(own, &when, found, place.chain)
+            Rewritten::Internal { to, ends } => match self.rewritten_to(&to, ends, place) {
+                Ok(RewrittenPlace { mut found, except }) => {
+                    let mut when = when.clone();
+                    when.any.iter_mut().for_each(|one| one.except(&except));
+                    let settings = &mut found.destination.settings;
+                    if found.destination.handler != Handler::Answer {
+                        settings.text("rewrite", &to, &[act.id]);
                     }
-                    Err(why) => self.left(own, why),
+                    self.routes(own, &when, found, place.chain)
                 }
-            }
+                Err(why) => self.left(own, why),
+            },
             Rewritten::Unknown | Rewritten::Front => {
                 let instead = "`redirect.to` and `rewrite` know $host, $path, $query, $args and $1";
                 let why = "the target has a variable that is not there";

@@ -35,7 +35,8 @@ const ARMS: &[fn(&mut Scope<'_, '_>)] = &[
 ];
 
 /// Tables that a route can switch off.
-pub(crate) const SWITCHES: [&str; 5] = ["basic_auth", "forward_auth", "rate", "concurrent", "bypass"];
+pub(crate) const SWITCHES: [&str; 5] =
+    ["basic_auth", "forward_auth", "rate", "concurrent", "bypass"];
 
 /// Keys that mean nothing to files and fixed answers.
 const OF_APPLICATIONS: [&str; 6] =
@@ -206,7 +207,17 @@ impl<'m, 'd> Maker<'m, 'd> {
     ) -> Self {
         let (split, split_hosts) = (Vec::new(), Vec::new());
         let (is_secure, is_of_php, redirect_https) = (false, false, None);
-        Self { state, http, server, hosts, is_secure, is_of_php, redirect_https, split, split_hosts }
+        Self {
+            state,
+            http,
+            server,
+            hosts,
+            is_secure,
+            is_of_php,
+            redirect_https,
+            split,
+            split_hosts,
+        }
     }
 }
 

@@ -129,7 +129,8 @@ impl<'s, 'd> Evaluator<'s, 'd> {
 
     fn asked(&self, asked: &Question<'_>, bounds: &Bounds<'_>) -> Predicate {
         let Question { variable, operator, value } = *asked;
-        let Some(name) = variable.strip_prefix('$').map(|name| name.trim_matches(['{', '}'])) else {
+        let Some(name) = variable.strip_prefix('$').map(|name| name.trim_matches(['{', '}']))
+        else {
             return Predicate::unknown();
         };
         let has_variable = matches!(operator, "=" | "!=") && value.contains('$');
@@ -174,10 +175,9 @@ impl<'s, 'd> Evaluator<'s, 'd> {
                     continue;
                 }
                 Some(pieces) => {
-                    let is_text =
-                        |piece: &TextPiece<'_>| matches!(piece, TextPiece::Plain(text) if *text != "0");
-                    let is_there = test.operator.is_empty()
-                        || test.operator == "!=" && test.value.is_empty();
+                    let is_text = |piece: &TextPiece<'_>| matches!(piece, TextPiece::Plain(text) if *text != "0");
+                    let is_there =
+                        test.operator.is_empty() || test.operator == "!=" && test.value.is_empty();
                     (is_there && pieces.iter().any(is_text)).then_some(true)
                 }
             };
@@ -246,7 +246,11 @@ impl<'s, 'd> Evaluator<'s, 'd> {
             let both = all.iter().flat_map(|one| {
                 inner.iter().map(|two| Case {
                     when: one.when.and(&two.when),
-                    value: one.value.as_ref().zip(two.value.as_ref()).map(|(a, b)| format!("{a}{b}")),
+                    value: one
+                        .value
+                        .as_ref()
+                        .zip(two.value.as_ref())
+                        .map(|(a, b)| format!("{a}{b}")),
                 })
             });
             all = both.collect();
@@ -327,7 +331,9 @@ impl<'s, 'd> Evaluator<'s, 'd> {
             let when = when.with(&from).with(&[own.id]);
             let values = self.text(own.arg(0), bounds);
             cases.extend(
-                values.into_iter().map(|case| Case { when: when.and(&case.when), value: case.value }),
+                values
+                    .into_iter()
+                    .map(|case| Case { when: when.and(&case.when), value: case.value }),
             );
         }
         cases.push(Case { when: Predicate::always().with(&from), value: Some(String::new()) });
@@ -465,7 +471,8 @@ mod tests {
 
     /// The routes for which an `if` of this question holds, behind these directives.
     fn routes(text: &str, condition: &str) -> (Vec<String>, bool) {
-        let directives = parse("x", &format!("{text}\nif ({condition}) {{ }}")).expect("well-formed");
+        let directives =
+            parse("x", &format!("{text}\nif ({condition}) {{ }}")).expect("well-formed");
         let world = World::new(&directives);
         let chain = Chain::new(vec![&directives]);
         let asked = question(directives.last().expect("the question")).expect("a question");
@@ -495,10 +502,7 @@ mod tests {
             (
                 "map $http_user_agent $bot { default 0; ~*bot 1; \"\" 1; }",
                 "$bot",
-                &[
-                    "when.not={ header = { User-Agent = \"~ .\" } }",
-                    "when.user_agent=\"bot\"",
-                ],
+                &["when.not={ header = { User-Agent = \"~ .\" } }", "when.user_agent=\"bot\""],
             ),
             (
                 "geo $in { default 0; 10.0.0.0/8 1; 10.1.0.0/16 0; }",
@@ -526,7 +530,11 @@ mod tests {
                 &["path=\"~* ^/x$\" method=\"POST\""],
             ),
         ] {
-            assert_eq!(routes(text, condition), (expected.iter().map(|s| (*s).to_owned()).collect(), true), "{text} {condition}");
+            assert_eq!(
+                routes(text, condition),
+                (expected.iter().map(|s| (*s).to_owned()).collect(), true),
+                "{text} {condition}"
+            );
         }
     }
 

@@ -59,6 +59,8 @@ pub(super) enum QueryField {
     Dictionary,
     Error,
     Limit,
+    Class,
+    Crawler,
     Vcl,
     Id,
     Xid,
@@ -104,6 +106,8 @@ fields! {
     "dictionary" Dictionary Text "Use of the dictionary that the client named: used, unknown, making and others.";
     "error" Error Text "The error.";
     "limit" Limit Text "The limit that was reached.";
+    "class" Class Text "Class of the client: human, search, ai, tool, unknown.";
+    "crawler" Crawler Text "The crawler that the client's User-Agent names, verified or not.";
     "vcl" Vcl Text "Any line of the VCL trace: `recv default.vcl:14 hash`, `VCL_Log text`.";
     "id" Id Hex "The number of the record, as error pages and `larder log` show it.";
     "xid" Xid Count "The number of the transaction: the first of X-Varnish.";
@@ -239,6 +243,8 @@ impl QueryField {
             Self::Dictionary => RecordValue::Text(record.dictionary.word().as_bytes()),
             Self::Error => RecordValue::Text(record.error),
             Self::Limit => RecordValue::Text(record.limit),
+            Self::Class => RecordValue::Text(record.class),
+            Self::Crawler => RecordValue::Text(record.crawler),
             Self::Vcl => RecordValue::Text(record.vcl),
             Self::Id => number(record.id),
             Self::Xid => number(u64::from(record.xid)),

@@ -79,6 +79,8 @@ fn with_texts<'a>(record: Record<'a>, texts: &'a [Vec<u8>]) -> Record<'a> {
         limit: &texts[8],
         not_stored: &texts[9],
         evidence: &texts[10],
+        class: &texts[12],
+        crawler: &texts[13],
         vcl: &texts[11],
         route: &texts[12],
         ..record

@@ -7,7 +7,8 @@ use hickory_resolver::ResolverBuilder;
 use hickory_resolver::config::ResolveHosts;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::proto::op::Query;
-use hickory_resolver::proto::rr::{Name, RecordType};
+use hickory_resolver::proto::rr::rdata::PTR;
+use hickory_resolver::proto::rr::{Name, RData, RecordType};
 pub(super) use hickory_resolver::{Hosts, TokioResolver as Resolver};
 use rt::time::Instant;
 
@@ -32,6 +33,33 @@ pub(super) async fn ask(
     let answer = resolver.lookup_ip(host).await.map_err(|error| error.to_string())?;
     let ttl = answer.valid_until().saturating_duration_since(Instant::now().into_std());
     Ok((answer.iter().collect(), ttl))
+}
+
+/// Names of `address` by DNS; none if it has no name.
+pub(super) async fn names_of(resolver: &Resolver, address: IpAddr) -> Result<Vec<String>, String> {
+    let answer = match resolver.reverse_lookup(Name::from(address)).await {
+        Ok(answer) => answer,
+        Err(error) if error.is_no_records_found() => return Ok(Vec::new()),
+        Err(error) => return Err(error.to_string()),
+    };
+    let names = answer.answers().iter().filter_map(|record| match &record.data {
+        RData::PTR(PTR(name)) => Some(name.to_ascii()),
+        _ => None,
+    });
+    Ok(names.collect())
+}
+
+/// Addresses of `host`, whose name is complete, by DNS; none if there are none.
+pub(super) async fn ask_fully(resolver: &Resolver, host: &str) -> Result<Vec<IpAddr>, String> {
+    let mut host = host.to_owned();
+    if !host.ends_with('.') {
+        host.push('.');
+    }
+    match resolver.lookup_ip(host).await {
+        Ok(answer) => Ok(answer.iter().collect()),
+        Err(error) if error.is_no_records_found() => Ok(Vec::new()),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// Addresses of `host` in the system's hosts file.

@@ -150,3 +150,72 @@ fn p24_dns_leads_to_no_metadata_service() {
     assert_eq!(admissible(good.clone().into_iter()), Ok(good));
     assert_eq!(admissible(std::iter::empty()), Ok(Vec::new()));
 }
+
+/// A name server for two crawlers: 192.0.2.1 has a name that leads back to it, and 192.0.2.2 has
+/// one that leads to 192.0.2.1. No other address has a name.
+async fn crawlers_name_server() -> u16 {
+    let socket = UdpSocket::bind("127.0.0.1:0").await.expect("a free port");
+    let port = socket.local_addr().expect("an address").port();
+    rt::spawn(async move {
+        let mut query = [0; 1500];
+        while let Ok((_, peer)) = socket.recv_from(&mut query).await {
+            let _ = socket.send_to(&reply_about_crawlers(&query), peer).await;
+        }
+    });
+    port
+}
+
+fn reply_about_crawlers(query: &[u8]) -> Vec<u8> {
+    let end = 12 + query[12..].iter().position(|b| *b == 0).expect("a name") + 1;
+    let (name, kind) = (&query[12..end], u16::from_be_bytes([query[end], query[end + 1]]));
+    let mut labels = Vec::new();
+    let mut at = 0;
+    while let Some(length) = name.get(at).copied().filter(|length| *length > 0) {
+        let label = &name[at + 1..at + 1 + usize::from(length)];
+        labels.push(String::from_utf8_lossy(label).to_lowercase());
+        at += 1 + usize::from(length);
+    }
+    let target = b"\x05crawl\x09googlebot\x03com\x00";
+    let data: Option<&[u8]> = match (labels.join(".").as_str(), kind) {
+        ("1.2.0.192.in-addr.arpa" | "2.2.0.192.in-addr.arpa", 12) => Some(target),
+        ("crawl.googlebot.com", 1) => Some(&[192, 0, 2, 1]),
+        _ => None,
+    };
+    let code = if data.is_some() || labels[0] == "crawl" { 0 } else { 3 };
+    let records = u8::from(data.is_some());
+    let mut reply = vec![query[0], query[1], 0x81, 0x80 | code, 0, 1, 0, records, 0, 0, 0, 0];
+    reply.extend_from_slice(&query[12..end + 4]);
+    if let Some(data) = data {
+        reply.extend_from_slice(&[0xc0, 12, 0, query[end + 1], 0, 1, 0, 0, 0, 60]);
+        reply.extend_from_slice(&[0, data.len() as u8]);
+        reply.extend_from_slice(data);
+    }
+    reply
+}
+
+#[tokio::test]
+async fn an_address_is_a_crawlers_if_its_name_leads_back_to_it() {
+    let port = crawlers_name_server().await;
+    let mut connection = ConnectionConfig::udp();
+    connection.port = port;
+    let mut names = NameServerConfig::udp(IpAddr::from([127, 0, 0, 1]));
+    names.connections = vec![connection];
+    let config = ResolverConfig::from_parts(None, Vec::new(), vec![names]);
+    let resolver = build(Resolver::builder_with_config(config, TokioRuntimeProvider::default()));
+    let resolver = resolver.expect("a resolver");
+    let google = ["googlebot.com".into(), "google.com".into()];
+    let bing = ["search.msn.com".into()];
+    for (last, domains, is_one) in [
+        (1, &google[..], true),
+        (1, &bing, false),
+        // The holder of an address may give it any name.
+        (2, &google, false),
+        (3, &google, false),
+    ] {
+        let address = IpAddr::from([192, 0, 2, last]);
+        let found = address_names::is_below(&resolver, address, domains).await;
+        assert_eq!(found, Ok(is_one), "{address} {domains:?}");
+    }
+    let mapped = "::ffff:192.0.2.1".parse().expect("an address");
+    assert_eq!(address_names::is_below(&resolver, mapped, &google).await, Ok(true));
+}

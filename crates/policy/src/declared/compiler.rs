@@ -36,6 +36,7 @@ impl Declared {
             scripts,
             routes,
             settings,
+            crawlers: _,
         } = rules;
         let has_path_rules = !routes.is_empty()
             || settings.bypass.iter().any(|reason| matches!(reason, rules::Bypass::Path(_)));

@@ -19,7 +19,7 @@ use crate::policy_files::{PolicyFiles, RedirectFile};
 use crate::redirect_map::RedirectMap;
 use crate::response_rules::ResponseRule;
 use crate::rewrite::Rewrite;
-use crate::rules::{self, BrowserCaching, Profile, Settings};
+use crate::rules::{self, BrowserCaching, Profile, ServeMode, Settings};
 use crate::value::ValuePattern;
 
 /// Rules of every site; the discriminant is the number in [`Notes::rule`](crate::Notes::rule).
@@ -70,6 +70,7 @@ pub(super) struct RoutePlan {
     pub(super) files: Option<u32>,
     pub(super) page_cache: Option<PageCache>,
     pub(super) cache: bool,
+    pub(super) serve: ServeMode,
     pub(super) honours_requests: bool,
     pub(super) store: StoreRules,
     /// `None`: every client is permitted.
@@ -218,6 +219,7 @@ impl RoutePlan {
             files: settings.files,
             page_cache: settings.page_cache,
             cache: settings.cache,
+            serve: settings.serve,
             honours_requests: settings.honour_request_directives.unwrap_or(!safe),
             store,
             access: Access::new(&settings),

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use crate::decision_steps::SettingLocations;
 use crate::headers::HeaderOps;
 use crate::response_rules::ResponseRule;
-use crate::rules::{BrowserCaching, RouteRules, Settings};
+use crate::rules::{BrowserCaching, RouteRules, ServeMode, Settings};
 
 /// The mark of settings in keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,6 +60,7 @@ fn said(settings: &Settings) -> String {
         // A redirect is answered before the store and the origin have a say.
         redirects: None,
         access_log: true,
+        serve: ServeMode::default(),
         rate: None,
         concurrent: None,
         response_headers: HeaderOps::default(),

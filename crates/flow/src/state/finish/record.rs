@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use message::{HeaderBlock, Request, Scheme, Version};
+use message::{ClassifiedClient, ClientClass, HeaderBlock, Request, Scheme, Version};
 use observe::record::{Kind, Phases};
 use observe::{CipherSuite, Flags, Record};
 use vcl::trace;
@@ -62,6 +62,10 @@ pub(crate) fn answered(
         }
         record.flags = record.flags.with(Flags::UNLOGGED, site.unlogged.has(route));
     }
+    if let Some(client) = request.and_then(|request| request.client) {
+        record.class = client.class.word().as_bytes();
+        record.crawler = crawler(site, client).as_bytes();
+    }
     record.target = facts.received;
     if let Some(request) = request {
         record.method = request.method.token();
@@ -79,6 +83,13 @@ pub(crate) fn answered(
         Some(trace) => write_with(record, trace, site, values, out),
         None => record.with_derived_flags().write(values.all(), out),
     }
+}
+
+/// The crawler that a client's User-Agent names. Browsers have none.
+fn crawler(site: Option<&Arc<Site>>, client: ClassifiedClient) -> &str {
+    let crawlers = site.and_then(|site| site.crawlers.as_deref());
+    let is_crawler = client.class != ClientClass::Human;
+    crawlers.filter(|_| is_crawler).and_then(|own| own.name(client)).unwrap_or_default()
 }
 
 /// The recorded values of a request.

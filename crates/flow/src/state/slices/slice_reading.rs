@@ -192,7 +192,9 @@ impl ExternalBodyReader for SliceReading {
                 },
                 SliceFetchState::Joined(ticket) => match ready!(Pin::new(ticket).poll(cx)) {
                     WaiterOutcome::Ready(object) => self.follow(&object, account)?,
-                    WaiterOutcome::Refused | WaiterOutcome::Failed => self.retry_slice()?,
+                    WaiterOutcome::Refused | WaiterOutcome::Failed | WaiterOutcome::Again => {
+                        self.retry_slice()?
+                    }
                 },
                 SliceFetchState::Slice(reader) => match ready!(reader.poll_next(cx)) {
                     Ok(Some(data)) => {

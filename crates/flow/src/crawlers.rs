@@ -1,0 +1,171 @@
+//! Crawlers: the class of a request's client, and the queue in which fetches on behalf of crawlers
+//! wait.
+//!
+//! A fetch for people must never wait here, nor anything that people wait for: a crawler leads a
+//! fetch only once it has its permit. Fragments belong to their page, and need no permit of their
+//! own: a page whose fetch has one could otherwise wait for itself.
+
+use std::rc::Rc;
+
+use agents::Crawlers;
+use base::{Counter, Limit};
+use message::{ClassifiedClient, ClientClass, ClientProof, HeaderId, Request};
+use policy::DecisionStep;
+
+use crate::forecast::steps::ForecastSteps;
+use crate::problem::Problem;
+use crate::stage::Entrant;
+use crate::state::core::CoreState;
+use crate::state::crawlers::{ClaimedAddress, LaneEntry, LaneLimits, LanePermit};
+use crate::state::live_configuration::LiveConfiguration;
+use crate::state::request_context::RequestContext;
+use crate::state::shared::SharedState;
+
+/// Notes the class of a request's client, once. A claim that DNS must prove is looked up.
+#[cold]
+pub(crate) fn classify(
+    core: &Rc<CoreState>,
+    entrant: &Entrant<'_>,
+    crawlers: &Crawlers,
+    request: &mut Request,
+) {
+    if request.client.is_some() {
+        return;
+    }
+    let client = class_of(&core.shared, entrant, crawlers, request);
+    request.client = Some(client);
+    if client.proof != ClientProof::Pending {
+        return;
+    }
+    let peer = entrant.site_ctx.site.policy.client(request, entrant.client.peer);
+    let (Some(name), Some(address)) = (crawlers.name(client), peer.address()) else { return };
+    let domains = crawlers.domains(client).into();
+    let claim = ClaimedAddress { name: name.into(), address, domains };
+    let (most, now_ms) = (entrant.site_ctx.live.limits.crawler_checks, entrant.now.mono_ms);
+    if !core.shared.crawlers.verification.order(claim, most, now_ms) {
+        core.counters.limit(Limit::CrawlerChecks);
+    }
+}
+
+fn class_of(
+    shared: &SharedState,
+    entrant: &Entrant<'_>,
+    crawlers: &Crawlers,
+    request: &Request,
+) -> ClassifiedClient {
+    let peer = entrant.site_ctx.site.policy.client(request, entrant.client.peer);
+    // An unnamed client's address is that of its proxy.
+    let address = match peer {
+        policy::ConnectionPeer::Host(address) => Some(address),
+        policy::ConnectionPeer::Local | policy::ConnectionPeer::Unnamed(_) => None,
+    };
+    let agents = request.headers.values(HeaderId::UserAgent);
+    let proofs = &shared.crawlers.verification.proofs;
+    crawlers.classify(agents, address, proofs, entrant.now.mono_ms)
+}
+
+/// Notes the class for a forecast, and reports it. Nothing is looked up.
+pub(crate) fn look(forecast: &mut ForecastSteps<'_>, entrant: &Entrant<'_>, request: &mut Request) {
+    let Some(crawlers) = &entrant.site_ctx.site.crawlers else { return };
+    let client = class_of(forecast.shared, entrant, crawlers, request);
+    request.client = Some(client);
+    forecast.steps.push(DecisionStep::new("class", in_words(crawlers, client)));
+}
+
+fn in_words(crawlers: &Crawlers, client: ClassifiedClient) -> String {
+    let class = client.class.word();
+    let Some(name) = crawlers.name(client) else {
+        return format!("{class}: its User-Agent is not in the list of crawlers");
+    };
+    match client.proof {
+        ClientProof::Claimed if client.class == ClientClass::Human => {
+            format!("{class}: its User-Agent is a browser's")
+        }
+        ClientProof::Claimed => format!("{class}: its User-Agent names `{name}`"),
+        ClientProof::Verified => format!("{class}: it is `{name}`, by its address"),
+        ClientProof::Unverified => {
+            format!("{class}: it claims to be `{name}`, and its address is none of that crawler's")
+        }
+        ClientProof::Pending => {
+            format!("{class}: it claims to be `{name}`, which DNS has not confirmed yet")
+        }
+    }
+}
+
+/// Returns true if fetches of the request wait in the queue for crawlers.
+#[inline]
+fn queues(ctx: &RequestContext<'_>) -> bool {
+    ctx.downstream.page().is_none() && ctx.site.policy.serves_stored(&ctx.notes)
+}
+
+fn limits(live: &LiveConfiguration) -> LaneLimits {
+    LaneLimits { fetches: live.limits.crawler_fetches, queue: live.limits.crawler_queue }
+}
+
+/// The permit to fetch from the origin of a request, for as long as the fetch lasts. Only crawlers
+/// need a place in a lane for it.
+#[derive(Default)]
+pub(crate) struct FetchPermit {
+    _place: Option<LanePermit>,
+}
+
+impl FetchPermit {
+    /// The permit, if it can be had at once; `None` if the request must wait.
+    pub(crate) fn at_once(core: &CoreState, ctx: &RequestContext<'_>) -> Option<Self> {
+        let Some(own) = ctx.site.origin(&ctx.notes).filter(|_| queues(ctx)) else {
+            return Some(Self::default());
+        };
+        let lanes = &core.shared.crawlers.lanes;
+        lanes.try_enter(own.origin.name(), limits(ctx.live)).map(Self::of)
+    }
+
+    fn of(place: LanePermit) -> Self {
+        Self { _place: Some(place) }
+    }
+
+    /// Waits for the permit.
+    ///
+    /// # Errors
+    /// Too many crawlers wait.
+    pub(crate) async fn wait(core: &CoreState, ctx: &RequestContext<'_>) -> Result<Self, Problem> {
+        let Some(own) = ctx.site.origin(&ctx.notes).filter(|_| queues(ctx)) else {
+            return Ok(Self::default());
+        };
+        match core.shared.crawlers.lanes.enter(own.origin.name(), limits(ctx.live)) {
+            LaneEntry::Permit(permit) => Ok(Self::of(permit)),
+            LaneEntry::Wait(turn) => {
+                core.counters.inc(Counter::CrawlersQueued);
+                ctx.note(|trace| {
+                    trace.wait_us.set(trace.wait_us.get().or_else(|| Some(core.micros())));
+                });
+                // The lane outlives its waiters.
+                turn.await.map(Self::of).map_err(|_| Problem::Internal)
+            }
+            LaneEntry::Full => {
+                core.counters.inc(Counter::CrawlersRefused);
+                core.counters.limit(Limit::CrawlerQueue);
+                Err(Problem::TooManyCrawlers)
+            }
+        }
+    }
+}
+
+/// Forecasts the queue of a request's fetch; the refusal if it is full.
+pub(crate) fn foretell(
+    shared: &SharedState,
+    ctx: &RequestContext<'_>,
+) -> Option<(DecisionStep, Option<Problem>)> {
+    let own = ctx.site.origin(&ctx.notes).filter(|_| queues(ctx))?;
+    let limits = limits(ctx.live);
+    let (is_free, waiting) = shared.crawlers.lanes.look(own.origin.name(), limits);
+    let why = "fetches of this request wait behind those of people (`serve = \"stored\"`)";
+    let step = DecisionStep::new("queue", why).at(ctx.site.policy.place(&ctx.notes, "serve"));
+    Some(match (is_free, waiting < limits.queue) {
+        (true, _) => (step.fact("now", "it would be fetched at once"), None),
+        (false, true) => (step.fact("now", format!("{waiting} wait, it would too")), None),
+        (false, false) => {
+            let step = step.fact("now", format!("{waiting} wait, so it would be refused"));
+            (step.decisive(), Some(Problem::TooManyCrawlers))
+        }
+    })
+}

@@ -1,0 +1,29 @@
+//! Crawlers: the queue of their fetches, and what is known of clients that claim to be one.
+
+mod fetch_lanes;
+mod verification;
+
+pub(crate) use fetch_lanes::{LaneEntry, LaneLimits, LanePermit};
+
+use std::sync::Arc;
+
+use base::HashSeed;
+
+use self::fetch_lanes::FetchLanes;
+pub use self::verification::{ClaimedAddress, CrawlerVerification};
+
+/// The state of all cores for crawlers.
+#[derive(Debug)]
+pub struct SharedCrawlers {
+    /// Fetches on behalf of crawlers.
+    pub(crate) lanes: Arc<FetchLanes>,
+    /// Clients that are verified by DNS.
+    pub verification: CrawlerVerification,
+}
+
+impl SharedCrawlers {
+    /// The state of a daemon that has served no crawler.
+    pub(crate) fn new(seed: HashSeed) -> Self {
+        Self { lanes: Arc::default(), verification: CrawlerVerification::new(seed) }
+    }
+}

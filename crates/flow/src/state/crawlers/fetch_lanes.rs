@@ -1,0 +1,256 @@
+//! Fetch lanes: for each origin, how many fetches on behalf of crawlers run, and the crawlers that
+//! wait for one, in the order in which they came.
+//!
+//! Only crawlers enter a lane. It must never hold a place for a request that is gone.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+/// The lanes of all origins, by name.
+#[derive(Debug, Default)]
+pub(crate) struct FetchLanes {
+    lanes: Mutex<HashMap<Arc<str>, Lane>>,
+}
+
+/// The lane of one origin. It is removed with its last fetch.
+#[derive(Debug, Default)]
+struct Lane {
+    running: u64,
+    /// Most fetches at the same time, as the last request has seen the limit.
+    most: u64,
+    waiting: VecDeque<oneshot::Sender<LanePermit>>,
+}
+
+/// The limits of a lane.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LaneLimits {
+    /// Most fetches at the same time.
+    pub(crate) fetches: u64,
+    /// Most requests that wait.
+    pub(crate) queue: u64,
+}
+
+/// A crawler's place in a lane.
+#[derive(Debug)]
+pub(crate) enum LaneEntry {
+    /// It may fetch.
+    Permit(LanePermit),
+    /// It waits for its turn.
+    Wait(oneshot::Receiver<LanePermit>),
+    /// Too many wait.
+    Full,
+}
+
+/// The permit for one fetch, which ends when it is dropped.
+#[derive(Debug)]
+pub(crate) struct LanePermit {
+    lanes: Arc<FetchLanes>,
+    origin: Arc<str>,
+}
+
+impl FetchLanes {
+    /// Enters the lane of `origin`.
+    pub(crate) fn enter(self: &Arc<Self>, origin: &Arc<str>, limits: LaneLimits) -> LaneEntry {
+        let mut lanes = self.lanes.lock();
+        let lane = lanes.entry(Arc::clone(origin)).or_default();
+        lane.most = limits.fetches;
+        lane.waiting.retain(|waiter| !waiter.is_closed());
+        if lane.running < lane.most && lane.waiting.is_empty() {
+            lane.running += 1;
+            return LaneEntry::Permit(self.permit(origin));
+        }
+        if lane.waiting.len() as u64 >= limits.queue {
+            return LaneEntry::Full;
+        }
+        let (turn, receiver) = oneshot::channel();
+        lane.waiting.push_back(turn);
+        drop(lanes);
+        // A higher limit lets those go on that wait.
+        self.go_on(origin);
+        LaneEntry::Wait(receiver)
+    }
+
+    /// Enters the lane of `origin` only if there is a place at once.
+    pub(crate) fn try_enter(
+        self: &Arc<Self>,
+        origin: &Arc<str>,
+        limits: LaneLimits,
+    ) -> Option<LanePermit> {
+        match self.enter(origin, LaneLimits { queue: 0, ..limits }) {
+            LaneEntry::Permit(permit) => Some(permit),
+            LaneEntry::Wait(_) | LaneEntry::Full => None,
+        }
+    }
+
+    /// Returns true if a fetch could begin at once, and the number of those that wait.
+    pub(crate) fn look(&self, origin: &str, limits: LaneLimits) -> (bool, u64) {
+        let lanes = self.lanes.lock();
+        let Some(lane) = lanes.get(origin) else { return (true, 0) };
+        let waiting = lane.waiting.iter().filter(|waiter| !waiter.is_closed()).count() as u64;
+        (lane.running < limits.fetches && waiting == 0, waiting)
+    }
+
+    /// Gives free places to those that wait.
+    fn go_on(self: &Arc<Self>, origin: &Arc<str>) {
+        while let Some(turn) = self.next_turn(origin) {
+            // A request that has just gone drops its permit, which ends up here again.
+            drop(turn.send(self.permit(origin)));
+        }
+    }
+
+    /// The turn of the next waiting request, if there is a place for it.
+    fn next_turn(&self, origin: &Arc<str>) -> Option<oneshot::Sender<LanePermit>> {
+        let mut lanes = self.lanes.lock();
+        let lane = lanes.get_mut(origin)?;
+        while lane.running < lane.most {
+            let turn = lane.waiting.pop_front()?;
+            if !turn.is_closed() {
+                lane.running += 1;
+                return Some(turn);
+            }
+        }
+        None
+    }
+
+    fn permit(self: &Arc<Self>, origin: &Arc<str>) -> LanePermit {
+        LanePermit { lanes: Arc::clone(self), origin: Arc::clone(origin) }
+    }
+
+    /// Ends a fetch.
+    fn leave(self: &Arc<Self>, origin: &Arc<str>) {
+        {
+            let mut lanes = self.lanes.lock();
+            let Some(lane) = lanes.get_mut(origin) else { return };
+            lane.running = lane.running.saturating_sub(1);
+            if lane.running == 0 && lane.waiting.iter().all(oneshot::Sender::is_closed) {
+                lanes.remove(origin);
+                return;
+            }
+        }
+        self.go_on(origin);
+    }
+}
+
+impl Drop for LanePermit {
+    fn drop(&mut self) {
+        self.lanes.leave(&self.origin);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const LIMITS: LaneLimits = LaneLimits { fetches: 2, queue: 2 };
+
+    fn origin() -> Arc<str> {
+        "app".into()
+    }
+
+    fn permit(entry: LaneEntry) -> LanePermit {
+        match entry {
+            LaneEntry::Permit(permit) => permit,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn wait(entry: LaneEntry) -> oneshot::Receiver<LanePermit> {
+        match entry {
+            LaneEntry::Wait(receiver) => receiver,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_lane_has_so_many_fetches_and_so_many_that_wait() {
+        let (lanes, app) = (Arc::new(FetchLanes::default()), origin());
+        let first = permit(lanes.enter(&app, LIMITS));
+        let second = permit(lanes.enter(&app, LIMITS));
+        let mut third = wait(lanes.enter(&app, LIMITS));
+        let mut fourth = wait(lanes.enter(&app, LIMITS));
+        assert!(matches!(lanes.enter(&app, LIMITS), LaneEntry::Full));
+        assert!(lanes.try_enter(&app, LIMITS).is_none());
+        assert_eq!(lanes.look(&app, LIMITS), (false, 2));
+        // Another origin has its own.
+        drop(permit(lanes.enter(&"other".into(), LIMITS)));
+        drop(first);
+        let third = third.try_recv().expect("its turn");
+        assert!(fourth.try_recv().is_err());
+        drop((second, third));
+        drop(fourth.try_recv().expect("its turn"));
+        assert!(lanes.lanes.lock().is_empty());
+    }
+
+    #[test]
+    fn a_request_that_has_gone_holds_no_place() {
+        let (lanes, app) = (Arc::new(FetchLanes::default()), origin());
+        let limits = LaneLimits { fetches: 1, queue: 2 };
+        let first = permit(lanes.enter(&app, limits));
+        drop(wait(lanes.enter(&app, limits)));
+        drop(wait(lanes.enter(&app, limits)));
+        let mut last = wait(lanes.enter(&app, limits));
+        drop(first);
+        // Its permit was sent and never read.
+        let second = last.try_recv().expect("its turn");
+        let unread = wait(lanes.enter(&app, limits));
+        drop(second);
+        drop(unread);
+        assert!(lanes.lanes.lock().is_empty());
+    }
+
+    #[test]
+    fn a_higher_limit_lets_those_go_on_that_wait() {
+        let (lanes, app) = (Arc::new(FetchLanes::default()), origin());
+        let few = LaneLimits { fetches: 1, queue: 9 };
+        let first = permit(lanes.enter(&app, few));
+        let mut second = wait(lanes.enter(&app, few));
+        let many = LaneLimits { fetches: 3, queue: 9 };
+        let mut third = wait(lanes.enter(&app, many));
+        let (second, third) = (second.try_recv().expect("a turn"), third.try_recv().expect("too"));
+        // A lower one waits until enough have ended.
+        let mut fourth = wait(lanes.enter(&app, few));
+        drop((first, second));
+        assert!(fourth.try_recv().is_err());
+        drop(third);
+        drop(fourth.try_recv().expect("its turn"));
+        assert!(lanes.lanes.lock().is_empty());
+    }
+
+    proptest! {
+        /// Requests come (0, 1), end (2) and go away while they wait (3).
+        #[test]
+        fn no_more_run_than_may_and_none_is_forgotten(
+            steps in prop::collection::vec((0u8..4, 0usize..8), 0..80),
+            fetches in 1u64..4,
+            queue in 0u64..4,
+        ) {
+            let (lanes, app) = (Arc::new(FetchLanes::default()), origin());
+            let limits = LaneLimits { fetches, queue };
+            let (mut running, mut waiting) = (Vec::new(), VecDeque::new());
+            for (step, at) in steps {
+                match step {
+                    0 | 1 => match lanes.enter(&app, limits) {
+                        LaneEntry::Permit(permit) => running.push(permit),
+                        LaneEntry::Wait(receiver) => waiting.push_back(receiver),
+                        LaneEntry::Full => prop_assert_eq!(waiting.len() as u64, queue),
+                    },
+                    2 if !running.is_empty() => drop(running.swap_remove(at % running.len())),
+                    3 if !waiting.is_empty() => drop(waiting.remove(at % waiting.len())),
+                    _ => {}
+                }
+                while let Some(permit) = waiting.front_mut().and_then(|turn| turn.try_recv().ok()) {
+                    running.push(permit);
+                    waiting.pop_front();
+                }
+                prop_assert!(running.len() as u64 <= fetches);
+                prop_assert!(running.len() as u64 == fetches || waiting.is_empty());
+            }
+            drop((running, waiting));
+            prop_assert!(lanes.lanes.lock().is_empty());
+        }
+    }
+}
