@@ -126,8 +126,11 @@ pub(crate) fn left_to_root(
 /// Roots of files that `user` may not enter.
 fn unread_roots(config: &Config, user: &Runner) -> Vec<Diagnostic> {
     let of_sites = config.sites.iter().flat_map(|site| &site.files);
-    let of_scripts = config.origins.iter().filter_map(|origin| origin.scripts.as_ref());
-    let roots = of_sites.chain(of_scripts.filter_map(|scripts| scripts.files.as_ref()));
+    let of_origins = config.origins.iter().filter_map(|origin| match &origin.scripts {
+        Some(scripts) => scripts.files.as_ref(),
+        None => origin.files.as_ref(),
+    });
+    let roots = of_sites.chain(of_origins);
     let mut roots: Vec<_> = roots.map(|files| files.root.as_path()).collect();
     roots.sort_unstable();
     roots.dedup();

@@ -196,7 +196,8 @@ impl ForecastBuilder<'_> {
     /// The reply from the file below `root` for the request's path, if there is one.
     fn found(&mut self, ctx: &RequestContext<'_>, root: &Arc<Root>) -> Option<Reply> {
         let reply = from_files::found(None, ctx, &look(ctx, root))?;
-        let why = "a file of this path lies beside the scripts, and answers before they do";
+        let why =
+            "a file of this path lies in the origin's `root`, and answers before the origin does";
         let advice = "Nothing: files need no cache in front of them.";
         self.forecast.steps.push(DecisionStep::new("file", why).decisive().advise(advice));
         Some(reply)

@@ -127,12 +127,13 @@ pub(crate) async fn look_up_path_with_disk(
     put(core, &mut core.files.borrow_mut(), root, path, look, now_ms, most)
 }
 
-/// The root beside the scripts of the origin that the request would be sent to.
-pub(crate) fn beside_scripts<'s>(ctx: &RequestContext<'s>) -> Option<&'s Arc<Root>> {
-    ctx.site.origin(&ctx.notes)?.beside_scripts.as_ref()
+/// The root beside the scripts, or in front of the servers, of the origin that the request would be
+/// sent to.
+pub(crate) fn front_root<'s>(ctx: &RequestContext<'s>) -> Option<&'s Arc<Root>> {
+    ctx.site.origin(&ctx.notes)?.front_files.as_ref()
 }
 
-/// The reply from a file beside the scripts, if the request's path likely means one.
+/// The reply from a file in front of the origin, if the request's path likely means one.
 ///
 /// # Errors
 /// The disk must be read.
@@ -146,20 +147,23 @@ pub(crate) fn likely(
     }
 }
 
-/// The root beside the scripts, if the request's path likely means one of its files.
+/// The root in front of the origin, if the request's path likely means one of its files. In front
+/// of HTTP servers every path may: no later rule looks for a file.
 #[inline]
 pub(crate) fn likely_root<'s>(ctx: &RequestContext<'s>) -> Option<&'s Arc<Root>> {
     let own = ctx.site.origin(&ctx.notes)?;
-    let root = own.beside_scripts.as_ref()?;
-    let scripts = &own.origin.config().scripts;
-    let suffixes = scripts.as_ref().map_or(&[][..], |scripts| &scripts.rules.suffixes);
-    let likely = is_readable(ctx.request) && root.may_be_file(ctx.request.path(), suffixes);
+    let root = own.front_files.as_ref()?;
+    let likely = is_readable(ctx.request)
+        && match &own.origin.config().scripts {
+            Some(scripts) => root.may_be_file(ctx.request.path(), &scripts.rules.suffixes),
+            None => true,
+        };
     likely.then_some(root)
 }
 
-/// The reply from a file beside the scripts, if the file is open already.
+/// The reply from a file in front of the origin, if the file is open already.
 pub(crate) fn known(core: &Rc<CoreState>, ctx: &RequestContext<'_>) -> Option<Reply> {
-    let root = beside_scripts(ctx)?;
+    let root = front_root(ctx)?;
     let mut room = Vec::new();
     let path = normal(ctx.request, &mut room)?;
     let (now_ms, recheck_ms) = (ctx.now.mono_ms, ctx.live.limits.files_recheck);

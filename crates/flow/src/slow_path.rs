@@ -232,13 +232,13 @@ async fn purge(
     }
 }
 
-/// Looks for a file beside the scripts; without one, goes on by the policy's verdict.
+/// Looks for a file in front of the origin; without one, goes on by the policy's verdict.
 async fn look_beside(
     core: &Rc<CoreState>,
     ctx: &RequestContext<'_>,
     verdict: ReceiveVerdict,
 ) -> Start {
-    if let Some(root) = from_files::beside_scripts(ctx) {
+    if let Some(root) = from_files::front_root(ctx) {
         let look = from_files::look_up_with_disk(core, ctx, root).await;
         if let Some(reply) = from_files::found(Some(core), ctx, &look) {
             return Start::Reply(reply);
@@ -572,7 +572,7 @@ fn unanswered(core: &CoreState, ctx: &RequestContext<'_>, problem: Problem) -> R
 
 /// The reply from a file that the origin's rules found instead of a script.
 async fn beside_scripts(core: &Rc<CoreState>, ctx: &RequestContext<'_>, name: &[u8]) -> Reply {
-    match from_files::beside_scripts(ctx) {
+    match from_files::front_root(ctx) {
         Some(root) => {
             let look = from_files::look_up_path_with_disk(core, ctx, root, name).await;
             from_files::answer(Some(core), ctx, &look)

@@ -66,6 +66,8 @@ pub struct OriginConfig {
     pub lenient: bool,
     /// Settings of FastCGI scripts; without them no script is run.
     pub scripts: Option<ScriptsConfig>,
+    /// Files that answer in front of HTTP servers (nginx: `try_files $uri @application`).
+    pub files: Option<files::Config>,
     /// Permitted X-Accel-* fields and X-Sendfile; without these settings they have no effect.
     pub accel: Option<AccelConfig>,
     /// TLS to its `https://` servers; without it they cannot be connected to.
@@ -400,6 +402,7 @@ impl OriginConfig {
             store_close_delimited: false,
             lenient: false,
             scripts: None,
+            files: None,
             accel: None,
             tls: None,
             lookups: Lookups::default(),

@@ -10,9 +10,12 @@ use crate::keys::TEXTS;
 use crate::reader::{Reader, SettingValue, TomlTable};
 use crate::rows::{self, Row, put, rows};
 
-/// Keys without meaning for HTTP servers.
+/// Keys of files that also answer in front of HTTP servers.
+const FRONT_KEYS: [&str; 3] = ["root", "linked", "files"];
+
+/// Keys about the scripts of FastCGI servers and the files of both kinds.
 pub(super) const SCRIPTS_ROWS: &[Row<ScriptsConfig>] = rows! {
-    "root", "a path", "required for FastCGI", "Document root of a FastCGI origin: directory of its scripts, and their DOCUMENT_ROOT.",
+    "root", "a path", "required for FastCGI", "Document root of a FastCGI origin: directory of its scripts, and their DOCUMENT_ROOT. Of an HTTP origin: directory whose files Larder serves instead of asking the origin, as nginx does with `try_files $uri @application`.",
         |r, item, to| put(&mut to.root, directory(r, item));
     "try_files", TEXTS, "[\"$uri\", \"$uri/\", \"/index.php\"]", "What Larder looks for in a FastCGI origin's `root`, in this order. `$uri`: a file. `$uri/`: a directory with an index. `/path`: this script. `=404`: answer with this status.",
         |r, item, to| to.rules.tries = attempts(r, item);
@@ -52,11 +55,7 @@ pub(super) fn scripts(r: &mut Reader, table: &TomlTable<'_>, config: &mut Origin
             r.error(span, "an origin's servers speak either HTTP or FastCGI").help =
                 Some("make two origins of it".to_owned());
         }
-        for item in SCRIPTS_ROWS.iter().filter_map(|row| table.item(row.key.name)) {
-            r.error(item.span.clone(), format!("`{}` is for FastCGI servers", item.name)).help =
-                Some("their URLs begin with fastcgi:// or fastcgi+unix:".to_owned());
-        }
-        return;
+        return front_files(r, table, config);
     }
     // Without servers the kind is unknown, and that is reported already.
     if table.item("root").is_none() && fastcgi > 0 {
@@ -70,6 +69,29 @@ pub(super) fn scripts(r: &mut Reader, table: &TomlTable<'_>, config: &mut Origin
         scripts.files = Some(defaults_beside_scripts(&scripts.root, &scripts.linked));
     }
     config.scripts = Some(scripts);
+}
+
+/// Reads the keys that are for files in front of HTTP servers, too.
+fn front_files(r: &mut Reader, table: &TomlTable<'_>, config: &mut OriginConfig) {
+    let keys = SCRIPTS_ROWS.iter().filter(|row| !FRONT_KEYS.contains(&row.key.name));
+    for item in keys.filter_map(|row| table.item(row.key.name)) {
+        r.error(item.span.clone(), format!("`{}` is for FastCGI servers", item.name)).help =
+            Some("their URLs begin with fastcgi:// or fastcgi+unix:".to_owned());
+    }
+    let front: Vec<_> = FRONT_KEYS.iter().filter_map(|name| table.item(name)).collect();
+    let Some(first) = front.first() else { return };
+    if table.item("root").is_none() {
+        let message = format!("`{}` without `root`, the directory of the files", first.name);
+        r.error(first.span.clone(), message);
+        return;
+    }
+    let (root, rules) = (PathBuf::from("/"), ScriptRules::default());
+    let mut read = ScriptsConfig { root, linked: Vec::new(), rules, files: None };
+    rows::read(r, table, SCRIPTS_ROWS, &mut read);
+    config.files = match table.item("files") {
+        Some(_) => read.files,
+        None => Some(defaults_beside_scripts(&read.root, &read.linked)),
+    };
 }
 
 fn attempts(r: &mut Reader, item: &SettingValue<'_>) -> Vec<TryFilesEntry> {

@@ -216,7 +216,7 @@ impl Judge for PolicyJudge {
                 None,
             ));
         }
-        let Some(SiteOrigin { origin, beside_scripts, .. }) = self.site.origin(&self.notes) else {
+        let Some(SiteOrigin { origin, front_files, .. }) = self.site.origin(&self.notes) else {
             let reason = "This site has no origin to ask.".to_owned();
             let problem = Problem::Origin { status: Status::BAD_GATEWAY, reason, limit: None };
             let failure = FetchFailure { problem, stale: None, unreachable: false };
@@ -235,7 +235,7 @@ impl Judge for PolicyJudge {
             origin: Arc::clone(origin),
             timeouts: self.timeouts(origin),
             with_body: true,
-            beside_scripts: beside_scripts.is_some(),
+            beside_scripts: front_files.is_some(),
             once: false,
         })
     }

@@ -48,12 +48,12 @@ impl CourseHandler for ForecastBuilder<'_> {
 
     fn file_beside(&mut self, ctx: &RequestContext<'_>, _: &ReceiveVerdict) -> Option<Ending> {
         let reply = self.found(ctx, from_files::likely_root(ctx)?)?;
-        Some(answered(&reply, "from a file beside the scripts"))
+        Some(answered(&reply, "from a file in the origin's root"))
     }
 
     fn other_file_beside(&mut self, ctx: &RequestContext<'_>) -> Option<Ending> {
-        let reply = self.found(ctx, from_files::beside_scripts(ctx)?)?;
-        Some(answered(&reply, "from a file beside the scripts"))
+        let reply = self.found(ctx, from_files::front_root(ctx)?)?;
+        Some(answered(&reply, "from a file in the origin's root"))
     }
 
     fn find(&mut self, ctx: &RequestContext<'_>, key: &KeyBuf) -> CacheLookup {

@@ -10,8 +10,8 @@ use origin::{Origin, TryFilesEntry};
 pub struct SiteOrigin {
     /// The origin.
     pub origin: Arc<Origin>,
-    /// The files beside its scripts, if its rules look for files.
-    pub(crate) beside_scripts: Option<Arc<Root>>,
+    /// The files beside its scripts or in front of its HTTP servers, if its rules look for files.
+    pub(crate) front_files: Option<Arc<Root>>,
     /// The pages that plugins write below its root.
     pub(crate) pages: Option<Arc<Root>>,
     /// The actions that its X-Accel-* and X-Sendfile fields may order.
@@ -22,12 +22,16 @@ impl SiteOrigin {
     /// The origin with the directories in its settings.
     pub fn new(origin: &Arc<Origin>) -> Self {
         let scripts = origin.config().scripts.as_ref();
-        let looks = scripts.filter(|scripts| scripts.rules.tries.contains(&TryFilesEntry::Path));
+        let files = match scripts {
+            Some(scripts) if !scripts.rules.tries.contains(&TryFilesEntry::Path) => None,
+            Some(scripts) => scripts.files.as_ref(),
+            None => origin.config().files.as_ref(),
+        };
         let root = |config: &files::Config| Root::new(config.clone());
         let roots = |all: &[files::Config]| all.iter().map(root).collect();
         Self {
             origin: Arc::clone(origin),
-            beside_scripts: looks.and_then(|scripts| scripts.files.as_ref()).map(root),
+            front_files: files.map(root),
             pages: scripts.map(|scripts| files::page_cache(&scripts.root)),
             accel: origin.config().accel.as_ref().map(|accel| Accel {
                 expires: accel.expires,

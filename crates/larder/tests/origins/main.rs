@@ -12,6 +12,7 @@ mod faults;
 mod files;
 mod files_fastcgi;
 mod files_transport;
+mod front_files;
 mod health;
 mod origins;
 mod outages;

@@ -157,17 +157,15 @@ fn every_bad_value_is_shown_where_it_stands() {
 }
 
 #[test]
-fn origins_of_http_have_no_files() {
+fn files_in_front_of_an_origin_need_a_root() {
     let text = "[[origin]]\nname = \"a\"\nservers = \"http://a\"\nfiles = false\n\
                 [[site]]\nhost = \"*\"\norigin = \"a\"\n";
     assert_snapshot!(said(text), @r#"
-    error: `files` is for FastCGI servers
+    error: `files` without `root`, the directory of the files
      --> larder.toml:4:9
       |
     4 | files = false
       |         ^^^^^
-      |
-      = help: their URLs begin with fastcgi:// or fastcgi+unix:
     "#);
 }
 

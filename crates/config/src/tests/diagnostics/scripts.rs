@@ -53,12 +53,12 @@ fn the_servers_of_one_origin_speak_the_same() {
 
 #[test]
 fn http_servers_run_no_scripts() {
-    assert_snapshot!(origin("servers = \"http://127.0.0.1\"\nroot = \"/srv\""), @r#"
-    error: `root` is for FastCGI servers
-     --> larder.toml:4:8
+    assert_snapshot!(origin("servers = \"http://127.0.0.1\"\ntry_files = \"$uri\""), @r#"
+    error: `try_files` is for FastCGI servers
+     --> larder.toml:4:13
       |
-    4 | root = "/srv"
-      |        ^^^^^^
+    4 | try_files = "$uri"
+      |             ^^^^^^
       |
       = help: their URLs begin with fastcgi:// or fastcgi+unix:
     "#);
