@@ -324,6 +324,10 @@ impl Policy for Declared {
         BackendResponse::Deliver
     }
 
+    fn intercepts(&self, notes: &Notes, status: Status) -> bool {
+        self.plan(notes).intercepted.iter().any(|of| of.matches(status))
+    }
+
     fn shapes_delivery(&self, notes: &Notes) -> bool {
         let plan = self.plan(notes);
         !plan.response_headers.is_empty()

@@ -301,6 +301,11 @@ pub trait Policy: Send + Sync {
     /// Decides about an origin's response (Varnish: `vcl_backend_response`).
     fn response(&self, ctx: &mut ResponseCtx<'_>) -> BackendResponse;
 
+    /// Returns true if the site's page for `status` replaces an origin's response of that status.
+    fn intercepts(&self, _notes: &Notes, _status: Status) -> bool {
+        false
+    }
+
     /// Returns true if [`Policy::deliver`] may change the response to this request. Otherwise hits
     /// are sent from their stored bytes without parsing them.
     fn shapes_delivery(&self, notes: &Notes) -> bool;

@@ -150,6 +150,8 @@ pub struct Settings {
     pub request_headers: HeaderOps,
     /// Changes to the response on its way to the client.
     pub response_headers: HeaderOps,
+    /// Statuses of origins' errors that the site's error pages replace.
+    pub intercepted: Vec<StatusMatch>,
     /// Rules for responses of origins; all that match apply, in their order.
     pub response_rules: Vec<ResponseRule>,
     /// The configured response, instead of the cache's or the origin's.
@@ -206,6 +208,7 @@ impl Default for Settings {
             rewrite: None,
             request_headers: HeaderOps::default(),
             response_headers: HeaderOps::default(),
+            intercepted: Vec::new(),
             response_rules: Vec::new(),
             answer: None,
             first_byte_ms: None,

@@ -83,6 +83,7 @@ pub(super) struct RoutePlan {
     pub(super) match_headers: Vec<FieldName>,
     pub(super) not_stored: Vec<StatusMatch>,
     pub(super) browsers: BrowserCaching,
+    pub(super) intercepted: Vec<StatusMatch>,
     pub(super) store_in: StorageChoice,
     /// `None`: the query is unchanged.
     pub(super) query: Option<Query>,
@@ -213,6 +214,7 @@ impl RoutePlan {
             not_stored: settings.not_stored,
             browsers: settings.browsers,
             store_in: settings.store,
+            intercepted: settings.intercepted,
             query: Query::new(&settings.query, safe),
             bypass: BypassRules {
                 unless: settings.bypass_unless,

@@ -64,6 +64,7 @@ fn said(settings: &Settings) -> String {
             .map(|rule| ResponseRule { headers: HeaderOps::default(), ..rule.clone() })
             .collect(),
         browsers: BrowserCaching::default(),
+        intercepted: Vec::new(),
         places: SettingLocations::default(),
         ..settings.clone()
     };
