@@ -319,7 +319,7 @@ pub trait Policy: Send + Sync {
     fn deliver(&self, ctx: &mut DeliverCtx<'_>);
 
     /// Adds the site's fields to the head of a generated response.
-    fn complete(&self, _notes: &Notes, _headers: &mut message::HeaderBlock) {}
+    fn complete(&self, _request: &Request, _notes: &Notes, _headers: &mut HeaderBlock) {}
 
     /// Returns true if a trailer field may pass. A field that the policy would change in a head may
     /// not.

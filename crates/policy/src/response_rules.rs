@@ -12,8 +12,10 @@ use message::{HeaderBlock, HeaderId, Response, header};
 use smallvec::SmallVec;
 
 use crate::conditions::NamedCondition;
-use crate::headers::{FieldName, HeaderOps};
+use crate::header_changes::HeaderOps;
+use crate::headers::FieldName;
 use crate::pattern::TextPattern;
+use crate::template::TemplateValues;
 
 /// A rule for responses.
 #[derive(Clone, Debug, Default)]
@@ -213,9 +215,14 @@ pub(crate) fn judge<'a>(
 }
 
 /// Changes a head on its way to the client.
-pub(crate) fn change(rules: &[ResponseRule], matched: &MatchedRules, headers: &mut HeaderBlock) {
+pub(crate) fn change(
+    rules: &[ResponseRule],
+    matched: &MatchedRules,
+    headers: &mut HeaderBlock,
+    values: TemplateValues<'_>,
+) {
     for rule in matched.0.iter().filter_map(|at| rules.get(usize::from(*at))) {
-        rule.headers.apply(headers);
+        rule.headers.apply(headers, Some(values));
     }
 }
 

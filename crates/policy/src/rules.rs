@@ -14,7 +14,8 @@ use crate::answer::{ConfiguredResponse, Redirect};
 use crate::conditions::RouteScope;
 use crate::decision_steps::SettingLocations;
 use crate::forwarded::ClientField;
-use crate::headers::{FieldName, HeaderOps};
+use crate::header_changes::HeaderOps;
+use crate::headers::FieldName;
 use crate::pattern::{NamePattern, PathPattern};
 use crate::points::{PageCache, StorageChoice};
 use crate::response_rules::ResponseRule;
@@ -228,6 +229,13 @@ impl Settings {
     /// The settings that a route starts from: those of its site, without the site's own response.
     pub fn inherit(&self) -> Self {
         Self { answer: None, ..self.clone() }
+    }
+
+    /// The highest number of a part of the path that changes of responses' fields have.
+    pub fn response_captures(&self) -> usize {
+        let rules = self.response_rules.iter().map(|rule| &rule.headers);
+        let all = rules.chain([&self.response_headers]);
+        all.map(HeaderOps::captures).max().unwrap_or(0)
     }
 
     /// Sets the lifetime of one match, replacing an inherited one.

@@ -11,6 +11,7 @@ mod faults;
 mod files;
 mod files_fastcgi;
 mod files_transport;
+mod header_changes;
 mod health;
 mod origins;
 mod outages;

@@ -11,7 +11,8 @@ use super::storage_class::StorageClass;
 use crate::acl::CidrSet;
 use crate::answer::ConfiguredResponse;
 use crate::decision_steps::SettingLocations;
-use crate::headers::{FieldName, HeaderOps};
+use crate::header_changes::HeaderOps;
+use crate::headers::FieldName;
 use crate::pattern::{NamePattern, PathPattern};
 use crate::peer::ConnectionPeer;
 use crate::points::{ALLOW, PageCache, StorageChoice, Synthetic};
@@ -94,6 +95,8 @@ pub(super) struct RoutePlan {
     pub(super) request_headers: HeaderOps,
     pub(super) response_headers: HeaderOps,
     pub(super) response_rules: Vec<ResponseRule>,
+    /// The highest number of a part of the path that changes of responses' fields have.
+    pub(super) response_captures: usize,
     /// A rule for responses changes fields.
     pub(super) rules_change_heads: bool,
     /// The locations of its settings.
@@ -187,6 +190,7 @@ impl RoutePlan {
     ) -> Self {
         let safe = profile == Profile::Safe;
         let store = store_rules(profile, &settings);
+        let response_captures = settings.response_captures();
         let key: Vec<Box<[u8]>> =
             settings.cookies.key.iter().map(|n| n.as_bytes().into()).collect();
         Self {
@@ -224,6 +228,7 @@ impl RoutePlan {
             upgrade: settings.upgrade,
             rewrite: settings.rewrite,
             request_headers: settings.request_headers,
+            response_captures,
             response_headers: settings.response_headers,
             rules_change_heads: settings.response_rules.iter().any(|own| !own.headers.is_empty()),
             response_rules: settings.response_rules,
