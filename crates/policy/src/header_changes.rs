@@ -435,7 +435,8 @@ mod tests {
             request.headers.push_named(b"X", &sent);
             let mut block = HeaderBlock::new();
             let captures: &[&[u8]] = &[&sent];
-            ops.apply(&mut block, Some(TemplateValues { request: &request, client: None, captures }));
+            let values = TemplateValues { request: &request, client: None, captures };
+            ops.apply(&mut block, Some(values));
             prop_assert!(block.iter().all(|f| header::is_value(f.value)
                 && f.value.trim_ascii().len() == f.value.len()));
             prop_assert!(block.len() <= 2);

@@ -338,7 +338,7 @@ pub trait Policy: Send + Sync {
         Vec::new()
     }
 
-    /// What the rules for responses to this request say about storing, in words.
+    /// The verdicts about storing of the rules for responses to this request, in words.
     fn response_rules_words(&self, _notes: &Notes) -> String {
         String::new()
     }

@@ -169,7 +169,7 @@ impl ResponseRule {
         self.store.is_some() || self.ttl_ms.is_some()
     }
 
-    /// What the rule says about storing; empty if it says nothing.
+    /// The verdict about storing in words; empty without one.
     pub fn words(&self) -> String {
         if !self.is_about_storing() {
             return String::new();
@@ -181,7 +181,7 @@ impl ResponseRule {
     }
 }
 
-/// What `rules` say about storing, in words.
+/// The verdicts of `rules` about storing, in words.
 pub(crate) fn words(rules: &[ResponseRule]) -> String {
     let all = rules.iter().map(ResponseRule::words).filter(|words| !words.is_empty());
     all.collect::<Vec<_>>().join("; ")

@@ -1,5 +1,5 @@
-//! `error_pages`: files that replace the built-in error pages, and with `intercept_errors` errors of
-//! origins.
+//! `error_pages`: files that replace the built-in error pages, and with `intercept_errors` also
+//! errors of origins.
 //!
 //! Their content is not read here.
 

@@ -96,7 +96,7 @@ async fn locations_and_cookies_are_rewritten() {
     assert_eq!(values(&reply.fields, "set-cookie"), ["a=1; Path=/", "b=2; Path=/"]);
 }
 
-/// What a client puts into a URL or a field is never read as more than a value.
+/// A value from a client is never read as more than a value.
 #[tokio::test]
 async fn no_client_writes_a_field_of_its_own() {
     let stage = stage().await;
