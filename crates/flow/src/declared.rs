@@ -4,6 +4,7 @@
 mod delivery;
 mod fetch;
 mod includes;
+mod interception;
 mod notes;
 mod object;
 mod revalidation;
@@ -12,4 +13,5 @@ mod substitute;
 pub(crate) use delivery::{dictionary_context, fetched, is_negotiated, passing, stored, switched};
 pub(crate) use fetch::{PolicyJudge, refresh};
 pub(crate) use includes::of_stored as dialect_of;
+pub(crate) use interception::page_for;
 pub(crate) use substitute::SubstituteAnswer;

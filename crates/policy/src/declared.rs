@@ -38,7 +38,7 @@ use crate::response_rules::{self, MatchedRules};
 use crate::rewrite::Rewrite;
 use crate::rules::{BrowserCaching, ServeMode};
 use crate::scripts::ScriptNames;
-use crate::template::CapturedBytes;
+use crate::template::{CapturedBytes, TemplateValues};
 use plan::{Refusals, RoutePlan, Rule};
 
 /// A site's policy made from its [`SiteRules`](crate::SiteRules).
@@ -146,6 +146,20 @@ impl Declared {
         (found.len() >= needed).then_some(found)
     }
 
+    /// Passes the values of variables to `use_values`. A part of the path that the route's pattern
+    /// does not have, since the route is the request's for another reading, is empty.
+    fn with_values(
+        &self,
+        request: &Request,
+        notes: &Notes,
+        captures: usize,
+        use_values: impl FnOnce(TemplateValues<'_>),
+    ) {
+        let captured = self.captures(notes.route, request.path(), captures).unwrap_or_default();
+        let (client, captures) = (notes.client, &captured[..]);
+        use_values(TemplateValues { request, client, captures });
+    }
+
     fn plan(&self, notes: &Notes) -> &RoutePlan {
         // Notes of another policy (before a reload) may have a route that does not exist here.
         self.plans.get(notes.route as usize).unwrap_or(&self.plans[0])
@@ -247,6 +261,9 @@ impl Policy for Declared {
     }
 
     fn fetch(&self, ctx: &mut FetchCtx<'_>) -> FetchVerdict {
+        let changes = &self.plan(ctx.notes).request_headers;
+        // Variables are of the client's URL and fields.
+        let asked = changes.need_values().then(|| ctx.request.clone());
         if let Some(rewrite) = &self.plan(ctx.notes).rewrite {
             match self.rewritten(rewrite, ctx.request, ctx.notes) {
                 Some(target) => ctx.request.target = target,
@@ -255,7 +272,12 @@ impl Policy for Declared {
         }
         let request = &mut *ctx.request;
         forwarded::tell(request, ctx.notes.client, &self.client_field, self.forwarded);
-        self.plan(ctx.notes).request_headers.apply(&mut request.headers);
+        match &asked {
+            Some(asked) => self.with_values(asked, ctx.notes, changes.captures(), |values| {
+                changes.apply(&mut request.headers, Some(values));
+            }),
+            None => changes.apply(&mut request.headers, None),
+        }
         FetchVerdict::Fetch
     }
 
@@ -301,7 +323,9 @@ impl Policy for Declared {
             let admits = plan.drop_set_cookie && ctx.plan.admit_without_cookies();
             drops_cookies = admits || drops_ignored;
         }
-        if forwarded::is_varied_by(&judged.headers, &self.client_field) {
+        if forwarded::is_varied_by(&judged.headers, &self.client_field)
+            || response::is_varied_by_changes(plan, &judged)
+        {
             ctx.plan.refuse(NotStored::VaryAny, status);
         }
         if ctx.plan.verdict().is_ok() && plan.not_stored.iter().any(|of| of.matches(status)) {
@@ -327,6 +351,10 @@ impl Policy for Declared {
         BackendResponse::Deliver
     }
 
+    fn intercepts(&self, notes: &Notes, status: Status) -> bool {
+        self.plan(notes).intercepted.iter().any(|of| of.matches(status))
+    }
+
     fn shapes_delivery(&self, notes: &Notes) -> bool {
         let plan = self.plan(notes);
         !plan.response_headers.is_empty()
@@ -347,12 +375,18 @@ impl Policy for Declared {
         if plan.browsers == BrowserCaching::NeverStore {
             response::keep_from_browsers(&mut ctx.response.headers);
         }
-        plan.response_headers.apply(&mut ctx.response.headers);
-        response_rules::change(&plan.response_rules, ctx.matched, &mut ctx.response.headers);
+        let headers = &mut ctx.response.headers;
+        self.with_values(ctx.request, ctx.notes, plan.response_captures, |values| {
+            plan.response_headers.apply(headers, Some(values));
+            response_rules::change(&plan.response_rules, ctx.matched, headers, values);
+        });
     }
 
-    fn complete(&self, notes: &Notes, headers: &mut HeaderBlock) {
-        self.plan(notes).response_headers.apply(headers);
+    fn complete(&self, request: &Request, notes: &Notes, headers: &mut HeaderBlock) {
+        let changes = &self.plan(notes).response_headers;
+        self.with_values(request, notes, changes.captures(), |values| {
+            changes.apply(headers, Some(values));
+        });
     }
 
     fn passes_trailer(&self, ctx: &TrailerCtx<'_>) -> bool {

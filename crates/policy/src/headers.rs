@@ -1,4 +1,4 @@
-//! Header fields that settings name, set and remove. Fields of framing must never be among them.
+//! Names and values of header fields in settings. Fields of framing must never be among them.
 
 use std::fmt;
 
@@ -63,7 +63,7 @@ impl FieldName {
     }
 
     /// Returns true if `other` is this name, without regard to case.
-    fn is(&self, other: &Self) -> bool {
+    pub(crate) fn is(&self, other: &Self) -> bool {
         self.name.eq_ignore_ascii_case(&other.name)
     }
 
@@ -129,65 +129,9 @@ impl fmt::Display for FieldValue {
     }
 }
 
-/// Changes to a head: at most one per field name.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HeaderOps {
-    ops: Vec<(FieldName, Option<FieldValue>)>,
-}
-
-impl HeaderOps {
-    /// Replaces all fields called `name` by one; overrides an earlier change of that field.
-    pub fn set(&mut self, name: FieldName, value: FieldValue) {
-        self.op(name, Some(value));
-    }
-
-    /// Removes all fields called `name`; overrides an earlier change of that field.
-    pub fn unset(&mut self, name: FieldName) {
-        self.op(name, None);
-    }
-
-    fn op(&mut self, name: FieldName, value: Option<FieldValue>) {
-        self.ops.retain(|(earlier, _)| !earlier.is(&name));
-        self.ops.push((name, value));
-    }
-
-    /// Returns true if there is nothing to change.
-    pub fn is_empty(&self) -> bool {
-        self.ops.is_empty()
-    }
-
-    /// Returns true if a field called `name` is changed.
-    pub(crate) fn speak_of(&self, name: &[u8]) -> bool {
-        self.ops.iter().any(|(changed, _)| changed.is_spelt(name))
-    }
-
-    /// The changes: a field, and its new value, if any.
-    pub fn iter(&self) -> impl Iterator<Item = (&FieldName, Option<&FieldValue>)> {
-        self.ops.iter().map(|(name, value)| (name, value.as_ref()))
-    }
-
-    /// Applies the changes.
-    pub fn apply(&self, block: &mut HeaderBlock) {
-        for (name, value) in &self.ops {
-            block.remove_named(&name.name);
-            if let Some(value) = value {
-                block.push_named(&name.name, &value.0);
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn name(text: &str) -> FieldName {
-        FieldName::parse(text).expect("a name")
-    }
-
-    fn value(text: &str) -> FieldValue {
-        FieldValue::parse(text).expect("a value")
-    }
 
     #[test]
     fn fields_that_could_split_or_frame_a_message_are_refused() {
@@ -203,21 +147,5 @@ mod tests {
             assert_eq!(FieldValue::parse(bad), Err(FieldError::Value), "{bad:?}");
         }
         assert!(FieldValue::parse("").is_ok() && FieldValue::parse("a\tb").is_ok());
-    }
-
-    #[test]
-    fn the_last_change_of_a_field_counts() {
-        let mut ops = HeaderOps::default();
-        ops.set(name("X-A"), value("1"));
-        ops.unset(name("x-a"));
-        ops.unset(name("Server"));
-        ops.set(name("SERVER"), value("larder"));
-        let mut block = HeaderBlock::new();
-        block.push_named(b"X-a", b"0");
-        block.push(HeaderId::Server, b"Apache");
-        block.push(HeaderId::Server, b"again");
-        ops.apply(&mut block);
-        let fields: Vec<_> = block.iter().map(|f| (f.name, f.value)).collect();
-        assert_eq!(fields, [(&b"SERVER"[..], &b"larder"[..])]);
     }
 }

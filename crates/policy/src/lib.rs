@@ -14,6 +14,7 @@ pub mod decision_steps;
 pub mod declared;
 mod forged_fields;
 pub mod forwarded;
+pub mod header_changes;
 pub mod headers;
 pub mod hosts;
 pub mod includes;

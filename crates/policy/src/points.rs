@@ -307,6 +307,11 @@ pub trait Policy: Send + Sync {
     /// Decides about an origin's response (Varnish: `vcl_backend_response`).
     fn response(&self, ctx: &mut ResponseCtx<'_>) -> BackendResponse;
 
+    /// Returns true if the site's page for `status` replaces an origin's response of that status.
+    fn intercepts(&self, _notes: &Notes, _status: Status) -> bool {
+        false
+    }
+
     /// Returns true if [`Policy::deliver`] may change the response to this request. Otherwise hits
     /// are sent from their stored bytes without parsing them.
     fn shapes_delivery(&self, notes: &Notes) -> bool;
@@ -320,7 +325,7 @@ pub trait Policy: Send + Sync {
     fn deliver(&self, ctx: &mut DeliverCtx<'_>);
 
     /// Adds the site's fields to the head of a generated response.
-    fn complete(&self, _notes: &Notes, _headers: &mut message::HeaderBlock) {}
+    fn complete(&self, _request: &Request, _notes: &Notes, _headers: &mut HeaderBlock) {}
 
     /// Returns true if a trailer field may pass. A field that the policy would change in a head may
     /// not.
@@ -344,7 +349,7 @@ pub trait Policy: Send + Sync {
         Vec::new()
     }
 
-    /// What the rules for responses to this request say about storing, in words.
+    /// The verdicts about storing of the rules for responses to this request, in words.
     fn response_rules_words(&self, _notes: &Notes) -> String {
         String::new()
     }

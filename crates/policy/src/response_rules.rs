@@ -12,8 +12,10 @@ use message::{HeaderBlock, HeaderId, Response, header};
 use smallvec::SmallVec;
 
 use crate::conditions::NamedCondition;
-use crate::headers::{FieldName, HeaderOps};
+use crate::header_changes::HeaderOps;
+use crate::headers::FieldName;
 use crate::pattern::TextPattern;
+use crate::template::TemplateValues;
 
 /// A rule for responses.
 #[derive(Clone, Debug, Default)]
@@ -167,7 +169,7 @@ impl ResponseRule {
         self.store.is_some() || self.ttl_ms.is_some()
     }
 
-    /// What the rule says about storing; empty if it says nothing.
+    /// The verdict about storing in words; empty without one.
     pub fn words(&self) -> String {
         if !self.is_about_storing() {
             return String::new();
@@ -179,7 +181,7 @@ impl ResponseRule {
     }
 }
 
-/// What `rules` say about storing, in words.
+/// The verdicts of `rules` about storing, in words.
 pub(crate) fn words(rules: &[ResponseRule]) -> String {
     let all = rules.iter().map(ResponseRule::words).filter(|words| !words.is_empty());
     all.collect::<Vec<_>>().join("; ")
@@ -213,9 +215,14 @@ pub(crate) fn judge<'a>(
 }
 
 /// Changes a head on its way to the client.
-pub(crate) fn change(rules: &[ResponseRule], matched: &MatchedRules, headers: &mut HeaderBlock) {
+pub(crate) fn change(
+    rules: &[ResponseRule],
+    matched: &MatchedRules,
+    headers: &mut HeaderBlock,
+    values: TemplateValues<'_>,
+) {
     for rule in matched.0.iter().filter_map(|at| rules.get(usize::from(*at))) {
-        rule.headers.apply(headers);
+        rule.headers.apply(headers, Some(values));
     }
 }
 

@@ -15,7 +15,8 @@ use crate::conditions::RouteScope;
 use crate::crawlers::CrawlerRules;
 use crate::decision_steps::SettingLocations;
 use crate::forwarded::ClientField;
-use crate::headers::{FieldName, HeaderOps};
+use crate::header_changes::HeaderOps;
+use crate::headers::FieldName;
 use crate::pattern::{NamePattern, PathPattern};
 use crate::points::{PageCache, StorageChoice};
 use crate::policy_files::RedirectFile;
@@ -158,6 +159,8 @@ pub struct Settings {
     pub response_headers: HeaderOps,
     /// The file of redirects, whose lines answer before the cache and the origin.
     pub redirects: Option<RedirectFile>,
+    /// Statuses of origins' errors that the site's error pages replace.
+    pub intercepted: Vec<StatusMatch>,
     /// Rules for responses of origins; all that match apply, in their order.
     pub response_rules: Vec<ResponseRule>,
     /// The configured response, instead of the cache's or the origin's.
@@ -218,6 +221,7 @@ impl Default for Settings {
             request_headers: HeaderOps::default(),
             response_headers: HeaderOps::default(),
             redirects: None,
+            intercepted: Vec::new(),
             response_rules: Vec::new(),
             answer: None,
             access_log: true,
@@ -238,6 +242,13 @@ impl Settings {
     /// The settings that a route starts from: those of its site, without the site's own response.
     pub fn inherit(&self) -> Self {
         Self { answer: None, ..self.clone() }
+    }
+
+    /// The highest number of a part of the path that changes of responses' fields have.
+    pub fn response_captures(&self) -> usize {
+        let rules = self.response_rules.iter().map(|rule| &rule.headers);
+        let all = rules.chain([&self.response_headers]);
+        all.map(HeaderOps::captures).max().unwrap_or(0)
     }
 
     /// Sets the lifetime of one match, replacing an inherited one.

@@ -147,6 +147,14 @@ impl Template {
         numbers.max().unwrap_or(0)
     }
 
+    /// Returns true if a value depends on more of the request than its URL, which is in every key.
+    pub(crate) fn tells_visitor(&self) -> bool {
+        self.0.iter().any(|piece| match piece {
+            TemplatePiece::Variable(Variable::Client | Variable::Field(_)) => true,
+            TemplatePiece::Text(_) | TemplatePiece::Variable(_) => false,
+        })
+    }
+
     /// Appends the text with values in the place of variables; one without a value is empty.
     pub fn write(&self, values: TemplateValues<'_>, out: &mut Vec<u8>) {
         for piece in &self.0 {

@@ -34,7 +34,9 @@ section! {
     "ttl", crate::keys::DURATION, "`[site.cache] ttl`", "Lifetime of the responses if they state none, at least 100ms. `0s`: no lifetime.",
         |r, item, to| to.ttl_ms = lifetime(r, item);
     @table(RESPONSE_HEADERS) "headers", TABLE, "none", "Changes to the responses for the client, after those of `response_headers`: see `[site.response_headers]`. What is stored stays as the origin sent it.",
-        |r, item, to| _ = rows::read_table(r, item, &RESPONSE_HEADERS, HEADER_ROWS, &mut to.headers);
+        |r, item, to| {
+            rows::read_table(r, item, &RESPONSE_HEADERS, HEADER_ROWS, &mut to.headers);
+        };
 }
 
 /// Adds the rules of `item` behind those of the site, whose locations are kept with the settings.

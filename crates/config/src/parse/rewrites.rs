@@ -49,13 +49,20 @@ fn of(strip: Box<str>, add: Box<str>) -> Option<Rewrite> {
 }
 
 /// The highest capture that settings name, by their keys.
-fn needed(settings: &Settings) -> [(&'static str, usize); 2] {
+fn needed(settings: &Settings) -> [(&'static str, usize); 4] {
     let rewrite = settings.rewrite.as_ref().map_or(0, Rewrite::captures);
     let redirect = match &settings.answer {
         Some(ConfiguredResponse::Redirect(redirect)) => redirect.captures(),
         Some(ConfiguredResponse::Fixed(_)) | None => 0,
     };
-    [("rewrite", rewrite), ("redirect", redirect)]
+    let responses = settings.response_captures();
+    let requests = settings.request_headers.captures();
+    [
+        ("rewrite", rewrite),
+        ("redirect", redirect),
+        ("request_headers", requests),
+        ("response_headers", responses),
+    ]
 }
 
 /// Says which settings of a site name a capture: a site has no path.

@@ -20,7 +20,8 @@ use super::origins::find_of_site;
 use super::response_rules::RESPONSE;
 use super::setting_locations::note_places;
 use super::{
-    answers, authentication, crawlers, files, headers, origins, response_rules, rewrites, throttle,
+    answers, authentication, crawlers, error_pages, files, headers, origins, response_rules,
+    rewrites, throttle,
 };
 use crate::keys::{DURATION, TABLE, TEXTS};
 use crate::page::word;
@@ -127,6 +128,9 @@ pub(crate) const SETTINGS_ROWS: &[Row<Settings>] = rows! {
         => |page, s| if s.answer.is_none() {
             headers::show(page, "to the client", &s.response_headers);
         };
+    #SiteOnly "intercept_errors", "true, false, or statuses such as [404, \"5xx\"]", "false", "Whether the site's `error_pages` also replace errors that the origin sends (nginx: `proxy_intercept_errors`): all of them, or those of these statuses. The status stays. An error without a page stays as it is.",
+        |r, item, to| to.intercepted = error_pages::intercepted(r, item)
+        => |page, s| if fetches(s) { page.list("errors replaced", &s.intercepted) };
     @table(RESPONSE) "response", "a list of tables", "none", "Rules for responses of the origin, by status, type, fields and length: see `[[site.response]]`.",
         |r, item, to| response_rules::add(r, item, &mut to.response_rules)
         => |page, s| if fetches(s) { response_rules::show(page, &s.response_rules) };

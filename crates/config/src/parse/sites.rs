@@ -52,7 +52,7 @@ section! {
     "compress", "\"off\", \"stored\" or \"all\"", "\"stored\"", "Which bodies Larder compresses, according to `[compression]`. `stored`: bodies that it stores. `all`: also bodies that pass to one client; see the guide on BREACH first. `off`: none, and each coding that the origin chooses is a variant.",
         |r, item, to| put(&mut to.site.compress, compression::of_site(r, item));
     "show_surrogate_control", boolean site.shows_surrogate_control, "false", "Whether clients get `Surrogate-Control`: for sites whose clients are caches that read it.";
-    "error_pages", TABLE, "none", "Files (absolute paths) for errors that Larder itself answers, by status: `{ 502 = \"/srv/error/502.html\" }`. Their maximum size is the limit `error_page_bytes`; the file's ending gives the type. Larder reads the files with the configuration. Error responses of origins stay unchanged.",
+    "error_pages", TABLE, "none", "Files (absolute paths) for errors that Larder itself answers, by status: `{ 502 = \"/srv/error/502.html\" }`. Their maximum size is the limit `error_page_bytes`; the file's ending gives the type. Larder reads the files with the configuration. `intercept_errors` has them replace errors of origins, too.",
         |r, item, to| to.site.error_pages = error_pages::of_site(r, item);
     "redirect_https", "true, false, 301 or 308", "false", "Whether Larder redirects requests over plain HTTP to HTTPS. `true` means status 308. Requests below `/.well-known/acme-challenge/` are not redirected.",
         |r, item, to| to.site.rules.redirect_https = tls::redirect(r, item, to.https_port);
@@ -194,6 +194,7 @@ fn check(r: &mut Reader, table: &TomlTable<'_>, draft: &mut Draft) {
     let profile = draft.site.rules.profile;
     let settings = &mut draft.site.rules.settings;
     ignored_fields::check(r, table, settings, profile);
+    error_pages::check(r, table, &settings.intercepted, &draft.site.error_pages);
     if table.item(HEAD_TIME).is_none() {
         r.origins.keep_times(settings);
     }
@@ -223,6 +224,7 @@ fn routes(r: &mut Reader, item: &SettingValue<'_>, draft: &mut Draft) {
         let sound = r.found.len() == before;
         settings::read(r, &table, &mut route.settings);
         ignored_fields::check(r, &table, &route.settings, rules.profile);
+        error_pages::check(r, &table, &route.settings.intercepted, &draft.site.error_pages);
         if ![&table, &item.table].iter().any(|table| table.item(HEAD_TIME).is_some()) {
             r.origins.keep_times(&mut route.settings);
         }

@@ -13,14 +13,15 @@ use message::digest::{DigestSubject, digest_of};
 use message::forwarding::add_via;
 use message::{HeaderId, Response, Version};
 
-use super::includes;
 use super::substitute::UpgradedConnection;
+use super::{includes, interception};
 use crate::assemble::plain;
 use crate::decisions::freshness;
 use crate::dictionary::{self, DictionaryContext, FormRequester};
 use crate::disposition::Start;
 use crate::fetch::PassingResponse;
 use crate::form::{self, Choice, FormSource};
+use crate::problem::ErrorPage;
 use crate::recode::{BodyDecoding, decode_limits};
 use crate::selection::{SELECTORS, Selection, Validators};
 use crate::sent_form::{SentCoding, SentForm};
@@ -77,6 +78,11 @@ fn deliver(
     if ctx.downstream.is_node() {
         return Start::Reply(peers::stored(ctx.request, object, reader, served, ctx.now));
     }
+    if let Some(page) = interception::page_for(ctx, object.status())
+        && let Some(reply) = intercepted(ctx, object, page, served)
+    {
+        return Start::Reply(reply);
+    }
     let freshness = freshness(ctx.live, object, ctx.now.mono_ms);
     let body = ReplyBody::whole(object, reader).answering(&ctx.request.method, object.status());
     let mut reply = Reply::stored(object, body, served);
@@ -106,6 +112,24 @@ fn deliver(
         shape_stored(ctx, object, &mut reply);
     }
     Start::Reply(reply)
+}
+
+/// The reply with the site's page in place of a stored error.
+#[cold]
+fn intercepted(
+    ctx: &RequestContext<'_>,
+    object: &Object,
+    page: &ErrorPage,
+    served: CacheOutcome,
+) -> Option<Reply> {
+    let mut response = stored_head(object)?;
+    let received = if object.flags().http10 { Version::Http10 } else { Version::Http11 };
+    add_via(&mut response.headers, received, ctx.live.announce.pseudonym.as_str());
+    let mut reply = interception::reply(ctx, page, &response, served, true);
+    let (freshness, now_ms) = (freshness(ctx.live, object, ctx.now.mono_ms), ctx.now.mono_ms);
+    reply.age_s = Some(freshness.age_ms(now_ms) / 1000);
+    reply.ttl_s = Some(freshness.ttl_ms(now_ms) / 1000);
+    Some(reply)
 }
 
 /// Returns true if clients get the stored body in their preferred form.
@@ -276,6 +300,10 @@ pub(crate) fn passing(
     passing: PassingResponse<Option<Dialect>>,
     served: CacheOutcome,
 ) -> Start {
+    if let Some(page) = interception::page_for(ctx, passing.response.status) {
+        let reply = interception::reply(ctx, page, &passing.response, served, false);
+        return Start::Reply(reply);
+    }
     let mut response = passing.response;
     if is_shaped(ctx, response.status) {
         let matched = matched(ctx, &response);

@@ -175,28 +175,31 @@ fn of_rule(reason: NotStored, evidence: &str, application: Option<Application>) 
         NotStored::VaryAny => {
             "Have the application leave `Vary` out, or name fields that have few values.".to_owned()
         }
+        reason => of_setting(reason).to_owned(),
+    }
+}
+
+/// Advice on a reason that a setting or one request is about.
+fn of_setting(reason: NotStored) -> &'static str {
+    match reason {
         NotStored::RequestNoStore => {
             "Nothing, or let no client's Cache-Control count: `[site.cache] request_directives = \
              \"ignore\"`."
-                .to_owned()
         }
         NotStored::ContentType => {
             "Have the application answer 404 to files that are not there; `[site.cache] match_type \
              = false` stores its pages under their names."
-                .to_owned()
         }
         NotStored::OtherKey => {
             "Nothing, where a cookie of the key is set: the visitor's next request has the page's \
              key. A field that asks for another form (`RSC`) belongs into `Vary` or `key_headers`."
-                .to_owned()
         }
         NotStored::ResponseRule => {
             "Nothing, if that is meant. Otherwise narrow the rule, or add one behind it with `store \
              = true`."
-                .to_owned()
         }
-        NotStored::Tags => "Higher limits: `[limits] tags`, `tag_bytes`.".to_owned(),
-        _ => NEVER.to_owned(),
+        NotStored::Tags => "Higher limits: `[limits] tags`, `tag_bytes`.",
+        _ => NEVER,
     }
 }
 

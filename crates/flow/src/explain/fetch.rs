@@ -14,7 +14,7 @@ use crate::origin_messages::{self, FetchPurpose};
 use crate::state::origin::SiteOrigin;
 use crate::state::reply::ForwardReason;
 use crate::state::request_context::RequestContext;
-use crate::{peers, sources};
+use crate::{declared, peers, sources};
 use codec::CompressionScope;
 
 impl ForecastBuilder<'_> {
@@ -139,10 +139,18 @@ impl ForecastBuilder<'_> {
                 .at(ctx.site.policy.place(&ctx.notes, "origin"))
                 .fact("request", format!("{} {}", request.method, shown(&request.target)))
                 .fact("conditions", conditions.join(", "))
+                .fact("errors replaced", replaced_errors(ctx))
                 .fact("servers in service", format!("{healthy} of {}", servers.len()))
                 .fact("timeouts", timeouts),
         );
     }
+}
+
+/// The statuses of errors that the site's pages would replace.
+fn replaced_errors(ctx: &RequestContext<'_>) -> String {
+    let pages = ctx.site.error_pages.iter().map(|page| page.status);
+    let replaced = pages.filter(|status| declared::page_for(ctx, *status).is_some());
+    replaced.map(|status| status.to_string()).collect::<Vec<_>>().join(", ")
 }
 
 /// Reports which responses would be stored.

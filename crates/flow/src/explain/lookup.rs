@@ -179,8 +179,10 @@ pub(super) fn deliver_stored(
         CacheOutcome::StaleOnError => "from the cache, stale, since its origin fails",
         _ => "from the cache",
     };
+    let page = declared::page_for(ctx, object.status());
+    let page = if page.is_some() { " and the site's page for it" } else { "" };
     let summary = match status {
-        Some(status) => format!("would be answered {from}, with status {status}"),
+        Some(status) => format!("would be answered {from}, with status {status}{page}"),
         None => format!("would be answered {from}, while its body is still coming"),
     };
     (ForecastOutcome::Answer { served, status }, summary)

@@ -134,7 +134,7 @@ fn complete_made(reply: &mut Reply, site: &Site, request: &Request, notes: &Note
         error_pages::put(reply, &site.error_pages, &request.method);
     }
     if let HeadSource::Owned(response) = &mut reply.head {
-        site.policy.complete(notes, &mut response.headers);
+        site.policy.complete(request, notes, &mut response.headers);
     }
 }
 

@@ -296,7 +296,7 @@ pub(crate) fn request_fields(scope: &mut Scope<'_, '_>) {
             (_, "") => scope.out.add("request_headers.unset", [name.as_str()], &[directive.id]),
             (_, value) if value.contains('$') => {
                 let instead = "the application finds Host, X-Forwarded-* and X-Real-IP";
-                scope.left(directive, "a field cannot have a variable", instead);
+                scope.left(directive, "its variables are not carried over", instead);
             }
             (_, value) => {
                 let key = format!("request_headers.set.{}", crate::document::quote_key(&name));

@@ -9,6 +9,7 @@ mod forwarding;
 mod framing;
 mod h2;
 mod h2_downgrade;
+mod intercepted_errors;
 mod limits;
 mod proxy_protocol;
 mod streaming;

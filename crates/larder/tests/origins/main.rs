@@ -13,6 +13,7 @@ mod files;
 mod files_fastcgi;
 mod files_transport;
 mod front_files;
+mod header_changes;
 mod health;
 mod origins;
 mod outages;

@@ -11,7 +11,8 @@ use super::storage_class::StorageClass;
 use crate::acl::CidrSet;
 use crate::answer::ConfiguredResponse;
 use crate::decision_steps::SettingLocations;
-use crate::headers::{FieldName, HeaderOps};
+use crate::header_changes::HeaderOps;
+use crate::headers::FieldName;
 use crate::pattern::{NamePattern, PathPattern};
 use crate::peer::ConnectionPeer;
 use crate::points::{ALLOW, PageCache, StorageChoice, Synthetic};
@@ -89,6 +90,7 @@ pub(super) struct RoutePlan {
     pub(super) match_headers: Vec<FieldName>,
     pub(super) not_stored: Vec<StatusMatch>,
     pub(super) browsers: BrowserCaching,
+    pub(super) intercepted: Vec<StatusMatch>,
     pub(super) store_in: StorageChoice,
     /// `None`: the query is unchanged.
     pub(super) query: Option<Query>,
@@ -99,6 +101,8 @@ pub(super) struct RoutePlan {
     pub(super) request_headers: HeaderOps,
     pub(super) response_headers: HeaderOps,
     pub(super) response_rules: Vec<ResponseRule>,
+    /// The highest number of a part of the path that changes of responses' fields have.
+    pub(super) response_captures: usize,
     /// A rule for responses changes fields.
     pub(super) rules_change_heads: bool,
     /// The locations of its settings.
@@ -210,6 +214,7 @@ impl RoutePlan {
     ) -> Self {
         let safe = profile == Profile::Safe;
         let store = store_rules(profile, &settings);
+        let response_captures = settings.response_captures();
         let key: Vec<Box<[u8]>> =
             settings.cookies.key.iter().map(|n| n.as_bytes().into()).collect();
         Self {
@@ -239,6 +244,7 @@ impl RoutePlan {
             not_stored: settings.not_stored,
             browsers: settings.browsers,
             store_in: settings.store,
+            intercepted: settings.intercepted,
             query: Query::new(&settings.query, safe),
             bypass: BypassRules {
                 unless: settings.bypass_unless,
@@ -248,6 +254,7 @@ impl RoutePlan {
             upgrade: settings.upgrade,
             rewrite: settings.rewrite,
             request_headers: settings.request_headers,
+            response_captures,
             response_headers: settings.response_headers,
             rules_change_heads: settings.response_rules.iter().any(|own| !own.headers.is_empty()),
             response_rules: settings.response_rules,

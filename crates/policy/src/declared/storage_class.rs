@@ -10,7 +10,7 @@
 use sha2::{Digest, Sha256};
 
 use crate::decision_steps::SettingLocations;
-use crate::headers::HeaderOps;
+use crate::header_changes::HeaderOps;
 use crate::response_rules::ResponseRule;
 use crate::rules::{BrowserCaching, RouteRules, ServeMode, Settings};
 
@@ -26,10 +26,12 @@ impl StorageClass {
 
     /// That of a route.
     pub(super) fn of_route(route: &RouteRules) -> Self {
-        let paths = match route.settings.rewrite {
-            // The same text stands for other URLs behind another pattern.
-            Some(_) => format!("{:?}", route.scope.paths),
-            None => String::new(),
+        let settings = &route.settings;
+        // The same text stands for other URLs behind another pattern.
+        let has_parts = settings.rewrite.is_some() || settings.request_headers.captures() > 0;
+        let paths = match has_parts {
+            true => format!("{:?}", route.scope.paths),
+            false => String::new(),
         };
         Self::of(&[said(&route.settings), paths])
     }
@@ -68,6 +70,7 @@ fn said(settings: &Settings) -> String {
             .map(|rule| ResponseRule { headers: HeaderOps::default(), ..rule.clone() })
             .collect(),
         browsers: BrowserCaching::default(),
+        intercepted: Vec::new(),
         places: SettingLocations::default(),
         ..settings.clone()
     };

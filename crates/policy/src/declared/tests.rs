@@ -18,7 +18,8 @@ use super::*;
 use crate::acl::parse_net;
 use crate::answer::{ConfiguredResponse, Redirect};
 use crate::conditions::RouteScope;
-use crate::headers::{FieldName, FieldValue};
+use crate::header_changes::FieldText;
+use crate::headers::FieldName;
 use crate::pattern::{NamePattern, PathPattern};
 use crate::peer::ConnectionPeer;
 use crate::points::Synthetic;
@@ -598,7 +599,7 @@ fn routes_answer_themselves_when_told_to() {
 #[test]
 fn header_changes_reach_origin_and_client() {
     let mut settings = Settings::default();
-    settings.request_headers.set(field("X-Site"), FieldValue::parse("shop").expect("a value"));
+    settings.request_headers.set(field("X-Site"), FieldText::parse("shop").expect("a value"));
     settings.request_headers.unset(field("X-Forwarded-Host"));
     settings.response_headers.unset(field("Server"));
     let policy = routed(vec![route("/shop/*", settings)]);

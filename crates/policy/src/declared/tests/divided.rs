@@ -69,7 +69,7 @@ fn what_is_stored_for_one_route_is_not_found_by_another() {
 
 #[test]
 fn a_route_that_only_sets_limits_or_response_fields_shares_what_is_stored() {
-    let mut headers = crate::headers::HeaderOps::default();
+    let mut headers = crate::header_changes::HeaderOps::default();
     headers.unset(field("Server"));
     let settings = Settings { response_headers: headers, ..to(0) };
     let policy = site_of(vec![when("", has("X-Bot"), settings), route("/shop/*", to(1))]);
@@ -85,7 +85,7 @@ fn a_route_that_only_sets_limits_or_response_fields_shares_what_is_stored() {
 fn whatever_an_origin_is_asked_or_the_store_takes_otherwise_has_a_mark_of_its_own() {
     let changes: [fn(&mut Settings, &str); 6] = [
         |own, text| {
-            let value = FieldValue::parse(text).expect("a value");
+            let value = FieldText::parse(text).expect("a value");
             own.request_headers.set(field("X-Site"), value);
         },
         |own, text| own.set_ttl(StatusMatch::Any, text.len() as u64),
