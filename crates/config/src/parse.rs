@@ -36,6 +36,7 @@ mod scripts;
 mod setting_locations;
 mod settings;
 mod sites;
+mod sticky;
 mod syntax;
 mod throttle;
 mod tls;

@@ -7,6 +7,7 @@ mod includes;
 mod notes;
 mod object;
 mod revalidation;
+mod sticky;
 mod substitute;
 
 pub(crate) use delivery::{dictionary_context, fetched, is_negotiated, passing, stored, switched};

@@ -37,6 +37,7 @@ use crate::points::{
 use crate::rewrite::Rewrite;
 use crate::rules::BrowserCaching;
 use crate::scripts::ScriptNames;
+use crate::sticky::StickyCookie;
 use crate::template::CapturedBytes;
 use plan::{Refusals, RoutePlan, Rule};
 
@@ -249,6 +250,9 @@ impl Policy for Declared {
             }
         }
         let request = &mut *ctx.request;
+        if let Some(sticky) = &self.plan(ctx.notes).sticky {
+            sticky.remove_from(&mut request.headers);
+        }
         forwarded::tell(request, ctx.notes.client, &self.client_field, self.forwarded);
         self.plan(ctx.notes).request_headers.apply(&mut request.headers);
         FetchVerdict::Fetch
@@ -313,6 +317,10 @@ impl Policy for Declared {
             response::keep_from_browsers(&mut ctx.response.headers);
         }
         plan.response_headers.apply(&mut ctx.response.headers);
+    }
+
+    fn sticky(&self, notes: &Notes) -> Option<&StickyCookie> {
+        self.plan(notes).sticky.as_deref()
     }
 
     fn complete(&self, notes: &Notes, headers: &mut HeaderBlock) {

@@ -12,7 +12,7 @@ use super::routes::{ROUTE, route};
 use super::settings::SETTINGS_ROWS;
 use super::{
     authentication, compression, error_pages, hsts, purge, rewrites, setting_locations, settings,
-    tls,
+    sticky, tls,
 };
 use crate::keys::{BOOLEAN, Mark, TABLE, TEXTS};
 use crate::model::{Config, SiteConfig};
@@ -116,6 +116,7 @@ fn site(r: &mut Reader, table: &TomlTable<'_>, config: &Config, whole: bool) -> 
     draft.presets.add_routes(r, &mut draft.site.rules, table.item(HEAD_TIME).is_some());
     let Draft { mut site, presets, .. } = draft;
     site.rules.scripts = r.origins.script_ends();
+    sticky::apply(&r.origins, &mut site.rules);
     r.origins.exclude_script_directories(&presets.no_scripts);
     let named = std::mem::take(&mut r.origins.site);
     (site.origins, site.files, site.users) = (named.indices, named.roots, named.users);

@@ -174,3 +174,40 @@ fn a_file_of_redirects_answers_some_requests_and_a_target_all() {
         assert_eq!(of(keys), expected, "{keys}");
     }
 }
+
+#[test]
+fn a_sticky_cookie_is_of_the_origin_s_servers() {
+    let with = |origin: &str| {
+        format!(
+            "[[origin]]\nname = \"o\"\n{origin}\n[[site]]\nhost = \"a\"\norigin = \"o\"\n\
+             [[site.route]]\npath = \"/b\"\norigin = \"http://c\"\n"
+        )
+    };
+    let two = "servers = [\"http://a\", { url = \"http://b\", id = \"x\" }]";
+    let good = with(&format!("sticky = \"srv\"\n{two}"));
+    let (config, warnings) = crate::load_str(&good, "larder.toml").expect("a configuration");
+    assert!(warnings.is_empty());
+    let rules = &config.sites[0].rules;
+    let sticky = rules.settings.sticky.as_ref().expect("a cookie");
+    let servers: Vec<&str> = sticky.servers.iter().map(|id| &**id).collect();
+    assert_eq!((&*sticky.name, &servers[..]), ("srv", &["1", "x"][..]));
+    assert!(rules.routes[0].settings.sticky.is_none(), "another origin");
+    for (keys, message) in [
+        ("sticky = \"a b\"\nservers = \"http://a\"", "a cookie's name has at most 64 letters"),
+        ("sticky = \"s\"\nservers = \"http://a\"", "`sticky` of an origin with one server"),
+        (
+            "sticky = \"s\"\nservers = [{ url = \"http://a\", id = \"2\" }, \"http://b\"]",
+            "two servers have the `id` 2",
+        ),
+        ("servers = [{ url = \"http://a\", id = \"a;b\" }]", "an `id` has at most 64 letters"),
+    ] {
+        let found = messages(&with(keys)).join("\n");
+        assert!(found.contains(message), "{keys}: {found}");
+    }
+    let attributes = |more: &str| {
+        messages(&with(&format!("sticky = {{ name = \"s\", {more} }}\n{two}"))).join("\n")
+    };
+    assert!(attributes("same_site = \"none\"").contains("without `secure = true`"));
+    assert!(attributes("path = \"/; Domain=b\"").contains("`path` has no blanks"));
+    assert_eq!(attributes("same_site = \"none\", secure = true"), "");
+}

@@ -102,7 +102,7 @@ impl ForecastBuilder<'_> {
             return;
         };
         let config = origin.config();
-        let server = origin.likely(hash, ctx.now.mono_ms);
+        let server = origin.likely(hash, notes.server.map(usize::from), ctx.now.mono_ms);
         let conditions: Vec<String> = [HeaderId::IfNoneMatch, HeaderId::IfModifiedSince]
             .into_iter()
             .filter_map(|id| Some(format!("{}: {}", id.name(), shown(request.headers.value(id)?))))

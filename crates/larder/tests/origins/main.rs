@@ -18,4 +18,5 @@ mod outages;
 mod php;
 mod redirect_maps;
 mod rules;
+mod sticky;
 mod stopped_origin;
