@@ -97,6 +97,8 @@ pub struct Settings {
     pub origin_name: Arc<str>,
     /// The cookie that brings clients back to a server of the origin.
     pub sticky: Option<Arc<StickyCookie>>,
+    /// The origin that gets copies of requests, as an index into all origins.
+    pub mirror: Option<usize>,
     /// Index, in the site's list, of the root whose files are served; `None` for the origin.
     pub files: Option<u32>,
     /// The plugin whose pages on the disk are used before the origin.
@@ -184,6 +186,7 @@ impl Default for Settings {
             origin: 0,
             origin_name: Arc::default(),
             sticky: None,
+            mirror: None,
             files: None,
             page_cache: None,
             cache: true,

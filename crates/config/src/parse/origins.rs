@@ -1,7 +1,7 @@
 //! `[[origin]]`, and origins that sites name by URL.
 
 use origin::{Address, Balance, OriginConfig, Protocol, RetryOn, ServerConfig, parse_server};
-use policy::rules::Settings;
+use policy::rules::{Settings, SiteRules};
 
 use super::probes::{EJECT, PROBE, eject, host, probe};
 use super::scripts::{self, SCRIPTS_ROWS};
@@ -9,7 +9,7 @@ use super::sticky::{self, STICKY};
 use super::{files, tls};
 use crate::keys::{BOOLEAN, COUNT, DURATION, PATHS, TABLE};
 use crate::model::{NamedHost, NamedPath};
-use crate::origin_table::OriginEntry;
+use crate::origin_table::{OriginEntry, Origins};
 use crate::page::SettingsPage;
 use crate::reader::{Reader, SettingValue};
 use crate::rows::{self, put, section};
@@ -162,6 +162,34 @@ pub(super) fn find_of_site(r: &mut Reader, item: &SettingValue<'_>) -> Option<u3
         indices.len() - 1
     });
     u32::try_from(at).ok()
+}
+
+/// The index among all origins of the one that gets copies of the requests for the site's origin
+/// `of`; `None` for `false`.
+pub(super) fn mirror(r: &mut Reader, item: &SettingValue<'_>, of: u32) -> Option<usize> {
+    if item.is_off() {
+        return None;
+    }
+    let index = find(r, item)?;
+    let own = usize::try_from(of).ok().and_then(|at| r.origins.site.indices.get(at));
+    if own == Some(&index) {
+        r.error(item.span.clone(), "`mirror` is the origin itself");
+        return None;
+    }
+    if r.origins.known.get(index).is_some_and(|known| known.config.scripts.is_some()) {
+        r.error(item.span.clone(), "a mirror speaks HTTP, not FastCGI");
+        return None;
+    }
+    Some(index)
+}
+
+/// Removes mirrors that are the origin itself, as a route that inherits a mirror may name it.
+pub(super) fn drop_own_mirrors(origins: &Origins, rules: &mut SiteRules) {
+    for route in &mut rules.routes {
+        let own = usize::try_from(route.settings.origin).ok();
+        let own = own.and_then(|at| origins.site.indices.get(at)).copied();
+        route.settings.mirror = route.settings.mirror.filter(|mirror| Some(*mirror) != own);
+    }
 }
 
 /// Shows the origin, and what it never runs.

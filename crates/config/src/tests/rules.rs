@@ -211,3 +211,37 @@ fn a_sticky_cookie_is_of_the_origin_s_servers() {
     assert!(attributes("path = \"/; Domain=b\"").contains("`path` has no blanks"));
     assert_eq!(attributes("same_site = \"none\", secure = true"), "");
 }
+
+#[test]
+fn a_mirror_is_another_origin_that_speaks_http() {
+    let with = |keys: &str| {
+        format!(
+            "[[origin]]\nname = \"php\"\nservers = \"fastcgi://b\"\nroot = \"/srv\"\n\
+             no_scripts = false\n[[site]]\nhost = \"a\"\norigin = \"http://c\"\n{keys}\n"
+        )
+    };
+    let mirrors = |keys: &str| {
+        let (config, _) = crate::load_str(&with(keys), "larder.toml").expect("a configuration");
+        let rules = &config.sites[0].rules;
+        let name = |settings: &policy::rules::Settings| {
+            settings.mirror.map(|at| config.origins[at].name.clone()).unwrap_or_default()
+        };
+        let routes: Vec<String> = rules.routes.iter().map(|route| name(&route.settings)).collect();
+        (name(&rules.settings), routes.concat())
+    };
+    let route = "[[site.route]]\npath = \"/x\"";
+    let of = |site: &str, route: &str| (site.to_owned(), route.to_owned());
+    let mirror = "mirror = \"http://d\"";
+    assert_eq!(mirrors(&format!("{mirror}\n{route}")), of("http://d", "http://d"));
+    assert_eq!(mirrors(&format!("{mirror}\n{route}\nmirror = false")), of("http://d", ""));
+    let own = format!("{mirror}\n{route}\norigin = \"http://d\"");
+    assert_eq!(mirrors(&own), of("http://d", ""));
+    for (keys, message) in [
+        ("mirror = \"http://c\"", "`mirror` is the origin itself"),
+        ("mirror = \"php\"", "a mirror speaks HTTP, not FastCGI"),
+        ("mirror = \"nope\"", "no origin is called `nope`"),
+    ] {
+        let found = messages(&with(keys)).join("\n");
+        assert!(found.contains(message), "{keys}: {found}");
+    }
+}

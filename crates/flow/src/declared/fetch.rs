@@ -238,6 +238,7 @@ impl Judge for PolicyJudge {
             timeouts: self.timeouts(origin),
             with_body: true,
             beside_scripts: beside_scripts.is_some(),
+            mirror: self.mirror(fetch),
             once: false,
         })
     }
@@ -426,6 +427,13 @@ impl PolicyJudge {
             trailers::ask_origin(&mut fetch.request);
         }
         fetch.upload.let_trailers_pass(filter);
+    }
+
+    /// The origin that gets a copy of the request: of one without a body, which can be copied.
+    fn mirror(&self, fetch: &Fetch) -> Option<Arc<Origin>> {
+        let mirror = self.site.mirrors.of_route(self.notes.route)?;
+        let may = !self.upgrade && fetch.request.framing == Framing::None;
+        (may && !fetch.upload.is_some()).then(|| Arc::clone(mirror))
     }
 
     /// The stored object that may answer instead of the response, by its times.

@@ -2,8 +2,8 @@
 
 use base::KeyBuf;
 use cache::Object;
-use message::HeaderId;
 use message::store::{StatusMatch, StoreRules};
+use message::{Framing, HeaderId, Request};
 use policy::{DecisionStep, FetchCtx, FetchVerdict, decision_steps::shown};
 
 use super::builder::ForecastBuilder;
@@ -139,9 +139,20 @@ impl ForecastBuilder<'_> {
                 .at(ctx.site.policy.place(&ctx.notes, "origin"))
                 .fact("request", format!("{} {}", request.method, shown(&request.target)))
                 .fact("conditions", conditions.join(", "))
+                .fact("mirror", mirror(ctx, &request, purpose))
                 .fact("servers in service", format!("{healthy} of {}", servers.len()))
                 .fact("timeouts", timeouts),
         );
+    }
+}
+
+/// The origin that would get a copy of `request`, or why there would be none.
+fn mirror(ctx: &RequestContext<'_>, request: &Request, purpose: &FetchPurpose<'_>) -> String {
+    let Some(mirror) = ctx.site.mirrors.of_route(ctx.notes.route) else { return String::new() };
+    let is_upgrade = matches!(purpose, FetchPurpose::Upgrade);
+    match request.framing == Framing::None && !is_upgrade {
+        true => format!("origin `{}` gets a copy", mirror.name()),
+        false => "no copy: the request has a body, or changes the protocol".to_owned(),
     }
 }
 

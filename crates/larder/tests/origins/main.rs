@@ -13,6 +13,7 @@ mod files;
 mod files_fastcgi;
 mod files_transport;
 mod health;
+mod mirrors;
 mod origins;
 mod outages;
 mod php;

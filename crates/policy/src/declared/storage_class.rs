@@ -57,6 +57,8 @@ fn said(settings: &Settings) -> String {
         origin: 0,
         // Which server of the origin answers changes nothing.
         sticky: None,
+        // The responses of a mirror are dropped.
+        mirror: None,
         // A redirect is answered before the store and the origin have a say.
         redirects: None,
         access_log: true,
