@@ -161,6 +161,8 @@ counters! {
     OriginConnects origin_connects_total Counter "Connections opened to origins.";
     OriginReuse origin_reuse_total Counter "Origin requests sent over a kept connection.";
     OriginKept origin_kept_total Counter "Connections to origins kept for the next request.";
+    Mirrored mirrored_total Counter "Copies of requests sent to an origin that `mirror` names.";
+    MirrorFailures mirror_failures_total Counter "Copies of requests without a usable response.";
     OriginRetries origin_retries_total Counter "Origin requests tried again.";
     OriginBytesIn origin_bytes_in_total Counter "Bytes read from origins.";
     OriginLineFeeds origin_line_feeds_total Counter "Response heads of origins with lines that ended without CR, taken because of `lenient_origin`.";

@@ -256,6 +256,7 @@ limits! {
     TotalTimeout total_timeout Ms 3_600_000, "Maximum time for one exchange with an origin. After that, the response is cut off. Bodies that are not stored are exempt.";
     RetryBudget retry_budget Percent 20, "Maximum share of an origin's requests that may be retries. Beyond it, failed requests are not retried.";
     Retries retries Count 2, "Maximum number of retries of an idempotent request.", most(10);
+    Mirrors mirrors Count 100, "Maximum number of copies of requests under way on one core (see `mirror`). Beyond it, requests are not copied.";
     Tunnels tunnels Count 10_000, "Maximum number of connections that changed their protocol (WebSocket). Further ones get 503.";
     TunnelsPerIp tunnels_per_ip Count 128, "Maximum number of tunnels (see `tunnels`) per IPv4 address or IPv6 /64, except loopback. Further ones get 503. 0: no limit.";
     TunnelIdleTimeout tunnel_idle_timeout Ms 3_600_000, "Time after which a tunnel without traffic in either direction is closed.";

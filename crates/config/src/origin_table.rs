@@ -29,8 +29,23 @@ pub(crate) struct OriginEntry {
     pub(crate) used: bool,
     /// Its scripts run everywhere by its own setting (`no_scripts = false`).
     pub(crate) runs_everywhere: bool,
+    /// The values that stand for its servers in a cookie, where they have their own.
+    pub(crate) ids: Vec<Option<String>>,
+    /// The cookie that brings clients back to a server.
+    pub(crate) sticky: Option<StickyDraft>,
     /// It sets its own timeout for heads.
     pub(crate) times_heads: bool,
+}
+
+/// The cookie of `[origin.sticky]`.
+#[derive(Clone, Debug)]
+pub(crate) struct StickyDraft {
+    pub(crate) name: String,
+    pub(crate) path: String,
+    pub(crate) domain: Option<String>,
+    pub(crate) max_age_ms: Option<u64>,
+    pub(crate) secure: Option<bool>,
+    pub(crate) same_site: &'static str,
 }
 
 /// References in the settings of one site.
@@ -54,6 +69,8 @@ impl OriginEntry {
             name: None,
             used: false,
             runs_everywhere: false,
+            ids: Vec::new(),
+            sticky: None,
             times_heads: false,
         }
     }

@@ -39,6 +39,7 @@ mod scripts;
 mod setting_locations;
 mod settings;
 mod sites;
+mod sticky;
 mod syntax;
 mod throttle;
 mod tls;

@@ -11,8 +11,8 @@ use flow::tier::{Cache, memory_only};
 use flow::tracing::Tracing;
 use flow::{
     CertificateFields, ClientCheck, ConnectionRules, LiveConfiguration, ProxyFields, PurgeAccess,
-    ShownFields, Site, SiteAuthChecks, SiteOrigin, SiteTable, Throttles, UnloggedRoutes,
-    VclSettings,
+    ShownFields, Site, SiteAuthChecks, SiteMirrors, SiteOrigin, SiteTable, Throttles,
+    UnloggedRoutes, VclSettings,
 };
 use h1::HeadLimits;
 use origin::{Origin, OriginConfig, ReservedAddresses, TlsConfig};
@@ -118,12 +118,14 @@ fn site_of(
     let gates = SiteAuthChecks::new(&rules, name, users, origins, limits);
     let throttles = Throttles::new(&rules, limits);
     let unlogged = UnloggedRoutes::of(&rules);
+    let mirrors = SiteMirrors::of(&rules, origins);
     Site {
         name: name.into(),
         number,
         vcl: program(config, site, view),
         policy: Arc::new(Declared::with_files(rules, &material.policy_files)),
         origins: site.origins.iter().map(|i| SiteOrigin::new(&origins[*i])).collect(),
+        mirrors,
         files: site.files.iter().map(|files| Root::new(files.clone())).collect(),
         client_check: site.tls.client.as_ref().and_then(|files| client_check(material, files)),
         purges: PurgeAccess { by_request: site.purge.clone(), by_htcp: site.by_htcp },

@@ -8,6 +8,7 @@ mod interception;
 mod notes;
 mod object;
 mod revalidation;
+mod sticky;
 mod substitute;
 
 pub(crate) use delivery::{dictionary_context, fetched, is_negotiated, passing, stored, switched};

@@ -23,6 +23,7 @@
 //! panic of one fetch ends more than that fetch.
 
 pub(crate) mod collected_body;
+mod mirror;
 mod object;
 pub(crate) mod origin_request;
 mod upload;
@@ -227,6 +228,8 @@ pub(crate) struct FetchTarget {
     pub(crate) with_body: bool,
     /// A file beside the origin's scripts answers first, if there is one.
     pub(crate) beside_scripts: bool,
+    /// The origin that gets a copy of the request.
+    pub(crate) mirror: Option<Arc<Origin>>,
     /// The request is not repeated on a new connection after a kept one has closed.
     pub(crate) once: bool,
 }

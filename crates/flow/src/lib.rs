@@ -83,6 +83,7 @@ pub use crate::state::crawlers::{ClaimedAddress, CrawlerVerification, SharedCraw
 pub use crate::state::finish::UnloggedRoutes;
 pub use crate::state::gate::SiteAuthChecks;
 pub use crate::state::live_configuration::{LiveConfiguration, LiveRef};
+pub use crate::state::mirror::SiteMirrors;
 pub use crate::state::origin::SiteOrigin;
 pub use crate::state::proxy_fields::{ProxyFields, ShownFields};
 pub use crate::state::purges::PurgeAccess;

@@ -199,7 +199,12 @@ async fn first<'a>(fetch: &Fetch, mut waiting: Vec<SiblingWait<'a>>) -> Option<(
 /// Sends `request` to a sibling and returns the response's head; `None` if it is late.
 async fn send(fetch: &Fetch, origin: &Arc<Origin>, request: &Request) -> Option<Box<Exchange>> {
     let core = &fetch.core;
-    let caller = OriginRequestContext { timeouts: None, owner: None, ..fetch.caller.clone() };
+    let caller = OriginRequestContext {
+        timeouts: None,
+        preferred: None,
+        owner: None,
+        ..fetch.caller.clone()
+    };
     let (pool, mut nobody) = (core.pool(), ());
     let nothing = RequestBody::None;
     let sent = pool.send(origin, request, nothing, fetch.key_hash, &caller, &mut nobody);

@@ -19,6 +19,7 @@ pub(crate) mod finish;
 pub(crate) mod gate;
 pub(crate) mod invalidate;
 pub mod live_configuration;
+pub(crate) mod mirror;
 pub(crate) mod miss;
 pub(crate) mod origin;
 pub(crate) mod peers;

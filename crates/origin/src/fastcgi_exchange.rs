@@ -44,6 +44,8 @@ pub struct OriginRequestContext {
     /// The client's connection, which may use the origin connections that it owns; `None` if the
     /// response may be shared, or the client is unknown.
     pub owner: Option<Owner>,
+    /// The server that gets the request while it is in use, as an index into the origin's list.
+    pub preferred: Option<usize>,
     /// The request's own timeouts; the origin's if not set.
     pub timeouts: Option<Timeouts>,
     /// The request is not repeated if an idle connection turns out to be closed.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::balance::Balancer;
 use crate::budget::RetryBudget;
 use crate::config::{OriginConfig, Protocol};
-use crate::health::{HealthOverride, ProbeHistory, ProbeVerdict, ProbeWindow};
+use crate::health::{EjectionState, HealthOverride, ProbeHistory, ProbeVerdict, ProbeWindow};
 use crate::server::Server;
 use crate::traffic_counters::ServerTraffic;
 
@@ -83,10 +83,17 @@ impl Origin {
         self.servers.iter().map(|server| ServerStatus::of(server, now)).collect()
     }
 
-    /// The server for a request with this hash at `now_ms` (of the monotonic clock); `None` if
-    /// probes report every server sick. Changes no state.
-    pub fn likely(&self, hash: u64, now_ms: u64) -> Option<LikelyServer<'_>> {
-        let at = self.balancer.likely(&self.servers, hash, now_ms)?;
+    /// The server for a request with this hash at `now_ms` (of the monotonic clock), which is the
+    /// one at `preferred` while that is in use. `None` if probes report every server sick. Changes
+    /// no state.
+    pub fn likely(
+        &self,
+        hash: u64,
+        preferred: Option<usize>,
+        now_ms: u64,
+    ) -> Option<LikelyServer<'_>> {
+        let at = preferred.filter(|at| self.is_usable(*at, now_ms));
+        let at = at.or_else(|| self.balancer.likely(&self.servers, hash, now_ms))?;
         let server = &self.servers[at];
         Some(LikelyServer { name: &server.name, is_backup: server.config.backup })
     }
@@ -115,6 +122,15 @@ impl Origin {
 
     pub(crate) fn shared(&self) -> &[Arc<Server>] {
         &self.servers
+    }
+
+    /// Returns true if the server at this index, if there is one, gets all requests: an ejected one
+    /// whose trial is due gets that by its turn.
+    pub(crate) fn is_usable(&self, at: usize, now_ms: u64) -> bool {
+        let server = self.servers.get(at);
+        server.is_some_and(|server| {
+            !server.is_sick() && server.standing(now_ms) == EjectionState::Open
+        })
     }
 
     pub(crate) fn pick(&self, hash: u64, tried: &[usize], now_ms: u64) -> Option<usize> {

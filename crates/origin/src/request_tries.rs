@@ -86,6 +86,7 @@ impl CorePool {
             once: caller.once,
             holder: Holder::of(caller.client, caller.ends),
             owner: caller.owner.as_ref(),
+            preferred: caller.preferred,
             total: Deadline::new(TimeoutStep::Total, Instant::now(), timeouts.total_ms),
             events,
             tried: Vec::new(),
@@ -184,6 +185,8 @@ struct Sender<'a, 'b> {
     holder: Option<Holder>,
     /// The client's connection.
     owner: Option<&'a Owner>,
+    /// The server that the client was answered by before.
+    preferred: Option<usize>,
     total: Deadline,
     events: &'a mut dyn Events,
     /// Servers that have failed the request.
@@ -197,6 +200,7 @@ impl Sender<'_, '_> {
             let now_ms = rt::now().mono_ms;
             let at = self
                 .owned_at(now_ms)
+                .or_else(|| self.preferred_at(now_ms))
                 .or_else(|| self.origin.pick(hash, &self.tried, now_ms))
                 .ok_or_else(|| Error::NoHealthyServer { origin: Arc::clone(self.origin.name()) })?;
             let failure = match self.ask(at).await {
@@ -229,6 +233,11 @@ impl Sender<'_, '_> {
                 && server.is_healthy(now_ms)
         })?;
         Some(at)
+    }
+
+    /// The server that the client was answered by before, while it is in use.
+    fn preferred_at(&self, now_ms: u64) -> Option<usize> {
+        self.preferred.filter(|at| !self.tried.contains(at) && self.origin.is_usable(*at, now_ms))
     }
 
     /// Sends the request to the server at `at`, over an idle connection if there is one.

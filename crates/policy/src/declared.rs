@@ -38,6 +38,7 @@ use crate::response_rules::{self, MatchedRules};
 use crate::rewrite::Rewrite;
 use crate::rules::{BrowserCaching, ServeMode};
 use crate::scripts::ScriptNames;
+use crate::sticky::StickyCookie;
 use crate::template::{CapturedBytes, TemplateValues};
 use plan::{Refusals, RoutePlan, Rule};
 
@@ -271,6 +272,9 @@ impl Policy for Declared {
             }
         }
         let request = &mut *ctx.request;
+        if let Some(sticky) = &self.plan(ctx.notes).sticky {
+            sticky.remove_from(&mut request.headers);
+        }
         forwarded::tell(request, ctx.notes.client, &self.client_field, self.forwarded);
         match &asked {
             Some(asked) => self.with_values(asked, ctx.notes, changes.captures(), |values| {
@@ -380,6 +384,10 @@ impl Policy for Declared {
             plan.response_headers.apply(headers, Some(values));
             response_rules::change(&plan.response_rules, ctx.matched, headers, values);
         });
+    }
+
+    fn sticky(&self, notes: &Notes) -> Option<&StickyCookie> {
+        self.plan(notes).sticky.as_deref()
     }
 
     fn complete(&self, request: &Request, notes: &Notes, headers: &mut HeaderBlock) {

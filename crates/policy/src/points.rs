@@ -11,6 +11,7 @@ use message::{HeaderBlock, Request, Response, Scheme, Status};
 use crate::decision_steps::{DecisionStep, SettingLocation};
 use crate::peer::ConnectionPeer;
 use crate::response_rules::MatchedRules;
+use crate::sticky::StickyCookie;
 
 /// The value of `Allow` in this cache's own responses (RFC 9110 10.2.1): the usual methods but
 /// CONNECT and TRACE, which are rejected. Other methods are forwarded, too.
@@ -33,6 +34,8 @@ pub struct Notes {
     pub personal: bool,
     /// Name of the rule that decided, for logs and `explain`; an index into [`Policy::rule_name`].
     pub rule: u32,
+    /// The server that the request is for, as an index into the list of its origin.
+    pub server: Option<u16>,
     /// The plugin whose pages on the disk may answer, if the cache does not.
     pub pages: Option<PageCache>,
     /// The client of the request: the peer, or the client that a trusted proxy names. Set by
@@ -323,6 +326,11 @@ pub trait Policy: Send + Sync {
 
     /// Changes the head for the client (Varnish: `vcl_deliver`).
     fn deliver(&self, ctx: &mut DeliverCtx<'_>);
+
+    /// The cookie that brings clients back to the server of their origin that answered them.
+    fn sticky(&self, _notes: &Notes) -> Option<&StickyCookie> {
+        None
+    }
 
     /// Adds the site's fields to the head of a generated response.
     fn complete(&self, _request: &Request, _notes: &Notes, _headers: &mut HeaderBlock) {}

@@ -23,6 +23,7 @@ use crate::policy_files::RedirectFile;
 use crate::response_rules::ResponseRule;
 use crate::rewrite::Rewrite;
 use crate::site_authentication::{BasicAuth, ForwardAuth};
+use crate::sticky::StickyCookie;
 use crate::throttle::{ConcurrencyRule, RateRule};
 use crate::value::ValuePattern;
 
@@ -99,6 +100,10 @@ pub struct Settings {
     /// The origin as it is written: a name or a URL. It is the same after a reload that gives the
     /// origin another index.
     pub origin_name: Arc<str>,
+    /// The cookie that brings clients back to a server of the origin.
+    pub sticky: Option<Arc<StickyCookie>>,
+    /// The origin that gets copies of requests, as an index into all origins.
+    pub mirror: Option<usize>,
     /// Index, in the site's list, of the root whose files are served; `None` for the origin.
     pub files: Option<u32>,
     /// The plugin whose pages on the disk are used before the origin.
@@ -193,6 +198,8 @@ impl Default for Settings {
         Self {
             origin: 0,
             origin_name: Arc::default(),
+            sticky: None,
+            mirror: None,
             files: None,
             page_cache: None,
             cache: true,

@@ -1,14 +1,15 @@
 //! `[[origin]]`, and origins that sites name by URL.
 
 use origin::{Address, Balance, OriginConfig, Protocol, RetryOn, ServerConfig, parse_server};
-use policy::rules::Settings;
+use policy::rules::{Settings, SiteRules};
 
 use super::probes::{EJECT, PROBE, eject, host, probe};
 use super::scripts::{self, SCRIPTS_ROWS};
+use super::sticky::{self, STICKY};
 use super::{files, tls};
 use crate::keys::{BOOLEAN, COUNT, DURATION, PATHS, TABLE};
 use crate::model::{NamedHost, NamedPath};
-use crate::origin_table::OriginEntry;
+use crate::origin_table::{OriginEntry, Origins};
 use crate::page::SettingsPage;
 use crate::reader::{Reader, SettingValue};
 use crate::rows::{self, put, section};
@@ -22,8 +23,10 @@ section! {
     "name", "a string", "required", "Name by which sites refer to the origin.",
         |r, item, to| name(r, item, to);
     @needed("an origin without servers", "add `servers = [\"http://127.0.0.1:8080\"]`")
-    @table(SERVER) "servers", "a URL, or a list of URLs or { url, weight, backup } tables", "required", "Servers of the origin: `http://host:port`, `https://host:port`, `unix:/path`, `fastcgi://host:port` or `fastcgi+unix:/path`. `host:port` alone means HTTP. `weight` is a server's share of the requests, relative to the others. A `backup` gets requests only while no other server is in use. Larder does not use link-local addresses (169.254.169.254) from DNS.",
+    @table(SERVER) "servers", "a URL, or a list of URLs or { url, weight, backup, id } tables", "required", "Servers of the origin: `http://host:port`, `https://host:port`, `unix:/path`, `fastcgi://host:port` or `fastcgi+unix:/path`. `host:port` alone means HTTP. `weight` is a server's share of the requests, relative to the others. A `backup` gets requests only while no other server is in use. Larder does not use link-local addresses (169.254.169.254) from DNS.",
         |r, item, to| servers(r, item, to);
+    @table(STICKY) "sticky", "a cookie's name, or a table", "none", "Cookie that brings a client back to the server that answered it before: see `[origin.sticky]`.",
+        |r, item, to| to.sticky = sticky::sticky(r, item);
     "accel", "true, or a table such as { \"/protected/\" = \"/srv/private\" }", "false", "Whether Larder obeys the origin's X-Accel-Expires and X-Accel-Charset. A table also permits X-Accel-Redirect: a path that begins with a key is a file in that key's directory. With `false`, Larder removes X-Accel-* from responses. `X-Accel-Expires: 0` always prevents storage.",
         |r, item, to| files::accel(r, item, &mut to.config.accel);
     "x_sendfile", PATHS, "none", "Directories whose files the origin may name in X-Sendfile. Without this setting, Larder removes X-Sendfile from responses.",
@@ -67,21 +70,31 @@ section! {
 }
 
 section! {
-    pub(crate) SERVER, SERVER_ROWS: Option<ServerConfig>; "{ url, weight, backup }",
+    pub(crate) SERVER, SERVER_ROWS: ServerDraft; "{ url, weight, backup, id }",
     "One server of an origin.";
     @needed("a server without `url`", "")
     "url", "a string", "required", "URL of the server, as in `servers`.",
-        |r, item, to| *to = server_url(r, item);
+        |r, item, to| to.server = server_url(r, item);
     "weight", COUNT, "1", "Share of the requests, relative to the other servers.",
         |r, item, to| {
             let weight = r.count32(item, 1, 1000);
-            to.iter_mut().for_each(|server| put(&mut server.weight, weight));
+            to.server.iter_mut().for_each(|server| put(&mut server.weight, weight));
         };
     "backup", BOOLEAN, "false", "Whether the server gets requests only while no other server of the origin is in use (all are unhealthy by their probes, or ejected), and requests that all others have failed.",
         |r, item, to| {
             let backup = r.boolean(item);
-            to.iter_mut().for_each(|server| put(&mut server.backup, backup));
+            to.server.iter_mut().for_each(|server| put(&mut server.backup, backup));
         };
+    "id", "letters, digits, `-` and `_`", "its number in the list", "Value that stands for the server in the cookie of `sticky`. With a value of its own, a server keeps its clients when others are added or removed.",
+        |r, item, to| to.id = sticky::id(r, item);
+}
+
+/// A server while it is read.
+#[derive(Default)]
+pub(crate) struct ServerDraft {
+    server: Option<ServerConfig>,
+    /// The value that stands for it in a cookie.
+    id: Option<String>,
 }
 
 /// Reads every `[[origin]]`.
@@ -93,6 +106,7 @@ pub(super) fn origins(r: &mut Reader, item: &SettingValue<'_>) {
         rows::read(r, &table, ORIGIN_ROWS, &mut known);
         scripts::scripts(r, &table, &mut known.config);
         known.runs_everywhere = table.item("no_scripts").is_some_and(|item| item.is_off());
+        sticky::check(r, &table, &known);
         known.times_heads = table.item("first_byte_timeout").is_some();
         let (Some(span), name) = (known.name.clone(), &known.config.name) else { continue };
         if let Some(earlier) = r.origins.known.iter().find(|known| known.config.name == *name) {
@@ -148,6 +162,34 @@ pub(super) fn find_of_site(r: &mut Reader, item: &SettingValue<'_>) -> Option<u3
         indices.len() - 1
     });
     u32::try_from(at).ok()
+}
+
+/// The index among all origins of the one that gets copies of the requests for the site's origin
+/// `of`; `None` for `false`.
+pub(super) fn mirror(r: &mut Reader, item: &SettingValue<'_>, of: u32) -> Option<usize> {
+    if item.is_off() {
+        return None;
+    }
+    let index = find(r, item)?;
+    let own = usize::try_from(of).ok().and_then(|at| r.origins.site.indices.get(at));
+    if own == Some(&index) {
+        r.error(item.span.clone(), "`mirror` is the origin itself");
+        return None;
+    }
+    if r.origins.known.get(index).is_some_and(|known| known.config.scripts.is_some()) {
+        r.error(item.span.clone(), "a mirror speaks HTTP, not FastCGI");
+        return None;
+    }
+    Some(index)
+}
+
+/// Removes mirrors that are the origin itself, as a route that inherits a mirror may name it.
+pub(super) fn drop_own_mirrors(origins: &Origins, rules: &mut SiteRules) {
+    for route in &mut rules.routes {
+        let own = usize::try_from(route.settings.origin).ok();
+        let own = own.and_then(|at| origins.site.indices.get(at)).copied();
+        route.settings.mirror = route.settings.mirror.filter(|mirror| Some(*mirror) != own);
+    }
 }
 
 /// Shows the origin, and what it never runs.
@@ -220,7 +262,9 @@ fn servers(r: &mut Reader, item: &SettingValue<'_>, known: &mut OriginEntry) {
     if each.is_empty() {
         r.error(item.span.clone(), "`servers` names no server");
     }
-    let servers: Vec<_> = each.iter().filter_map(|item| server(r, item)).collect();
+    let drafts: Vec<_> = each.iter().map(|item| server(r, item)).collect();
+    known.ids = drafts.iter().map(|draft| draft.id.clone()).collect();
+    let servers: Vec<_> = drafts.into_iter().filter_map(|draft| draft.server).collect();
     if !servers.is_empty() && servers.iter().all(|server| server.backup) {
         r.error(item.span.clone(), "`servers` has only backups").help =
             Some("a backup stands in for servers without `backup`: name at least one".to_owned());
@@ -230,13 +274,13 @@ fn servers(r: &mut Reader, item: &SettingValue<'_>, known: &mut OriginEntry) {
     known.tls = tls::uses_tls(&known.config).then(|| tls::plain_origin(place));
 }
 
-fn server(r: &mut Reader, item: &SettingValue<'_>) -> Option<ServerConfig> {
+fn server(r: &mut Reader, item: &SettingValue<'_>) -> ServerDraft {
     if item.value.is_str() {
-        return server_url(r, item);
+        return ServerDraft { server: server_url(r, item), id: None };
     }
-    let mut server = None;
-    rows::read_table(r, item, &SERVER, SERVER_ROWS, &mut server);
-    server
+    let mut draft = ServerDraft::default();
+    rows::read_table(r, item, &SERVER, SERVER_ROWS, &mut draft);
+    draft
 }
 
 /// A server's URL.

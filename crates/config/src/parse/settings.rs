@@ -74,6 +74,12 @@ pub(crate) const SETTINGS_ROWS: &[Row<Settings>] = rows! {
             to.files = None;
         }
         => |page, s| if fetches(s) { origins::show(page, s) };
+    #SiteOnly "mirror", "the name of an [[origin]], a URL, or false", "none", "Origin that gets a copy of each request without a body that goes to `origin`. Its responses are dropped, and its failures change nothing. The limit `mirrors` bounds the copies under way. With `false`, a route drops its site's.",
+        |r, item, to| to.mirror = origins::mirror(r, item, to.origin)
+        => |page, s| if fetches(s) {
+            let named = s.mirror.and_then(|at| page.config.origins.get(at));
+            page.list("mirror", named.map(|origin| &origin.name));
+        };
     "first_byte_timeout", DURATION, "the origin's", "Maximum time from the request's last byte to the response's head, in place of the origin's `first_byte_timeout`. A preset's value applies only if the origin sets none.",
         first_byte_timeout
         => |page, s| if fetches(s) {

@@ -11,8 +11,8 @@ use super::presets::Presets;
 use super::routes::{ROUTE, route};
 use super::settings::SETTINGS_ROWS;
 use super::{
-    authentication, compression, crawlers, error_pages, hsts, ignored_fields, purge, rewrites,
-    setting_locations, settings, tls,
+    authentication, compression, crawlers, error_pages, hsts, ignored_fields, origins, purge,
+    rewrites, setting_locations, settings, sticky, tls,
 };
 use crate::keys::{BOOLEAN, Mark, TABLE, TEXTS};
 use crate::model::{Config, SiteConfig};
@@ -123,6 +123,8 @@ fn site(r: &mut Reader, table: &TomlTable<'_>, config: &Config, whole: bool) -> 
     draft.site.rules.divide_by_class();
     let Draft { mut site, presets, .. } = draft;
     site.rules.scripts = r.origins.script_ends();
+    sticky::apply(&r.origins, &mut site.rules);
+    origins::drop_own_mirrors(&r.origins, &mut site.rules);
     r.origins.exclude_script_directories(&presets.no_scripts);
     let named = std::mem::take(&mut r.origins.site);
     (site.origins, site.files, site.users) = (named.indices, named.roots, named.users);

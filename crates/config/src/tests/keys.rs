@@ -8,7 +8,7 @@ use crate::parse::TOP;
 fn opening(section: &Section) -> String {
     match section.title {
         "" => String::new(),
-        "{ url, weight, backup }" => "[[origin]]\n[[origin.servers]]\n".to_owned(),
+        "{ url, weight, backup, id }" => "[[origin]]\n[[origin.servers]]\n".to_owned(),
         "{ file }" => "[tracing.headers.a]\n".to_owned(),
         title if title.starts_with("[origin.") => format!("[[origin]]\n{title}\n"),
         title if title.starts_with("[site.route.") => {

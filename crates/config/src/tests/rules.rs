@@ -174,3 +174,74 @@ fn a_file_of_redirects_answers_some_requests_and_a_target_all() {
         assert_eq!(of(keys), expected, "{keys}");
     }
 }
+
+#[test]
+fn a_sticky_cookie_is_of_the_origin_s_servers() {
+    let with = |origin: &str| {
+        format!(
+            "[[origin]]\nname = \"o\"\n{origin}\n[[site]]\nhost = \"a\"\norigin = \"o\"\n\
+             [[site.route]]\npath = \"/b\"\norigin = \"http://c\"\n"
+        )
+    };
+    let two = "servers = [\"http://a\", { url = \"http://b\", id = \"x\" }]";
+    let good = with(&format!("sticky = \"srv\"\n{two}"));
+    let (config, warnings) = crate::load_str(&good, "larder.toml").expect("a configuration");
+    assert!(warnings.is_empty());
+    let rules = &config.sites[0].rules;
+    let sticky = rules.settings.sticky.as_ref().expect("a cookie");
+    let servers: Vec<&str> = sticky.servers.iter().map(|id| &**id).collect();
+    assert_eq!((&*sticky.name, &servers[..]), ("srv", &["1", "x"][..]));
+    assert!(rules.routes[0].settings.sticky.is_none(), "another origin");
+    for (keys, message) in [
+        ("sticky = \"a b\"\nservers = \"http://a\"", "a cookie's name has at most 64 letters"),
+        ("sticky = \"s\"\nservers = \"http://a\"", "`sticky` of an origin with one server"),
+        (
+            "sticky = \"s\"\nservers = [{ url = \"http://a\", id = \"2\" }, \"http://b\"]",
+            "two servers have the `id` 2",
+        ),
+        ("servers = [{ url = \"http://a\", id = \"a;b\" }]", "an `id` has at most 64 letters"),
+    ] {
+        let found = messages(&with(keys)).join("\n");
+        assert!(found.contains(message), "{keys}: {found}");
+    }
+    let attributes = |more: &str| {
+        messages(&with(&format!("sticky = {{ name = \"s\", {more} }}\n{two}"))).join("\n")
+    };
+    assert!(attributes("same_site = \"none\"").contains("without `secure = true`"));
+    assert!(attributes("path = \"/; Domain=b\"").contains("`path` has no blanks"));
+    assert_eq!(attributes("same_site = \"none\", secure = true"), "");
+}
+
+#[test]
+fn a_mirror_is_another_origin_that_speaks_http() {
+    let with = |keys: &str| {
+        format!(
+            "[[origin]]\nname = \"php\"\nservers = \"fastcgi://b\"\nroot = \"/srv\"\n\
+             no_scripts = false\n[[site]]\nhost = \"a\"\norigin = \"http://c\"\n{keys}\n"
+        )
+    };
+    let mirrors = |keys: &str| {
+        let (config, _) = crate::load_str(&with(keys), "larder.toml").expect("a configuration");
+        let rules = &config.sites[0].rules;
+        let name = |settings: &policy::rules::Settings| {
+            settings.mirror.map(|at| config.origins[at].name.clone()).unwrap_or_default()
+        };
+        let routes: Vec<String> = rules.routes.iter().map(|route| name(&route.settings)).collect();
+        (name(&rules.settings), routes.concat())
+    };
+    let route = "[[site.route]]\npath = \"/x\"";
+    let of = |site: &str, route: &str| (site.to_owned(), route.to_owned());
+    let mirror = "mirror = \"http://d\"";
+    assert_eq!(mirrors(&format!("{mirror}\n{route}")), of("http://d", "http://d"));
+    assert_eq!(mirrors(&format!("{mirror}\n{route}\nmirror = false")), of("http://d", ""));
+    let own = format!("{mirror}\n{route}\norigin = \"http://d\"");
+    assert_eq!(mirrors(&own), of("http://d", ""));
+    for (keys, message) in [
+        ("mirror = \"http://c\"", "`mirror` is the origin itself"),
+        ("mirror = \"php\"", "a mirror speaks HTTP, not FastCGI"),
+        ("mirror = \"nope\"", "no origin is called `nope`"),
+    ] {
+        let found = messages(&with(keys)).join("\n");
+        assert!(found.contains(message), "{keys}: {found}");
+    }
+}

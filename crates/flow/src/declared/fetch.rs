@@ -21,6 +21,7 @@ use vcl::trace::ProgramTrace;
 use super::includes;
 use super::notes::note_ignored;
 use super::object::{object_by, selector};
+use super::sticky;
 use super::substitute::{FetchFailure, SubstituteAnswer, UpgradedConnection};
 use crate::body_transfer::TransferOutcome;
 use crate::crawlers::FetchPermit;
@@ -38,6 +39,7 @@ use crate::recode::BodyRecoding;
 use crate::slices::may_slice;
 use crate::state::assemble::Dialect;
 use crate::state::core::CoreState;
+use crate::state::downstream::Downstream;
 use crate::state::invalidate::InvalidationMode;
 use crate::state::origin::SiteOrigin;
 use crate::state::request_context::{RequestConnection, RequestContext};
@@ -64,6 +66,8 @@ pub(crate) struct PolicyJudge {
     own: bool,
     /// The client's Upgrade is sent.
     upgrade: bool,
+    /// The response goes to a client, not into a page or to another node.
+    is_for_client: bool,
     /// The fetch bypasses the store because of the object stored there.
     pub(super) beside: bool,
     /// The time of the last try.
@@ -150,6 +154,7 @@ impl PolicyJudge {
     fn bare(core: &Rc<CoreState>, ctx: &RequestContext<'_>, key_hash: u64) -> PolicyJob {
         let mut fetch = Fetch::new(core, ctx.live, &ctx.connection, key_hash);
         fetch.caller.client = ctx.notes.client.and_then(ConnectionPeer::address);
+        fetch.caller.preferred = ctx.notes.server.map(usize::from);
         fetch.trace = ctx.trace.cloned();
         let judge = Self {
             site: Arc::clone(ctx.site),
@@ -158,6 +163,7 @@ impl PolicyJudge {
             spare: None,
             own: false,
             upgrade: false,
+            is_for_client: matches!(ctx.downstream, Downstream::Client),
             beside: false,
             sent: ctx.now,
             tries: 0,
@@ -236,6 +242,7 @@ impl Judge for PolicyJudge {
             timeouts: self.timeouts(origin),
             with_body: true,
             beside_scripts: front_files.is_some(),
+            mirror: self.mirror(fetch),
             once: false,
         })
     }
@@ -426,6 +433,13 @@ impl PolicyJudge {
         fetch.upload.let_trailers_pass(filter);
     }
 
+    /// The origin that gets a copy of the request: of one without a body, which can be copied.
+    fn mirror(&self, fetch: &Fetch) -> Option<Arc<Origin>> {
+        let mirror = self.site.mirrors.of_route(self.notes.route)?;
+        let may = !self.upgrade && fetch.request.framing == Framing::None;
+        (may && !fetch.upload.is_some()).then(|| Arc::clone(mirror))
+    }
+
     /// The stored object that may answer instead of the response, by its times.
     fn stand_in<'a>(
         &'a self,
@@ -584,6 +598,10 @@ impl PolicyJudge {
         let announced = filter.announced(&response.headers, exchange.framing);
         origin_messages::passable(response, &self.site, &fetch.live, now.unix_secs());
         trailers::announce_to_client(response, announced);
+        if self.is_for_client {
+            let (site, notes, request) = (&self.site, &self.notes, &self.request);
+            sticky::add_cookie(site, notes, request, response, &fetch.asked, exchange.server);
+        }
         let unstored = UnstoredResponse {
             head_length: exchange.response.content_length(),
             response: exchange.response.clone(),

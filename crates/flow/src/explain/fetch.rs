@@ -2,8 +2,8 @@
 
 use base::KeyBuf;
 use cache::Object;
-use message::HeaderId;
 use message::store::{IgnoredField, StatusMatch, StoreRules};
+use message::{Framing, HeaderId, Request};
 use policy::{DecisionStep, FetchCtx, FetchVerdict, decision_steps::shown};
 
 use super::builder::ForecastBuilder;
@@ -102,7 +102,7 @@ impl ForecastBuilder<'_> {
             return;
         };
         let config = origin.config();
-        let server = origin.likely(hash, ctx.now.mono_ms);
+        let server = origin.likely(hash, notes.server.map(usize::from), ctx.now.mono_ms);
         let conditions: Vec<String> = [HeaderId::IfNoneMatch, HeaderId::IfModifiedSince]
             .into_iter()
             .filter_map(|id| Some(format!("{}: {}", id.name(), shown(request.headers.value(id)?))))
@@ -140,6 +140,7 @@ impl ForecastBuilder<'_> {
                 .fact("request", format!("{} {}", request.method, shown(&request.target)))
                 .fact("conditions", conditions.join(", "))
                 .fact("errors replaced", replaced_errors(ctx))
+                .fact("mirror", mirror(ctx, &request, purpose))
                 .fact("servers in service", format!("{healthy} of {}", servers.len()))
                 .fact("timeouts", timeouts),
         );
@@ -151,6 +152,16 @@ fn replaced_errors(ctx: &RequestContext<'_>) -> String {
     let pages = ctx.site.error_pages.iter().map(|page| page.status);
     let replaced = pages.filter(|status| declared::page_for(ctx, *status).is_some());
     replaced.map(|status| status.to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// The origin that would get a copy of `request`, or why there would be none.
+fn mirror(ctx: &RequestContext<'_>, request: &Request, purpose: &FetchPurpose<'_>) -> String {
+    let Some(mirror) = ctx.site.mirrors.of_route(ctx.notes.route) else { return String::new() };
+    let is_upgrade = matches!(purpose, FetchPurpose::Upgrade);
+    match request.framing == Framing::None && !is_upgrade {
+        true => format!("origin `{}` gets a copy", mirror.name()),
+        false => "no copy: the request has a body, or changes the protocol".to_owned(),
+    }
 }
 
 /// Reports which responses would be stored.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use origin::{Exchange, RequestBody};
 
-use super::{Fetch, FetchTarget};
+use super::{Fetch, FetchTarget, mirror};
 use crate::interims::Announcer;
 
 /// Sends `fetch.request` with its upload and returns the response once its head has arrived.
@@ -15,6 +15,10 @@ pub(crate) async fn send(
     fetch: &mut Fetch,
     target: FetchTarget,
 ) -> Result<Box<Exchange>, origin::Error> {
+    // Further tries are not copied.
+    if let Some(mirror) = target.mirror.filter(|_| fetch.asked.is_none()) {
+        mirror::send_copy(fetch, mirror);
+    }
     if let Some(tracing) = &fetch.live.tracing {
         let sent = tracing.pass_on(&mut fetch.request.headers);
         fetch.note(|trace| trace.sent.set(sent));

@@ -184,8 +184,13 @@ async fn send(
 ) -> Option<Box<Exchange>> {
     let begun = Cell::new(false);
     let (mut events, pool) = (OwnerFetchFlag(&begun), core.pool());
-    let caller =
-        OriginRequestContext { timeouts: None, account: None, owner: None, ..caller.clone() };
+    let caller = OriginRequestContext {
+        timeouts: None,
+        preferred: None,
+        account: None,
+        owner: None,
+        ..caller.clone()
+    };
     let sent = pool.send(origin, request, RequestBody::None, key_hash, &caller, &mut events);
     let mut sent = std::pin::pin!(sent);
     let patience = Duration::from_millis(core.live().limits.peer_timeout);

@@ -18,6 +18,7 @@ use crate::state::finish::{CoreLog, Records};
 use crate::state::gate::AuthMemory;
 use crate::state::invalidate::{InvalidationMode, Outcome};
 use crate::state::live_configuration::LiveRef;
+use crate::state::mirror::MirrorSlots;
 use crate::state::request_context::RequestContext;
 use crate::state::shared::SharedState;
 use crate::state::site::Site;
@@ -71,6 +72,8 @@ pub struct CoreState {
     /// The account of memory reserved for no client: by background fetches, and by slices that are
     /// fetched ahead.
     pub(crate) background: Arc<Account>,
+    /// The copies of requests under way.
+    pub(crate) mirrors: MirrorSlots,
     /// The cache of granted authentications.
     pub(crate) auth_memory: AuthMemory,
     /// This core's log buffer and counts.
@@ -100,6 +103,7 @@ impl CoreState {
             scratch: ScratchBuffers::default(),
             slice_fetcher: SliceFetcher::default(),
             background: Account::open(shared.cache.memory(), u64::MAX),
+            mirrors: MirrorSlots::default(),
             auth_memory: AuthMemory::new(
                 Account::open(shared.cache.memory(), u64::MAX),
                 &shared.verified_passwords,

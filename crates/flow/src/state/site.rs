@@ -13,6 +13,7 @@ use crate::problem::ErrorPage;
 use crate::state::client::ClientCheck;
 use crate::state::finish::UnloggedRoutes;
 use crate::state::gate::SiteAuthChecks;
+use crate::state::mirror::SiteMirrors;
 use crate::state::origin::SiteOrigin;
 use crate::state::proxy_fields::ShownFields;
 use crate::state::purges::PurgeAccess;
@@ -31,6 +32,8 @@ pub struct Site {
     /// The origins; [`policy::Notes::origin`] is an index into this list. Empty if the policy
     /// answers everything itself.
     pub origins: Vec<SiteOrigin>,
+    /// The origins that get copies of its requests.
+    pub mirrors: SiteMirrors,
     /// The roots of its files; [`policy::ReceiveVerdict::Files`] is an index into this list.
     pub files: Vec<Arc<Root>>,
     /// The client certificate check; `None` accepts all clients.
@@ -64,6 +67,7 @@ impl Site {
             vcl: None,
             policy,
             origins: Vec::new(),
+            mirrors: SiteMirrors::default(),
             files: Vec::new(),
             client_check: None,
             purges: PurgeAccess::default(),

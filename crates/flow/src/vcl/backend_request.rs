@@ -62,6 +62,7 @@ pub(crate) fn prepare(
     let total_ms = deadline_ms(&judge.state).unwrap_or(u64::MAX);
     let timeouts = Some(Timeouts { connect_ms, first_byte_ms, between_bytes_ms, total_ms, hold });
     Ok(FetchTarget {
+        mirror: None,
         origin,
         timeouts,
         with_body: judge.state.has_body,

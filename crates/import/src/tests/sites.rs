@@ -167,3 +167,22 @@ fn locations_without_lines_in_the_access_log_are_left_out_of_it() {
     let toml = bare(inner);
     assert!(toml.contains("access_log = false") && toml.contains("access_log = true"), "{toml}");
 }
+
+#[test]
+fn a_sticky_cookie_is_one_here() {
+    let toml = bare(
+        "upstream app { server 10.0.0.1:80; server 10.0.0.2:80; \
+         sticky cookie srv expires=1h domain=.a.test path=/ secure samesite=Lax; }\n\
+         server { listen 80; server_name a.test; location / { proxy_pass http://app; } }",
+    );
+    for line in [
+        "name = \"srv\"",
+        "max_age = \"1h\"",
+        "domain = \".a.test\"",
+        "path = \"/\"",
+        "secure = true",
+        "same_site = \"lax\"",
+    ] {
+        assert!(toml.contains(line), "{line}: {toml}");
+    }
+}

@@ -181,8 +181,10 @@ fn servers(
                 server(state, own, stands_in, url, settings);
             }
             "least_conn" => settings.text("balance", "least-requests", &[own.id]),
+            "sticky" if own.arg(0) == "cookie" => sticky(own, settings),
             "ip_hash" | "hash" | "sticky" => {
-                let instead = "`balance = \"hash\"` spreads by the URL";
+                let instead =
+                    "`sticky` keeps clients by a cookie; `balance = \"hash\"` goes by the URL";
                 state.ledger.left(own.id, "requests of a client go to any server", instead);
             }
             "random" => state.ledger.default(own.id, "requests are spread evenly"),
@@ -204,6 +206,23 @@ fn servers(
         settings.text("servers", &url(name), &[]);
     }
     vec![upstream.id]
+}
+
+/// `sticky cookie NAME`, with its attributes.
+fn sticky(own: &Directive, settings: &mut Settings) {
+    let from = &[own.id];
+    settings.text("sticky.name", own.arg(1), from);
+    for (name, key) in [("domain", "domain"), ("path", "path"), ("samesite", "same_site")] {
+        if let Some(value) = option(own, name) {
+            settings.text(&format!("sticky.{key}"), &value.to_ascii_lowercase(), from);
+        }
+    }
+    if let Some(time) = option(own, "expires").and_then(units::time) {
+        settings.put("sticky.max_age", time, from);
+    }
+    if has_word(own, "secure") {
+        settings.put("sticky.secure", "true", from);
+    }
 }
 
 fn has_word(own: &Directive, word: &str) -> bool {

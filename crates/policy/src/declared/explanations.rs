@@ -66,6 +66,12 @@ impl Declared {
         let (name, plan) = (&self.route_names[route], &self.plans[route]);
         let routes = self.matchers.len();
         let not_met = self.not_met_before(route, asked);
+        let sticky = plan.sticky.as_ref().map_or_else(String::new, |sticky| {
+            match sticky.server_of(&asked.request.headers) {
+                Some(at) => format!("the cookie `{}` is of server {}", sticky.name, at + 1),
+                None => format!("no cookie `{}` of a server", sticky.name),
+            }
+        });
         let access_log = if plan.access_log { "" } else { "no line (access_log = false)" };
         if route > 0 {
             let when = &self.matchers[route - 1].scope.when;
@@ -81,7 +87,8 @@ impl Declared {
                 .at(plan.places.of("route"))
                 .fact("because of", met.join(", "))
                 .fact("not met before", not_met)
-                .fact("access log", access_log);
+                .fact("access log", access_log)
+                .fact("sticky", sticky);
         }
         let why = match routes {
             0 => "the site has no routes: its own settings count",
@@ -93,6 +100,7 @@ impl Declared {
             .fact("looked at", others)
             .fact("not met", not_met)
             .fact("access log", access_log)
+            .fact("sticky", sticky)
     }
 
     /// Routes that are for the path and method of a request, before the one of this number or all

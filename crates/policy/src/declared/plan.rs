@@ -21,6 +21,7 @@ use crate::redirect_map::RedirectMap;
 use crate::response_rules::ResponseRule;
 use crate::rewrite::Rewrite;
 use crate::rules::{self, BrowserCaching, Profile, ServeMode, Settings};
+use crate::sticky::StickyCookie;
 use crate::value::ValuePattern;
 
 /// Rules of every site; the discriminant is the number in [`Notes::rule`](crate::Notes::rule).
@@ -81,6 +82,8 @@ pub(super) struct RoutePlan {
     /// Responses that the settings make.
     pub(super) answers: Option<OwnResponses>,
     pub(super) cookies: Cookies,
+    /// The cookie that brings clients back to a server of the origin.
+    pub(super) sticky: Option<Arc<StickyCookie>>,
     pub(super) cookie_key: Vec<Box<[u8]>>,
     pub(super) header_key: Vec<FieldName>,
     pub(super) drop_set_cookie: bool,
@@ -213,6 +216,10 @@ impl RoutePlan {
         rule_names: &mut Vec<String>,
     ) -> Self {
         let safe = profile == Profile::Safe;
+        let mut strip = settings.cookies.strip.clone();
+        // It is between the client and this proxy.
+        let sticky = settings.sticky.iter().filter_map(|own| NamePattern::cookie(&own.name).ok());
+        strip.extend(sticky);
         let store = store_rules(profile, &settings);
         let response_captures = settings.response_captures();
         let key: Vec<Box<[u8]>> =
@@ -231,10 +238,11 @@ impl RoutePlan {
             access_log: settings.access_log,
             answers: OwnResponses::new(settings.redirects, settings.answer, files),
             cookies: Cookies {
-                strip: settings.cookies.strip,
+                strip,
                 keep: settings.cookies.keep,
                 strip_tracking: settings.cookies.strip_tracking.unwrap_or(safe),
             },
+            sticky: settings.sticky,
             cookie_key: key,
             header_key: settings.key_headers,
             drop_set_cookie: settings.drop_set_cookie,

@@ -142,6 +142,9 @@ impl Declared {
         if plan.is_divided {
             notes.apart = self.mark_of(route, asked, is_odd);
         }
+        if let Some(sticky) = &plan.sticky {
+            notes.server = sticky.server_of(&asked.request.headers);
+        }
         notes.origin = plan.origin;
         notes.pages = plan.page_cache;
     }

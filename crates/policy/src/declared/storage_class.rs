@@ -59,6 +59,10 @@ fn said(settings: &Settings) -> String {
     let stored = Settings {
         // Its place in the site's list is another after a reload; its name is not.
         origin: 0,
+        // Which server of the origin answers changes nothing.
+        sticky: None,
+        // The responses of a mirror are dropped.
+        mirror: None,
         // A redirect is answered before the store and the origin have a say.
         redirects: None,
         access_log: true,
