@@ -32,7 +32,7 @@ use crate::state::trace::Trace;
 use crate::vcl::start as program;
 use crate::verdict::RevalidationJudge;
 use crate::wait::{FetchPart, PauseContext, PauseEnd, Role, Verdict};
-use crate::{files as from_files, pages, stage_row};
+use crate::{files as from_files, pages, prefetch, stage_row};
 
 /// The number of other requests' fetches that a request waits for, if it can use none of their
 /// responses, before it fetches alone.
@@ -345,6 +345,12 @@ async fn permitted(
     if !fetches || permit.is_some() {
         return Ok(Some(role));
     }
+    if let Some(problem) = prefetch::refusal(ctx).filter(|_| !is_node) {
+        if let Role::Fetch(duty) = role {
+            duty.lead.hand_back();
+        }
+        return Err(refuse_prefetch(core, ctx, problem));
+    }
     *permit = FetchPermit::at_once(core, ctx);
     if permit.is_some() {
         return Ok(Some(role));
@@ -494,6 +500,12 @@ fn put_together(
     draft.run(core, ctx.connection)
 }
 
+#[cold]
+fn refuse_prefetch(core: &CoreState, ctx: &RequestContext<'_>, problem: Problem) -> Reply {
+    core.counters.inc(Counter::PrefetchesRefused);
+    pages::bare(ctx.request, problem)
+}
+
 /// Fetches past the store, once the request has the permit.
 async fn fetch_past_the_store(
     core: &Rc<CoreState>,
@@ -502,6 +514,9 @@ async fn fetch_past_the_store(
     reason: ForwardReason,
     body: Option<Reader>,
 ) -> Reply {
+    if let Some(problem) = prefetch::refusal(ctx) {
+        return refuse_prefetch(core, ctx, problem);
+    }
     match Box::pin(FetchPermit::wait(core, ctx)).await {
         Ok(permit) => job.fetch.permit = permit,
         Err(problem) => return pages::problem(ctx.request, problem),
