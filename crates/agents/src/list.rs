@@ -50,7 +50,7 @@ pub enum ListFault {
     Pattern,
     /// An earlier line gives the name another class.
     OtherClass,
-    /// A `dns` line has no domain, too many, or one that is none.
+    /// A `dns` line has no domain, too many, or a malformed one.
     Domain,
     /// A `dns` line is for a name that no line before has.
     UnknownName,

@@ -24,7 +24,7 @@ use crate::problem::Problem;
 use crate::purge::{self, Answers, PurgeContext, PurgeOrder, Share};
 use crate::state::assemble::Draft;
 use crate::state::core::CoreState;
-use crate::state::duty::Duty;
+use crate::state::duty::{Duty, FetchPause};
 use crate::state::reply::{CacheOutcome, ForwardReason, Reply};
 use crate::state::request_context::{RequestConnection, RequestContext};
 use crate::state::site_context::SiteContext;
@@ -268,26 +268,10 @@ async fn take_part(
         if let Role::Pause(pause) = role {
             // Another request's fetch needs no permit of this one.
             permit = None;
-            let limit = Duration::from_millis(ctx.live.limits.wait_timeout);
-            let patience = stand_in(core, &ctx, old.as_ref()).map(|_| limit);
-            let (request, judge, trace) =
-                (ctx.request, RevalidationJudge::of(&ctx), ctx.trace.map(|t| &**t));
-            let end = PauseContext { core, request, judge, trace, patience }.wait(pause).await;
-            ctx.now = core.now();
-            role = match end {
-                PauseEnd::Fetch(duty) => Role::Fetch(duty),
-                PauseEnd::Read(lent) => {
-                    part.take_lent(lent);
-                    continue;
-                }
-                PauseEnd::Waited(ended) => {
-                    match waited(core, &ctx, key, ended, old.as_ref(), reason) {
-                        Verdict::End(reply) => return reply,
-                        Verdict::Alone => part.go_alone(),
-                        Verdict::Replace => {}
-                    }
-                    continue;
-                }
+            role = match paused(core, &mut ctx, key, pause, &mut part, old.as_ref(), reason).await {
+                Ok(Some(role)) => role,
+                Ok(None) => continue,
+                Err(reply) => return reply,
             };
         }
         role = match permitted(core, &ctx, role, &mut permit).await {
@@ -326,6 +310,42 @@ async fn take_part(
         job.fetch.permit = permit.unwrap_or_default();
         return fetch_own(core, &ctx, job, reason, None).await;
     }
+}
+
+/// Waits until `pause` is over. Returns the role that follows, `None` if the request takes part
+/// again, or the reply if it ends here.
+async fn paused(
+    core: &Rc<CoreState>,
+    ctx: &mut RequestContext<'_>,
+    key: &KeyBuf,
+    pause: FetchPause,
+    part: &mut FetchPart,
+    old: Option<&Arc<Object>>,
+    reason: ForwardReason,
+) -> Result<Option<Role<HitOutcome>>, Reply> {
+    let limit = Duration::from_millis(ctx.live.limits.wait_timeout);
+    let patience = stand_in(core, ctx, old).map(|_| limit);
+    let end = {
+        let (request, judge) = (ctx.request, RevalidationJudge::of(ctx));
+        let trace = ctx.trace.map(|t| &**t);
+        PauseContext { core, request, judge, trace, patience }.wait(pause).await
+    };
+    ctx.now = core.now();
+    Ok(match end {
+        PauseEnd::Fetch(duty) => Some(Role::Fetch(duty)),
+        PauseEnd::Read(lent) => {
+            part.take_lent(lent);
+            None
+        }
+        PauseEnd::Waited(ended) => match waited(core, ctx, key, ended, old, reason) {
+            Verdict::End(reply) => return Err(reply),
+            Verdict::Alone => {
+                part.go_alone();
+                None
+            }
+            Verdict::Replace => None,
+        },
+    })
 }
 
 /// Returns the role, if it is to fetch nothing or has the permit. Otherwise waits for the permit,

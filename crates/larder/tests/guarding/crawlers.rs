@@ -328,7 +328,10 @@ async fn explain_foretells_the_queue() {
     let limits = "crawler_fetches = 1\ncrawler_queue = 0";
     let stage = Setup { limits, site: STORED, ..Setup::default() }.start().await;
     stage.origin.on("/hung", Script::default().hang());
-    let question = |agent: &str| json!({ "url": "http://a.test/page", "headers": [format!("User-Agent: {agent}")] });
+    let question = |agent: &str| {
+        let agent = format!("User-Agent: {agent}");
+        json!({ "url": "http://a.test/page", "headers": [agent] })
+    };
     let told = explain(&stage.daemon, &question("GPTBot/1.2")).await;
     assert_eq!(step(&told, "class")["why"], "ai: its User-Agent names `GPTBot`");
     assert_eq!(fact(step(&told, "queue"), "now"), "it would be fetched at once");
