@@ -34,7 +34,7 @@ struct Crawler {
 enum ProofSource {
     /// No proof is asked for.
     Unneeded,
-    /// There is none, and one is needed.
+    /// One is needed, and no source has any.
     Missing,
     Addresses(AddressList),
     /// The address has a name below one of these domains.

@@ -50,7 +50,7 @@ pub enum ListFault {
     Pattern,
     /// An earlier line gives the name another class.
     OtherClass,
-    /// A `dns` line has no domain, too many, or one that is none.
+    /// A `dns` line has no domain, too many, or a malformed one.
     Domain,
     /// A `dns` line is for a name that no line before has.
     UnknownName,
@@ -143,7 +143,10 @@ impl CrawlerList {
         if first == "dns" {
             let known = known.ok_or(ListFault::UnknownName)?;
             let domains: Vec<String> = rest.split_whitespace().map(str::to_lowercase).collect();
-            if domains.is_empty() || domains.len() > DOMAINS_MAX || !domains.iter().all(is_domain) {
+            if domains.is_empty()
+                || domains.len() > DOMAINS_MAX
+                || !domains.iter().all(|domain| is_domain(domain))
+            {
                 return Err(ListFault::Domain);
             }
             self.names[known].domains = domains;
@@ -187,7 +190,7 @@ fn is_name(name: &str) -> bool {
 }
 
 /// Returns true for a domain of two labels or more: everybody can get a name below fewer.
-fn is_domain(domain: &String) -> bool {
+fn is_domain(domain: &str) -> bool {
     let is_label = |label: &str| {
         !label.is_empty()
             && label.len() < 64

@@ -39,7 +39,7 @@ pub enum DnsVerdict {
     Pending,
 }
 
-/// What is known of addresses.
+/// Verdicts on addresses.
 #[derive(Debug)]
 pub struct AddressProofs {
     seed: HashSeed,
@@ -53,7 +53,7 @@ impl AddressProofs {
         Self { seed, places }
     }
 
-    /// What is known of the claim of `address` to be the crawler `name`; `None` if nothing is.
+    /// The verdict on the claim of `address` to be the crawler `name`; `None` before the first.
     pub fn of(&self, name: &str, address: IpAddr, now_ms: u64) -> Option<DnsVerdict> {
         let claim = self.claim(name, address);
         self.ways(claim).find_map(|place| {

@@ -134,6 +134,7 @@ counters! {
     UnknownFetches class_unknown_fetches_total Counter "Of these, those for which the origin was asked.";
     CrawlersQueued crawlers_queued_total Counter "Requests with `serve = \"stored\"` whose fetch waited in the queue for crawlers.";
     CrawlersRefused crawlers_refused_total Counter "Requests with `serve = \"stored\"` that were rejected, because the queue for crawlers was full.";
+    PrefetchesRefused prefetches_refused_total Counter "Prefetches (`Sec-Purpose: prefetch`) that were rejected, because the origin had no place for a request.";
     Files files_total Counter "Answered with a file.";
     Synthetic synthetic_total Counter "Answered by policy or error page.";
     Refused refused_total Counter "Answered with an error before a request was read whole.";

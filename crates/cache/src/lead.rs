@@ -389,7 +389,8 @@ impl<L: Lower> Lead<L> {
         self.refuse_for(None, false);
     }
 
-    /// Gives the fetch up before anything was asked. The waiters begin again, and one of them leads.
+    /// Gives the fetch up before anything was asked. The waiters begin again, and one of them
+    /// leads.
     pub fn hand_back(mut self) {
         self.leave();
         self.conclude(WaiterOutcome::Again);

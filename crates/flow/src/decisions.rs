@@ -221,7 +221,7 @@ pub(crate) fn ground(
         (State::Fresh | State::Grace, HitVerdict::Pass) => JudgementReason::Passed,
         (State::Fresh, _) => JudgementReason::Fresh,
         (State::Grace, _) => JudgementReason::Grace,
-        (State::Stale, HitVerdict::DeliverStale) if may_be_stale(object) => {
+        (State::Stale, HitVerdict::DeliverStale) if may_be_stale(object, freshness) => {
             JudgementReason::MaxStale
         }
         (State::Stale, _) => JudgementReason::Stale,
@@ -255,10 +255,10 @@ pub(crate) fn freshness_until(
     }
 }
 
-/// Returns true if nothing forbids serving the object stale (RFC 9111 4.2.4).
-fn may_be_stale(object: &Object) -> bool {
-    let flags = object.flags();
-    !flags.must_validate && !flags.never_stale
+/// Returns true if nothing forbids serving the object stale: neither its origin (RFC 9111 4.2.4),
+/// nor invalidations that may have been missed.
+fn may_be_stale(object: &Object, freshness: &Freshness) -> bool {
+    !freshness.must_validate && !object.flags().never_stale
 }
 
 /// Returns the problem that refuses a request instead of letting it wait.

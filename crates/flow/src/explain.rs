@@ -39,7 +39,7 @@ use crate::state::shared::SharedState;
 use crate::state::site::Site;
 use crate::state::site_context::SiteContext;
 use crate::vcl::foretell::foretell;
-use crate::{crawlers, files as from_files, pages, stage_row};
+use crate::{crawlers, files as from_files, pages, prefetch, stage_row};
 
 pub use crate::forecast::outcome::ForecastOutcome;
 pub use advice::{Application, OF_MARK, not_stored_advice};
@@ -242,8 +242,15 @@ impl ForecastBuilder<'_> {
         Some(answered(&reply, "with an error page"))
     }
 
-    /// Forecasts the queue of a crawler's fetch, and its refusal if the queue is full.
+    /// Forecasts the refusal of a prefetch while its origin is busy; and the queue of a crawler's
+    /// fetch, with its refusal if the queue is full.
     fn queued(&mut self, ctx: &RequestContext<'_>) -> Option<Ending> {
+        if let Some((step, problem)) = prefetch::foretell(ctx) {
+            self.forecast.steps.push(step);
+            if let Some(problem) = problem {
+                return Some(answered(&pages::bare(ctx.request, problem), "with a refusal"));
+            }
+        }
         let (step, problem) = crawlers::foretell(self.forecast.shared, ctx)?;
         self.forecast.steps.push(step);
         Some(answered(&pages::problem(ctx.request, problem?), "with a refusal"))

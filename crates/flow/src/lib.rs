@@ -40,6 +40,7 @@ mod limit_stage;
 mod origin_messages;
 pub mod pages;
 pub mod peers;
+mod prefetch;
 pub mod problem;
 pub mod purge;
 mod recode;

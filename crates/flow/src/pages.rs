@@ -52,6 +52,15 @@ pub(crate) fn numbered(request: &Request, problem: Problem, number: Option<u64>)
     reply
 }
 
+/// The answer to a request that no user waits for: the status alone.
+pub(crate) fn bare(request: &Request, problem: Problem) -> Reply {
+    let mut response = Response::new(problem.status());
+    response.headers.push(HeaderId::CacheControl, b"no-store");
+    let mut reply = own(request, response, Bytes::new());
+    problem.note(&mut reply.about);
+    reply
+}
+
 /// The redirect of a directory's path to the path with a slash, keeping the query. Leading slashes
 /// become one: `//name` would lead to another host, and browsers read `/\` likewise.
 pub(crate) fn with_slash(request: &Request) -> Reply {

@@ -59,6 +59,8 @@ pub enum Problem {
     },
     /// Too many crawlers wait for a fetch.
     TooManyCrawlers,
+    /// The origin has no place for a prefetch.
+    Prefetch,
     /// The site requires a password.
     PasswordNeeded,
     /// The client has as many passwords being checked as permitted.
@@ -86,7 +88,9 @@ impl Problem {
             Self::FileRefused => 403,
             Self::OnlyReadable => 405,
             Self::Precondition => 412,
-            Self::TooManyWaiters | Self::TooManyFiles | Self::PasswordsBusy(_) => 503,
+            Self::TooManyWaiters | Self::TooManyFiles | Self::PasswordsBusy(_) | Self::Prefetch => {
+                503
+            }
             Self::SharedFetchFailed | Self::FileNotAllowed => 502,
             Self::Loop => 508,
             Self::PasswordNeeded => 401,
@@ -119,6 +123,7 @@ impl Problem {
             Self::TooManyAtOnce { .. } => {
                 "Too many requests of this client are under way (concurrent)."
             }
+            Self::Prefetch => "The server behind this site has no place for a prefetch.",
             Self::TooManyCrawlers => {
                 "Too many crawlers wait for pages of this site (limit: crawler_queue)."
             }

@@ -24,7 +24,7 @@ use crate::problem::Problem;
 use crate::purge::{self, Answers, PurgeContext, PurgeOrder, Share};
 use crate::state::assemble::Draft;
 use crate::state::core::CoreState;
-use crate::state::duty::Duty;
+use crate::state::duty::{Duty, FetchPause};
 use crate::state::reply::{CacheOutcome, ForwardReason, Reply};
 use crate::state::request_context::{RequestConnection, RequestContext};
 use crate::state::site_context::SiteContext;
@@ -32,7 +32,7 @@ use crate::state::trace::Trace;
 use crate::vcl::start as program;
 use crate::verdict::RevalidationJudge;
 use crate::wait::{FetchPart, PauseContext, PauseEnd, Role, Verdict};
-use crate::{files as from_files, pages, stage_row};
+use crate::{files as from_files, pages, prefetch, stage_row};
 
 /// The number of other requests' fetches that a request waits for, if it can use none of their
 /// responses, before it fetches alone.
@@ -268,26 +268,10 @@ async fn take_part(
         if let Role::Pause(pause) = role {
             // Another request's fetch needs no permit of this one.
             permit = None;
-            let limit = Duration::from_millis(ctx.live.limits.wait_timeout);
-            let patience = stand_in(core, &ctx, old.as_ref()).map(|_| limit);
-            let (request, judge, trace) =
-                (ctx.request, RevalidationJudge::of(&ctx), ctx.trace.map(|t| &**t));
-            let end = PauseContext { core, request, judge, trace, patience }.wait(pause).await;
-            ctx.now = core.now();
-            role = match end {
-                PauseEnd::Fetch(duty) => Role::Fetch(duty),
-                PauseEnd::Read(lent) => {
-                    part.take_lent(lent);
-                    continue;
-                }
-                PauseEnd::Waited(ended) => {
-                    match waited(core, &ctx, key, ended, old.as_ref(), reason) {
-                        Verdict::End(reply) => return reply,
-                        Verdict::Alone => part.go_alone(),
-                        Verdict::Replace => {}
-                    }
-                    continue;
-                }
+            role = match paused(core, &mut ctx, key, pause, &mut part, old.as_ref(), reason).await {
+                Ok(Some(role)) => role,
+                Ok(None) => continue,
+                Err(reply) => return reply,
             };
         }
         role = match permitted(core, &ctx, role, &mut permit).await {
@@ -328,6 +312,42 @@ async fn take_part(
     }
 }
 
+/// Waits until `pause` is over. Returns the role that follows, `None` if the request takes part
+/// again, or the reply if it ends here.
+async fn paused(
+    core: &Rc<CoreState>,
+    ctx: &mut RequestContext<'_>,
+    key: &KeyBuf,
+    pause: FetchPause,
+    part: &mut FetchPart,
+    old: Option<&Arc<Object>>,
+    reason: ForwardReason,
+) -> Result<Option<Role<HitOutcome>>, Reply> {
+    let limit = Duration::from_millis(ctx.live.limits.wait_timeout);
+    let patience = stand_in(core, ctx, old).map(|_| limit);
+    let end = {
+        let (request, judge) = (ctx.request, RevalidationJudge::of(ctx));
+        let trace = ctx.trace.map(|t| &**t);
+        PauseContext { core, request, judge, trace, patience }.wait(pause).await
+    };
+    ctx.now = core.now();
+    Ok(match end {
+        PauseEnd::Fetch(duty) => Some(Role::Fetch(duty)),
+        PauseEnd::Read(lent) => {
+            part.take_lent(lent);
+            None
+        }
+        PauseEnd::Waited(ended) => match waited(core, ctx, key, ended, old, reason) {
+            Verdict::End(reply) => return Err(reply),
+            Verdict::Alone => {
+                part.go_alone();
+                None
+            }
+            Verdict::Replace => None,
+        },
+    })
+}
+
 /// Returns the role, if it is to fetch nothing or has the permit. Otherwise waits for the permit,
 /// with which the request takes part again: nothing that others wait for may wait in the queue.
 async fn permitted(
@@ -344,6 +364,12 @@ async fn permitted(
     };
     if !fetches || permit.is_some() {
         return Ok(Some(role));
+    }
+    if let Some(problem) = prefetch::refusal(ctx).filter(|_| !is_node) {
+        if let Role::Fetch(duty) = role {
+            duty.lead.hand_back();
+        }
+        return Err(refuse_prefetch(core, ctx, problem));
     }
     *permit = FetchPermit::at_once(core, ctx);
     if permit.is_some() {
@@ -494,6 +520,12 @@ fn put_together(
     draft.run(core, ctx.connection)
 }
 
+#[cold]
+fn refuse_prefetch(core: &CoreState, ctx: &RequestContext<'_>, problem: Problem) -> Reply {
+    core.counters.inc(Counter::PrefetchesRefused);
+    pages::bare(ctx.request, problem)
+}
+
 /// Fetches past the store, once the request has the permit.
 async fn fetch_past_the_store(
     core: &Rc<CoreState>,
@@ -502,6 +534,9 @@ async fn fetch_past_the_store(
     reason: ForwardReason,
     body: Option<Reader>,
 ) -> Reply {
+    if let Some(problem) = prefetch::refusal(ctx) {
+        return refuse_prefetch(core, ctx, problem);
+    }
     match Box::pin(FetchPermit::wait(core, ctx)).await {
         Ok(permit) => job.fetch.permit = permit,
         Err(problem) => return pages::problem(ctx.request, problem),

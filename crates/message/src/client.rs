@@ -49,7 +49,7 @@ pub enum ClientProof {
     Claimed,
     /// Its address is one of the crawler's.
     Verified,
-    /// Its address is none of the crawler's, or there is nothing to verify it by.
+    /// Its address does not belong to the crawler, or there is nothing to verify it by.
     Unverified,
     /// Its address is yet to be looked up in DNS.
     Pending,

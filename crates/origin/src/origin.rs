@@ -83,6 +83,11 @@ impl Origin {
         self.servers.iter().map(|server| ServerStatus::of(server, now)).collect()
     }
 
+    /// Returns true if one of its servers has a place for a request that need not wait.
+    pub fn has_room(&self) -> bool {
+        self.servers.iter().any(|server| server.has_room())
+    }
+
     /// The server for a request with this hash at `now_ms` (of the monotonic clock), which is the
     /// one at `preferred` while that is in use. `None` if probes report every server sick. Changes
     /// no state.

@@ -251,11 +251,12 @@ impl Policy for Declared {
     }
 
     fn hit(&self, ctx: &HitCtx<'_>) -> HitVerdict {
-        if self.serves_stored(ctx.notes) {
+        let plan = self.plan(ctx.notes);
+        if plan.serve == ServeMode::Stored {
             // A crawler cannot have a page fetched anew either.
             return HitVerdict::DeliverStale;
         }
-        if !self.plan(ctx.notes).honours_requests {
+        if !plan.honours_requests {
             return HitVerdict::Deliver;
         }
         directives::apply_directives(ctx)

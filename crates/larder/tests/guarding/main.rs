@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod crawlers;
 mod gates;
 mod guarded;
 mod guards_nginx;

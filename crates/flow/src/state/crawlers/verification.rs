@@ -24,7 +24,7 @@ pub struct ClaimedAddress {
 /// The clients that are verified by DNS.
 #[derive(Debug)]
 pub struct CrawlerVerification {
-    /// What is known.
+    /// The verdicts so far.
     pub(crate) proofs: AddressProofs,
     waiting: Mutex<VecDeque<ClaimedAddress>>,
     arrived: Notify,

@@ -35,6 +35,16 @@ pub(crate) const SAMPLES: &[(&str, &str, Sample)] = &[
         Listed("tests/origins/health.rs takes origins away and brings them back"),
     ),
     ("compression.md", "Use-As-Dictionary:", Printed("curl -sI https://example.com/js/app.v1.js")),
+    (
+        "crawlers.md",
+        "# class name pattern",
+        Taken(
+            "printf '%s\\n' '{}' > own.list; \
+             printf '[crawlers]\\nfile = \"%s/own.list\"\\n[[site]]\\nhost = \"*\"\\n' \"$PWD\" > own.toml; \
+             printf 'origin = \"http://127.0.0.1:9\"\\ncrawlers.robots = true\\n' >> own.toml; \
+             larder check own.toml",
+        ),
+    ),
     ("esi.md", "<html><body>", Printed("curl -s $ORIGIN/fragments")),
     ("esi.md", "Surrogate-Control:", Printed("curl -sI $ORIGIN/fragments")),
     (

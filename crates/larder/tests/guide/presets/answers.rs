@@ -11,7 +11,7 @@ use crate::support::{Setup, Stage, eventually, is_hit, pause, whole};
 use testkit::client::WriteSplit;
 use testkit::origin::{Action, Script};
 
-const PRESETS: [&str; 8] = [
+const PRESETS: [&str; 9] = [
     "",
     "wordpress",
     "drupal",
@@ -20,6 +20,7 @@ const PRESETS: [&str; 8] = [
     "static",
     "microcache",
     "wordpress, static, microcache",
+    "wordpress, crawlers",
 ];
 
 /// A page, and a file for every preset.

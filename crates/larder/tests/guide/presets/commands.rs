@@ -19,7 +19,7 @@ fn larder(arguments: &[&str]) -> (bool, String) {
 #[test]
 fn presets_are_listed_and_shown() {
     let (done, list) = larder(&["preset", "list"]);
-    assert!(done && list.lines().count() == 6, "{list}");
+    assert!(done && list.lines().count() == 7, "{list}");
     for line in list.lines() {
         let (name, about) = line.split_once(' ').expect("a name and what it is for");
         let (done, file) = larder(&["preset", "show", name]);

@@ -68,6 +68,12 @@ async fn nor_with_other_presets_behind_it() {
     no_leak("wordpress, static, microcache", &probes(), LOGIN).await;
 }
 
+/// The probes have no User-Agent, so their class is `unknown`: they are served as crawlers.
+#[tokio::test]
+async fn nor_does_a_crawler() {
+    no_leak("wordpress, crawlers", &probes(), LOGIN).await;
+}
+
 fn probes() -> Vec<Probe> {
     let mut probes = common::poisoning(ApartUnlessPublic);
     probes.extend(common::set_cookie(&["/", "/page/", "/feed/", "/wp-content/a.css", "/gone"]));
