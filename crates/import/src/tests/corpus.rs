@@ -18,7 +18,7 @@ const CORPUS: &[(&str, &[&str])] = &[
     (
         "gateway.conf",
         &[
-            "when.client = [\"203.0.113.0/24\", \"198.51.100.7\"]",
+            "when.client = [\"198.51.100.7\", \"203.0.113.0/24\"]",
             "when.user_agent = [\"GPTBot\", \"Bytespider\", \"scrapy\"]",
             "method = \"TRACK\"",
             "when.header = { X-Scan = \"~ [^0]|00\" }",
@@ -26,8 +26,8 @@ const CORPUS: &[(&str, &[&str])] = &[
             "redirect = { to = \"/docs/v2/$1$query\", status = 302 }",
             "rewrite = \"/users?name=$1&$args\"",
             "when.not = { cookie = { preview = \"on\" } }",
-            "when.not = { query = { key = [\"9d1a\", \"77c2\"] } }",
-            "when.not = { method = [\"POST\", \"PUT\", \"GET\", \"HEAD\"] }",
+            "when.not = { query = { key = [\"~* ^9d1a$\", \"~* ^77c2$\"] } }",
+            "when.not = { method = [\"POST\", \"PUT\"] }",
             "redirect = { to = \"/landing/$1$query\", status = 302 }",
         ],
     ),
