@@ -35,7 +35,7 @@ COMMON = [
     ("GET", "/robots.txt", {}), ("GET", "/style.css", {}), ("GET", "/missing.css", {}), ("GET", "/img.png", {}),
     ("GET", "/.git/config", {}), ("GET", "/.htaccess", {}), ("GET", "/xmlrpc.php", {}), ("GET", "/file.sql", {}),
     ("GET", "/wp-content/uploads/x.php", {}), ("GET", "/wp-admin/", {}), ("POST", "/form", {}), ("GET", "/a%20b/", {}),
-    ("DELETE", "/thing", {}), ("TRACK", "/", {}), ("GET", "/", {"User-Agent": "sqlmap/1.7"}),
+    ("DELETE", "/thing", {}), ("TRACK", "/x", {}), ("GET", "/", {"User-Agent": "sqlmap/1.7"}),
     ("GET", "/page", {"User-Agent": "GPTBot"}), ("GET", "/page", {"Cookie": "preview=on; beta=1"}),
     ("GET", "/?debug=1", {}), ("GET", "/page", {"X-Scan": "1"}), ("GET", "/old/../page", {}), ("GET", "//double//slash", {}),
     ("GET", "/folder", {}), ("GET", "/folder/", {}), ("GET", "/notes.txt", {}),
@@ -123,22 +123,27 @@ CASES = {
 KNOWN = [
     ("Larder's own answers are not for other caches",
      lambda key, one, other, status: key == "cache-control" and one is None and other == "no-store"),
-    ("fields of a site are sent with errors, too, as with `always`",
-     lambda key, one, other, status: status >= 400 and one is None and key in ("x-content-type-options",
-                                                                               "content-security-policy")),
+    ("fields of a site are sent from its locations and with errors, too",
+     lambda key, one, other, status: one is None and key in ("x-content-type-options", "content-security-policy")),
     ("all texts get the charset, and pages for errors none",
-     lambda key, one, other, status: key == "content-type" and
-     {one, other} in ({"text/css", "text/css; charset=utf-8"}, {"text/html", "text/html; charset=utf-8"})),
+     lambda key, one, other, status: key == "content-type" and one and other and
+     other.lower() in {one, f"{one}; charset=utf-8"} | {one.replace("; charset=utf-8", "")}),
     ("passwords are UTF-8",
      lambda key, one, other, status: key == "www-authenticate" and other == one + ', charset="UTF-8"'),
-    ("a redirect to the own host has no scheme and host",
+    ("a redirect to the own host has no scheme and host, or no port",
      lambda key, one, other, status: key == "location" and one and other and
-     re.sub("^http://[^/]*", "", one) == other),
+     re.sub("^https?://[^/]*", "", one) == re.sub("^https?://[^/]*", "", other)),
 ]
 
-
-# Single requests that differ on purpose: configuration, method, path and field, each with its reason.
+# Single requests that differ on purpose: configuration (or any), method, path and field, each with its reason.
 KNOWN_REQUESTS = {
+    # Paths that a script gets have no segments that lead upwards.
+    (None, "GET", "/old/../page", "status"),
+    # Files that no site means to serve are hidden.
+    (None, "GET", "/file.sql", "status"), (None, "GET", "/file.sql", "body"), (None, "GET", "/file.sql", "content-type"),
+    (None, "GET", "/.git/config", "status"), (None, "GET", "/.htaccess", "status"),
+    # The presets run no scripts among uploads.
+    (None, "GET", "/wp-content/uploads/x.php", "status"), (None, "GET", "/app/uploads/x.php", "status"),
 }
 
 
@@ -174,11 +179,11 @@ echo $_SERVER['SCRIPT_NAME'], ' ', $_SERVER['REQUEST_METHOD'], ' ', $_SERVER['HT
 # Files below every root, beside those of the first configurations.
 FILES = {
     "style.css": "body { color: black }\n", "img.png": "png", "notes.txt": "notes\n", "file.sql": "secret\n",
-    ".git/config": "secret\n", ".htaccess": "secret\n", "folder/index.html": "<h1>Folder</h1>\n",
+    ".git/config": "secret\n", ".htaccess": "secret\n",
     "composer.json": "{}\n", "404.html": "<h1>Not here</h1>\n", "500.html": "<h1>Sorry</h1>\n", "sw.js": "x\n",
     "assets/a.css": "a {}\n", "system/a.png": "png", "data/x": "secret\n", "favicon.ico": "icon",
 }
-SCRIPTS = ["index.php", "wp-login.php", "xmlrpc.php", "wp-cron.php", "wp-content/uploads/x.php", "app/uploads/x.php",
+SCRIPTS = ["index.php", "folder/index.php", "wp-login.php", "xmlrpc.php", "wp-cron.php", "wp-content/uploads/x.php", "app/uploads/x.php",
            "get.php", "errors/404.php", "remote.php", "config/config.php", "vendor/a/b.php"]
 
 
@@ -196,7 +201,7 @@ def write_files(folder):
         "srv/app/static/site.css": "a { color: red }\n", "srv/app/media/picture.svg": "<svg/>\n",
         "srv/app/public/500.html": "<h1>Sorry</h1>\n", "srv/node/public/assets/app.css": "b {}\n",
         "var/www/forum/public/images/logo.svg": "<svg/>\n", "var/www/forum/private/x": "private\n",
-        "opt/forge/public/404.html": "<h1>Not here</h1>\n", "opt/forge/public/502.html": "<h1>Sorry</h1>\n", "var/cache/nginx/empty": "", "var/nginx/empty": "", "sites/shop.example/logs/empty": "",
+        "opt/forge/public/404.html": "<h1>Not here</h1>\n", "opt/forge/public/502.html": "<h1>Sorry</h1>\n", "var/cache/nginx/empty": "", "var/nginx/empty": "", "sites/shop.example/logs/empty": "", "var/run/empty": "",
         # user, password
         "members": "user:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=\n",
     }.items():
@@ -206,17 +211,15 @@ def write_files(folder):
 
 
 def write_roots(text):
-    """Files and scripts below each root of PHP that a configuration names."""
-    if "fastcgi_pass" not in text:
-        roots = []
-    else:
-        text = text.replace("$MAGE_ROOT", (re.findall(r"set \$MAGE_ROOT (\S+);", text) or [""])[0])
-        roots = set(re.findall(r"\broot\s+(/[^;$\s]+);", text))
-    for root in map(pathlib.Path, roots):
-        for name, content in [*FILES.items(), *((name, SCRIPT) for name in SCRIPTS)]:
+    """Files below each root that a configuration names, and scripts where it has PHP."""
+    text = text.replace("$MAGE_ROOT", (re.findall(r"set \$MAGE_ROOT (\S+);", text) or [""])[0])
+    scripts = [(name, SCRIPT) for name in SCRIPTS] if "fastcgi_pass" in text else []
+    for root in map(pathlib.Path, set(re.findall(r"\broot\s+(/[^;$\s]+);", text))):
+        for name, content in [*FILES.items(), *scripts]:
             file = root / name
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(content)
+            if not file.exists():
+                file.write_text(content)
 
 
 def adapted(name, folder, plain, secure, application):
@@ -306,7 +309,9 @@ def differences(name, secure, ports, host, requests):
                 continue
             if any(test(key, value, other[key], one["status"]) for _, test in KNOWN):
                 continue
-            if (name, method, path, key) in KNOWN_REQUESTS:
+            if {(name, method, path, key), (None, method, path, key)} & KNOWN_REQUESTS:
+                if key == "status":
+                    break
                 continue
             where = f"{name}: {method} {path} {fields or ''}: {key}"
             found.append(f"{where}: nginx {value!r}, larder {other[key]!r}")

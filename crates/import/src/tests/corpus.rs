@@ -25,6 +25,7 @@ const CORPUS: &[(&str, &[&str])] = &[
             "when.cookie = { banned = \"yes\" }",
             "redirect = { to = \"/docs/v2/$1$query\", status = 302 }",
             "rewrite = \"/users?name=$1&$args\"",
+            "rewrite = \"/users?name=$1\"",
             "when.not = { cookie = { preview = \"on\" } }",
             "when.not = { query = { key = [\"~* ^9d1a$\", \"~* ^77c2$\"] } }",
             "when.not = { method = [\"POST\", \"PUT\"] }",

@@ -283,7 +283,7 @@ fn request_uri(test: Test<'_>) -> Predicate {
 }
 
 /// It holds where there is a query.
-fn any_parameter() -> Predicate {
+pub(crate) fn any_parameter() -> Predicate {
     Predicate::named(NameKind::Query, "*", vec!["*".to_owned()])
 }
 

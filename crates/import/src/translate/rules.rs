@@ -9,7 +9,7 @@ use super::chain::Chain;
 use super::conditions::{Question, question};
 use super::locations::{Location, Modifier};
 use super::predicate::{Atom, Conjunction, Predicate};
-use super::questions::{ServerFacts, Test, host_answers};
+use super::questions::{ServerFacts, Test, any_parameter, host_answers};
 use super::rewrites::RewrittenPlace;
 use super::servers;
 use super::sites::{Destination, Made, Maker, SWITCHES};
@@ -74,6 +74,20 @@ impl<'d> Maker<'_, 'd> {
             }
         }
         made
+    }
+
+    /// Says so where the script that answers for all paths gets another query than the client's.
+    pub(crate) fn front_query(&mut self, id: usize, word: &str) {
+        let query = word.split_once('?').map_or("", |(_, query)| query);
+        let is_client_s = matches!(query, "" | "$args" | "$query_string" | "$is_args$args");
+        if !is_client_s {
+            let why = "scripts get the client's query, and the path in REQUEST_URI alone";
+            let instead = "read the path from REQUEST_URI, or rewrite the paths that there are";
+            self.state.ledger.left(id, why, instead);
+        } else if word.contains("$request_uri") {
+            let remark = "scripts find the path in REQUEST_URI, and no PATH_INFO";
+            self.state.ledger.carried(id, remark);
+        }
     }
 
     /// The predicate for requests of the place alone.
@@ -211,7 +225,7 @@ impl<'d> Maker<'_, 'd> {
                     answers::returned(ledger, &act, kind, scheme, &mut settings).is_some()
                 }
                 _ => match answers::rewritten(&act, self.scheme()) {
-                    Rewritten::Redirect { to, status }
+                    Rewritten::Redirect { to, status, .. }
                         if answers::rewritten_paths(&act).is_none() =>
                     {
                         let value = format!("{{ to = {}, status = {status} }}", quote(&to));
@@ -342,7 +356,17 @@ impl<'d> Maker<'_, 'd> {
         let said = self.said(&chain, Handler::Answer, false);
         let has_fields = chain.own_one("add_header").is_some()
             || place.location.is_some() && place.chain.own_one("add_header").is_some();
-        let fields = said.0.into_iter().filter(|own| first_part(&own.key) == "response_headers");
+        // Others are not sent with refusals.
+        let always: Vec<usize> = chain
+            .all(&["add_header"])
+            .iter()
+            .filter(|own| !is_guard(status) || own.args.last().is_some_and(|own| own == "always"))
+            .map(|own| own.id)
+            .collect();
+        let fields = said.0.into_iter().filter(|own| {
+            first_part(&own.key) == "response_headers"
+                && own.from.iter().all(|id| always.contains(id))
+        });
         if has_fields {
             settings.0.extend(fields);
         }
@@ -463,6 +487,7 @@ impl<'d> Maker<'_, 'd> {
         if rewritten == Rewritten::Front {
             let why = "paths without a file go to the application's script";
             own.visit(&mut |own| self.state.ledger.default(own.id, why));
+            self.front_query(act.id, act.arg(1));
             return Vec::new();
         }
         let when = match answers::rewritten_paths(act) {
@@ -482,22 +507,31 @@ impl<'d> Maker<'_, 'd> {
             return self.left(own, INEXACT);
         }
         match rewritten {
-            Rewritten::Redirect { to, status } => {
-                let mut settings = Settings::default();
-                let value = format!("{{ to = {}, status = {status} }}", quote(&to));
-                settings.put("redirect", value, &[act.id]);
-                answering(own, &when, &settings)
+            Rewritten::Redirect { to, status, appends } => {
+                let parts = with_query(&when, &to, appends);
+                let routes = parts.iter().flat_map(|part| {
+                    let mut settings = Settings::default();
+                    let value = format!("{{ to = {}, status = {status} }}", quote(&part.to));
+                    settings.put("redirect", value, &[act.id]);
+                    answering(own, &part.when, &settings)
+                });
+                routes.collect()
             }
-            Rewritten::Internal { to, ends } => {
+            Rewritten::Internal { to, ends, appends } => {
                 match self.rewritten_to(&to, ends, place) {
-                    Ok(RewrittenPlace { mut found, except }) => {
-                        let mut when = when.clone();
-                        when.any.iter_mut().for_each(|one| one.except(&except));
-                        let settings = &mut found.destination.settings;
-                        if found.destination.handler != Handler::Answer {
-                            settings.text("rewrite", &to, &[act.id]);
+                    Ok(RewrittenPlace { found, except }) => {
+                        let mut made = Vec::new();
+                        for part in with_query(&when, &to, appends) {
+                            let mut when = part.when;
+                            when.any.iter_mut().for_each(|one| one.except(&except));
+                            let mut found = found.clone();
+                            let settings = &mut found.destination.settings;
+                            if found.destination.handler != Handler::Answer {
+                                settings.text("rewrite", &part.to, &[act.id]);
+                            }
+                            made.extend(self.routes(own, &when, found, place.chain));
                         }
-                        self.routes(own, &when, found, place.chain)
+                        made
                     }
                     Err(why) => self.left(own, why),
                 }
@@ -512,7 +546,24 @@ impl<'d> Maker<'_, 'd> {
     }
 }
 
+/// A target, and the requests that get it.
+struct QueryPart {
+    when: Predicate,
+    to: String,
+}
+
+/// A target for requests with a query, which comes behind its own, and for those without.
+fn with_query(when: &Predicate, to: &str, appends: bool) -> Vec<QueryPart> {
+    let whole = QueryPart { when: when.clone(), to: to.to_owned() };
+    if !appends {
+        return vec![whole];
+    }
+    let asked = when.and(&any_parameter());
+    vec![QueryPart { when: asked, to: format!("{to}&$args") }, whole]
+}
+
 /// A destination, and the blocks that it is from; none for those of the rule.
+#[derive(Clone)]
 pub(crate) struct Found<'d> {
     pub(crate) destination: Destination<'d>,
     pub(crate) chain: Chain<'d>,

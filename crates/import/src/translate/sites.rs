@@ -242,6 +242,32 @@ impl<'d> Maker<'_, 'd> {
         site
     }
 
+    /// The route of the location for scripts, if a later one would take its paths.
+    fn scripts_route(
+        &mut self,
+        scripts: &Location<'d>,
+        all: &[Location<'d>],
+        main: &Destination<'d>,
+    ) -> Option<Made> {
+        let later = all.iter().skip_while(|own| own.directive.id != scripts.directive.id).skip(1);
+        let takes = |own: &Location<'_>| {
+            let is_regex = matches!(own.modifier, Modifier::Regex { .. });
+            let regex = linear::Regex::new(own.path, linear::Options::default());
+            let paths = ["/index.php", "/index.php/x", "/x.php"];
+            is_regex && regex.map_or(true, |own| paths.iter().any(|path| own.is_match(path.as_bytes())))
+        };
+        if !matches!(scripts.modifier, Modifier::Regex { .. }) || !later.into_iter().any(takes) {
+            return None;
+        }
+        let mut block = Block { from: vec![scripts.directive.id], ..Block::default() };
+        block.settings.text("path", &scripts.pattern(), &[]);
+        block.settings.0.extend(main.settings.0.iter().cloned());
+        let said = self.said(&main.chain, main.handler, false);
+        let names = SWITCHES.into_iter().filter(|switch| said.has_any(switch)).collect();
+        block.settings.0.extend(said.0);
+        Some(Made { block, is_application: true, said: names })
+    }
+
     /// Makes a site that answers by itself.
     fn answering(
         &mut self,
@@ -280,6 +306,7 @@ impl<'d> Maker<'_, 'd> {
             let rules = self.rules(place);
             if self.is_main(own, all) {
                 last.extend(rules);
+                routes.extend(self.scripts_route(own, all, main));
             } else {
                 routes.extend(rules);
                 routes.extend(self.route(own, all, main));
@@ -412,6 +439,7 @@ impl<'d> Maker<'_, 'd> {
         if let Some((named, front)) = named.zip(front) {
             self.state.ledger.carried(named.directive.id, "");
             self.state.ledger.carried(front.id, "");
+            self.front_query(front.id, front.arg(1));
         }
         root.into_iter().for_each(|root| self.state.ledger.carried(root.directive.id, ""));
         self.state.ledger.carried(php.directive.id, "");
@@ -445,6 +473,7 @@ impl<'d> Maker<'_, 'd> {
             return None;
         }
         own.visit(&mut |own| self.state.ledger.carried(own.id, ""));
+        self.front_query(rewrite.id, rewrite.arg(1));
         let words = ["$uri", "$uri/", "/index.php"].map(str::to_owned);
         Some((words.to_vec(), own.id))
     }
@@ -456,6 +485,9 @@ impl<'d> Maker<'_, 'd> {
         tries: Option<(Vec<String>, usize)>,
     ) -> Destination<'d> {
         let mut settings = Settings::default();
+        if let Some((word, id)) = tries.as_ref().and_then(|(words, id)| Some((words.last()?, *id))) {
+            self.front_query(id, word);
+        }
         let tries = tries.map(|(words, id)| (words.iter().map(|word| tried(word)).collect(), id));
         let pass = own.iter().find(|own| own.name == "fastcgi_pass");
         let out = Settings::default();
@@ -683,7 +715,9 @@ impl<'d> Maker<'_, 'd> {
             said.remove("response_headers.set.Cache-Control");
         }
         let is_application = matches!(found.handler, Handler::Http | Handler::FastCgi);
-        if said.has("respond") {
+        // A `return` is before addresses and passwords.
+        let returns = location.own().iter().any(|own| own.name == "return");
+        if said.has("respond") && !returns {
             block.settings.0.extend(said.get("respond").cloned());
             let unused = found.settings.0.into_iter().flat_map(|own| own.from);
             unused.for_each(|id| self.state.ledger.default(id, "no request gets there"));
