@@ -174,6 +174,9 @@ fn servers(
         match own.name.as_str() {
             "server" => server(state, own, url, settings),
             "least_conn" => settings.text("balance", "least-requests", &[own.id]),
+            "hash" if matches!(own.arg(0), "$request_uri" | "$uri" | "$host$request_uri") => {
+                settings.text("balance", "hash", &[own.id]);
+            }
             "ip_hash" | "hash" | "sticky" => {
                 let instead = "`balance = \"hash\"` spreads by the URL";
                 state.ledger.left(own.id, "requests of a client go to any server", instead);

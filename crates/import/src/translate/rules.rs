@@ -38,7 +38,9 @@ pub(crate) struct RulePlace<'p, 'd> {
 
 /// Statuses with which a rule keeps clients out.
 fn is_guard(status: &str) -> bool {
-    status.len() == 3 && status.starts_with('4')
+    // Others tell a client how to ask, not that it may not.
+    let is_of_form = matches!(status, "406" | "411" | "413" | "414" | "415" | "417" | "426");
+    status.len() == 3 && status.starts_with('4') && !is_of_form
 }
 
 impl<'d> Maker<'_, 'd> {
@@ -418,7 +420,7 @@ impl<'d> Maker<'_, 'd> {
         let mut made = Vec::new();
         for one in &when.any {
             let mut block = Block { from: vec![own.id], ..Block::default() };
-            one.write(&mut block.settings, &when.from);
+            one.write(&mut block.settings, &inner_ids(own, when));
             if said.has("respond") {
                 block.settings.0.extend(said.get("respond").cloned());
             } else {
@@ -573,7 +575,7 @@ pub(crate) struct Found<'d> {
 fn answering(own: &Directive, when: &Predicate, settings: &Settings) -> Vec<Made> {
     let routes = when.any.iter().map(|one: &Conjunction| {
         let mut block = Block { from: vec![own.id], ..Block::default() };
-        one.write(&mut block.settings, &when.from);
+        one.write(&mut block.settings, &inner_ids(own, when));
         block.settings.0.extend(settings.0.iter().cloned());
         Made { block, is_application: false, said: SWITCHES.to_vec() }
     });
@@ -605,6 +607,11 @@ fn with_host(asked: &Question<'_>, act: &Directive, own: &Directive, host: &str)
         *text = filled(text, &values);
     }
     act
+}
+
+/// The directives of a predicate, apart from the rule itself.
+fn inner_ids(own: &Directive, when: &Predicate) -> Vec<usize> {
+    when.from.iter().copied().filter(|id| *id != own.id).collect()
 }
 
 /// A text with values for some variables.

@@ -607,6 +607,9 @@ impl<'d> Maker<'_, 'd> {
                     "a route with `rewrite` gives the new path; until then Larder answers 501",
                 ),
             },
+            None if self.proxied_by_group(chain, pass, path, &mut settings) => {
+                return Destination::new(Handler::Http, chain, settings);
+            }
             None => self.state.ledger.left(
                 pass.id,
                 "an origin's address has no variable",
@@ -615,6 +618,34 @@ impl<'d> Maker<'_, 'd> {
         }
         settings.put("respond", "{ status = 501 }", &[pass.id]);
         Destination::new(Handler::Answer, chain, settings)
+    }
+
+    /// A `proxy_pass` to a path with parts of what the location's expression caught. Returns false
+    /// for any other.
+    fn proxied_by_group(
+        &mut self,
+        chain: &Chain<'d>,
+        pass: &'d Directive,
+        path: &str,
+        to: &mut Settings,
+    ) -> bool {
+        let own = answers::numbered_return(pass, path);
+        let Some((scheme, rest)) = own.arg(0).split_once("://") else { return false };
+        let Some((server, inner)) = rest.split_once('/') else { return false };
+        let target = Target::parse(&format!("{scheme}://{server}"));
+        let rewritten = answers::target(&format!("/{inner}"), "http");
+        let Some((target, mut rewritten)) = target.zip(rewritten).filter(|_| path.starts_with('~'))
+        else {
+            return false;
+        };
+        // Nothing else of the client's URL is passed on.
+        if !rewritten.contains('?') && !rewritten.contains("$query") {
+            rewritten.push('?');
+        }
+        let name = origins::http(self.state, chain, &target);
+        to.text("origin", &name, &[pass.id]);
+        to.text("rewrite", &rewritten, &[pass.id]);
+        true
     }
 
     /// The argument of `proxy_pass` with the variables that `set` has given one value.
@@ -777,11 +808,10 @@ impl<'d> Maker<'_, 'd> {
                 origin.settings.text(&key, path.trim_end_matches('/'), &[folder.id]);
             }
         }
-        let is_asked = self
-            .server
-            .own()
-            .iter()
-            .any(|own| own.name == "auth_request" && own.arg(0) == location.path);
+        let mut is_asked = false;
+        self.server.directive.visit(&mut |own| {
+            is_asked |= own.name == "auth_request" && own.arg(0) == location.path;
+        });
         if passes && !is_asked {
             for own in own {
                 if self.state.ledger.is_open(own.id) {
