@@ -159,6 +159,11 @@ fn unsettled(state: &mut State<'_>, directives: &[Directive], own: &Directive) {
                 ledger.not_needed(own.id, "nothing that was carried over uses it");
             });
         }
+        "location" if own.arg(0).starts_with('@') => {
+            let why = "nothing that was carried over leads to this location";
+            own.visit(&mut |own| ledger.left(own.id, why, ""));
+        }
+        "return" => ledger.left(own.id, "no request that is carried over gets this answer", ""),
         "rewrite" => {
             let instead =
                 "a route with `rewrite` or `redirect`; both have the groups of its path as `$1`";

@@ -24,7 +24,8 @@ const STDIN: &str = "-";
 #[command(after_help = "Examples:\n  \
                   larder import /etc/nginx/nginx.conf -o larder.toml\n  \
                   nginx -T | larder import -\n  \
-                  larder import /etc/nginx/sites-enabled --json --report report.json")]
+                  larder import /etc/nginx/sites-enabled --json --report report.json\n  \
+                  larder import --compare http://127.0.0.1:80 http://127.0.0.1:6081 urls.txt")]
 pub(crate) struct ImportArgs {
     /// File with nginx's configuration, folder of sites, or `-` for standard input. What `nginx -T`
     /// prints is understood, too.
@@ -42,10 +43,21 @@ pub(crate) struct ImportArgs {
     /// Folder that relative includes start from, by default that of the file.
     #[arg(short, long, value_name = "FOLDER")]
     prefix: Option<PathBuf>,
+    /// Translate nothing: send the requests of a list to the old server and to Larder, and show
+    /// where statuses, fields and bodies differ (`larder bench diff --help`).
+    #[arg(long, num_args = 3, value_names = ["OLD", "NEW", "LIST"],
+          conflicts_with_all = ["output", "report", "json", "prefix", "from"])]
+    compare: Vec<String>,
+    /// Host that is asked for with --compare, where the list names none.
+    #[arg(long, value_name = "HOST", requires = "compare")]
+    host: Option<String>,
 }
 
 /// Runs the verb.
 pub(crate) fn run(args: &ImportArgs) -> ExitCode {
+    if !args.compare.is_empty() {
+        return compare(args);
+    }
     match translate(args) {
         Ok(left) if left > 0 => ExitCode::from(LEFT),
         Ok(_) => ExitCode::SUCCESS,
@@ -54,6 +66,17 @@ pub(crate) fn run(args: &ImportArgs) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Runs the program that compares responses, in place of this one.
+fn compare(args: &ImportArgs) -> ExitCode {
+    let host = args.host.iter().flat_map(|host| ["--host".to_owned(), host.clone()]);
+    let words = std::iter::once("diff".to_owned()).chain(args.compare.iter().cloned()).chain(host);
+    // It returns only if the program is missing.
+    if let Err(message) = tools::exec_program(crate::BENCH, words.map(Into::into)) {
+        base::say!("{message}");
+    }
+    ExitCode::FAILURE
 }
 
 /// Writes result and report. Returns the number of directives that are left.

@@ -76,6 +76,10 @@ fn known() -> impl Strategy<Value = String> {
         Just("types"),
         Just("ssl_certificate"),
         Just("internal"),
+        Just("limit_except"),
+        Just("geo"),
+        Just("default"),
+        Just("valid_referers"),
         Just("strange"),
     ];
     let args = prop_oneof![
@@ -107,6 +111,16 @@ fn known() -> impl Strategy<Value = String> {
         Just("X-Y z"),
         Just("$cookie_a"),
         Just("404 /404.html"),
+        Just("($x)"),
+        Just("($http_a ~ b)"),
+        Just("($remote_addr = 127.0.0.1)"),
+        Just("(!-f $request_filename)"),
+        Just("$uri $x"),
+        Just("^/a/(.*)$ /b/$1 last"),
+        Just("^/a$ /b permanent"),
+        Just("~*x 1"),
+        Just("403"),
+        Just("GET"),
     ];
     (names, args).prop_map(|(name, args)| format!("{name} {args}"))
 }

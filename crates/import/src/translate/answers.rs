@@ -197,10 +197,10 @@ pub(crate) fn returned(
 /// What becomes of a `rewrite`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Rewritten {
-    /// A redirect.
-    Redirect { to: String, status: &'static str },
-    /// Another URL for the application.
-    Internal { to: String, ends: bool },
+    /// A redirect; `appends` if the client's query, where there is one, comes behind its own.
+    Redirect { to: String, status: &'static str, appends: bool },
+    /// Another URL for the application, likewise.
+    Internal { to: String, ends: bool, appends: bool },
     /// The script that answers for all paths.
     Front,
     /// It needs a variable that is not there.
@@ -212,17 +212,7 @@ pub(crate) fn rewritten_paths(directive: &Directive) -> Option<String> {
     let pattern = directive.arg(0);
     let is_whole = matches!(
         pattern,
-        "^(.*)$"
-            | "^(.*)"
-            | "(.*)"
-            | "^/(.*)$"
-            | "^/(.*)"
-            | "^"
-            | "^/"
-            | ".*"
-            | "^.*$"
-            | "^/.*$"
-            | "/(.*)"
+        "^(.*)$" | "^(.*)" | "(.*)" | "^/(.*)$" | "^/(.*)" | "^" | "^/" | ".*" | "^.*$" | "^/.*$" | "/(.*)"
     );
     (!is_whole).then(|| format!("~ {pattern}"))
 }
@@ -238,10 +228,7 @@ pub(crate) fn rewritten(directive: &Directive, scheme: &str) -> Rewritten {
         _ if is_url => Some("302"),
         _ => None,
     };
-    if status.is_none()
-        && is_front_controller(directive.arg(1))
-        && rewritten_paths(directive).is_none()
-    {
+    if status.is_none() && is_front_controller(directive.arg(1)) && rewritten_paths(directive).is_none() {
         return Rewritten::Front;
     }
     // The query goes along, unless the replacement ends with a question mark.
@@ -263,20 +250,19 @@ pub(crate) fn rewritten(directive: &Directive, scheme: &str) -> Rewritten {
     }
     let has_query = to.contains('?');
     let names_query = to.contains("$query") || to.contains("$args");
+    let appends = keeps_query && has_query && !names_query;
     match status {
         Some(status) => {
-            if keeps_query && !names_query {
-                to.push_str(if has_query { "&$args" } else { "$query" });
+            if keeps_query && !has_query && !names_query {
+                to.push_str("$query");
             }
-            Rewritten::Redirect { to, status }
+            Rewritten::Redirect { to, status, appends }
         }
         None => {
-            if keeps_query && has_query && !names_query {
-                to.push_str("&$args");
-            } else if !keeps_query && !has_query {
+            if !keeps_query && !has_query {
                 to.push('?');
             }
-            Rewritten::Internal { to, ends: flag == "break" }
+            Rewritten::Internal { to, ends: flag == "break", appends }
         }
     }
 }
@@ -293,18 +279,21 @@ mod tests {
 
     #[test]
     fn rewrites_are_redirects_or_other_urls_for_the_application() {
-        let redirect = |to: &str, status| Rewritten::Redirect { to: to.to_owned(), status };
-        let internal = |to: &str, ends| Rewritten::Internal { to: to.to_owned(), ends };
+        let redirect = |to: &str, status| {
+            let to = to.to_owned();
+            Rewritten::Redirect { to, status, appends: false }
+        };
+        let internal = |to: &str, ends, appends| {
+            let to = to.to_owned();
+            Rewritten::Internal { to, ends, appends }
+        };
         for (text, expected) in [
             ("rewrite ^/a/(.*)$ /b/$1 permanent;", redirect("/b/$1$query", "301")),
             ("rewrite ^/a$ /b? redirect;", redirect("/b", "302")),
             ("rewrite ^(.*)$ https://x$1;", redirect("https://x$path$query", "302")),
-            (
-                "rewrite ^/(.*)$ https://x/y/$1 permanent;",
-                redirect("https://x/y$path$query", "301"),
-            ),
-            ("rewrite ^/u/(?<id>[0-9]+)$ /p?id=$id last;", internal("/p?id=$1&$args", false)),
-            ("rewrite ^/a/(.*)$ /$1 break;", internal("/$1", true)),
+            ("rewrite ^/(.*)$ https://x/y/$1 permanent;", redirect("https://x/y$path$query", "301")),
+            ("rewrite ^/u/(?<id>[0-9]+)$ /p?id=$id last;", internal("/p?id=$1", false, true)),
+            ("rewrite ^/a/(.*)$ /$1 break;", internal("/$1", true, false)),
             ("rewrite ^(.*)$ /index.php?q=$1 last;", Rewritten::Front),
             ("rewrite ^/a$ /b$remote_addr last;", Rewritten::Unknown),
         ] {

@@ -1,7 +1,9 @@
 //! Guards: addresses, passwords, another server's word, and limits.
 
 use super::origins;
+use super::questions::ServerFacts;
 use super::state::{Scope, ids, option};
+use super::variables::Evaluator;
 use crate::document::quote;
 use crate::syntax::Directive;
 
@@ -155,7 +157,32 @@ enum LimitKey {
     Field(String),
 }
 
-fn client(key: &str) -> Option<LimitKey> {
+/// What a zone counts for; true if some clients are exempt from it there.
+fn client(scope: &Scope<'_, '_>, key: &str) -> Option<MappedKey> {
+    if let Some(key) = plain_client(key) {
+        return Some(MappedKey { key, has_exempt: false });
+    }
+    let evaluator =
+        Evaluator::new(&scope.state.world, &scope.chain, ServerFacts::default());
+    let cases = evaluator.cases(key);
+    let mut values = cases.iter().map(|case| case.value.as_deref());
+    let is_it = |value: Option<&str>| {
+        matches!(value, Some("" | "${binary_remote_addr}" | "${remote_addr}"))
+    };
+    let is_filled = cases.iter().any(|case| case.value.as_deref().is_some_and(|own| !own.is_empty()));
+    (is_filled && values.all(is_it)).then_some(MappedKey { key: LimitKey::Address, has_exempt: true })
+}
+
+/// A key of a limit, and whether some clients have none.
+struct MappedKey {
+    key: LimitKey,
+    has_exempt: bool,
+}
+
+const EXEMPT: &str = "clients that the map exempts are counted, too; a route for them with \
+                      `when.client` may have no limit";
+
+fn plain_client(key: &str) -> Option<LimitKey> {
     match key {
         "$binary_remote_addr" | "$remote_addr" => Some(LimitKey::Address),
         "$server_name" | "$host" | "$http_host" => Some(LimitKey::Site),
@@ -190,9 +217,10 @@ pub(crate) fn rates(scope: &mut Scope<'_, '_>) {
         let zone = option(directive, "zone").unwrap_or_default();
         let zone = scope.state.world.rate_zones.get(zone).copied();
         let known = zone.and_then(|zone| {
-            Some((zone, client(zone.arg(0))?, option(zone, "rate")?.replace("r/", "/")))
+            let key = client(scope, zone.arg(0))?;
+            Some((zone, key, option(zone, "rate")?.replace("r/", "/")))
         });
-        let Some((zone, client, rate)) = known else {
+        let Some((zone, MappedKey { key: client, has_exempt }, rate)) = known else {
             scope.left(
                 directive,
                 "the zone counts by something that `rate` does not",
@@ -213,6 +241,9 @@ pub(crate) fn rates(scope: &mut Scope<'_, '_>) {
         let mut from = vec![zone.id, directive.id];
         from.extend(status.into_iter().chain(dry).map(|own| own.id));
         scope.out.add_written("rate", [format!("{{ {} }}", parts.join(", "))], &from);
+        if has_exempt {
+            exempt(scope, directive, zone);
+        }
     }
 }
 
@@ -222,8 +253,8 @@ pub(crate) fn connections(scope: &mut Scope<'_, '_>) {
     let dry = scope.chain.one("limit_conn_dry_run").filter(|own| own.arg(0) == "on");
     for directive in scope.chain.all(&["limit_conn"]) {
         let zone = scope.state.world.connection_zones.get(directive.arg(0)).copied();
-        let known = zone.and_then(|zone| Some((zone, client(zone.arg(0))?)));
-        let Some((zone, client)) = known else {
+        let known = zone.and_then(|zone| Some((zone, client(scope, zone.arg(0))?)));
+        let Some((zone, MappedKey { key: client, has_exempt })) = known else {
             scope.left(directive, "the zone counts by something that `concurrent` does not", "");
             continue;
         };
@@ -232,7 +263,20 @@ pub(crate) fn connections(scope: &mut Scope<'_, '_>) {
         let mut from = vec![zone.id, directive.id];
         from.extend(status.into_iter().chain(dry).map(|own| own.id));
         scope.out.add_written("concurrent", [format!("{{ {} }}", parts.join(", "))], &from);
+        if has_exempt {
+            exempt(scope, directive, zone);
+        }
     }
+}
+
+/// Says that clients are counted which were not, by the maps that the key is made of.
+fn exempt(scope: &mut Scope<'_, '_>, directive: &Directive, zone: &Directive) {
+    scope.carried(directive, EXEMPT);
+    let evaluator =
+        Evaluator::new(&scope.state.world, &scope.chain, ServerFacts::default());
+    let cases = evaluator.cases(zone.arg(0));
+    let from: Vec<usize> = cases.into_iter().flat_map(|case| case.when.from).collect();
+    from.iter().for_each(|id| scope.state.ledger.carried(*id, EXEMPT));
 }
 
 fn number(text: Option<&str>) -> u64 {

@@ -182,6 +182,9 @@ fn servers(
             }
             "least_conn" => settings.text("balance", "least-requests", &[own.id]),
             "sticky" if own.arg(0) == "cookie" => sticky(own, settings),
+            "hash" if matches!(own.arg(0), "$request_uri" | "$uri" | "$host$request_uri") => {
+                settings.text("balance", "hash", &[own.id]);
+            }
             "ip_hash" | "hash" | "sticky" => {
                 let instead =
                     "`sticky` keeps clients by a cookie; `balance = \"hash\"` goes by the URL";

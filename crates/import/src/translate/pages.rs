@@ -14,7 +14,9 @@ pub(crate) fn errors(scope: &mut Scope<'_, '_>, server: &[Directive]) {
         }
         let Some((page, statuses)) = directive.args.split_last() else { continue };
         let is_changed = statuses.iter().any(|status| status.starts_with('='));
-        if !page.starts_with('/') || page.contains('$') || is_changed {
+        // A script is not shown as its text.
+        let is_script = page.split('?').next().is_some_and(|path| path.contains(".php"));
+        if !page.starts_with('/') || page.contains(['$', '?']) || is_script || is_changed {
             let instead = "`error_pages` names a file for each status";
             scope.left(directive, "an error leads to no other location or address", instead);
             continue;

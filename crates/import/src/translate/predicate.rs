@@ -261,12 +261,13 @@ impl Conjunction {
         }
     }
 
-    /// Writes the keys of a route.
+    /// Writes the keys of a route; the first of them names what they come from.
     pub(crate) fn write(&self, to: &mut Settings, from: &[usize]) {
+        let mut from = from;
         for (key, value) in keys(&self.atoms) {
             let is_outer = matches!(key, "path" | "method");
             let key = if is_outer { key.to_owned() } else { format!("when.{key}") };
-            to.put(&key, value, from);
+            to.put(&key, value, std::mem::take(&mut from));
         }
         let nots: Vec<String> = self.nots.iter().map(|not| inline(not)).collect();
         match nots.as_slice() {

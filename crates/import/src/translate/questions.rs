@@ -134,7 +134,16 @@ pub(crate) fn either(is_first: &Predicate, test: Test<'_>, values: [&str; 2]) ->
 
 /// Fields that Larder removes or sets itself are no conditions.
 fn field_of(variable: &str, test: Test<'_>) -> Predicate {
-    const FORGED: [&str; 8] = [
+    const FORGED: [&str; 17] = [
+        "connection",
+        "content_length",
+        "expect",
+        "keep_alive",
+        "proxy_connection",
+        "te",
+        "trailer",
+        "transfer_encoding",
+        "upgrade",
         "x_forwarded_for",
         "x_forwarded_proto",
         "x_forwarded_host",
@@ -284,7 +293,7 @@ fn request_uri(test: Test<'_>) -> Predicate {
 }
 
 /// It holds where there is a query.
-fn any_parameter() -> Predicate {
+pub(crate) fn any_parameter() -> Predicate {
     Predicate::named(NameKind::Query, "*", vec!["*".to_owned()])
 }
 

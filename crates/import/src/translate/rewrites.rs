@@ -111,25 +111,40 @@ enum Meeting {
 }
 
 fn meets(guard: &Location<'_>, start: &str) -> Meeting {
-    let text = match guard.modifier {
+    let (texts, is_regex) = match guard.modifier {
         Modifier::Named => return Meeting::Never,
-        Modifier::Exact | Modifier::Final | Modifier::Prefix => guard.path.to_owned(),
+        Modifier::Exact | Modifier::Final | Modifier::Prefix => {
+            (vec![guard.path.to_owned()], false)
+        }
         Modifier::Regex { .. } => match guard.path.strip_prefix('^') {
-            None if guard.path.starts_with('/') || guard.path.starts_with('\\') => {
-                return Meeting::Anywhere;
-            }
             None => return Meeting::Anywhere,
-            Some(expression) if expression.contains('|') => {
-                let before = expression.split(['|', '(']).next().unwrap_or_default();
-                literal_start(before)
-            }
-            Some(expression) => literal_start(expression),
+            Some(expression) => (literal_starts(expression), true),
         },
     };
-    let is_longer = text.len() > start.len() && text.starts_with(start);
-    let is_shorter_regex =
-        matches!(guard.modifier, Modifier::Regex { .. }) && start.starts_with(&text);
-    if is_longer || is_shorter_regex { Meeting::Perhaps } else { Meeting::Never }
+    let meets = |text: &String| {
+        let is_longer = text.len() > start.len() && text.starts_with(start);
+        is_longer || is_regex && start.starts_with(text.as_str())
+    };
+    if texts.iter().any(meets) { Meeting::Perhaps } else { Meeting::Never }
+}
+
+/// The texts with one of which every match of an anchored expression begins.
+fn literal_starts(expression: &str) -> Vec<String> {
+    let before = literal_start(expression);
+    let group = expression.find('(').map(|at| expression.split_at(at));
+    let Some((plain, group)) = group.filter(|(plain, _)| literal_start(plain) == before) else {
+        // Alternatives of the whole may begin otherwise.
+        let is_whole = !expression.contains('|');
+        return vec![if is_whole { before } else { String::new() }];
+    };
+    let inner = group.trim_start_matches('(').trim_start_matches("?:");
+    let Some((alternatives, rest)) = inner.split_once(')') else { return vec![String::new()] };
+    let is_simple = !alternatives.contains(['(', '[', '?']) && !rest.contains('|');
+    if plain.contains('|') || !is_simple || rest.starts_with(['?', '*', '{']) {
+        return vec![if expression.contains('|') && !is_simple { String::new() } else { before }];
+    }
+    let begins = alternatives.split('|').map(|one| format!("{before}{}", literal_start(one)));
+    begins.collect()
 }
 
 #[cfg(test)]
@@ -160,5 +175,15 @@ mod tests {
         assert!(matches!(meets(guards[0], "/a/"), Meeting::Anywhere));
         assert!(matches!(meets(guards[1], "/a/"), Meeting::Perhaps));
         assert!(matches!(meets(guards[1], "/b/"), Meeting::Never));
+        for (expression, starts) in [
+            ("/a/b", &["/a/b"][..]),
+            ("/(a|b)/", &["/a", "/b"]),
+            ("/x(?:a|b\\.c)$", &["/xa", "/xb.c"]),
+            ("/x(a|b)?/", &["/x"]),
+            ("/a|/b", &[""]),
+            ("/x((a)|b)", &[""]),
+        ] {
+            assert_eq!(literal_starts(expression), starts, "{expression}");
+        }
     }
 }

@@ -9,7 +9,7 @@ use super::chain::Chain;
 use super::conditions::{Question, question};
 use super::locations::{Location, Modifier};
 use super::predicate::{Atom, Conjunction, Predicate};
-use super::questions::{ServerFacts, Test, host_answers};
+use super::questions::{ServerFacts, Test, any_parameter, host_answers};
 use super::rewrites::RewrittenPlace;
 use super::servers;
 use super::sites::{Destination, Made, Maker, SWITCHES};
@@ -38,7 +38,9 @@ pub(crate) struct RulePlace<'p, 'd> {
 
 /// Statuses with which a rule keeps clients out.
 fn is_guard(status: &str) -> bool {
-    status.len() == 3 && status.starts_with('4')
+    // Others tell a client how to ask, not that it may not.
+    let is_of_form = matches!(status, "406" | "411" | "413" | "414" | "415" | "417" | "426");
+    status.len() == 3 && status.starts_with('4') && !is_of_form
 }
 
 impl<'d> Maker<'_, 'd> {
@@ -74,6 +76,20 @@ impl<'d> Maker<'_, 'd> {
             }
         }
         made
+    }
+
+    /// Says so where the script that answers for all paths gets another query than the client's.
+    pub(crate) fn front_query(&mut self, id: usize, word: &str) {
+        let query = word.split_once('?').map_or("", |(_, query)| query);
+        let is_client_s = matches!(query, "" | "$args" | "$query_string" | "$is_args$args");
+        if !is_client_s {
+            let why = "scripts get the client's query, and the path in REQUEST_URI alone";
+            let instead = "read the path from REQUEST_URI, or rewrite the paths that there are";
+            self.state.ledger.left(id, why, instead);
+        } else if word.contains("$request_uri") {
+            let remark = "scripts find the path in REQUEST_URI, and no PATH_INFO";
+            self.state.ledger.carried(id, remark);
+        }
     }
 
     /// The predicate for requests of the place alone.
@@ -211,7 +227,7 @@ impl<'d> Maker<'_, 'd> {
                     answers::returned(ledger, &act, kind, scheme, &mut settings).is_some()
                 }
                 _ => match answers::rewritten(&act, self.scheme()) {
-                    Rewritten::Redirect { to, status }
+                    Rewritten::Redirect { to, status, .. }
                         if answers::rewritten_paths(&act).is_none() =>
                     {
                         let value = format!("{{ to = {}, status = {status} }}", quote(&to));
@@ -342,7 +358,17 @@ impl<'d> Maker<'_, 'd> {
         let said = self.said(&chain, Handler::Answer, false);
         let has_fields = chain.own_one("add_header").is_some()
             || place.location.is_some() && place.chain.own_one("add_header").is_some();
-        let fields = said.0.into_iter().filter(|own| first_part(&own.key) == "response_headers");
+        // Others are not sent with refusals.
+        let always: Vec<usize> = chain
+            .all(&["add_header"])
+            .iter()
+            .filter(|own| !is_guard(status) || own.args.last().is_some_and(|own| own == "always"))
+            .map(|own| own.id)
+            .collect();
+        let fields = said.0.into_iter().filter(|own| {
+            first_part(&own.key) == "response_headers"
+                && own.from.iter().all(|id| always.contains(id))
+        });
         if has_fields {
             settings.0.extend(fields);
         }
@@ -394,7 +420,7 @@ impl<'d> Maker<'_, 'd> {
         let mut made = Vec::new();
         for one in &when.any {
             let mut block = Block { from: vec![own.id], ..Block::default() };
-            one.write(&mut block.settings, &when.from);
+            one.write(&mut block.settings, &inner_ids(own, when));
             if said.has("respond") {
                 block.settings.0.extend(said.get("respond").cloned());
             } else {
@@ -445,12 +471,10 @@ impl<'d> Maker<'_, 'd> {
 
     /// Tells whether the site itself has the settings of a location.
     pub(crate) fn is_main(&self, location: &Location<'d>, all: &[Location<'d>]) -> bool {
-        let is_root =
-            location.path == "/" && matches!(location.modifier, Modifier::Prefix | Modifier::Final);
+        let is_root = location.path == "/"
+            && matches!(location.modifier, Modifier::Prefix | Modifier::Final);
         let scripts = all.iter().find(|own| self.is_of_scripts(own));
-        is_root
-            || self.is_of_php
-                && scripts.is_some_and(|own| own.directive.id == location.directive.id)
+        is_root || self.is_of_php && scripts.is_some_and(|own| own.directive.id == location.directive.id)
     }
 
     /// The routes of a `rewrite`, of an `if` perhaps.
@@ -465,6 +489,7 @@ impl<'d> Maker<'_, 'd> {
         if rewritten == Rewritten::Front {
             let why = "paths without a file go to the application's script";
             own.visit(&mut |own| self.state.ledger.default(own.id, why));
+            self.front_query(act.id, act.arg(1));
             return Vec::new();
         }
         let when = match answers::rewritten_paths(act) {
@@ -484,24 +509,35 @@ impl<'d> Maker<'_, 'd> {
             return self.left(own, INEXACT);
         }
         match rewritten {
-            Rewritten::Redirect { to, status } => {
-                let mut settings = Settings::default();
-                let value = format!("{{ to = {}, status = {status} }}", quote(&to));
-                settings.put("redirect", value, &[act.id]);
-                answering(own, &when, &settings)
+            Rewritten::Redirect { to, status, appends } => {
+                let parts = with_query(&when, &to, appends);
+                let routes = parts.iter().flat_map(|part| {
+                    let mut settings = Settings::default();
+                    let value = format!("{{ to = {}, status = {status} }}", quote(&part.to));
+                    settings.put("redirect", value, &[act.id]);
+                    answering(own, &part.when, &settings)
+                });
+                routes.collect()
             }
-            Rewritten::Internal { to, ends } => match self.rewritten_to(&to, ends, place) {
-                Ok(RewrittenPlace { mut found, except }) => {
-                    let mut when = when.clone();
-                    when.any.iter_mut().for_each(|one| one.except(&except));
-                    let settings = &mut found.destination.settings;
-                    if found.destination.handler != Handler::Answer {
-                        settings.text("rewrite", &to, &[act.id]);
+            Rewritten::Internal { to, ends, appends } => {
+                match self.rewritten_to(&to, ends, place) {
+                    Ok(RewrittenPlace { found, except }) => {
+                        let mut made = Vec::new();
+                        for part in with_query(&when, &to, appends) {
+                            let mut when = part.when;
+                            when.any.iter_mut().for_each(|one| one.except(&except));
+                            let mut found = found.clone();
+                            let settings = &mut found.destination.settings;
+                            if found.destination.handler != Handler::Answer {
+                                settings.text("rewrite", &part.to, &[act.id]);
+                            }
+                            made.extend(self.routes(own, &when, found, place.chain));
+                        }
+                        made
                     }
-                    self.routes(own, &when, found, place.chain)
+                    Err(why) => self.left(own, why),
                 }
-                Err(why) => self.left(own, why),
-            },
+            }
             Rewritten::Unknown | Rewritten::Front => {
                 let instead = "`redirect.to` and `rewrite` know $host, $path, $query, $args and $1";
                 let why = "the target has a variable that is not there";
@@ -512,7 +548,24 @@ impl<'d> Maker<'_, 'd> {
     }
 }
 
+/// A target, and the requests that get it.
+struct QueryPart {
+    when: Predicate,
+    to: String,
+}
+
+/// A target for requests with a query, which comes behind its own, and for those without.
+fn with_query(when: &Predicate, to: &str, appends: bool) -> Vec<QueryPart> {
+    let whole = QueryPart { when: when.clone(), to: to.to_owned() };
+    if !appends {
+        return vec![whole];
+    }
+    let asked = when.and(&any_parameter());
+    vec![QueryPart { when: asked, to: format!("{to}&$args") }, whole]
+}
+
 /// A destination, and the blocks that it is from; none for those of the rule.
+#[derive(Clone)]
 pub(crate) struct Found<'d> {
     pub(crate) destination: Destination<'d>,
     pub(crate) chain: Chain<'d>,
@@ -522,7 +575,7 @@ pub(crate) struct Found<'d> {
 fn answering(own: &Directive, when: &Predicate, settings: &Settings) -> Vec<Made> {
     let routes = when.any.iter().map(|one: &Conjunction| {
         let mut block = Block { from: vec![own.id], ..Block::default() };
-        one.write(&mut block.settings, &when.from);
+        one.write(&mut block.settings, &inner_ids(own, when));
         block.settings.0.extend(settings.0.iter().cloned());
         Made { block, is_application: false, said: SWITCHES.to_vec() }
     });
@@ -554,6 +607,11 @@ fn with_host(asked: &Question<'_>, act: &Directive, own: &Directive, host: &str)
         *text = filled(text, &values);
     }
     act
+}
+
+/// The directives of a predicate, apart from the rule itself.
+fn inner_ids(own: &Directive, when: &Predicate) -> Vec<usize> {
+    when.from.iter().copied().filter(|id| *id != own.id).collect()
 }
 
 /// A text with values for some variables.

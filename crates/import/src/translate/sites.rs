@@ -255,6 +255,32 @@ impl<'d> Maker<'_, 'd> {
         site
     }
 
+    /// The route of the location for scripts, if a later one would take its paths.
+    fn scripts_route(
+        &mut self,
+        scripts: &Location<'d>,
+        all: &[Location<'d>],
+        main: &Destination<'d>,
+    ) -> Option<Made> {
+        let later = all.iter().skip_while(|own| own.directive.id != scripts.directive.id).skip(1);
+        let takes = |own: &Location<'_>| {
+            let is_regex = matches!(own.modifier, Modifier::Regex { .. });
+            let regex = linear::Regex::new(own.path, linear::Options::default());
+            let paths = ["/index.php", "/index.php/x", "/x.php"];
+            is_regex && regex.map_or(true, |own| paths.iter().any(|path| own.is_match(path.as_bytes())))
+        };
+        if !matches!(scripts.modifier, Modifier::Regex { .. }) || !later.into_iter().any(takes) {
+            return None;
+        }
+        let mut block = Block { from: vec![scripts.directive.id], ..Block::default() };
+        block.settings.text("path", &scripts.pattern(), &[]);
+        block.settings.0.extend(main.settings.0.iter().cloned());
+        let said = self.said(&main.chain, main.handler, false);
+        let names = SWITCHES.into_iter().filter(|switch| said.has_any(switch)).collect();
+        block.settings.0.extend(said.0);
+        Some(Made { block, is_application: true, said: names })
+    }
+
     /// Makes a site that answers by itself.
     fn answering(
         &mut self,
@@ -293,6 +319,7 @@ impl<'d> Maker<'_, 'd> {
             let rules = self.rules(place);
             if self.is_main(own, all) {
                 last.extend(rules);
+                routes.extend(self.scripts_route(own, all, main));
             } else {
                 routes.extend(rules);
                 routes.extend(self.route(own, all, main));
@@ -425,6 +452,7 @@ impl<'d> Maker<'_, 'd> {
         if let Some((named, front)) = named.zip(front) {
             self.state.ledger.carried(named.directive.id, "");
             self.state.ledger.carried(front.id, "");
+            self.front_query(front.id, front.arg(1));
         }
         root.into_iter().for_each(|root| self.state.ledger.carried(root.directive.id, ""));
         self.state.ledger.carried(php.directive.id, "");
@@ -458,6 +486,7 @@ impl<'d> Maker<'_, 'd> {
             return None;
         }
         own.visit(&mut |own| self.state.ledger.carried(own.id, ""));
+        self.front_query(rewrite.id, rewrite.arg(1));
         let words = ["$uri", "$uri/", "/index.php"].map(str::to_owned);
         Some((words.to_vec(), own.id))
     }
@@ -469,6 +498,9 @@ impl<'d> Maker<'_, 'd> {
         tries: Option<(Vec<String>, usize)>,
     ) -> Destination<'d> {
         let mut settings = Settings::default();
+        if let Some((word, id)) = tries.as_ref().and_then(|(words, id)| Some((words.last()?, *id))) {
+            self.front_query(id, word);
+        }
         let tries = tries.map(|(words, id)| (words.iter().map(|word| tried(word)).collect(), id));
         let pass = own.iter().find(|own| own.name == "fastcgi_pass");
         let out = Settings::default();
@@ -588,6 +620,9 @@ impl<'d> Maker<'_, 'd> {
                     "a route with `rewrite` gives the new path; until then Larder answers 501",
                 ),
             },
+            None if self.proxied_by_group(chain, pass, path, &mut settings) => {
+                return Destination::new(Handler::Http, chain, settings);
+            }
             None => self.state.ledger.left(
                 pass.id,
                 "an origin's address has no variable",
@@ -596,6 +631,34 @@ impl<'d> Maker<'_, 'd> {
         }
         settings.put("respond", "{ status = 501 }", &[pass.id]);
         Destination::new(Handler::Answer, chain, settings)
+    }
+
+    /// A `proxy_pass` to a path with parts of what the location's expression caught. Returns false
+    /// for any other.
+    fn proxied_by_group(
+        &mut self,
+        chain: &Chain<'d>,
+        pass: &'d Directive,
+        path: &str,
+        to: &mut Settings,
+    ) -> bool {
+        let own = answers::numbered_return(pass, path);
+        let Some((scheme, rest)) = own.arg(0).split_once("://") else { return false };
+        let Some((server, inner)) = rest.split_once('/') else { return false };
+        let target = Target::parse(&format!("{scheme}://{server}"));
+        let rewritten = answers::target(&format!("/{inner}"), "http");
+        let Some((target, mut rewritten)) = target.zip(rewritten).filter(|_| path.starts_with('~'))
+        else {
+            return false;
+        };
+        // Nothing else of the client's URL is passed on.
+        if !rewritten.contains('?') && !rewritten.contains("$query") {
+            rewritten.push('?');
+        }
+        let name = origins::http(self.state, chain, &target);
+        to.text("origin", &name, &[pass.id]);
+        to.text("rewrite", &rewritten, &[pass.id]);
+        true
     }
 
     /// The argument of `proxy_pass` with the variables that `set` has given one value.
@@ -696,7 +759,9 @@ impl<'d> Maker<'_, 'd> {
             said.remove("response_headers.set.Cache-Control");
         }
         let is_application = matches!(found.handler, Handler::Http | Handler::FastCgi);
-        if said.has("respond") {
+        // A `return` is before addresses and passwords.
+        let returns = location.own().iter().any(|own| own.name == "return");
+        if said.has("respond") && !returns {
             block.settings.0.extend(said.get("respond").cloned());
             let unused = found.settings.0.into_iter().flat_map(|own| own.from);
             unused.for_each(|id| self.state.ledger.default(id, "no request gets there"));
@@ -756,11 +821,10 @@ impl<'d> Maker<'_, 'd> {
                 origin.settings.text(&key, path.trim_end_matches('/'), &[folder.id]);
             }
         }
-        let is_asked = self
-            .server
-            .own()
-            .iter()
-            .any(|own| own.name == "auth_request" && own.arg(0) == location.path);
+        let mut is_asked = false;
+        self.server.directive.visit(&mut |own| {
+            is_asked |= own.name == "auth_request" && own.arg(0) == location.path;
+        });
         if passes && !is_asked {
             for own in own {
                 if self.state.ledger.is_open(own.id) {

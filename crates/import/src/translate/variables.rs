@@ -379,6 +379,7 @@ impl<'s, 'd> Evaluator<'s, 'd> {
                     .server
                     .hosts
                     .iter()
+                    .filter(|host| *host != "*")
                     .fold(Predicate::never(), |all, host| all.or(&like(referer_host(host)))),
                 word => match word.strip_prefix('~') {
                     Some(expression) => like(format!("~* ^https?://(?:{expression})")),

@@ -10,6 +10,7 @@ mod bench;
 mod dashboard;
 mod explain;
 mod explain_causes;
+mod import;
 mod log_formats;
 mod logged_routes;
 mod logs;

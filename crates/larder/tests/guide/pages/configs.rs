@@ -139,6 +139,7 @@ pub(crate) fn foreign(world: &World, block: &Block) -> Option<Result<(), String>
     fs::write(world.here().join("block.conf"), world.mapped(&text)).expect("a file");
     let command = match block.tag.as_str() {
         "nats" => "nats-server -t -c block.conf",
+        "nginx" => "larder import block.conf -o block.toml",
         "squid" => "squid -k parse -f block.conf",
         _ => return None,
     };

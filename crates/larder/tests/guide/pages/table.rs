@@ -130,6 +130,7 @@ pub(crate) const LISTED: &[(&str, &str)] = &[
     ("cargo install", "builds this tree once more"),
     ("larder cluster roll-out", "tests/cluster/cluster_configuration.rs rolls out over five nodes"),
     ("larder cluster configuration", "tests/cluster/cluster_configuration.rs has such nodes"),
+    ("larder import --compare", "tests/operations/import.rs compares two daemons"),
     ("sleep 15", "gives a balancer time"),
     ("until curl", "waits for the installed package"),
     ("apt-get install", "changes the machine; xtask's tests look into the package"),
