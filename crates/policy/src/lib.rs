@@ -29,6 +29,7 @@ pub mod template;
 pub mod throttle;
 pub mod users;
 pub mod value;
+pub mod vary;
 
 pub use decision_steps::{DecisionStep, SettingLocation, SettingLocations};
 pub use declared::Declared;

@@ -18,6 +18,7 @@ use crate::points::{ALLOW, PageCache, StorageChoice, Synthetic};
 use crate::rewrite::Rewrite;
 use crate::rules::{self, BrowserCaching, Profile, Settings};
 use crate::value::ValuePattern;
+use crate::vary::VaryRules;
 
 /// Rules of every site; the discriminant is the number in [`Notes::rule`](crate::Notes::rule).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +86,8 @@ pub(super) struct RoutePlan {
     pub(super) store_in: StorageChoice,
     /// `None`: the query is unchanged.
     pub(super) query: Option<Query>,
+    /// `None`: no field is brought into another form.
+    pub(super) vary: Option<Box<VaryRules>>,
     pub(super) bypass: BypassRules,
     pub(super) first_byte_ms: Option<u64>,
     pub(super) upgrade: Vec<Protocol>,
@@ -171,14 +174,17 @@ impl RoutePlan {
 
     pub(super) fn new(
         profile: Profile,
-        settings: Settings,
+        mut settings: Settings,
         class: StorageClass,
         rule_names: &mut Vec<String>,
     ) -> Self {
         let safe = profile == Profile::Safe;
         let store = store_rules(profile, &settings);
+        let vary = std::mem::take(&mut settings.vary);
+        let of_vary = vary.cookies.iter().map(|cookie| &cookie.name);
+        let of_vary = of_vary.filter(|name| !settings.cookies.key.contains(name));
         let key: Vec<Box<[u8]>> =
-            settings.cookies.key.iter().map(|n| n.as_bytes().into()).collect();
+            settings.cookies.key.iter().chain(of_vary).map(|n| n.as_bytes().into()).collect();
         Self {
             class,
             is_divided: false,
@@ -205,6 +211,7 @@ impl RoutePlan {
             browsers: settings.browsers,
             store_in: settings.store,
             query: Query::new(&settings.query, safe),
+            vary: (!vary.is_empty()).then(|| Box::new(vary)),
             bypass: BypassRules {
                 unless: settings.bypass_unless,
                 ..BypassRules::new(settings.bypass, rule_names)
