@@ -73,6 +73,27 @@ impl<'a> BorrowedBody<'a> {
         self.len() == 0
     }
 
+    /// Returns true if both bodies have the same bytes, in whatever chunks.
+    pub fn has_bytes_of(&self, other: BorrowedBody<'_>) -> bool {
+        if self.len() != other.len() {
+            return false;
+        }
+        let (mut own, mut others) = (self.pieces(), other.pieces());
+        let (mut left, mut right) = (&b""[..], &b""[..]);
+        loop {
+            left = if left.is_empty() { own.next().unwrap_or_default() } else { left };
+            right = if right.is_empty() { others.next().unwrap_or_default() } else { right };
+            let length = left.len().min(right.len());
+            if length == 0 {
+                return true;
+            }
+            if left[..length] != right[..length] {
+                return false;
+            }
+            (left, right) = (&left[length..], &right[length..]);
+        }
+    }
+
     /// The chunks in order.
     pub fn pieces(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         self.range(0..self.len())
@@ -132,6 +153,13 @@ mod tests {
                 prop_assert!(found.iter().all(|piece| !piece.is_empty()));
                 prop_assert_eq!(found.concat(), wanted);
                 prop_assert_eq!(whole.pieces().collect::<Vec<_>>().concat(), &plain[..]);
+                prop_assert!(whole.has_bytes_of(BorrowedBody::Many(&pieces)));
+                let mut other = plain.clone();
+                other.get_mut(from as usize).into_iter().for_each(|byte| *byte ^= 1);
+                let is_same = other == plain;
+                prop_assert_eq!(whole.has_bytes_of(BorrowedBody::One(&other)), is_same);
+                other.push(0);
+                prop_assert!(!whole.has_bytes_of(BorrowedBody::One(&other)));
             }
         }
     }

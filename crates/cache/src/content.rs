@@ -177,6 +177,14 @@ pub(crate) enum IndirectBody {
         cost: u64,
         forms: EncodedForms,
     },
+    /// One chunk that other variants of the key have, too. It has its own charge, which its last
+    /// object returns.
+    Common {
+        bytes: Bytes,
+        /// Bytes that the chunk has reserved.
+        cost: u64,
+        forms: EncodedForms,
+    },
     /// Another object's body (after a 304). That body is never itself shared.
     Shared(Arc<dyn BodyOwner>),
     /// Not in memory.
@@ -207,6 +215,34 @@ impl CompleteBody {
         Self::Other(Box::new(IndirectBody::Many { pieces: BodyChunks::new(chunks), cost, forms }))
     }
 
+    /// A chunk that other objects may have, too, and that has reserved `cost` bytes. Each of its
+    /// objects reserves [`CompleteBody::OTHER_BYTES`].
+    pub(crate) fn common(bytes: Bytes, cost: u64) -> Self {
+        let forms = EncodedForms::default();
+        Self::Other(Box::new(IndirectBody::Common { bytes, cost, forms }))
+    }
+
+    /// This chunk for another object; `None` for a body of another kind.
+    pub(crate) fn in_common(&self) -> Option<Self> {
+        let Self::Other(other) = self else { return None };
+        match &**other {
+            IndirectBody::Common { bytes, cost, .. } => Some(Self::common(bytes.clone(), *cost)),
+            IndirectBody::Trailed { body, .. } => body.in_common(),
+            _ => None,
+        }
+    }
+
+    /// Returns true if several objects may have this chunk.
+    pub(crate) fn is_common(&self) -> bool {
+        let Self::Other(other) = self else { return false };
+        matches!(**other, IndirectBody::Common { .. })
+    }
+
+    /// Returns true if the body is whole, and is `bytes` themselves.
+    pub(crate) fn is_at(&self, bytes: &[u8]) -> bool {
+        matches!(self.state(), Location::Whole(BorrowedBody::One(own)) if std::ptr::eq(own, bytes))
+    }
+
     /// Bytes to reserve for `trailers` behind a body.
     pub(crate) fn trailed_bytes(trailers: &Trailers) -> u64 {
         Self::OTHER_BYTES + size::class(trailers.memory())
@@ -224,12 +260,13 @@ impl CompleteBody {
     }
 
     #[inline]
-    fn state(&self) -> Location<'_> {
+    pub(crate) fn state(&self) -> Location<'_> {
         match self {
             Self::One(bytes) => Location::Whole(BorrowedBody::One(bytes)),
             Self::Other(other) => match &**other {
                 IndirectBody::Formed { bytes, .. } => Location::Whole(BorrowedBody::One(bytes)),
                 IndirectBody::Many { pieces, .. } => Location::Whole(BorrowedBody::Many(pieces)),
+                IndirectBody::Common { bytes, .. } => Location::Whole(BorrowedBody::One(bytes)),
                 IndirectBody::Shared(keeper) => keeper.state(),
                 IndirectBody::External(body) => Location::External(body),
                 IndirectBody::Trailed { body, .. } => body.state(),
@@ -247,7 +284,9 @@ impl CompleteBody {
                 IndirectBody::Trailed { body, trailers } => {
                     Self::trailed_bytes(trailers) + body.own_memory()
                 }
-                IndirectBody::Many { .. } | IndirectBody::Shared(_) => Self::OTHER_BYTES,
+                IndirectBody::Many { .. }
+                | IndirectBody::Common { .. }
+                | IndirectBody::Shared(_) => Self::OTHER_BYTES,
             },
         }
     }
@@ -255,7 +294,9 @@ impl CompleteBody {
     fn forms(&self) -> Option<&EncodedForms> {
         let Self::Other(other) = self else { return None };
         match &**other {
-            IndirectBody::Formed { forms, .. } | IndirectBody::Many { forms, .. } => Some(forms),
+            IndirectBody::Formed { forms, .. }
+            | IndirectBody::Many { forms, .. }
+            | IndirectBody::Common { forms, .. } => Some(forms),
             IndirectBody::Shared(keeper) => keeper.forms(),
             IndirectBody::Trailed { body, .. } => body.forms(),
             IndirectBody::External(_) => None,
@@ -267,9 +308,10 @@ impl CompleteBody {
         match &**other {
             IndirectBody::Trailed { trailers, .. } => Some(trailers),
             IndirectBody::Shared(keeper) => keeper.trailers(),
-            IndirectBody::Formed { .. } | IndirectBody::Many { .. } | IndirectBody::External(_) => {
-                None
-            }
+            IndirectBody::Formed { .. }
+            | IndirectBody::Many { .. }
+            | IndirectBody::Common { .. }
+            | IndirectBody::External(_) => None,
         }
     }
 
@@ -279,7 +321,9 @@ impl CompleteBody {
             Self::One(_) => 0,
             Self::Other(other) => match &**other {
                 IndirectBody::Formed { forms, .. } => forms.memory(),
-                IndirectBody::Many { cost, forms, .. } => *cost + forms.memory(),
+                // Each object of a common chunk weighs as if it had it alone.
+                IndirectBody::Many { cost, forms, .. }
+                | IndirectBody::Common { cost, forms, .. } => *cost + forms.memory(),
                 IndirectBody::Shared(keeper) => keeper.memory(),
                 IndirectBody::Trailed { body, .. } => body.held_memory(),
                 IndirectBody::External(_) => 0,
@@ -316,6 +360,11 @@ impl Content {
     #[inline]
     pub(crate) fn trailers(&self) -> Option<&Trailers> {
         self.complete.get()?.trailers()
+    }
+
+    /// The body for another object, if it is one chunk that several may have.
+    pub(crate) fn in_common(&self) -> Option<CompleteBody> {
+        self.complete.get()?.in_common()
     }
 
     /// The owner of the body, if it is another object.

@@ -463,6 +463,10 @@ impl<L: Lower> Lead<L> {
         // Existing forms and trailers stay with the body.
         let stays = old.forms().is_some_and(EncodedForms::is_begun) || old.trailers().is_some();
         let copied = match old.whole() {
+            Some(_) if !stays && let Some(body) = old.body_in_common() => {
+                let charge = self.cache.reserve(cost + CompleteBody::OTHER_BYTES);
+                charge.map(|charge| (charge, body))
+            }
             Some(BorrowedBody::One(bytes)) if bytes.len() as u64 <= COPY_BYTES_MAX && !stays => {
                 let copy = size::class(bytes.len());
                 match new.flags.may_have_forms() {

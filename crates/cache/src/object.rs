@@ -224,6 +224,12 @@ impl Object {
         self.content.forms()
     }
 
+    /// The body for another object, if it is one chunk that several may have. The other object
+    /// reserves [`CompleteBody::OTHER_BYTES`].
+    pub(crate) fn body_in_common(&self) -> Option<CompleteBody> {
+        self.content.in_common()
+    }
+
     /// The owner of the body, if it is another object.
     fn owner(&self) -> Option<&Arc<dyn BodyOwner>> {
         self.content.keeper()

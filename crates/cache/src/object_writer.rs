@@ -207,7 +207,8 @@ impl<L: Lower> ObjectWriter<L> {
         }
         self.open = false;
         if !self.window {
-            let mut body = self.seal();
+            let body = self.seal();
+            let mut body = self.merged(body);
             if let Some(trailers) = trailers
                 && let Some(charge) = self.cache.reserve(CompleteBody::trailed_bytes(&trailers))
             {
@@ -293,6 +294,19 @@ impl<L: Lower> ObjectWriter<L> {
         true
     }
 
+    /// `body`, or the same bytes of another variant of the key: they are stored once.
+    fn merged(&self, body: CompleteBody) -> CompleteBody {
+        let Some(own) = body.state().whole().filter(|_| body.is_common()) else { return body };
+        let place = self.cache.place(self.hash);
+        let others =
+            self.cache.shard(place.shard).common_bodies(place.h32, &self.object, own.len());
+        // Compared without the lock.
+        let is_same = |other: &CompleteBody| {
+            other.state().whole().is_some_and(|other| other.has_bytes_of(own))
+        };
+        others.into_iter().find(is_same).unwrap_or(body)
+    }
+
     /// Makes the complete body of the pushed bytes.
     fn seal(&mut self) -> CompleteBody {
         let (mut chunks, tail) = self.fill.seal();
@@ -308,6 +322,16 @@ impl<L: Lower> ObjectWriter<L> {
             return CompleteBody::many(chunks.into(), cost);
         };
         let exact = self.trim(&mut data, &mut charge);
+        if chunks.is_empty()
+            && exact
+            && self.object.vary().is_some()
+            && let Some(spare) = self.spare.take()
+        {
+            spare.into_ledger();
+            let cost = charge.bytes();
+            let bytes = ChargedBytes::into_bytes(data, ChunkReservation::Stored(charge));
+            return CompleteBody::common(bytes, cost);
+        }
         if chunks.is_empty() && exact {
             charge.shrink_to(size::class(data.len()));
             charge.into_ledger();

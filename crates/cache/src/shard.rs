@@ -29,6 +29,7 @@ use self::pages::Pages;
 use self::queue::{Queue, Token};
 use self::table::ShardTable;
 use crate::bans::Bans;
+use crate::borrowed_body::BorrowedBody;
 use crate::busy::{Busy, NewFetch};
 use crate::content::CompleteBody;
 use crate::index_state::{LIVE, MAIN};
@@ -377,6 +378,26 @@ impl<L: Lower> Shard<L> {
     pub(crate) fn complete(&mut self, h32: u32, object: &Object, body: CompleteBody) {
         object.complete(body);
         self.reweigh(h32, object);
+    }
+
+    /// Bodies of `length` bytes that other variants of the key have, and that `object` could have,
+    /// too; each once.
+    pub(crate) fn common_bodies(
+        &self,
+        h32: u32,
+        object: &Object,
+        length: u64,
+    ) -> Vec<CompleteBody> {
+        let mut bodies: Vec<CompleteBody> = Vec::new();
+        let slot = self.find(h32, object.key());
+        for variant in slot.map_or(&[][..], IndexSlot::variants) {
+            let Some(BorrowedBody::One(bytes)) = variant.whole() else { continue };
+            let is_known = bodies.iter().any(|known| known.is_at(bytes));
+            if bytes.len() as u64 == length && !is_known {
+                bodies.extend(variant.body_in_common());
+            }
+        }
+        bodies
     }
 
     /// Updates the weight of `object`, and of all objects that share its body, in the queues.

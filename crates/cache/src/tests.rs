@@ -4,6 +4,7 @@ mod bans;
 mod bodies;
 mod bounds;
 mod collapsing;
+mod common_bodies;
 mod eviction;
 mod forms;
 mod index_walk;

@@ -45,6 +45,7 @@ mod throttle;
 mod tls;
 mod top;
 mod tracing;
+mod vary;
 
 pub(crate) use self::files::defaults_beside_scripts;
 pub(crate) use acme::plain as parse_acme;

@@ -16,6 +16,7 @@ mod purge;
 mod rules;
 mod throttle;
 mod tracing;
+mod vary;
 
 use base::Limits;
 use insta::assert_snapshot;

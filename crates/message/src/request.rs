@@ -4,7 +4,7 @@
 use std::fmt;
 
 use crate::client::ClassifiedClient;
-use crate::header::HeaderBlock;
+use crate::header::{Field, HeaderBlock};
 
 /// The known methods.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
@@ -195,6 +195,9 @@ pub struct Request {
     pub taken: Vec<u8>,
     /// The class of its client; `None` on sites that use no classes.
     pub client: Option<ClassifiedClient>,
+    /// For logs: fields as they were sent, where `headers` has another form of them in their place.
+    /// A field that was not sent has an empty value.
+    pub replaced: Option<Box<HeaderBlock>>,
 }
 
 /// The state of a requested switch of protocols on the connection (RFC 9110 7.8).
@@ -230,6 +233,7 @@ impl Clone for Request {
         self.passes_trailers = other.passes_trailers;
         self.taken.clone_from(&other.taken);
         self.client = other.client;
+        self.replaced.clone_from(&other.replaced);
     }
 }
 
@@ -241,6 +245,7 @@ impl Request {
             + self.target.len()
             + self.taken.len()
             + self.headers.memory()
+            + self.replaced.as_ref().map_or(0, |sent| size_of::<HeaderBlock>() + sent.memory())
     }
 
     /// Frees memory left over from larger requests, for a request that is kept.
@@ -272,6 +277,20 @@ impl Request {
         self.passes_trailers = false;
         self.taken.clear();
         self.client = None;
+        if let Some(replaced) = &mut self.replaced {
+            replaced.clear();
+        }
+    }
+
+    /// The header fields as the client sent them, where a policy has put another form in their
+    /// place. Fields that a policy has removed are not among them.
+    pub fn sent_fields(&self) -> impl Iterator<Item = Field<'_>> {
+        let replaced = self.replaced.as_deref();
+        let is_there = move |field: &Field<'_>| {
+            replaced.is_none_or(|replaced| replaced.value_named(field.name).is_none())
+        };
+        let sent = replaced.into_iter().flat_map(HeaderBlock::iter);
+        self.headers.iter().filter(is_there).chain(sent.filter(|field| !field.value.is_empty()))
     }
 
     /// The target up to the first `?`.

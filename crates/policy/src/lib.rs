@@ -35,6 +35,7 @@ pub mod template;
 pub mod throttle;
 pub mod users;
 pub mod value;
+pub mod vary;
 
 pub use crawlers::{ClassRules, CrawlerRules};
 pub use decision_steps::{DecisionStep, SettingLocation, SettingLocations};

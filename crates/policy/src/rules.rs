@@ -26,6 +26,7 @@ use crate::site_authentication::{BasicAuth, ForwardAuth};
 use crate::sticky::StickyCookie;
 use crate::throttle::{ConcurrencyRule, RateRule};
 use crate::value::ValuePattern;
+use crate::vary::VaryRules;
 
 /// The defaults of a site.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -156,6 +157,8 @@ pub struct Settings {
     pub cookies: CookieRules,
     /// Query parameters.
     pub query: QueryRules,
+    /// Fields that are brought into few forms.
+    pub vary: VaryRules,
     /// The URL that the origin is asked for; `None` for the client's.
     pub rewrite: Option<Rewrite>,
     /// Changes to the request on its way to the origin.
@@ -224,6 +227,7 @@ impl Default for Settings {
             bypass_unless: Vec::new(),
             cookies: CookieRules::default(),
             query: QueryRules::default(),
+            vary: VaryRules::default(),
             rewrite: None,
             request_headers: HeaderOps::default(),
             response_headers: HeaderOps::default(),

@@ -12,7 +12,7 @@ pub(super) fn note_places<T>(
     rows: &[Row<T>],
     settings: &mut Settings,
 ) {
-    const WITHIN: [&str; 3] = ["cache", "cookies", "query"];
+    const WITHIN: [&str; 4] = ["cache", "cookies", "query", "vary"];
     for item in rows.iter().filter_map(|row| table.known(row.key.name)) {
         settings.places.note(item.name, r.place(&item.span));
         let within = item.pairs().filter(|_| WITHIN.contains(&item.name));

@@ -19,6 +19,7 @@ use super::lists::nets;
 use super::origins::find_of_site;
 use super::response_rules::RESPONSE;
 use super::setting_locations::note_places;
+use super::vary::{VARY, VARY_ROWS, vary};
 use super::{
     answers, authentication, crawlers, error_pages, files, headers, origins, response_rules,
     rewrites, throttle,
@@ -103,6 +104,9 @@ pub(crate) const SETTINGS_ROWS: &[Row<Settings>] = rows! {
     @table(QUERY) "query", TABLE, "none", "Query parameters that are removed or sorted: see `[site.query]`.",
         |r, item, to| _ = rows::read_table(r, item, &QUERY, QUERY_ROWS, &mut to.query)
         => |page, s| if looks_up(s) { rows::show(page, QUERY_ROWS, &s.query) };
+    @table(VARY) "vary", "a table or false", "none", "Request fields that are brought into few forms, so that pages have few variants: see `[site.vary]`. With `false`, a route drops the rules of its site.",
+        vary
+        => |page, s| if looks_up(s) { rows::show(page, VARY_ROWS, &s.vary) };
     @table(BYPASS) "bypass", "a table or false", "none", "Requests that bypass the cache: see `[site.bypass]`. With `false`, a route drops the rules of its site.",
         bypass
         => |page, s| if looks_up(s) { show_bypass(page, s) };

@@ -147,6 +147,7 @@ fn fetched(
     if let Some(program_trace) = program_trace {
         tell_program(program_trace, Some(site), &mut record, room);
     }
-    let values = RecordValues { names, headers: Some(&request.headers), user: None };
+    let values =
+        RecordValues { names, headers: Some(&request.headers), replaced: None, user: None };
     write_with(record, trace, Some(site), values, out);
 }

@@ -40,7 +40,8 @@ pub(crate) fn variants(ctx: &RequestContext<'_>, peek: &KeyInspection) -> Vec<De
         if !all.is_empty() {
             let why = format!("{} are kept, by {}", peek.variants.len(), all.join(", "));
             let most = ctx.live.limits.variants.to_string();
-            steps.push(DecisionStep::new("variants", why).fact("limit variants", most));
+            let step = DecisionStep::new("variants", why).fact("limit variants", most);
+            steps.push(step.fact("equal bodies", equal_bodies(peek)));
         }
     }
     if peek.variants.is_empty() {
@@ -76,26 +77,69 @@ pub(crate) fn advice(ctx: &RequestContext<'_>, peek: &KeyInspection) -> Option<S
     let fields = varying_fields(peek);
     let (first, values) = fields.first().filter(|_| peek.found.is_none())?;
     let id = HeaderId::of(first.as_bytes());
-    if *values < MANY_VALUES && !OF_CLIENTS.contains(&id) {
+    let setting = match id {
+        HeaderId::Accept => "vary.accept",
+        HeaderId::AcceptLanguage => "vary.accept_language",
+        HeaderId::UserAgent => "vary.user_agent",
+        _ => "",
+    };
+    let has_few = ctx.site.policy.place(&ctx.notes, setting).is_some();
+    if has_few || *values < MANY_VALUES && !OF_CLIENTS.contains(&id) {
         return None;
     }
     let what = match id {
+        HeaderId::Accept => {
+            "leave it out of `Vary`, or name the forms of the page: `[site.vary] accept = \
+             \"images\"`, or a list of media types"
+        }
+        HeaderId::AcceptLanguage => {
+            "leave it out of `Vary`, or name its languages: `[site.vary] accept_language = [\"en\", \
+             \"de\"]`"
+        }
         HeaderId::Cookie => {
             "leave it out of `Vary`, and name the cookies that change the page in `[site.cookies] \
              key`"
         }
         HeaderId::UserAgent => {
             "leave it out of `Vary`: hardly two browsers say the same, and hardly a page differs by \
-             it"
+             it. If phones get another page: `[site.vary] user_agent = \"device\"`"
         }
         _ => "leave it out of `Vary`, or vary by a field that has few values",
     };
+    let equal = equal_bodies(peek);
+    let equal = if equal.is_empty() { equal } else { format!(" Bodies: {equal}.") };
     let (kept, most) = (peek.variants.len(), ctx.live.limits.variants);
     let forms = if kept == 1 { "form" } else { "forms" };
     Some(format!(
         "The page is kept once for each `{first}` ({kept} {forms} so far, at most {most}: limit \
-         `variants`), so hardly a request finds its own. Have the application {what}."
+         `variants`), so hardly a request finds its own.{equal} Have the application {what}."
     ))
+}
+
+/// Longest body that is compared with others: it is read for an explanation.
+const COMPARED_BYTES: u64 = 1 << 20;
+
+/// The number of variants whose bodies are equal to that of another, in words; empty if none is.
+fn equal_bodies(peek: &KeyInspection) -> String {
+    let live = peek.variants.iter().filter(|seen| !seen.is_banned);
+    let bodies: Vec<_> = live
+        .filter_map(|seen| seen.object.whole())
+        .filter(|body| (1..=COMPARED_BYTES).contains(&body.len()))
+        .collect();
+    let mut groups: Vec<(usize, usize)> = Vec::new();
+    for (at, body) in bodies.iter().enumerate() {
+        let is_same = |(first, _): &&mut (usize, usize)| bodies[*first].has_bytes_of(*body);
+        match groups.iter_mut().find(is_same) {
+            Some((_, members)) => *members += 1,
+            None => groups.push((at, 1)),
+        }
+    }
+    let equal: usize = groups.iter().map(|(_, members)| members).filter(|of| **of > 1).sum();
+    if equal == 0 {
+        String::new()
+    } else {
+        format!("{equal} of {} are equal to another", bodies.len())
+    }
 }
 
 /// The fields that the stored responses of a key vary by, with the number of values; fields with

@@ -162,15 +162,16 @@ fn client(scope: &Scope<'_, '_>, key: &str) -> Option<MappedKey> {
     if let Some(key) = plain_client(key) {
         return Some(MappedKey { key, has_exempt: false });
     }
-    let evaluator =
-        Evaluator::new(&scope.state.world, &scope.chain, ServerFacts::default());
+    let evaluator = Evaluator::new(&scope.state.world, &scope.chain, ServerFacts::default());
     let cases = evaluator.cases(key);
     let mut values = cases.iter().map(|case| case.value.as_deref());
     let is_it = |value: Option<&str>| {
         matches!(value, Some("" | "${binary_remote_addr}" | "${remote_addr}"))
     };
-    let is_filled = cases.iter().any(|case| case.value.as_deref().is_some_and(|own| !own.is_empty()));
-    (is_filled && values.all(is_it)).then_some(MappedKey { key: LimitKey::Address, has_exempt: true })
+    let is_filled =
+        cases.iter().any(|case| case.value.as_deref().is_some_and(|own| !own.is_empty()));
+    (is_filled && values.all(is_it))
+        .then_some(MappedKey { key: LimitKey::Address, has_exempt: true })
 }
 
 /// A key of a limit, and whether some clients have none.
@@ -272,8 +273,7 @@ pub(crate) fn connections(scope: &mut Scope<'_, '_>) {
 /// Says that clients are counted which were not, by the maps that the key is made of.
 fn exempt(scope: &mut Scope<'_, '_>, directive: &Directive, zone: &Directive) {
     scope.carried(directive, EXEMPT);
-    let evaluator =
-        Evaluator::new(&scope.state.world, &scope.chain, ServerFacts::default());
+    let evaluator = Evaluator::new(&scope.state.world, &scope.chain, ServerFacts::default());
     let cases = evaluator.cases(zone.arg(0));
     let from: Vec<usize> = cases.into_iter().flat_map(|case| case.when.from).collect();
     from.iter().for_each(|id| scope.state.ledger.carried(*id, EXEMPT));

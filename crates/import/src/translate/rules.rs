@@ -471,10 +471,12 @@ impl<'d> Maker<'_, 'd> {
 
     /// Tells whether the site itself has the settings of a location.
     pub(crate) fn is_main(&self, location: &Location<'d>, all: &[Location<'d>]) -> bool {
-        let is_root = location.path == "/"
-            && matches!(location.modifier, Modifier::Prefix | Modifier::Final);
+        let is_root =
+            location.path == "/" && matches!(location.modifier, Modifier::Prefix | Modifier::Final);
         let scripts = all.iter().find(|own| self.is_of_scripts(own));
-        is_root || self.is_of_php && scripts.is_some_and(|own| own.directive.id == location.directive.id)
+        is_root
+            || self.is_of_php
+                && scripts.is_some_and(|own| own.directive.id == location.directive.id)
     }
 
     /// The routes of a `rewrite`, of an `if` perhaps.

@@ -267,7 +267,8 @@ impl<'d> Maker<'_, 'd> {
             let is_regex = matches!(own.modifier, Modifier::Regex { .. });
             let regex = linear::Regex::new(own.path, linear::Options::default());
             let paths = ["/index.php", "/index.php/x", "/x.php"];
-            is_regex && regex.map_or(true, |own| paths.iter().any(|path| own.is_match(path.as_bytes())))
+            is_regex
+                && regex.map_or(true, |own| paths.iter().any(|path| own.is_match(path.as_bytes())))
         };
         if !matches!(scripts.modifier, Modifier::Regex { .. }) || !later.into_iter().any(takes) {
             return None;
@@ -498,7 +499,8 @@ impl<'d> Maker<'_, 'd> {
         tries: Option<(Vec<String>, usize)>,
     ) -> Destination<'d> {
         let mut settings = Settings::default();
-        if let Some((word, id)) = tries.as_ref().and_then(|(words, id)| Some((words.last()?, *id))) {
+        if let Some((word, id)) = tries.as_ref().and_then(|(words, id)| Some((words.last()?, *id)))
+        {
             self.front_query(id, word);
         }
         let tries = tries.map(|(words, id)| (words.iter().map(|word| tried(word)).collect(), id));

@@ -24,3 +24,4 @@ mod purge;
 mod purge_clients;
 mod purge_races;
 mod slices;
+mod vary;

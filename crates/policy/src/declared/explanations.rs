@@ -13,6 +13,7 @@ use crate::peer::ConnectionPeer;
 use crate::points::ReceiveCtx;
 use crate::policy_files::RedirectFile;
 use crate::redirect_map::FoundRedirect;
+use crate::vary::VaryRules;
 
 impl Declared {
     pub(super) fn tell_client(
@@ -413,4 +414,32 @@ pub(super) fn query(plan: &RoutePlan, query: &Query, request: &Request) -> Decis
     };
     let place = place.filter(|_| after.target != request.target);
     DecisionStep::new("query", why).at(place)
+}
+
+/// The step about fields in few forms; `request` still has the client's.
+pub(super) fn vary(
+    plan: &RoutePlan,
+    vary: &VaryRules,
+    request: &Request,
+    personal: bool,
+) -> DecisionStep {
+    let mut after = request.clone();
+    vary.normalise(&mut after, personal);
+    let forms = vary.fields().into_iter().filter_map(|name| {
+        let form = after.headers.value_named(name.as_bytes())?;
+        let is_kept = request.headers.value_named(name.as_bytes()) == Some(form);
+        let kept = if is_kept { " (as it came)" } else { "" };
+        Some(format!("{name}: {}{kept}", shown(form)))
+    });
+    let forms = forms.collect::<Vec<_>>().join(", ");
+    let mut why = "the origin gets, and variants are selected by, one of few forms".to_owned();
+    if personal && vary.devices.is_some() {
+        why += "; a personal request keeps its User-Agent, which sessions may be bound to";
+    }
+    let cookies = vary.cookies.iter().map(|cookie| cookie.name.as_str());
+    let cookies = cookies.collect::<Vec<_>>().join(", ");
+    DecisionStep::new("vary", why)
+        .at(plan.places.of("vary"))
+        .fact("forms", forms)
+        .fact("cookies", cookies)
 }

@@ -23,6 +23,7 @@ use crate::rewrite::Rewrite;
 use crate::rules::{self, BrowserCaching, Profile, ServeMode, Settings};
 use crate::sticky::StickyCookie;
 use crate::value::ValuePattern;
+use crate::vary::VaryRules;
 
 /// Rules of every site; the discriminant is the number in [`Notes::rule`](crate::Notes::rule).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +98,8 @@ pub(super) struct RoutePlan {
     pub(super) store_in: StorageChoice,
     /// `None`: the query is unchanged.
     pub(super) query: Option<Query>,
+    /// `None`: no field is brought into another form.
+    pub(super) vary: Option<Box<VaryRules>>,
     pub(super) bypass: BypassRules,
     pub(super) first_byte_ms: Option<u64>,
     pub(super) upgrade: Vec<Protocol>,
@@ -210,7 +213,7 @@ impl RoutePlan {
 
     pub(super) fn new(
         profile: Profile,
-        settings: Settings,
+        mut settings: Settings,
         class: StorageClass,
         files: &PolicyFiles,
         rule_names: &mut Vec<String>,
@@ -222,8 +225,11 @@ impl RoutePlan {
         strip.extend(sticky);
         let store = store_rules(profile, &settings);
         let response_captures = settings.response_captures();
+        let vary = std::mem::take(&mut settings.vary);
+        let of_vary = vary.cookies.iter().map(|cookie| &cookie.name);
+        let of_vary = of_vary.filter(|name| !settings.cookies.key.contains(name));
         let key: Vec<Box<[u8]>> =
-            settings.cookies.key.iter().map(|n| n.as_bytes().into()).collect();
+            settings.cookies.key.iter().chain(of_vary).map(|n| n.as_bytes().into()).collect();
         Self {
             class,
             is_divided: false,
@@ -254,6 +260,7 @@ impl RoutePlan {
             store_in: settings.store,
             intercepted: settings.intercepted,
             query: Query::new(&settings.query, safe),
+            vary: (!vary.is_empty()).then(|| Box::new(vary)),
             bypass: BypassRules {
                 unless: settings.bypass_unless,
                 ..BypassRules::new(settings.bypass, rule_names)

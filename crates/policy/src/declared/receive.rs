@@ -374,6 +374,11 @@ impl Declared {
                 if light {
                     plan.remove_ignored_cookies(&mut request.headers, ctx.notes.personal);
                 }
+                if let Some(vary) = &plan.vary {
+                    let personal = ctx.notes.personal;
+                    listener.record(|| explanations::vary(plan, vary, request, personal));
+                    vary.normalise(request, personal);
+                }
                 (Rule::Cache as u32, ReceiveVerdict::Lookup)
             }
         }

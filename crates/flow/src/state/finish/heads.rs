@@ -58,7 +58,9 @@ impl Writer<'_> {
             Version::Http2 => b" HTTP/2.0",
         };
         self.add_line(HeadSide::Req, &[request.method.token(), b" ", &request.target, version]);
-        self.fields(HeadSide::Req, &request.headers);
+        for field in request.sent_fields() {
+            self.add(HeadSide::Req, field.name, field.value);
+        }
     }
 
     /// Writes the request to `origin`, whose Host is set when it is sent.

@@ -75,7 +75,8 @@ pub(crate) fn answered(
     }
     record.phases = phases(reply, facts, end_us);
     let headers = request.map(|request| &request.headers);
-    let values = RecordValues { names, headers, user: about.guarded.user() };
+    let replaced = request.and_then(|request| request.replaced.as_deref());
+    let values = RecordValues { names, headers, replaced, user: about.guarded.user() };
     if let Some(program) = &about.program_trace {
         tell_program(program, about.site(live), &mut record, room);
     }
@@ -97,6 +98,8 @@ fn crawler(site: Option<&Arc<Site>>, client: ClassifiedClient) -> &str {
 pub(crate) struct RecordValues<'a> {
     pub(crate) names: &'a [Name],
     pub(crate) headers: Option<&'a HeaderBlock>,
+    /// Fields as they were sent, where `headers` has another form: see [`Request::replaced`].
+    pub(crate) replaced: Option<&'a HeaderBlock>,
     /// The authenticated user.
     pub(crate) user: Option<&'a str>,
 }
@@ -104,10 +107,13 @@ pub(crate) struct RecordValues<'a> {
 impl<'a> RecordValues<'a> {
     /// The value of each name.
     fn all(self) -> impl Iterator<Item = Option<Cow<'a, [u8]>>> {
-        let Self { names, headers, user } = self;
+        let Self { names, headers, replaced, user } = self;
         names.iter().map(move |name| match (name, user) {
             (Name::User, Some(user)) => Some(Cow::Borrowed(user.as_bytes())),
-            _ => headers.and_then(|headers| name.value(headers)),
+            _ => match replaced.and_then(|replaced| name.value(replaced)) {
+                Some(sent) => Some(sent).filter(|sent| !sent.is_empty()),
+                None => headers.and_then(|headers| name.value(headers)),
+            },
         })
     }
 }
