@@ -68,7 +68,7 @@ origin = "http://127.0.0.1:8080"
     2 | zzz = 1
       | ^^^
       |
-      = help: keys in [admin] are listen, tokens, hosts, metrics, socket_mode, audit, history
+      = help: keys in [admin] are listen, tokens, hosts, metrics, socket_mode, audit, history, docs
     "#);
 }
 
