@@ -99,6 +99,8 @@ pub(super) struct RoutePlan {
     pub(super) response_captures: usize,
     /// A rule for responses changes fields.
     pub(super) rules_change_heads: bool,
+    /// Heads are changed on their way to clients.
+    pub(super) shapes_delivery: bool,
     /// The locations of its settings.
     pub(super) places: SettingLocations,
 }
@@ -191,6 +193,8 @@ impl RoutePlan {
         let safe = profile == Profile::Safe;
         let store = store_rules(profile, &settings);
         let response_captures = settings.response_captures();
+        let rules_change_heads =
+            settings.response_rules.iter().any(|rule| !rule.headers.is_empty());
         let key: Vec<Box<[u8]>> =
             settings.cookies.key.iter().map(|n| n.as_bytes().into()).collect();
         Self {
@@ -229,8 +233,11 @@ impl RoutePlan {
             rewrite: settings.rewrite,
             request_headers: settings.request_headers,
             response_captures,
+            shapes_delivery: rules_change_heads
+                || !settings.response_headers.is_empty()
+                || settings.browsers != BrowserCaching::AsSaid,
             response_headers: settings.response_headers,
-            rules_change_heads: settings.response_rules.iter().any(|own| !own.headers.is_empty()),
+            rules_change_heads,
             response_rules: settings.response_rules,
             places: settings.places,
         }
