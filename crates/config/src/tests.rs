@@ -13,6 +13,7 @@ mod neighbours;
 mod ports;
 mod presets;
 mod purge;
+mod responses;
 mod rules;
 mod throttle;
 mod tracing;

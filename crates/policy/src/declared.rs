@@ -361,10 +361,7 @@ impl Policy for Declared {
     }
 
     fn shapes_delivery(&self, notes: &Notes) -> bool {
-        let plan = self.plan(notes);
-        !plan.response_headers.is_empty()
-            || plan.rules_change_heads
-            || plan.browsers != BrowserCaching::AsSaid
+        self.plan(notes).shapes_delivery
     }
 
     fn matched_rules(&self, notes: &Notes, response: &Response) -> MatchedRules {

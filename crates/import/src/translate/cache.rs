@@ -295,7 +295,8 @@ pub(crate) fn request_fields(scope: &mut Scope<'_, '_>) {
             }
             (_, "") => scope.out.add("request_headers.unset", [name.as_str()], &[directive.id]),
             (_, value) if value.contains('$') => {
-                let instead = "the application finds Host, X-Forwarded-* and X-Real-IP";
+                let instead = "the application finds Host, X-Forwarded-* and X-Real-IP; \
+                               `request_headers` has variables of its own";
                 scope.left(directive, "its variables are not carried over", instead);
             }
             (_, value) => {

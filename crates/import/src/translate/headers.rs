@@ -67,7 +67,7 @@ fn add_header(scope: &mut Scope<'_, '_>, directive: &Directive, is_own: bool) {
 
 fn set(scope: &mut Scope<'_, '_>, directive: &Directive, name: &str, value: &str) {
     if value.contains('$') {
-        let instead = "let the application send this field";
+        let instead = "write it with the variables of `response_headers` (guide on rules)";
         scope.left(directive, "its variables are not carried over", instead);
     } else if value.is_empty() {
         scope.default(directive, "a field without a value is not sent");

@@ -405,15 +405,15 @@ const WORDS: &[(&[&str], Word)] = &[
     (
         &["proxy_ignore_headers", "fastcgi_ignore_headers"],
         Left(
-            "no setting ignores what an origin says about caching",
-            "let the application send `CDN-Cache-Control: max-age=300`, which takes precedence",
+            "what an origin forbids is not stored unasked",
+            "`[site.cache] ignore`, once you have read in the guide on rules what is safe",
         ),
     ),
     (
         &["proxy_intercept_errors", "fastcgi_intercept_errors"],
         Left(
-            "errors that an origin sends are not replaced",
-            "let the application make its own pages; `error_pages` are for errors of Larder itself",
+            "errors that an origin sends are not replaced unasked",
+            "`intercept_errors = true` beside `error_pages`",
         ),
     ),
     (

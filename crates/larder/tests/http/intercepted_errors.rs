@@ -147,7 +147,7 @@ async fn what_is_no_error_is_refused() {
     let (folder, origin) = (written(), ScriptedOrigin::start().await.expect("an origin"));
     for keys in ["intercept_errors = 302\n", "intercept_errors = \"any\"\n"] {
         let file = Setup { site: &site(&folder, keys), ..Setup::default() }.file(&origin);
-        let error = Daemon::start(&file).err().expect("it is refused").to_string();
+        let error = Daemon::start(&file).expect_err("it is refused").to_string();
         assert!(error.contains("is not the status of an error"), "{keys}: {error}");
     }
 }

@@ -132,7 +132,7 @@ async fn a_variable_that_is_not_there_is_refused_with_the_way_to_write_a_dollar(
         ("response_headers = { add = { Content-Length = \"1\" } }", "message's framing"),
     ] {
         let file = Setup { site: &format!("{keys}\n"), ..Setup::default() }.file(&origin);
-        let error = Daemon::start(&file).err().expect("it is refused").to_string();
+        let error = Daemon::start(&file).expect_err("it is refused").to_string();
         assert!(error.contains(why), "{keys}: {error}");
     }
 }

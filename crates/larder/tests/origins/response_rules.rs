@@ -192,7 +192,7 @@ async fn a_rule_that_does_nothing_or_is_for_everything_is_refused() {
     ] {
         let site = format!("[[site.response]]\n{rule}\n");
         let file = Setup { site: &site, ..Setup::default() }.file(&origin);
-        let error = Daemon::start(&file).err().expect("it is refused").to_string();
+        let error = Daemon::start(&file).expect_err("it is refused").to_string();
         assert!(error.contains(why), "{rule}: {error}");
     }
 }

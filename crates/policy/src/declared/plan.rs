@@ -111,6 +111,8 @@ pub(super) struct RoutePlan {
     pub(super) response_captures: usize,
     /// A rule for responses changes fields.
     pub(super) rules_change_heads: bool,
+    /// Heads are changed on their way to clients.
+    pub(super) shapes_delivery: bool,
     /// The locations of its settings.
     pub(super) places: SettingLocations,
 }
@@ -228,6 +230,8 @@ impl RoutePlan {
         let vary = std::mem::take(&mut settings.vary);
         let of_vary = vary.cookies.iter().map(|cookie| &cookie.name);
         let of_vary = of_vary.filter(|name| !settings.cookies.key.contains(name));
+        let rules_change_heads =
+            settings.response_rules.iter().any(|rule| !rule.headers.is_empty());
         let key: Vec<Box<[u8]>> =
             settings.cookies.key.iter().chain(of_vary).map(|n| n.as_bytes().into()).collect();
         Self {
@@ -270,8 +274,11 @@ impl RoutePlan {
             rewrite: settings.rewrite,
             request_headers: settings.request_headers,
             response_captures,
+            shapes_delivery: rules_change_heads
+                || !settings.response_headers.is_empty()
+                || settings.browsers != BrowserCaching::AsSaid,
             response_headers: settings.response_headers,
-            rules_change_heads: settings.response_rules.iter().any(|own| !own.headers.is_empty()),
+            rules_change_heads,
             response_rules: settings.response_rules,
             places: settings.places,
         }
