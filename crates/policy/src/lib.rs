@@ -9,6 +9,7 @@
 pub mod acl;
 pub mod answer;
 pub mod conditions;
+pub mod countries;
 pub mod decision_steps;
 pub mod declared;
 mod forged_fields;
@@ -33,6 +34,7 @@ pub mod throttle;
 pub mod users;
 pub mod value;
 
+pub use countries::{Countries, CountryCode};
 pub use decision_steps::{DecisionStep, SettingLocation, SettingLocations};
 pub use declared::Declared;
 pub use hosts::HostTable;

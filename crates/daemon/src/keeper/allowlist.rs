@@ -99,6 +99,7 @@ fn named(config: &Config) -> HashSet<PathBuf> {
         all.map(|file| file.path.clone()).collect::<Vec<_>>()
     };
     all.extend(config.sites.iter().flat_map(files));
+    all.extend(config.geoip.iter().map(|file| file.path.clone()));
     if let Programs::File(file) = &config.vcl {
         all.insert(file.path.clone());
     }

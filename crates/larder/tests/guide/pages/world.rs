@@ -162,6 +162,8 @@ impl World {
             () if name.ends_with("secret") => self.at("etc/varnish/secret"),
             () if name.ends_with(".token") => self.at("here/own.token"),
             () if name.ends_with("users") => self.at("here/ann.users"),
+            () if name.starts_with("redirects.") => self.at("here/redirects.txt"),
+            () if name.ends_with(".mmdb") => self.at("here/countries.mmdb"),
             () if name.contains('.') => return,
             () => return fs::create_dir_all(path).expect("a folder"),
         };
@@ -383,6 +385,8 @@ fn write_files(folder: &Folder, origin: &ScriptedOrigin) {
     folder.file("here/error.html", "<h1>Down</h1>\n");
     let hash = "$apr1$lZL6V/ci$eIMz/iKDkbtys/uU7LEK00";
     folder.file("here/ann.users", format!("ann:{hash}\n"));
+    folder.file("here/redirects.txt", "/old /new\n");
+    folder.file("here/countries.mmdb", testkit::geoip::database(&[]));
     folder.file("here/own.token", "0123456789abcdef0123456789abcdef\n");
     let owner = fs::Permissions::from_mode(0o600);
     fs::set_permissions(folder.path().join("here/own.token"), owner).expect("a mode");
