@@ -293,7 +293,7 @@ limits! {
     ThrottleBuckets throttle_buckets Count 200_000, "Maximum number of token buckets of VCL's `vsthrottle`. Beyond the limit, the least recently used are forgotten.";
     DirectorBackends director_backends Count 10_000, "Maximum number of backends of one VCL director. Beyond the limit, adding a backend fails. A `dynamic` director instead forgets a backend that was never found, otherwise the least recently used.";
     DirectorNewHosts director_new_hosts Count 200, "Maximum number of hosts that VCL's `dynamic` directors look up per second, for the first time or again after a failure. One client may use half of it. A client is an IPv4 address, an IPv6 /64 or, on loopback, a connection. Beyond the limit, hosts have no backend. Known hosts are looked up again at the same rate.";
-    GeoipBytes geoip_bytes Bytes 512 << 20, "Maximum size of a database of VCL's `geoip2`. A program with a larger one is not loaded.";
+    GeoipBytes geoip_bytes Bytes 512 << 20, "Maximum size of the database of `geoip`, and of one of VCL's `geoip2`. A configuration or program with a larger one is not loaded.";
     ErrorPageBytes error_page_bytes Bytes 256 * KIB, "Maximum size of one file of `error_pages`. Each file is held in memory. A configuration with a larger file is not loaded.";
     PasswordChecks password_checks Count 4, "Maximum number of passwords of one site's `basic_auth` that are checked at the same time. Each check takes a thread for tens of milliseconds. Further checks wait.";
     PasswordChecksClient password_checks_client Count 2, "Maximum number of simultaneous password checks of a site for one client (IPv4 address or IPv6 /64). Further requests get 429. See `password_checks`.";

@@ -82,6 +82,8 @@ pub struct Config {
     pub limits: Limits,
     /// The account of a daemon that root has started.
     pub run: ServiceAccount,
+    /// The database of the countries of addresses.
+    pub geoip: Option<PlacedPath>,
     /// The access log; `None` if it is off.
     pub access_log: Option<AccessLog>,
     /// The log of the daemon's events.
@@ -139,6 +141,7 @@ impl Default for Config {
             vcl: Programs::None,
             limits: Limits::default(),
             run: ServiceAccount::default(),
+            geoip: None,
             access_log: None,
             error_log: ErrorLog::default(),
             log_ring: Some(LogRing::default()),

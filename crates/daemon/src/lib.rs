@@ -19,8 +19,8 @@
 //! ground    5  ocsp_staples programs site_assembly
 //! ground    4  material node source vcl
 //! ground    3  neighbours secrets varnishd
-//! ground    2  cli_certificates collector config_file error_log error_pages
-//! ground    2  crawlers machine_warnings records redirect_files users
+//! ground    2  cli_certificates collector config_file crawlers error_log error_pages
+//! ground    2  geoip_file machine_warnings records redirect_files users
 //! ground    1  folder_ownership keeper ports versions
 //! ground    0  account address_holders allocator certificate_orders config_bundle
 //! ground    0  disk_store documents glob guard managed_origin process ring server_log servers
@@ -47,6 +47,7 @@ mod explain;
 #[cfg(test)]
 mod floors;
 mod folder_ownership;
+mod geoip_file;
 mod glob;
 mod guard;
 mod htcp;

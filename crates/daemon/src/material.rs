@@ -31,7 +31,7 @@ use crate::crawlers::CrawlerLists;
 use crate::error_pages::PageFiles;
 use crate::guard::Guard;
 use crate::users::UserFiles;
-use crate::{certificate_orders, keeper, machine_warnings, redirect_files, secrets};
+use crate::{certificate_orders, geoip_file, keeper, machine_warnings, redirect_files, secrets};
 
 /// The interval at which files are checked. A change counts once it is stable from one check to the
 /// next, so that no file is read while it is written; two checks take less than a second.
@@ -183,6 +183,7 @@ impl Material {
         material.users = UserFiles::read(config, &mut found);
         material.policy_files.redirects = redirect_files::read(config, &mut found);
         material.crawlers = CrawlerLists::read(config, &mut found);
+        material.policy_files.countries = geoip_file::read(config, &mut found);
         found.extend(material.uncovered(config));
         material.read_ordered(config, &mut found);
         // The seal is made when the daemon starts, and checked with everything else.

@@ -43,7 +43,7 @@ fn map(file: &PlacedPath, most: u64) -> Result<RedirectMap, String> {
     RedirectMap::parse(&text).map_err(|error| error.to_string())
 }
 
-/// What is questionable about a file.
+/// The warning about a questionable file.
 fn warning(file: &PlacedPath, map: &RedirectMap) -> Option<Diagnostic> {
     let why = match map.repeated() {
         _ if map.is_empty() => "there are no redirects".to_owned(),

@@ -31,8 +31,8 @@
 //! | 181 | 2 | cipher suite of the client's connection; 0 without TLS |
 //! | 183 | 2 | port of the host; 0 for the scheme's default |
 //!
-//! The name of the route follows if the flags say so, as its length in two bytes and its bytes, then
-//! the [heads](crate::heads) of all sides if the flags say so.
+//! The name of the route follows if the flags say so, as its length in two bytes and its bytes.
+//! Then follow the [heads](crate::heads) of all sides, if the flags say so.
 //!
 //! A field's value is its length in two bytes (all ones: the request has no such field), then its
 //! bytes. The names of the fields are in the ring's header.

@@ -6,11 +6,13 @@
 //! keeps somebody out must not be slipped past by `_` for `-`, or by an escaped name.
 
 use std::fmt;
+use std::sync::Arc;
 
 use linear::Regex;
 use message::{ClientClass, HeaderBlock, HeaderId, Method, Request, cookie, percent, query};
 
 use crate::acl::{CidrSet, Net};
+use crate::countries::{Countries, CountryCode};
 use crate::headers::FieldName;
 use crate::pattern::{self, NamePattern, PathPattern, PatternError, TextPattern};
 use crate::peer::ConnectionPeer;
@@ -42,6 +44,8 @@ pub enum Condition {
     Query(Vec<NamedCondition<NamePattern, ValuePattern>>),
     /// The client has one of these addresses.
     Client(ClientAddresses),
+    /// The client is in one of these countries.
+    Country(ClientCountries),
     /// User-Agent is one of these.
     UserAgent(UserAgents),
     /// The client is of one of these classes.
@@ -75,6 +79,14 @@ pub enum WantedValue<V> {
 pub struct ClientAddresses {
     nets: Vec<Net>,
     set: CidrSet,
+}
+
+/// Countries of clients. An address of no known country is in none.
+#[derive(Clone, Debug)]
+pub struct ClientCountries {
+    codes: Vec<CountryCode>,
+    /// `None` before the file was read: no client is in a country then.
+    database: Option<Arc<Countries>>,
 }
 
 /// Patterns of User-Agent, which are sought all at once.
@@ -136,6 +148,34 @@ impl Conditions {
         self.0.iter().all(|own| theirs.contains(&own.to_string()))
     }
 
+    /// Gives conditions about countries their database.
+    pub(crate) fn use_countries(&mut self, database: &Arc<Countries>) {
+        for condition in &mut self.0 {
+            match condition {
+                Condition::Country(own) => own.database = Some(Arc::clone(database)),
+                Condition::Not(scope) => scope.when.use_countries(database),
+                Condition::Header(_)
+                | Condition::Cookie(_)
+                | Condition::Query(_)
+                | Condition::Client(_)
+                | Condition::UserAgent(_) => {}
+            }
+        }
+    }
+
+    /// Returns true if a condition is about countries.
+    pub fn ask_for_country(&self) -> bool {
+        self.0.iter().any(|condition| match condition {
+            Condition::Country(_) => true,
+            Condition::Not(scope) => scope.when.ask_for_country(),
+            Condition::Header(_)
+            | Condition::Cookie(_)
+            | Condition::Query(_)
+            | Condition::Client(_)
+            | Condition::UserAgent(_) => false,
+        })
+    }
+
     /// Fields that are looked at, those of what is left out too.
     pub fn fields(&self) -> Vec<&FieldName> {
         let mut fields = Vec::new();
@@ -146,6 +186,7 @@ impl Conditions {
                 Condition::Cookie(_)
                 | Condition::Query(_)
                 | Condition::Client(_)
+                | Condition::Country(_)
                 | Condition::UserAgent(_)
                 | Condition::Class(_) => {}
             }
@@ -180,6 +221,7 @@ impl Condition {
             Self::Cookie(tests) => tests.iter().any(|test| test.holds_of_cookies(request)),
             Self::Query(tests) => tests.iter().any(|test| test.holds_of_query(request)),
             Self::Client(addresses) => addresses.set.has(client),
+            Self::Country(countries) => countries.have(client),
             Self::UserAgent(agents) => {
                 request.headers.values(HeaderId::UserAgent).any(|agent| agents.any.is_match(agent))
             }
@@ -197,9 +239,11 @@ impl Condition {
             Self::Header(tests) => alternatives(tests.iter().map(|t| t.told("header", ": "))),
             Self::Cookie(tests) => alternatives(tests.iter().map(|t| t.told("cookie", "="))),
             Self::Not(scope) => format!("not ({})", scope.told(Self::told)),
-            Self::Query(_) | Self::Client(_) | Self::UserAgent(_) | Self::Class(_) => {
-                self.to_string()
-            }
+            Self::Query(_)
+            | Self::Client(_)
+            | Self::Country(_)
+            | Self::UserAgent(_)
+            | Self::Class(_) => self.to_string(),
         }
     }
 }
@@ -213,6 +257,10 @@ impl fmt::Display for Condition {
             Self::Query(tests) => alternatives(tests.iter().map(|t| t.full("query", "="))),
             Self::Client(addresses) => {
                 format!("client {}", alternatives(addresses.nets.iter().map(ToString::to_string)))
+            }
+            Self::Country(countries) => {
+                let codes = countries.codes.iter().map(ToString::to_string);
+                format!("country {}", alternatives(codes))
             }
             Self::UserAgent(agents) => {
                 let texts = agents.patterns.iter().map(|pattern| pattern.text.clone());
@@ -306,6 +354,19 @@ impl ClientAddresses {
     pub fn new(nets: Vec<Net>) -> Self {
         let set = CidrSet::new(&nets);
         Self { nets, set }
+    }
+}
+
+impl ClientCountries {
+    /// The clients of these countries.
+    pub fn new(codes: Vec<CountryCode>) -> Self {
+        Self { codes, database: None }
+    }
+
+    fn have(&self, client: ConnectionPeer) -> bool {
+        let country = self.database.as_ref().zip(client.address());
+        let country = country.and_then(|(database, address)| database.of(address));
+        country.is_some_and(|country| self.codes.contains(&country))
     }
 }
 

@@ -25,6 +25,7 @@ use message::{HeaderBlock, HeaderId, Request, Response, Scheme, Status, cookie};
 use crate::acl::CidrSet;
 use crate::answer::Redirect;
 use crate::conditions::{RouteScope, RoutedRequest};
+use crate::countries::Countries;
 use crate::decision_steps::{DecisionStep, NullListener, SettingLocation};
 use crate::forged_fields;
 use crate::forwarded::{self, ClientField};
@@ -58,6 +59,8 @@ pub struct Declared {
     guards_spellings: bool,
     /// The scripts that may run with a path info; empty if no rule is for a path.
     scripts: ScriptNames,
+    /// The countries of clients, if a route is for some.
+    countries: Option<Arc<Countries>>,
     /// The conditions of each route; the first that matches counts.
     matchers: Vec<Matcher>,
     /// The plans for requests: that of the site itself first, then those of `matchers`.

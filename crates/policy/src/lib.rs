@@ -9,6 +9,7 @@
 pub mod acl;
 pub mod answer;
 pub mod conditions;
+pub mod countries;
 pub mod crawlers;
 pub mod decision_steps;
 pub mod declared;
@@ -37,6 +38,7 @@ pub mod users;
 pub mod value;
 pub mod vary;
 
+pub use countries::{Countries, CountryCode};
 pub use crawlers::{ClassRules, CrawlerRules};
 pub use decision_steps::{DecisionStep, SettingLocation, SettingLocations};
 pub use declared::Declared;

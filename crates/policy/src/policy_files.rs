@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use message::Status;
 
+use crate::countries::Countries;
 use crate::redirect_map::RedirectMap;
 
 /// A file of redirects, as a setting names it.
@@ -23,4 +24,6 @@ pub struct RedirectFile {
 pub struct PolicyFiles {
     /// Files of redirects.
     pub redirects: BTreeMap<PathBuf, Arc<RedirectMap>>,
+    /// The database of the countries of addresses.
+    pub countries: Option<Arc<Countries>>,
 }

@@ -1,7 +1,7 @@
 //! Redirect map: the redirects of a file, one in each line.
 //!
-//! A lookup allocates nothing. A target comes from the file alone, but for the client's query behind
-//! it: nothing that a client sends chooses the host.
+//! A lookup allocates nothing. A target comes from the file alone, but for the client's query
+//! behind it: nothing that a client sends chooses the host.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -13,6 +13,7 @@ pub mod differ;
 pub mod fastcgi;
 pub mod faults;
 pub mod framing_cases;
+pub mod geoip;
 pub mod h2;
 pub mod larder;
 pub mod large_file;

@@ -2,8 +2,10 @@
 
 use std::fmt;
 
+use policy::CountryCode;
 use policy::conditions::{
-    ClientAddresses, Condition, Conditions, NamedCondition, RouteScope, UserAgents, WantedValue,
+    ClientAddresses, ClientCountries, Condition, Conditions, NamedCondition, RouteScope,
+    UserAgents, WantedValue,
 };
 use policy::headers::FieldName;
 use policy::pattern::{NamePattern, PatternError, TextPattern};
@@ -42,6 +44,8 @@ section! {
                 to.push(Condition::Client(ClientAddresses::new(nets)));
             }
         };
+    "country", TEXTS, "every client", "Countries of clients by the database of `geoip`, each as two letters: `DE`. A client whose country is not known is in none.",
+        |r, item, to| country(r, item, to);
     "user_agent", TEXTS, "every client", "Texts that occur anywhere in User-Agent, in any case; `*` stands for anything. Or `~ regex`.",
         user_agent;
     "class", CLASSES, "every client", "Classes of clients: see `[crawlers]`.",
@@ -81,6 +85,8 @@ section! {
                 to.when.push(Condition::Client(ClientAddresses::new(nets)));
             }
         };
+    "country", TEXTS, "every client", "Countries of clients.",
+        |r, item, to| country(r, item, &mut to.when);
     "user_agent", TEXTS, "every client", "Texts that occur in User-Agent.",
         |r, item, to| user_agent(r, item, &mut to.when);
     "class", CLASSES, "every client", "Classes of clients.",
@@ -205,6 +211,22 @@ pub(super) fn refuse_empty(r: &mut Reader, item: &SettingValue<'_>) -> bool {
         r.error(item.span.clone(), format!("`{}` is an empty list", item.name));
     }
     !is_empty
+}
+
+fn country(r: &mut Reader, item: &SettingValue<'_>, to: &mut Conditions) {
+    let mut codes = Vec::new();
+    for (text, item) in r.texts(item) {
+        match CountryCode::parse(text) {
+            Some(code) => codes.push(code),
+            None => {
+                let message = format!("`{}` is no country: write two letters", text.escape_debug());
+                r.error(item.span, message).help = Some("for example \"DE\" or \"AT\"".to_owned());
+            }
+        }
+    }
+    if refuse_empty(r, item) {
+        to.push(Condition::Country(ClientCountries::new(codes)));
+    }
 }
 
 fn user_agent(r: &mut Reader, item: &SettingValue<'_>, to: &mut Conditions) {

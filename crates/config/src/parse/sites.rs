@@ -75,6 +75,8 @@ struct Draft {
     https_port: Option<u16>,
     /// A program decides on its fetches.
     decided: bool,
+    /// The countries of clients are known.
+    has_countries: bool,
 }
 
 /// The timeout for an origin's head.
@@ -105,6 +107,7 @@ fn site(r: &mut Reader, table: &TomlTable<'_>, config: &Config, whole: bool) -> 
         presets: Presets::default(),
         https_port: tls::https_port(&config.listen),
         decided: whole || table.item("vcl").is_some(),
+        has_countries: config.geoip.is_some(),
     };
     if draft.decided {
         only_beside_vcl(r, table);
@@ -241,8 +244,21 @@ fn routes(r: &mut Reader, item: &SettingValue<'_>, draft: &mut Draft) {
         }
     }
     refuse_told_fields(r, rules, &earlier);
+    if !draft.has_countries {
+        refuse_countries(r, &earlier);
+    }
     earlier.iter().for_each(|(route, span)| rewrites::check_route(r, route, span));
     rules.routes = earlier.into_iter().map(|(route, _)| route).collect();
+}
+
+/// Reports routes for countries while there is no database of them.
+fn refuse_countries(r: &mut Reader, routes: &[(RouteRules, TextRange)]) {
+    for (route, span) in routes.iter().filter(|(route, _)| route.scope.when.ask_for_country()) {
+        let message = format!("`{}` is for countries, without `geoip`", route.name);
+        r.error(span.clone(), message).help = Some(
+            "`geoip = \"/var/lib/GeoIP/GeoLite2-Country.mmdb\"` at the top of the file".to_owned(),
+        );
+    }
 }
 
 /// Says which conditions are about fields that Larder itself fills in, once a route is chosen:

@@ -51,6 +51,8 @@ section! {
         |r, item, to| to.trusted_proxies = nets(r, item);
     "client_field", "the name of a field", "\"X-Forwarded-For\"", "Request field from which Larder takes the client's address, if a trusted proxy sent it. `X-Forwarded-For`, `Forwarded` (RFC 7239), or a field with one address such as `X-Real-IP` or `CF-Connecting-IP`. Larder ignores all others.",
         |r, item, to| put(&mut to.client_field, client_field(r, item));
+    "geoip", "an absolute path", "none", "Database of addresses in MaxMind's format, such as GeoLite2-Country.mmdb, for `country` in `[site.route.when]`. Read at the start and at each reload. It takes as much memory as the file; its maximum size is the limit `geoip_bytes`.",
+        |r, item, to| to.geoip = r.path(item);
     "forwarded", boolean forwarded, "false", "Whether Larder also sends `Forwarded` (RFC 7239) to origins, besides the `X-Forwarded-` fields.";
     "x_cache", boolean x_cache, "false", "Whether responses have the field `X-Cache: HIT` or `X-Cache: MISS`."
         => |page, own| page.line("x_cache", own.x_cache);

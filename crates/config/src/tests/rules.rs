@@ -245,3 +245,29 @@ fn a_mirror_is_another_origin_that_speaks_http() {
         assert!(found.contains(message), "{keys}: {found}");
     }
 }
+
+#[test]
+fn countries_are_two_letters_and_need_a_database() {
+    let with = |top: &str, when: &str| {
+        let keys = format!("when = {when}");
+        format!("{top}\n{}", with_route(&keys))
+    };
+    let geoip = "geoip = \"/var/lib/GeoIP/GeoLite2-Country.mmdb\"";
+    let when = "{ country = [\"de\", \"AT\"], not = { country = \"CH\" } }";
+    let (config, warnings) =
+        crate::load_str(&with(geoip, when), "larder.toml").expect("a configuration");
+    assert!(warnings.is_empty() && config.geoip.is_some());
+    let route = &config.sites[0].rules.routes[0];
+    let said: Vec<String> = route.scope.when.iter().map(ToString::to_string).collect();
+    assert_eq!(said, ["country DE or AT", "not (country CH)"]);
+    for (top, when, message) in [
+        ("", "{ country = \"DE\" }", "is for countries, without `geoip`"),
+        ("", "{ not = { country = \"DE\" } }", "is for countries, without `geoip`"),
+        (geoip, "{ country = \"Germany\" }", "`Germany` is no country: write two letters"),
+        (geoip, "{ country = [] }", "`country` is an empty list"),
+        ("geoip = \"a.mmdb\"", "{ country = \"DE\" }", "`geoip` takes an absolute path"),
+    ] {
+        let found = messages(&with(top, when)).join("\n");
+        assert!(found.contains(message), "{when}: {found}");
+    }
+}

@@ -1,4 +1,5 @@
-//! Tests of backups: servers that get requests only while no other server of their origin is in use.
+//! Tests of backups: servers that get requests only while no other server of their origin is in
+//! use.
 
 use crate::support;
 

@@ -6,6 +6,7 @@ mod support;
 
 mod accel;
 mod backups;
+mod countries;
 mod dynamic_hosts;
 mod fastcgi;
 mod faults;

@@ -222,7 +222,7 @@ fn the_likely_server_is_the_next_one_and_asking_takes_no_turn() {
     }
 }
 
-/// Servers of which those from the number `first` on are backups.
+/// Servers; those from the number `first` on are backups.
 fn with_backups(servers_in_all: usize, first: usize) -> Vec<Arc<Server>> {
     servers(&vec![1; servers_in_all], |config| {
         config.servers[first..].iter_mut().for_each(|server| server.backup = true);

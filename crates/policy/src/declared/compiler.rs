@@ -44,6 +44,8 @@ impl Declared {
             true => ScriptNames::new(scripts.iter().map(String::as_str), !opaque_spellings),
             false => ScriptNames::default(),
         };
+        let asks = routes.iter().any(|route| route.scope.when.ask_for_country());
+        let countries = files.countries.clone().filter(|_| asks);
         let mut rule_names: Vec<String> = RULES.map(|(_, name)| name.to_owned()).into();
         let class = StorageClass::of_site(&settings);
         let mut plans = vec![RoutePlan::new(profile, settings, class, files, &mut rule_names)];
@@ -54,7 +56,10 @@ impl Declared {
             let plan = RoutePlan::new(profile, route.settings, class, files, &mut rule_names);
             plans.push(RoutePlan { is_divided: !route.scope.when.is_empty(), ..plan });
             route_names.push(route.name);
-            let scope = route.scope;
+            let mut scope = route.scope;
+            if let Some(database) = &files.countries {
+                scope.when.use_countries(database);
+            }
             let meant = scope.paths.iter().map(|path| scripts.are_meant_by(path)).collect();
             matchers.push(Matcher { scope, meant });
         }
@@ -71,6 +76,7 @@ impl Declared {
                 .any(|field| forged_fields::is_place(field.as_bytes())),
             guards_spellings: !opaque_spellings,
             scripts,
+            countries,
             matchers,
             plans,
             route_names,

@@ -67,6 +67,10 @@ impl Declared {
         let (name, plan) = (&self.route_names[route], &self.plans[route]);
         let routes = self.matchers.len();
         let not_met = self.not_met_before(route, asked);
+        let country = self.countries.as_ref().map_or_else(String::new, |countries| {
+            let found = asked.client.address().and_then(|address| countries.of(address));
+            found.map_or_else(|| "not known".to_owned(), |code| code.to_string())
+        });
         let sticky = plan.sticky.as_ref().map_or_else(String::new, |sticky| {
             match sticky.server_of(&asked.request.headers) {
                 Some(at) => format!("the cookie `{}` is of server {}", sticky.name, at + 1),
@@ -89,7 +93,8 @@ impl Declared {
                 .fact("because of", met.join(", "))
                 .fact("not met before", not_met)
                 .fact("access log", access_log)
-                .fact("sticky", sticky);
+                .fact("sticky", sticky)
+                .fact("country of the client", country);
         }
         let why = match routes {
             0 => "the site has no routes: its own settings count",
@@ -102,6 +107,7 @@ impl Declared {
             .fact("not met", not_met)
             .fact("access log", access_log)
             .fact("sticky", sticky)
+            .fact("country of the client", country)
     }
 
     /// Routes that are for the path and method of a request, before the one of this number or all

@@ -4,8 +4,6 @@
 
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod writer;
 
 use std::any::Any;
 use std::sync::Arc;

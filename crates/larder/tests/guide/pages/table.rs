@@ -121,6 +121,16 @@ pub(crate) const SAMPLES: &[(&str, &str, Sample)] = &[
                -H 'Content-Type: application/json' -d '{}'",
         ),
     ),
+    (
+        "rules.md",
+        "# old ",
+        Taken(
+            "cat > moved.txt <<'EOF'\n{}\nEOF\n\
+             printf '[[site]]\\nhost = \"*\"\\norigin = \"http://a\"\\n\
+             redirect = { map = \"%s\" }\\n' \
+             \"$PWD/moved.txt\" > moved.toml; larder check moved.toml",
+        ),
+    ),
 ];
 
 /// Commands that are not run: their start, and the reason.

@@ -164,6 +164,8 @@ impl World {
             () if name == "crawlers.txt" => self.at("here/crawlers.list"),
             () if name.ends_with("bot.json") => self.at("here/addresses.json"),
             () if name.ends_with("users") => self.at("here/ann.users"),
+            () if name.starts_with("redirects.") => self.at("here/redirects.txt"),
+            () if name.ends_with(".mmdb") => self.at("here/countries.mmdb"),
             () if name.contains('.') => return,
             () => return fs::create_dir_all(path).expect("a folder"),
         };
@@ -387,6 +389,8 @@ fn write_files(folder: &Folder, origin: &ScriptedOrigin) {
     folder.file("here/ann.users", format!("ann:{hash}\n"));
     folder.file("here/crawlers.list", "tool our-monitor Status Check/\n");
     folder.file("here/addresses.json", "{\"prefixes\": [{\"ipv4Prefix\": \"192.0.2.0/24\"}]}");
+    folder.file("here/redirects.txt", "/old /new\n");
+    folder.file("here/countries.mmdb", testkit::geoip::database(&[]));
     folder.file("here/own.token", "0123456789abcdef0123456789abcdef\n");
     let owner = fs::Permissions::from_mode(0o600);
     fs::set_permissions(folder.path().join("here/own.token"), owner).expect("a mode");

@@ -5,7 +5,8 @@ use std::process::Command;
 
 use bytes::Bytes;
 
-use super::writer::{Datum, database};
+use testkit::geoip::{Datum, database};
+
 use super::*;
 use crate::sub::Sub;
 use crate::tag::Tag;

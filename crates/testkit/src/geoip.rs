@@ -1,22 +1,34 @@
-//! Writer of small databases for tests, by MaxMind's description of the format (version 2.0): an
-//! IPv6 tree with records of 24 bits, IPv4 below `::/96`.
+//! Writer of small databases of addresses for tests, by MaxMind's description of the format
+//! (version 2.0): an IPv6 tree with records of 24 bits, IPv4 below `::/96`.
 
 use std::net::IpAddr;
 
 /// A value of a database.
 #[derive(Clone, Debug)]
-pub(super) enum Datum {
+pub enum Datum {
+    /// A text.
     Text(&'static str),
+    /// A number of 64 bits.
     Double(f64),
+    /// A number of 32 bits.
     Float(f32),
+    /// Bytes.
     Bytes(&'static [u8]),
+    /// A whole number of up to 16 bits.
     U16(u16),
+    /// A whole number of up to 32 bits.
     U32(u32),
+    /// A whole number of up to 64 bits.
     U64(u64),
+    /// A whole number of up to 128 bits.
     U128(u128),
+    /// A whole number with a sign.
     I32(i32),
+    /// A truth value.
     Bool(bool),
+    /// Values with names.
     Map(Vec<(&'static str, Self)>),
+    /// Values.
     Array(Vec<Self>),
 }
 
@@ -80,7 +92,7 @@ fn control(out: &mut Vec<u8>, kind: u8, size: usize) {
 }
 
 /// A database of these networks: address, length of the prefix (of 32 or 128 bits), value.
-pub(super) fn database(networks: &[(IpAddr, u32, Datum)]) -> Vec<u8> {
+pub fn database(networks: &[(IpAddr, u32, Datum)]) -> Vec<u8> {
     let mut data = Vec::new();
     // Targets of both sides of each node: another node, or data.
     let mut nodes: Vec<[Option<Branch>; 2]> = vec![[None; 2]];
