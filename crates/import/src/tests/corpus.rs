@@ -49,7 +49,10 @@ const CORPUS: &[(&str, &[&str])] = &[
             "when.not = { client = [\"10.20.0.0/16\", \"2001:db8:20::/48\"] }",
         ],
     ),
-    ("wordpress-tools.conf", &["when.user_agent = [\"sqlmap\", \"nikto\", \"masscan\", \"zgrab\"]"]),
+    (
+        "wordpress-tools.conf",
+        &["when.user_agent = [\"sqlmap\", \"nikto\", \"masscan\", \"zgrab\"]"],
+    ),
     ("wordpress-tutorial.conf", &[]),
 ];
 
@@ -106,15 +109,5 @@ fn what_is_left_has_a_reason() {
                 assert!(!why.is_empty() && !is_unknown, "{name}: {}: {why}", entry.line);
             }
         }
-    }
-}
-
-/// Shows results and reports: `cargo test -p import --lib shown -- --ignored --nocapture`.
-#[test]
-#[ignore = "for people"]
-fn shown() {
-    for (name, _) in CORPUS {
-        let translated = of(name);
-        eprintln!("##### {name}\n{}\n{}", translated.toml, translated.report.text());
     }
 }

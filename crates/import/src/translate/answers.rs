@@ -194,7 +194,7 @@ pub(crate) fn returned(
     Some(())
 }
 
-/// What becomes of a `rewrite`.
+/// Fate of a `rewrite`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Rewritten {
     /// A redirect; `appends` if the client's query, where there is one, comes behind its own.
@@ -212,7 +212,17 @@ pub(crate) fn rewritten_paths(directive: &Directive) -> Option<String> {
     let pattern = directive.arg(0);
     let is_whole = matches!(
         pattern,
-        "^(.*)$" | "^(.*)" | "(.*)" | "^/(.*)$" | "^/(.*)" | "^" | "^/" | ".*" | "^.*$" | "^/.*$" | "/(.*)"
+        "^(.*)$"
+            | "^(.*)"
+            | "(.*)"
+            | "^/(.*)$"
+            | "^/(.*)"
+            | "^"
+            | "^/"
+            | ".*"
+            | "^.*$"
+            | "^/.*$"
+            | "/(.*)"
     );
     (!is_whole).then(|| format!("~ {pattern}"))
 }
@@ -228,7 +238,10 @@ pub(crate) fn rewritten(directive: &Directive, scheme: &str) -> Rewritten {
         _ if is_url => Some("302"),
         _ => None,
     };
-    if status.is_none() && is_front_controller(directive.arg(1)) && rewritten_paths(directive).is_none() {
+    if status.is_none()
+        && is_front_controller(directive.arg(1))
+        && rewritten_paths(directive).is_none()
+    {
         return Rewritten::Front;
     }
     // The query goes along, unless the replacement ends with a question mark.
@@ -291,7 +304,10 @@ mod tests {
             ("rewrite ^/a/(.*)$ /b/$1 permanent;", redirect("/b/$1$query", "301")),
             ("rewrite ^/a$ /b? redirect;", redirect("/b", "302")),
             ("rewrite ^(.*)$ https://x$1;", redirect("https://x$path$query", "302")),
-            ("rewrite ^/(.*)$ https://x/y/$1 permanent;", redirect("https://x/y$path$query", "301")),
+            (
+                "rewrite ^/(.*)$ https://x/y/$1 permanent;",
+                redirect("https://x/y$path$query", "301"),
+            ),
             ("rewrite ^/u/(?<id>[0-9]+)$ /p?id=$id last;", internal("/p?id=$1", false, true)),
             ("rewrite ^/a/(.*)$ /$1 break;", internal("/$1", true, false)),
             ("rewrite ^(.*)$ /index.php?q=$1 last;", Rewritten::Front),

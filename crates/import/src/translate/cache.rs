@@ -90,7 +90,8 @@ fn exceptions(scope: &mut Scope<'_, '_>) {
     let names = [family(scope.handler, "cache_bypass"), family(scope.handler, "no_cache")];
     for name in names {
         for directive in scope.chain.all(&[&name]) {
-            if directive.args.iter().any(|text| !text.contains('$') && !matches!(&**text, "" | "0")) {
+            if directive.args.iter().any(|text| !text.contains('$') && !matches!(&**text, "" | "0"))
+            {
                 never(scope, &[directive.id]);
                 continue;
             }
@@ -127,8 +128,7 @@ fn exceptions(scope: &mut Scope<'_, '_>) {
 /// The reasons for which the text of an exception is a yes, or may be; `None` if some of its
 /// requests have nothing that `bypass` looks at.
 fn evaluated(scope: &Scope<'_, '_>, text: &str) -> Option<Vec<Reason>> {
-    let evaluator =
-        Evaluator::new(&scope.state.world, &scope.chain, ServerFacts::default());
+    let evaluator = Evaluator::new(&scope.state.world, &scope.chain, ServerFacts::default());
     let all = evaluator.is_true(text);
     let from = all.from;
     let mut reasons = vec![Reason { condition: Condition::Always, from: from.clone() }];

@@ -140,10 +140,9 @@ const FOREIGN: [&str; 9] = [
     "js_access",
 ];
 
-/// Decides about guards that cannot be carried over: nobody is let in.
+/// Decides about guards that cannot be carried over: no client is let in.
 pub(crate) fn foreign(scope: &mut Scope<'_, '_>) {
-    let found: Vec<&Directive> =
-        FOREIGN.iter().filter_map(|name| scope.chain.one(name)).collect();
+    let found: Vec<&Directive> = FOREIGN.iter().filter_map(|name| scope.chain.one(name)).collect();
     for own in found.into_iter().filter(|own| own.arg(0) != "off") {
         let instead = "`forward_auth` asks a server; until then Larder answers 403";
         scope.left(own, "this kind of guard is not there", instead);
@@ -158,20 +157,21 @@ enum LimitKey {
     Field(String),
 }
 
-/// What a zone counts for; true if some clients are exempt from it there.
+/// The key of a zone; `None` for one that no limit here has.
 fn client(scope: &Scope<'_, '_>, key: &str) -> Option<MappedKey> {
     if let Some(key) = plain_client(key) {
         return Some(MappedKey { key, has_exempt: false });
     }
-    let evaluator =
-        Evaluator::new(&scope.state.world, &scope.chain, ServerFacts::default());
+    let evaluator = Evaluator::new(&scope.state.world, &scope.chain, ServerFacts::default());
     let cases = evaluator.cases(key);
     let mut values = cases.iter().map(|case| case.value.as_deref());
     let is_it = |value: Option<&str>| {
         matches!(value, Some("" | "${binary_remote_addr}" | "${remote_addr}"))
     };
-    let is_filled = cases.iter().any(|case| case.value.as_deref().is_some_and(|own| !own.is_empty()));
-    (is_filled && values.all(is_it)).then_some(MappedKey { key: LimitKey::Address, has_exempt: true })
+    let is_filled =
+        cases.iter().any(|case| case.value.as_deref().is_some_and(|own| !own.is_empty()));
+    (is_filled && values.all(is_it))
+        .then_some(MappedKey { key: LimitKey::Address, has_exempt: true })
 }
 
 /// A key of a limit, and whether some clients have none.
@@ -273,8 +273,7 @@ pub(crate) fn connections(scope: &mut Scope<'_, '_>) {
 /// Says that clients are counted which were not, by the maps that the key is made of.
 fn exempt(scope: &mut Scope<'_, '_>, directive: &Directive, zone: &Directive) {
     scope.carried(directive, EXEMPT);
-    let evaluator =
-        Evaluator::new(&scope.state.world, &scope.chain, ServerFacts::default());
+    let evaluator = Evaluator::new(&scope.state.world, &scope.chain, ServerFacts::default());
     let cases = evaluator.cases(zone.arg(0));
     let from: Vec<usize> = cases.into_iter().flat_map(|case| case.when.from).collect();
     from.iter().for_each(|id| scope.state.ledger.carried(*id, EXEMPT));

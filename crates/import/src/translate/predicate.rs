@@ -2,7 +2,7 @@
 //! must all hold and of exceptions.
 //!
 //! A predicate that cannot be said exactly holds for more requests than it should, never for fewer:
-//! what keeps clients out may keep out too many, and lets nobody in.
+//! what keeps clients out may keep out too many.
 
 use crate::document::{Settings, quote, quote_key};
 
@@ -82,6 +82,20 @@ impl Predicate {
     /// It holds where `atom` does.
     pub(crate) fn of(atom: Atom) -> Self {
         Self { any: vec![Conjunction { atoms: vec![atom], nots: Vec::new() }], ..Self::always() }
+    }
+
+    /// It holds for these methods, but for those that Larder answers before it looks for a route.
+    pub(crate) fn methods(names: impl IntoIterator<Item = String>) -> Self {
+        let is_other = |name: &String| !["TRACE", "PURGE", "BAN", "CONNECT"].contains(&&**name);
+        let names: Vec<String> = names.into_iter().filter(is_other).collect();
+        let is_token = |name: &String| {
+            !name.is_empty() && name.bytes().all(|b| b.is_ascii_uppercase() || b == b'-')
+        };
+        match () {
+            () if names.is_empty() => Self::never(),
+            () if names.iter().all(is_token) => Self::of(Atom::Method(names)),
+            () => Self::unknown(),
+        }
     }
 
     /// It holds where a name of a request is so.
@@ -384,7 +398,9 @@ fn keys(atoms: &[Atom]) -> Vec<(&'static str, String)> {
             Atom::Named { kind: own, name, wanted } if *own == kind => {
                 let value = match wanted {
                     Wanted::Absent => "false".to_owned(),
-                    Wanted::Like(texts) if texts.iter().any(|text| text == "*") => "true".to_owned(),
+                    Wanted::Like(texts) if texts.iter().any(|text| text == "*") => {
+                        "true".to_owned()
+                    }
                     Wanted::Like(texts) => list(texts),
                 };
                 Some(format!("{} = {value}", quote_key(name)))
@@ -425,7 +441,8 @@ mod tests {
             let mut settings = Settings::default();
             one.write(&mut settings, &[]);
             let keys = settings.0.iter();
-            let keys = keys.map(|own| format!("{}={}", own.key, crate::document::written(&own.value)));
+            let keys =
+                keys.map(|own| format!("{}={}", own.key, crate::document::written(&own.value)));
             keys.collect::<Vec<_>>().join(" ")
         });
         lines.collect()

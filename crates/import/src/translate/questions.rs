@@ -190,7 +190,9 @@ fn words(expression: &str) -> Option<Vec<String>> {
         while let Some(letter) = letters.next() {
             match letter {
                 '\\' => text.push(letters.next().filter(char::is_ascii_punctuation)?),
-                letter if letter.is_ascii_alphanumeric() || " -_/:!@%,;=~<>&'\"#".contains(letter) => {
+                letter
+                    if letter.is_ascii_alphanumeric() || " -_/:!@%,;=~<>&'\"#".contains(letter) =>
+                {
                     text.push(letter);
                 }
                 _ => return None,
@@ -207,18 +209,16 @@ fn method(test: Test<'_>) -> Predicate {
         "~" | "~*" => words(test.value),
         _ => return Predicate::always(),
     };
-    let is_token = |name: &String| name.bytes().all(|b| b.is_ascii_uppercase() || b == b'-');
-    // Larder refuses TRACE before it looks for a route.
-    let list = list.map(|names| names.into_iter().filter(|name| name != "TRACE").collect());
-    let list: Option<Vec<String>> = list;
     match list {
-        Some(names) if names.is_empty() => Predicate::never(),
-        Some(names) if names.iter().all(is_token) => {
-            Predicate::of(Atom::Method(names))
-        }
         // A method is in capitals.
-        _ if test.operator == "=" => Predicate::never(),
-        _ => Predicate::unknown(),
+        Some(names)
+            if test.operator == "="
+                && names.iter().any(|own| own.bytes().any(|b| !b.is_ascii_uppercase())) =>
+        {
+            Predicate::never()
+        }
+        Some(names) => Predicate::methods(names),
+        None => Predicate::unknown(),
     }
 }
 
@@ -278,7 +278,8 @@ fn request_uri(test: Test<'_>) -> Predicate {
     let first = path(Test { value: &value, ..test });
     let Some((name, value)) = query.split_once('=') else { return first.inexact() };
     let end = if is_exact { None } else { value.strip_suffix('$') };
-    let is_word = |text: &str| text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
+    let is_word =
+        |text: &str| text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
     if !is_word(name) || name.is_empty() {
         return first.inexact();
     }
@@ -308,9 +309,8 @@ fn query(test: Test<'_>) -> Predicate {
                 Some(text) => (text, true),
                 None => (text, test.operator == "="),
             };
-            let is_word = |text: &str| {
-                text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b))
-            };
+            let is_word =
+                |text: &str| text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
             let pair = text.split_once('=');
             match pair.filter(|(name, value)| is_word(name) && is_word(value) && !name.is_empty()) {
                 Some((name, value)) if test.operator != "~*" => {
@@ -326,7 +326,8 @@ fn query(test: Test<'_>) -> Predicate {
 }
 
 fn user_agent(test: Test<'_>) -> Predicate {
-    let is_list = test.operator == "~*" && !test.value.starts_with('^') && !test.value.ends_with('$');
+    let is_list =
+        test.operator == "~*" && !test.value.starts_with('^') && !test.value.ends_with('$');
     let list = words(test.value).filter(|_| is_list);
     match (test.operator, list) {
         (_, Some(words)) => Predicate::of(Atom::UserAgent(words)),
@@ -348,7 +349,8 @@ fn cookie(test: Test<'_>) -> Predicate {
     if let Some((name, value)) = test.value.split_once('=') {
         let name = name.trim_start_matches("(^|; )").trim_start_matches('^');
         let is_word = |text: &str| {
-            !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b))
+            !text.is_empty()
+                && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b))
         };
         if is_word(name) && is_word(value) && test.operator == "~" {
             let value = format!("{value}*");

@@ -198,8 +198,8 @@ impl<'d> Maker<'_, 'd> {
         true
     }
 
-    /// Takes an `if` about the host: those for which it holds get a site of their own. Returns false
-    /// where that cannot be said.
+    /// Takes an `if` about the host: the hosts that it is for get a site of their own. Returns
+    /// false where that cannot be said.
     fn by_host(
         &mut self,
         asked: &Question<'_>,
@@ -464,17 +464,19 @@ impl<'d> Maker<'_, 'd> {
         if names.iter().any(|name| name == "GET") && !names.iter().any(|name| name == "HEAD") {
             names.push("HEAD".to_owned());
         }
-        let when = Predicate::of(Atom::Method(names)).not().with(&[own.id]);
+        let when = Predicate::methods(names).not().with(&[own.id]);
         let when = self.within(when, place);
         self.special(own, &when, place)
     }
 
     /// Tells whether the site itself has the settings of a location.
     pub(crate) fn is_main(&self, location: &Location<'d>, all: &[Location<'d>]) -> bool {
-        let is_root = location.path == "/"
-            && matches!(location.modifier, Modifier::Prefix | Modifier::Final);
+        let is_root =
+            location.path == "/" && matches!(location.modifier, Modifier::Prefix | Modifier::Final);
         let scripts = all.iter().find(|own| self.is_of_scripts(own));
-        is_root || self.is_of_php && scripts.is_some_and(|own| own.directive.id == location.directive.id)
+        is_root
+            || self.is_of_php
+                && scripts.is_some_and(|own| own.directive.id == location.directive.id)
     }
 
     /// The routes of a `rewrite`, of an `if` perhaps.

@@ -98,7 +98,8 @@ async fn two_servers_are_asked_the_same_and_differences_shown() {
     folder.file("list", "# all\n/same\n/page\n/missing\n");
     let [old, new] = [&one, &other].map(|stage| format!("http://{}", stage.daemon.addr()));
     let path = |name: &str| folder.path().join(name).display().to_string();
-    let same = larder(&["import", "--compare", &old, &new, &path("same"), "--host", "a.test"]).await;
+    let same =
+        larder(&["import", "--compare", &old, &new, &path("same"), "--host", "a.test"]).await;
     assert_eq!(same.status.code(), Some(0), "{} {}", text(&same.stdout), text(&same.stderr));
     assert!(text(&same.stdout).contains("3 requests: 3 the same, 0 differ"));
     let asked = one.received();

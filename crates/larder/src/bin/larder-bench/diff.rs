@@ -72,8 +72,7 @@ pub(super) fn run(args: &DiffArgs) -> Result<ExitCode, VerbError> {
             .map_err(|error| format!("{}: {error}", args.list.display()))?
     };
     let list = requests(&text).map_err(|why| format!("{}: {why}", args.list.display()))?;
-    let authorities =
-        (!args.insecure).then(|| base::system_authorities().unwrap_or_default());
+    let authorities = (!args.insecure).then(|| base::system_authorities().unwrap_or_default());
     let settings = DiffSettings {
         old: server(&args.old)?,
         new: server(&args.new)?,
