@@ -69,7 +69,7 @@ pub struct DiffSettings {
 /// A comparison that has ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DiffReport {
-    /// Requests with the differences of their responses; none for the same.
+    /// Requests with the differences of their responses, if there are any.
     pub requests: Vec<DiffEntry>,
 }
 
@@ -83,10 +83,10 @@ pub struct DiffEntry {
 }
 
 /// Reads a list: a path or URL on each line, with a method before it where that is not GET. Lines
-/// below that begin with a blank are fields, `Name: value`. A line that begins with `#` is none.
+/// below that begin with a blank are fields, `Name: value`. Behind `#` is a comment.
 ///
 /// # Errors
-/// A line that is none of this, by its number, or too many of them.
+/// A line that cannot be read, by its number, or too many of them.
 pub fn requests(text: &str) -> Result<Vec<ComparedRequest>, String> {
     let mut all: Vec<ComparedRequest> = Vec::new();
     for (number, line) in text.lines().enumerate().map(|(at, line)| (at + 1, line)) {
@@ -268,8 +268,8 @@ impl DiffSettings {
         all
     }
 
-    /// The fields that are compared. A server's own name in `Location` is none of theirs, and of a
-    /// cookie the name and attributes are.
+    /// The fields that are compared. The server's own name is taken out of `Location`, and
+    /// the value out of a cookie.
     fn fields(&self, head: &Response, server: &TargetServer) -> BTreeMap<String, Vec<String>> {
         let mut fields: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for field in head.headers.iter() {

@@ -83,7 +83,7 @@ const SERVERS: [(&str, &[&str], &str); 5] = [
 ];
 
 /// The server whose configuration `text` is, and the page of the guide about it; `None` if unknown.
-pub(crate) fn foreign_server(text: &str) -> Option<(&'static str, &'static str)> {
+pub fn foreign_server(text: &str) -> Option<(&'static str, &'static str)> {
     let words: Vec<&str> = text.lines().filter_map(|line| line.split_whitespace().next()).collect();
     if text.lines().any(is_toml) {
         return None;

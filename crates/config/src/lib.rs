@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 pub use cli::{CliOptions, from_cli};
 pub use diagnostic::{Diagnostic, Severity, render};
-pub use format_detection::is_program;
+pub use format_detection::{foreign_server, is_program};
 pub use keys::{Key, Section};
 pub use model::{
     AccessLog, AcmeBinding, AcmeChallenge, AcmeConfig, AdminConfig, Admission, CacheStatus,

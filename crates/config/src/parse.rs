@@ -140,7 +140,7 @@ fn faulty(reader: &mut Reader, mut errors: Vec<toml::de::Error>) {
     if let Some((server, page)) = format_detection::foreign_server(&text) {
         let name = reader.source.name.clone();
         let found = reader.error(0..0, format!("this is a configuration of {server}"));
-        found.help = Some(if server == "nginx" {
+        found.help = Some(if matches!(server, "nginx" | "Caddy" | "Squid") {
             format!(
                 "`larder import {name} -o larder.toml` translates it; the guide has a page, `{page}`"
             )

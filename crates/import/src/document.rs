@@ -4,9 +4,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// Beginning of the file.
-const HEAD: &str = "# Translated from a configuration of nginx by `larder import`. Above each setting stands the \
-                    line that it comes from.";
+/// Beginning of the file, behind the name of the other server.
+const HEAD: &str = "by `larder import`. Above each setting stands the line that it comes from.";
 
 /// Value of a key, in TOML.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,6 +142,8 @@ pub(crate) struct SiteBlock {
 /// The whole file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Document {
+    /// The server whose configuration is translated.
+    pub(crate) server: &'static str,
     pub(crate) top: Settings,
     /// Tables at the top, by name.
     pub(crate) tables: BTreeMap<&'static str, Settings>,
@@ -249,14 +250,8 @@ impl Document {
 
     /// The lines of the file; `told` has the comment for a directive.
     pub(crate) fn lines(&self, told: &dyn Fn(usize) -> String) -> Vec<WrittenLine> {
-        let mut lines: Vec<WrittenLine> = HEAD
-            .lines()
-            .map(|text| WrittenLine {
-                text: text.to_owned(),
-                table: TablePlace::Top,
-                setting: None,
-            })
-            .collect();
+        let head = format!("# Translated from a configuration of {} {HEAD}", self.server);
+        let mut lines = vec![WrittenLine { text: head, table: TablePlace::Top, setting: None }];
         for place in self.places() {
             let (settings, from) = self.table(place);
             let mut push = |text: String, setting| {

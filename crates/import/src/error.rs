@@ -34,6 +34,13 @@ pub enum Error {
         /// The reason.
         why: &'static str,
     },
+    /// The configuration of a program whose configurations are not translated.
+    Foreign {
+        /// Name of the file.
+        file: String,
+        /// The program.
+        server: &'static str,
+    },
     /// More of something than is read.
     Limit {
         /// Name of the file.
@@ -59,6 +66,9 @@ impl fmt::Display for Error {
             }
             Self::Limit { file, place, what, most } => {
                 write!(f, "{file}:{place}: more than {most} {what}")
+            }
+            Self::Foreign { file, server } => {
+                write!(f, "{file}: this is a configuration of {server}, which is not translated")
             }
             Self::Result(why) => write!(f, "the translation is not valid, which is a bug:\n{why}"),
         }

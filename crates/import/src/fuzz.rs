@@ -19,6 +19,6 @@ pub fn nginx(data: &[u8]) {
     assert!(say_same(&directives, &again), "{printed}");
     let mut count = 0;
     directives.iter().for_each(|own| own.visit(&mut |_| count += 1));
-    let translated = translate(&Source { directives, count }).expect("a valid result");
+    let translated = translate(&Source::nginx(directives)).expect("a valid result");
     assert_eq!(translated.report.counts().total(), count);
 }

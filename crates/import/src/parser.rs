@@ -40,11 +40,6 @@ pub(crate) struct Parser {
 }
 
 impl Parser {
-    /// Number of directives so far.
-    pub(crate) fn directives(&self) -> usize {
-        self.next_id
-    }
-
     /// Reads the directives of `text`, a whole file that begins at `line` of what has its name.
     pub(crate) fn file(
         &mut self,

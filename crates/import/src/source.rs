@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use crate::caddyfile;
 use crate::error::Error;
 use crate::glob;
+use crate::lines;
 use crate::parser::{Includes, Parser};
 use crate::syntax::{Directive, Place};
 
@@ -23,13 +25,95 @@ const INCLUDES_MAX: usize = 32;
 /// The line with which `nginx -T` begins a file.
 const DUMP_MARK: &str = "# configuration file ";
 
+/// Files that nginx's packages bring, whose settings are the default here: a copy of a
+/// configuration often comes without them.
+const STOCK: [&str; 8] = [
+    "mime.types",
+    "fastcgi_params",
+    "fastcgi.conf",
+    "fastcgi-php.conf",
+    "proxy_params",
+    "uwsgi_params",
+    "scgi_params",
+    "options-ssl-nginx.conf",
+];
+
+/// Programs whose configurations are translated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SourceKind {
+    /// nginx.
+    Nginx,
+    /// Caddy, by its Caddyfile.
+    Caddy,
+    /// Squid as an accelerator.
+    Squid,
+    /// varnishd, by the flags of its service.
+    Varnish,
+}
+
 /// A whole configuration.
 #[derive(Clone, Debug)]
 pub struct Source {
+    /// The program that it is for.
+    pub kind: SourceKind,
     /// Its directives, each `include` followed by what it includes.
     pub directives: Vec<Directive>,
     /// Number of all directives, those in blocks included.
     pub count: usize,
+    /// Includes of files that are not there, and that nginx's packages bring.
+    pub stock: Vec<usize>,
+}
+
+impl Source {
+    /// A configuration of nginx.
+    pub fn nginx(directives: Vec<Directive>) -> Self {
+        let mut count = 0;
+        directives.iter().for_each(|own| own.visit(&mut |_| count += 1));
+        Self { kind: SourceKind::Nginx, directives, count, stock: Vec::new() }
+    }
+
+    fn read(directives: Vec<Directive>, reader: Reader) -> Self {
+        Self { stock: reader.stock, ..Self::nginx(directives) }
+    }
+
+    /// A configuration of another program than nginx, if `text` is one.
+    fn foreign(name: &str, text: &str) -> Result<Option<Self>, Error> {
+        let kind = match foreign_kind(name, text) {
+            None => return Ok(None),
+            Some(Ok(kind)) => kind,
+            Some(Err(server)) => return Err(Error::Foreign { file: name.to_owned(), server }),
+        };
+        if text.len() > BYTES_MAX {
+            let place = Place { line: 1, column: 1 };
+            let (what, most) = ("bytes", BYTES_MAX);
+            return Err(Error::Limit { file: name.to_owned(), place, what, most });
+        }
+        let directives = match kind {
+            SourceKind::Caddy => caddyfile::parse(name, text)?,
+            SourceKind::Squid => lines::squid(name, text)?,
+            SourceKind::Varnish | SourceKind::Nginx => lines::varnish(name, text)?,
+        };
+        Ok(Some(Self { kind, ..Self::nginx(directives) }))
+    }
+}
+
+/// The kind of a configuration that is not nginx's; an error for that of a program whose
+/// configurations are not translated.
+fn foreign_kind(name: &str, text: &str) -> Option<Result<SourceKind, &'static str>> {
+    let base = name.rsplit('/').next().unwrap_or(name);
+    let has_flags = text.contains("DAEMON_OPTS") || text.contains("ExecStart");
+    if has_flags && (text.contains("varnishd") || base.starts_with("varnish")) {
+        return Some(Ok(SourceKind::Varnish));
+    }
+    if base == "Caddyfile" || base.ends_with(".caddyfile") {
+        return Some(Ok(SourceKind::Caddy));
+    }
+    match config::foreign_server(text)?.0 {
+        "nginx" => None,
+        "Caddy" => Some(Ok(SourceKind::Caddy)),
+        "Squid" => Some(Ok(SourceKind::Squid)),
+        server => Some(Err(server)),
+    }
 }
 
 /// Reads the configuration at `path`: a file, or a folder whose files are read in the order of
@@ -53,9 +137,12 @@ pub fn read_path(path: &Path, prefix: Option<&Path>) -> Result<Source, Error> {
         if let Some(files) = dump(&text) {
             return read_dump(files, prefix);
         }
+        if let Some(source) = Source::foreign(&name, &text)? {
+            return Ok(source);
+        }
         directives = reader.file(&mut parser, &name)?;
     }
-    Ok(Source { directives, count: parser.directives() })
+    Ok(Source::read(directives, reader))
 }
 
 /// Reads a configuration from `text`, which `name` names: a file, or what `nginx -T` prints.
@@ -66,11 +153,14 @@ pub fn read_text(name: &str, text: &str, prefix: Option<&Path>) -> Result<Source
     if let Some(files) = dump(text) {
         return read_dump(files, prefix);
     }
+    if let Some(source) = Source::foreign(name, text)? {
+        return Ok(source);
+    }
     let mut reader = Reader::new(Files::Disk, prefix.unwrap_or_else(|| Path::new("")));
     reader.add_bytes(name, text.len())?;
     let mut parser = Parser::default();
     let directives = parser.file(&Arc::from(name), text, 1, &mut reader)?;
-    Ok(Source { directives, count: parser.directives() })
+    Ok(Source::read(directives, reader))
 }
 
 fn read_dump(files: Vec<DumpedFile>, prefix: Option<&Path>) -> Result<Source, Error> {
@@ -80,7 +170,7 @@ fn read_dump(files: Vec<DumpedFile>, prefix: Option<&Path>) -> Result<Source, Er
     let mut reader = Reader::new(Files::Dump(texts), prefix.unwrap_or(&own));
     let mut parser = Parser::default();
     let directives = reader.file(&mut parser, &main)?;
-    Ok(Source { directives, count: parser.directives() })
+    Ok(Source::read(directives, reader))
 }
 
 /// The files of a folder that nginx would include by `*`: hidden ones are not among them.
@@ -135,11 +225,19 @@ struct Reader {
     open: Vec<String>,
     bytes: usize,
     count: usize,
+    stock: Vec<usize>,
 }
 
 impl Reader {
     fn new(files: Files, prefix: &Path) -> Self {
-        Self { files, prefix: prefix.to_owned(), open: Vec::new(), bytes: 0, count: 0 }
+        Self {
+            files,
+            prefix: prefix.to_owned(),
+            open: Vec::new(),
+            bytes: 0,
+            count: 0,
+            stock: Vec::new(),
+        }
     }
 
     fn add_bytes(&mut self, name: &str, bytes: usize) -> Result<(), Error> {
@@ -221,6 +319,11 @@ impl Includes for Reader {
         if self.open.len() >= INCLUDES_MAX {
             return Err(failed("too many includes within each other"));
         }
+        let name = path.rsplit('/').next().unwrap_or(path);
+        if self.meant(path).is_none() && STOCK.contains(&name) {
+            self.stock.push(directive.id);
+            return Ok(Vec::new());
+        }
         let files = self.meant(path).ok_or_else(|| failed("there is no such file"))?;
         let mut directives = Vec::new();
         for file in files {
@@ -261,6 +364,28 @@ mod tests {
         let places: Vec<_> = source.directives.iter().map(Directive::location).collect();
         assert_eq!(places[3], "/etc/nginx/sites/b:1");
         assert_eq!(source.count, 4);
+    }
+
+    #[test]
+    fn files_that_packages_bring_may_be_missing() {
+        let source = read_text("-", "server { include snippets/fastcgi-php.conf; }", None);
+        assert_eq!(source.expect("well-formed").stock, [1]);
+    }
+
+    #[test]
+    fn configurations_of_other_programs_are_known() {
+        for (name, text, kind) in [
+            ("-", "a.test {\n  reverse_proxy localhost:1\n}\n", SourceKind::Caddy),
+            ("/etc/caddy/Caddyfile", ":80\nrespond hi\n", SourceKind::Caddy),
+            ("-", "http_port 80 accel\ncache_peer a parent 80 0 originserver\n", SourceKind::Squid),
+            ("-", "[Service]\nExecStart=/usr/sbin/varnishd -a :80 -f /x\n", SourceKind::Varnish),
+            ("/etc/default/varnish", "DAEMON_OPTS=\"-a :80\"\n", SourceKind::Varnish),
+            ("-", "server { listen 80; }\n", SourceKind::Nginx),
+        ] {
+            assert_eq!(read_text(name, text, None).expect(text).kind, kind, "{text}");
+        }
+        let error = read_text("-", "frontend web\n  bind :80\n", None).expect_err("HAProxy");
+        assert!(error.to_string().contains("HAProxy"), "{error}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod corpus;
 mod grammar;
+mod others;
 mod sites;
 
 use crate::{Source, Translated, parse, translate};
@@ -9,9 +10,7 @@ use crate::{Source, Translated, parse, translate};
 /// The translation of a text.
 fn translated(text: &str) -> Translated {
     let directives = parse("nginx.conf", text).expect("well-formed");
-    let mut count = 0;
-    directives.iter().for_each(|own| own.visit(&mut |_| count += 1));
-    translate(&Source { directives, count }).expect("a valid result")
+    translate(&Source::nginx(directives)).expect("a valid result")
 }
 
 /// The result without comments and empty lines.

@@ -2,9 +2,12 @@
 
 mod answers;
 mod cache;
+mod caddy;
+mod caddy_matchers;
 mod chain;
 mod conditions;
 mod constants;
+mod destinations;
 mod globals;
 mod guards;
 mod headers;
@@ -18,9 +21,11 @@ mod rewrites;
 mod rules;
 mod servers;
 mod sites;
+mod squid;
 mod state;
 mod units;
 mod variables;
+mod varnish;
 mod words;
 
 use config::Severity;
@@ -28,7 +33,7 @@ use config::Severity;
 use crate::document::{self, Document, TablePlace, WrittenLine, first_part};
 use crate::error::Error;
 use crate::report::{Ledger, Report, one_line};
-use crate::source::Source;
+use crate::source::{Source, SourceKind};
 use crate::syntax::Directive;
 use state::{State, World};
 
@@ -54,23 +59,60 @@ pub struct Translated {
     pub report: Report,
 }
 
-/// Translates a configuration of nginx.
+/// Translates a configuration.
 ///
 /// # Errors
 /// Only a fault of the translation itself: its result does not pass the check.
 pub fn translate(source: &Source) -> Result<Translated, Error> {
+    match source.kind {
+        SourceKind::Nginx => of_nginx(source),
+        SourceKind::Caddy => of_another(source, "Caddy", caddy::make),
+        SourceKind::Squid => of_another(source, "Squid", squid::make),
+        SourceKind::Varnish => of_another(source, "varnishd", varnish::make),
+    }
+}
+
+fn of_nginx(source: &Source) -> Result<Translated, Error> {
     let (filled, used) = constants::filled(&source.directives);
     let http = http(&filled);
     let mut ledger = Ledger::new(source.count);
     used.iter().for_each(|id| ledger.carried(*id, ""));
-    let mut state = State { world: World::new(http), ledger, document: Document::default() };
+    for id in &source.stock {
+        ledger.default(*id, "the usual settings of this file, which nginx brings, are the default");
+    }
+    let document = Document { server: "nginx", ..Document::default() };
+    let mut state = State { world: World::new(http), ledger, document };
     filled.iter().for_each(|own| globally(&mut state, own));
     sites::sites(&mut state, http);
-    let (lines, warnings) = mended(&mut state, &source.directives)?;
+    translated(&mut state, source, &|state| {
+        source.directives.iter().for_each(|own| finish(state, &source.directives, own));
+    })
+}
+
+/// Translates the configuration of a program that has no blocks of nginx.
+fn of_another(
+    source: &Source,
+    server: &'static str,
+    make: fn(&mut State<'_>, &[Directive]),
+) -> Result<Translated, Error> {
+    let document = Document { server, ..Document::default() };
+    let ledger = Ledger::new(source.count);
+    let mut state = State { world: World::default(), ledger, document };
+    make(&mut state, &source.directives);
+    translated(&mut state, source, &|_| {})
+}
+
+/// The result, and the account that `finish` completes.
+fn translated(
+    state: &mut State<'_>,
+    source: &Source,
+    finish: &dyn Fn(&mut State<'_>),
+) -> Result<Translated, Error> {
+    let (lines, warnings) = mended(state, &source.directives)?;
     for (_, from, _) in state.document.written_from() {
         from.iter().for_each(|id| state.ledger.carried(*id, ""));
     }
-    source.directives.iter().for_each(|own| finish(&mut state, &source.directives, own));
+    finish(state);
     let entries = state.ledger.entries(&source.directives);
     let toml = lines.iter().map(|line| format!("{}\n", line.text)).collect();
     Ok(Translated { toml, report: Report { entries, warnings } })

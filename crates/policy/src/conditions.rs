@@ -158,7 +158,8 @@ impl Conditions {
                 | Condition::Cookie(_)
                 | Condition::Query(_)
                 | Condition::Client(_)
-                | Condition::UserAgent(_) => {}
+                | Condition::UserAgent(_)
+                | Condition::Class(_) => {}
             }
         }
     }
@@ -172,7 +173,8 @@ impl Conditions {
             | Condition::Cookie(_)
             | Condition::Query(_)
             | Condition::Client(_)
-            | Condition::UserAgent(_) => false,
+            | Condition::UserAgent(_)
+            | Condition::Class(_) => false,
         })
     }
 

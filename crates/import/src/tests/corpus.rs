@@ -111,13 +111,3 @@ fn what_is_left_has_a_reason() {
         }
     }
 }
-
-/// Shows results and reports: `cargo test -p import --lib shown -- --ignored --nocapture`.
-#[test]
-#[ignore = "for people"]
-fn shown() {
-    for (name, _) in CORPUS {
-        let translated = of(name);
-        eprintln!("##### {name}\n{}\n{}", translated.toml, translated.report.text());
-    }
-}

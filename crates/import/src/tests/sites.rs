@@ -186,3 +186,80 @@ fn a_sticky_cookie_is_one_here() {
         assert!(toml.contains(line), "{line}: {toml}");
     }
 }
+
+#[test]
+fn rules_that_answer_go_before_those_that_only_change_something() {
+    let toml = server(
+        "location / { if ($http_a) { add_header X 1; } if ($http_b) { add_header X 2; } \
+         if ($http_c) { return 403; } proxy_pass http://app:1; }",
+    );
+    let order = ["C = ", "B = ", "A = "].map(|key| toml.find(key));
+    assert!(order.iter().all(Option::is_some) && order.is_sorted(), "{order:?} {toml}");
+    let toml = server(
+        "root /srv; rewrite ^/a/(.*)$ /b/$1; if ($http_c) { return 403; } \
+         location / { proxy_pass http://app:1; }",
+    );
+    let order = ["C = ", "rewrite = "].map(|key| toml.find(key));
+    assert!(order.iter().all(Option::is_some) && order.is_sorted(), "{order:?} {toml}");
+    let toml = server(
+        "rewrite ^/a/(.*)$ /b/$1; if ($uri ~ ^/b/secret) { return 403; } \
+         location / { proxy_pass http://app:1; }",
+    );
+    assert!(!toml.contains("rewrite"), "{toml}");
+}
+
+#[test]
+fn no_rewrite_passes_by_a_location_that_keeps_clients_out() {
+    let toml = server(
+        "rewrite ^/a/(.*)$ /b/$1 last; location / { proxy_pass http://app:1; } \
+         location /b/secret/ { deny all; }",
+    );
+    assert!(!toml.contains("rewrite"), "{toml}");
+    let toml = server(
+        "rewrite ^/a/(.*)$ /b/$1 last; location / { proxy_pass http://app:1; } \
+         location ~ /\\. { deny all; }",
+    );
+    assert!(toml.contains("when.not = { path = '~ /\\.' }\nrewrite = \"/b/$1\""), "{toml}");
+}
+
+#[test]
+fn a_server_for_the_machine_alone_is_not_opened_by_a_public_one() {
+    let toml = bare(
+        "server { listen 80; server_name a.test; root /srv; } \
+         server { listen 127.0.0.1:81; server_name b.test; root /inner; }",
+    );
+    let inner = toml.split("[[site]]").nth(2).unwrap_or_default();
+    assert!(inner.contains("allow = [\"127.0.0.0/8\", \"::1\"]"), "{toml}");
+    assert_eq!(toml.matches("allow").count(), 1, "{toml}");
+}
+
+#[test]
+fn an_unknown_part_of_a_condition_keeps_more_clients_out() {
+    for (rules, kept_out) in [
+        ("if ($geoip_country = X) { return 403; }", "path = \"/x/*\"\nrespond = { status = 403 }"),
+        (
+            "set $d 0; if ($http_a) { set $d 1; } if ($geoip_country = X) { set $d 0; } \
+             if ($d) { return 403; }",
+            "when.header = { A = \"~ [^0]|00\" }\nrespond = { status = 403 }",
+        ),
+        ("limit_except GET { deny all; }", "when.not = { method = [\"GET\", \"HEAD\"] }"),
+        ("auth_jwt x;", "respond = { status = 403 }"),
+    ] {
+        let toml = server(&format!("location /x/ {{ {rules} proxy_pass http://app:1; }}"));
+        assert!(toml.contains(kept_out), "{rules}: {toml}");
+    }
+}
+
+#[test]
+fn what_must_not_be_stored_in_doubt_is_not() {
+    let toml = server(
+        "location / { proxy_cache z; proxy_no_cache $geoip_country; proxy_pass http://app:1; }",
+    );
+    assert!(toml.contains("cache = false"), "{toml}");
+}
+
+#[test]
+fn a_script_is_no_page_for_errors() {
+    let toml = server("root /srv; error_page 403 /index.php; error_page 404 /e.php?x=1;");
+    assert!(!toml.contains("error_pages"), "{toml}");
+}

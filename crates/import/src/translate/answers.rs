@@ -194,7 +194,7 @@ pub(crate) fn returned(
     Some(())
 }
 
-/// What becomes of a `rewrite`.
+/// Fate of a `rewrite`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Rewritten {
     /// A redirect; `appends` if the client's query, where there is one, comes behind its own.

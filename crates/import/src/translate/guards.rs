@@ -140,7 +140,7 @@ const FOREIGN: [&str; 9] = [
     "js_access",
 ];
 
-/// Decides about guards that cannot be carried over: nobody is let in.
+/// Decides about guards that cannot be carried over: no client is let in.
 pub(crate) fn foreign(scope: &mut Scope<'_, '_>) {
     let found: Vec<&Directive> = FOREIGN.iter().filter_map(|name| scope.chain.one(name)).collect();
     for own in found.into_iter().filter(|own| own.arg(0) != "off") {
@@ -157,7 +157,7 @@ enum LimitKey {
     Field(String),
 }
 
-/// What a zone counts for; true if some clients are exempt from it there.
+/// The key of a zone; `None` for one that no limit here has.
 fn client(scope: &Scope<'_, '_>, key: &str) -> Option<MappedKey> {
     if let Some(key) = plain_client(key) {
         return Some(MappedKey { key, has_exempt: false });

@@ -129,6 +129,7 @@ pub(crate) fn lifetime(scope: &mut Scope<'_, '_>) -> Option<Lifetime> {
                 }
             }
             Some(None) => scope.default(directive, "no lifetime is added"),
+            None if by_type(scope, directive).is_some() => {}
             None => {
                 let instead = "`cache_control` of `files` has a table by type and name";
                 scope.left(directive, "this lifetime depends on more than the path", instead);
@@ -138,10 +139,50 @@ pub(crate) fn lifetime(scope: &mut Scope<'_, '_>) -> Option<Lifetime> {
     (!words.is_empty()).then(|| Lifetime { value: words.join(", "), from })
 }
 
+/// The table of lifetimes by type, where `expires` has a variable of a map of types.
+pub(crate) fn by_type(scope: &Scope<'_, '_>, directive: &Directive) -> Option<Lifetime> {
+    let name = directive.arg(0).strip_prefix('$')?;
+    let map = scope.state.world.maps.get(name)?;
+    if map.name != "map" || map.arg(0) != "$sent_http_content_type" {
+        return None;
+    }
+    let (mut pairs, mut otherwise) = (Vec::new(), None);
+    let mut from = vec![directive.id, map.id];
+    for own in map.children() {
+        from.push(own.id);
+        let Some(word) = lifetime_of(own.arg(0))? else { continue };
+        let key = match own.name.as_str() {
+            "default" => {
+                otherwise = Some(word);
+                continue;
+            }
+            key => match key.trim_start_matches(['~', '*']).strip_suffix('/') {
+                Some(group) if key.starts_with('~') => {
+                    format!("{}/*", group.trim_start_matches('^'))
+                }
+                None if !key.starts_with('~') && key.contains('/') => key.to_owned(),
+                _ => return None,
+            },
+        };
+        if key.contains(';') {
+            // The type alone is compared here.
+            continue;
+        }
+        pairs.push(format!("{} = {}", quote(&key), quote(&word)));
+    }
+    pairs.extend(otherwise.map(|word| format!("\"*\" = {}", quote(&word))));
+    let value = format!("{{ {} }}", pairs.join(", "));
+    (!pairs.is_empty()).then_some(Lifetime { value, from })
+}
+
 /// The word of Cache-Control that `expires` means: none for `off`, and nothing at all if it is not
 /// understood.
 fn expires(directive: &Directive) -> Option<Option<String>> {
-    match directive.arg(0) {
+    lifetime_of(directive.arg(0))
+}
+
+fn lifetime_of(text: &str) -> Option<Option<String>> {
+    match text {
         "off" => Some(None),
         "max" => Some(Some(format!("max-age={MAX_SECONDS}"))),
         "epoch" => Some(Some("no-cache".to_owned())),

@@ -12,6 +12,8 @@ pub(crate) struct Listeners {
     pub(crate) plain: bool,
     /// It answers for hosts that no server has.
     pub(crate) is_default: bool,
+    /// All of them are for clients on this machine.
+    pub(crate) is_local: bool,
 }
 
 /// Opens the listeners of a server.
@@ -23,6 +25,7 @@ pub(crate) fn listeners(state: &mut State<'_>, server: &[Directive]) -> Listener
     }
     let all: Vec<_> = server.iter().filter(|own| own.name == "listen").collect();
     found.plain = all.is_empty();
+    found.is_local = !all.is_empty() && all.iter().all(|own| is_local(own.arg(0)));
     for directive in all {
         let words = &directive.args[directive.args.len().min(1)..];
         let has = |name: &str| words.iter().any(|word| word == name);
@@ -30,6 +33,14 @@ pub(crate) fn listeners(state: &mut State<'_>, server: &[Directive]) -> Listener
         found.is_default |= has("default_server") || has("default");
         if has("quic") || has("http3") {
             state.ledger.left(directive.id, "HTTP/3 is not there", "clients use HTTP/2");
+            continue;
+        }
+        if has("proxy_protocol") && !state.document.top.has("trusted_proxies") {
+            let instead = "`trusted_proxies` with the balancers, and ` proxy` behind the address";
+            let why = "no balancer is trusted (`set_real_ip_from`), so none may name its clients";
+            state.ledger.left(directive.id, why, instead);
+            found.tls |= is_tls;
+            found.plain |= !is_tls;
             continue;
         }
         if is_tls {
@@ -45,6 +56,10 @@ pub(crate) fn listeners(state: &mut State<'_>, server: &[Directive]) -> Listener
         state.document.top.add("listen", [text.as_str()], &[directive.id]);
     }
     found
+}
+
+fn is_local(address: &str) -> bool {
+    ["127.", "[::1]", "localhost", "unix:"].iter().any(|start| address.starts_with(start))
 }
 
 /// An address as Larder writes it. All addresses are those of both families.

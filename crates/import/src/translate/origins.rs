@@ -119,6 +119,12 @@ pub(crate) fn files(scope: &mut Scope<'_, '_>, prefix: &str, settings: &mut Sett
         let (key, from) = (format!("{prefix}cache_control"), lifetime.from);
         settings.text(&key, &lifetime.value, &from);
     }
+    let expires = chain.one("expires").filter(|own| own.arg(0).starts_with('$'));
+    if let Some(table) = expires.and_then(|own| headers::by_type(scope, own)) {
+        settings.put(&format!("{prefix}cache_control"), table.value, &table.from);
+        let remark = "for files; what an application sends keeps its own lifetime";
+        table.from.iter().for_each(|id| scope.state.ledger.carried(*id, remark));
+    }
     scope.handler = kept;
     if let Some(charset) = chain.one("charset") {
         if charset.arg(0) == "off" {

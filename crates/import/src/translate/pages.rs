@@ -14,6 +14,11 @@ pub(crate) fn errors(scope: &mut Scope<'_, '_>, server: &[Directive]) {
         }
         let Some((page, statuses)) = directive.args.split_last() else { continue };
         let is_changed = statuses.iter().any(|status| status.starts_with('='));
+        let is_of_php = scope.handler == Handler::FastCgi && statuses == ["404"];
+        if is_of_php && super::answers::is_front_controller(page) {
+            scope.default(directive, "paths without a file go to the application's script");
+            continue;
+        }
         // A script is not shown as its text.
         let is_script = page.split('?').next().is_some_and(|path| path.contains(".php"));
         if !page.starts_with('/') || page.contains(['$', '?']) || is_script || is_changed {

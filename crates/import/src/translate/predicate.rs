@@ -2,7 +2,7 @@
 //! must all hold and of exceptions.
 //!
 //! A predicate that cannot be said exactly holds for more requests than it should, never for fewer:
-//! what keeps clients out may keep out too many, and lets nobody in.
+//! what keeps clients out may keep out too many.
 
 use crate::document::{Settings, quote, quote_key};
 
@@ -84,6 +84,20 @@ impl Predicate {
         Self { any: vec![Conjunction { atoms: vec![atom], nots: Vec::new() }], ..Self::always() }
     }
 
+    /// It holds for these methods, but for those that Larder answers before it looks for a route.
+    pub(crate) fn methods(names: impl IntoIterator<Item = String>) -> Self {
+        let is_other = |name: &String| !["TRACE", "PURGE", "BAN", "CONNECT"].contains(&&**name);
+        let names: Vec<String> = names.into_iter().filter(is_other).collect();
+        let is_token = |name: &String| {
+            !name.is_empty() && name.bytes().all(|b| b.is_ascii_uppercase() || b == b'-')
+        };
+        match () {
+            () if names.is_empty() => Self::never(),
+            () if names.iter().all(is_token) => Self::of(Atom::Method(names)),
+            () => Self::unknown(),
+        }
+    }
+
     /// It holds where a name of a request is so.
     pub(crate) fn named(kind: NameKind, name: &str, values: Vec<String>) -> Self {
         let wanted = Wanted::Like(values);
@@ -113,6 +127,14 @@ impl Predicate {
         self.is_exact && self.any.contains(&Conjunction::default())
     }
 
+    /// Tells whether it depends on the path.
+    pub(crate) fn looks_at_paths(&self) -> bool {
+        let is_path = |atom: &Atom| matches!(atom, Atom::Path(_));
+        self.any
+            .iter()
+            .any(|one| one.atoms.iter().any(is_path) || one.nots.iter().flatten().any(is_path))
+    }
+
     /// Either of both.
     pub(crate) fn or(mut self, other: &Self) -> Self {
         for one in &other.any {
@@ -120,9 +142,6 @@ impl Predicate {
                 continue;
             }
             self.any.push(one.clone());
-        }
-        if self.any.contains(&Conjunction::default()) {
-            self.any = vec![Conjunction::default()];
         }
         self.is_exact &= other.is_exact;
         self.bounded().with(&other.from)
@@ -144,7 +163,6 @@ impl Predicate {
                 }
             }
         }
-        all.any.dedup();
         all.bounded().with(&other.from)
     }
 
@@ -168,7 +186,20 @@ impl Predicate {
         all
     }
 
-    fn bounded(self) -> Self {
+    fn bounded(mut self) -> Self {
+        // An alternative within another says nothing.
+        let all = std::mem::take(&mut self.any);
+        let is_within = |at: usize, one: &Conjunction| {
+            all.iter().enumerate().any(|(other_at, other)| {
+                other_at != at && one.is_within(other) && (other_at < at || !other.is_within(one))
+            })
+        };
+        self.any = all
+            .iter()
+            .enumerate()
+            .filter(|(at, one)| !is_within(*at, one))
+            .map(|(_, one)| one.clone())
+            .collect();
         if self.any.len() > ALTERNATIVES_MAX {
             return Self::unknown().with(&self.from);
         }
@@ -225,6 +256,12 @@ impl Conjunction {
             return Joined::Never;
         }
         if is_exact { Joined::Exact(both) } else { Joined::Wider(both) }
+    }
+
+    /// Tells whether `other` has no condition but some of these.
+    fn is_within(&self, other: &Self) -> bool {
+        other.atoms.iter().all(|atom| self.atoms.contains(atom))
+            && other.nots.iter().all(|not| self.nots.contains(not))
     }
 
     /// Takes `other` in as a further value of the only key of both. Returns false if that is not

@@ -209,16 +209,16 @@ fn method(test: Test<'_>) -> Predicate {
         "~" | "~*" => words(test.value),
         _ => return Predicate::always(),
     };
-    let is_token = |name: &String| name.bytes().all(|b| b.is_ascii_uppercase() || b == b'-');
-    // Larder refuses TRACE before it looks for a route.
-    let list = list.map(|names| names.into_iter().filter(|name| name != "TRACE").collect());
-    let list: Option<Vec<String>> = list;
     match list {
-        Some(names) if names.is_empty() => Predicate::never(),
-        Some(names) if names.iter().all(is_token) => Predicate::of(Atom::Method(names)),
         // A method is in capitals.
-        _ if test.operator == "=" => Predicate::never(),
-        _ => Predicate::unknown(),
+        Some(names)
+            if test.operator == "="
+                && names.iter().any(|own| own.bytes().any(|b| !b.is_ascii_uppercase())) =>
+        {
+            Predicate::never()
+        }
+        Some(names) => Predicate::methods(names),
+        None => Predicate::unknown(),
     }
 }
 

@@ -10,7 +10,7 @@ use super::rules::{Found, RulePlace};
 use super::sites::Maker;
 use super::state::Handler;
 
-/// A destination, and the paths for which it is none.
+/// A destination, and paths that do not go there.
 pub(crate) struct RewrittenPlace<'d> {
     pub(crate) found: Found<'d>,
     pub(crate) except: Vec<String>,
@@ -128,7 +128,7 @@ fn meets(guard: &Location<'_>, start: &str) -> Meeting {
     if texts.iter().any(meets) { Meeting::Perhaps } else { Meeting::Never }
 }
 
-/// The texts with one of which every match of an anchored expression begins.
+/// Texts that begin the matches of an anchored expression: each match begins with one of them.
 fn literal_starts(expression: &str) -> Vec<String> {
     let before = literal_start(expression);
     let group = expression.find('(').map(|at| expression.split_at(at));

@@ -36,6 +36,19 @@ pub(crate) struct RulePlace<'p, 'd> {
     pub(crate) main: &'p Destination<'d>,
 }
 
+const LOOKED_AT_AGAIN: &str = "a rule behind it keeps clients out by their new path";
+
+/// Tells whether a directive ends an `if`.
+fn is_act(own: &Directive) -> bool {
+    matches!(own.name.as_str(), "return" | "rewrite")
+}
+
+/// Tells whether the rules behind a `rewrite` are looked at for the new path.
+fn goes_on(own: &Directive) -> bool {
+    let is_url = own.arg(1).contains("://") || own.arg(1).starts_with("$scheme");
+    own.name == "rewrite" && own.arg(2).is_empty() && !is_url
+}
+
 /// Statuses with which a rule keeps clients out.
 fn is_guard(status: &str) -> bool {
     // Others tell a client how to ask, not that it may not.
@@ -64,18 +77,55 @@ impl<'d> Maker<'_, 'd> {
     /// The routes of the rules of a block.
     pub(crate) fn rules(&mut self, place: RulePlace<'_, 'd>) -> Vec<Made> {
         let mut made = Vec::new();
+        // Those that answer go before those that only change something, of which the last counts.
+        let (mut rewritten, mut special) = (Vec::new(), Vec::new());
         for own in place.chain.own() {
             match own.name.as_str() {
-                "if" => made.extend(self.conditional(own, place)),
+                "if" => {
+                    let routes = self.conditional(own, place);
+                    let has_act = own.children().iter().find(|own| is_act(own));
+                    match has_act {
+                        Some(act) if !goes_on(act) => made.extend(routes),
+                        Some(_) if self.is_looked_at_again(own, place) => {
+                            made.extend(self.left(own, LOOKED_AT_AGAIN));
+                        }
+                        Some(_) => rewritten.extend(routes),
+                        None => special.push(routes),
+                    }
+                }
+                "rewrite" if goes_on(own) && self.is_looked_at_again(own, place) => {
+                    made.extend(self.left(own, LOOKED_AT_AGAIN));
+                }
                 "rewrite" => {
                     let when = self.within(Predicate::always(), place);
-                    made.extend(self.rewrite(own, own, &when, place));
+                    let routes = self.rewrite(own, own, &when, place);
+                    if goes_on(own) {
+                        rewritten.extend(routes);
+                    } else {
+                        made.extend(routes);
+                    }
                 }
                 "limit_except" => made.extend(self.methods(own, place)),
                 _ => {}
             }
         }
+        made.extend(rewritten);
+        made.extend(special.into_iter().rev().flatten());
         made
+    }
+
+    /// Tells whether a rule behind `own` keeps clients out by the path, which may be a new one
+    /// there.
+    fn is_looked_at_again(&self, own: &Directive, place: RulePlace<'_, 'd>) -> bool {
+        let later =
+            place.chain.own().iter().filter(|other| other.id > own.id && other.name == "if");
+        later.into_iter().any(|other| {
+            let is_guard =
+                other.children().iter().any(|own| own.name == "return" && is_guard(own.arg(0)));
+            let asked =
+                question(other).map(|asked| self.evaluator(place.chain, other.id).question(&asked));
+            is_guard && asked.is_none_or(|when| when.looks_at_paths())
+        })
     }
 
     /// Says so where the script that answers for all paths gets another query than the client's.
@@ -107,7 +157,7 @@ impl<'d> Maker<'_, 'd> {
     fn conditional(&mut self, own: &'d Directive, place: RulePlace<'_, 'd>) -> Vec<Made> {
         let inner = own.children();
         let asked = question(own);
-        let act = inner.iter().find(|own| matches!(own.name.as_str(), "return" | "rewrite"));
+        let act = inner.iter().find(|own| is_act(own));
         if inner.iter().all(|own| matches!(own.name.as_str(), "set" | "break")) {
             return Vec::new();
         }
@@ -198,8 +248,8 @@ impl<'d> Maker<'_, 'd> {
         true
     }
 
-    /// Takes an `if` about the host: those for which it holds get a site of their own. Returns false
-    /// where that cannot be said.
+    /// Takes an `if` about the host: the hosts that it is for get a site of their own. Returns
+    /// false where that cannot be said.
     fn by_host(
         &mut self,
         asked: &Question<'_>,
@@ -464,7 +514,7 @@ impl<'d> Maker<'_, 'd> {
         if names.iter().any(|name| name == "GET") && !names.iter().any(|name| name == "HEAD") {
             names.push("HEAD".to_owned());
         }
-        let when = Predicate::of(Atom::Method(names)).not().with(&[own.id]);
+        let when = Predicate::methods(names).not().with(&[own.id]);
         let when = self.within(when, place);
         self.special(own, &when, place)
     }

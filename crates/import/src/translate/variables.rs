@@ -68,17 +68,17 @@ pub(crate) struct Evaluator<'s, 'd> {
     before: usize,
 }
 
-/// The bounds of one question.
-struct Bounds<'b> {
+/// Bounds of one question.
+struct QuestionBounds<'b> {
     depth: u32,
     steps: &'b Cell<u32>,
 }
 
-impl Bounds<'_> {
-    fn deeper(&self) -> Option<Bounds<'_>> {
+impl QuestionBounds<'_> {
+    fn deeper(&self) -> Option<QuestionBounds<'_>> {
         let steps = self.steps.get().checked_sub(1)?;
         self.steps.set(steps);
-        Some(Bounds { depth: self.depth.checked_sub(1)?, steps: self.steps })
+        Some(QuestionBounds { depth: self.depth.checked_sub(1)?, steps: self.steps })
     }
 }
 
@@ -101,20 +101,20 @@ impl<'s, 'd> Evaluator<'s, 'd> {
     /// The requests for which the answer is yes.
     pub(crate) fn question(&self, asked: &Question<'_>) -> Predicate {
         let steps = Cell::new(STEPS_MAX);
-        self.asked(asked, &Bounds { depth: DEPTH_MAX, steps: &steps })
+        self.asked(asked, &QuestionBounds { depth: DEPTH_MAX, steps: &steps })
     }
 
     /// The values of a text, the first case that holds before others.
     pub(crate) fn cases(&self, text: &str) -> Vec<Case> {
         let steps = Cell::new(STEPS_MAX);
-        self.text(text, &Bounds { depth: DEPTH_MAX, steps: &steps })
+        self.text(text, &QuestionBounds { depth: DEPTH_MAX, steps: &steps })
     }
 
     /// The requests for which a text is neither empty nor a zero.
     pub(crate) fn is_true(&self, text: &str) -> Predicate {
         let test = Test { operator: "", value: "", ignores_case: false };
         let steps = Cell::new(STEPS_MAX);
-        let bounds = Bounds { depth: DEPTH_MAX, steps: &steps };
+        let bounds = QuestionBounds { depth: DEPTH_MAX, steps: &steps };
         match pieces(text).as_slice() {
             [TextPiece::Variable(name)] => self.test(name, test, &bounds),
             _ => self.select(&self.text(text, &bounds), test),
@@ -124,10 +124,10 @@ impl<'s, 'd> Evaluator<'s, 'd> {
     /// Tells whether a variable is one that the configuration fills.
     pub(crate) fn is_own(&self, name: &str) -> bool {
         let steps = Cell::new(STEPS_MAX);
-        self.variable(name, &Bounds { depth: DEPTH_MAX, steps: &steps }).is_some()
+        self.variable(name, &QuestionBounds { depth: DEPTH_MAX, steps: &steps }).is_some()
     }
 
-    fn asked(&self, asked: &Question<'_>, bounds: &Bounds<'_>) -> Predicate {
+    fn asked(&self, asked: &Question<'_>, bounds: &QuestionBounds<'_>) -> Predicate {
         let Question { variable, operator, value } = *asked;
         let Some(name) = variable.strip_prefix('$').map(|name| name.trim_matches(['{', '}']))
         else {
@@ -140,7 +140,7 @@ impl<'s, 'd> Evaluator<'s, 'd> {
         self.test(name, Test { operator, value, ignores_case: false }, bounds)
     }
 
-    fn test(&self, name: &str, test: Test<'_>, bounds: &Bounds<'_>) -> Predicate {
+    fn test(&self, name: &str, test: Test<'_>, bounds: &QuestionBounds<'_>) -> Predicate {
         match self.variable(name, bounds) {
             Some(cases) => self.select(&cases, test),
             None => builtin(name, test, self.server).unwrap_or_else(Predicate::unknown),
@@ -175,7 +175,10 @@ impl<'s, 'd> Evaluator<'s, 'd> {
                     continue;
                 }
                 Some(pieces) => {
-                    let is_text = |piece: &TextPiece<'_>| matches!(piece, TextPiece::Plain(text) if *text != "0");
+                    let is_text = |piece: &TextPiece<'_>| match piece {
+                        TextPiece::Plain(text) => *text != "0",
+                        TextPiece::Variable(_) => false,
+                    };
                     let is_there =
                         test.operator.is_empty() || test.operator == "!=" && test.value.is_empty();
                     (is_there && pieces.iter().any(is_text)).then_some(true)
@@ -212,7 +215,7 @@ impl<'s, 'd> Evaluator<'s, 'd> {
     }
 
     /// The values of a variable; `None` for one of nginx's own.
-    fn variable(&self, name: &str, bounds: &Bounds<'_>) -> Option<Vec<Case>> {
+    fn variable(&self, name: &str, bounds: &QuestionBounds<'_>) -> Option<Vec<Case>> {
         let Some(bounds) = bounds.deeper() else { return Some(opaque()) };
         if let Some(map) = self.world.maps.get(name) {
             return Some(match map.name.as_str() {
@@ -227,7 +230,7 @@ impl<'s, 'd> Evaluator<'s, 'd> {
         self.sets(name, &bounds)
     }
 
-    fn text(&self, text: &str, bounds: &Bounds<'_>) -> Vec<Case> {
+    fn text(&self, text: &str, bounds: &QuestionBounds<'_>) -> Vec<Case> {
         let mut all = vec![Case { when: Predicate::always(), value: Some(String::new()) }];
         for piece in pieces(text) {
             let (plain, inner) = match piece {
@@ -259,7 +262,7 @@ impl<'s, 'd> Evaluator<'s, 'd> {
     }
 
     /// Follows `set` in its order, by itself and in every `if`.
-    fn sets(&self, name: &str, bounds: &Bounds<'_>) -> Option<Vec<Case>> {
+    fn sets(&self, name: &str, bounds: &QuestionBounds<'_>) -> Option<Vec<Case>> {
         let is_own = |set: &Directive| {
             set.name == "set" && set.arg(0).trim_start_matches('$').trim_matches(['{', '}']) == name
         };
@@ -303,7 +306,7 @@ impl<'s, 'd> Evaluator<'s, 'd> {
         is_known.then_some(cases)
     }
 
-    fn map(&self, map: &Directive, bounds: &Bounds<'_>) -> Vec<Case> {
+    fn map(&self, map: &Directive, bounds: &QuestionBounds<'_>) -> Vec<Case> {
         if map.children().len() > CASES_MAX {
             return opaque();
         }
@@ -340,7 +343,13 @@ impl<'s, 'd> Evaluator<'s, 'd> {
         cases
     }
 
-    fn map_key(&self, source: &str, key: &str, is_host: bool, bounds: &Bounds<'_>) -> Predicate {
+    fn map_key(
+        &self,
+        source: &str,
+        key: &str,
+        is_host: bool,
+        bounds: &QuestionBounds<'_>,
+    ) -> Predicate {
         let expression;
         let (operator, value) = match key {
             key if is_host => {
@@ -453,7 +462,8 @@ fn geo(geo: &Directive) -> Vec<Case> {
     cases
 }
 
-/// The bits of a network, counted as those of an IPv6 address, and one more; `None` if it is none.
+/// The bits of a network, counted as those of an IPv6 address, and one more; `None` for another
+/// text.
 fn width(net: &str) -> Option<u8> {
     let (address, bits) = match net.split_once('/') {
         Some((address, bits)) => (address, Some(bits.parse::<u8>().ok()?)),
