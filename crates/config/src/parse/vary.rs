@@ -16,24 +16,30 @@ section! {
     "accept_language", "a list of language tags, or false", "the client's field", "Languages of the site, the default first. `Accept-Language` becomes the one that the client likes best (RFC 4647 lookup, with weights): `de-AT` finds `de`.",
         accept_language
         => |page, vary| if let Some(languages) = &vary.languages {
-            page.list("Accept-Language is", languages.iter().map(|tag| tag.escape_ascii()));
+            let tags = languages.iter().map(|tag| tag.escape_ascii());
+            page.line("Accept-Language", one_of(tags));
         };
     "accept", "\"images\", \"markdown\", a list of media types, or false", "the client's field", "`images`: `Accept` keeps only whether the client names AVIF, WebP and HTML. `markdown`: it becomes `text/html` or `text/markdown`, whichever the client prefers. A list: the type that the client likes best, the default first. `*/*;q=0.8` follows, so that the origin may send another type.",
         accept
-        => |page, vary| page.list("Accept is for", &vary.media);
+        => |page, vary| page.list("Accept", vary.media.as_ref().map(|media| format!("for {media}")));
     "user_agent", "\"device\", a list, or false", "the client's field", "`device`, or `[\"mobile\", \"desktop\"]`: the origin gets the class of the client's device in `X-Device`, and the User-Agent of a usual browser of this class, without client hints. `[\"mobile\", \"tablet\", \"desktop\"]` has three classes. Personal requests keep their User-Agent.",
         user_agent
         => |page, vary| if let Some(devices) = vary.devices {
-            page.list("X-Device is", devices.names());
+            page.line("X-Device", one_of(devices.names()));
         };
     "cookie", "a list of names, or a table of lists of values", "none", "Cookies that change pages, such as a currency. Their values are part of the cache key, as with `[site.cookies] key`. With values (`{ currency = [\"EUR\", \"USD\"] }`), Larder removes a cookie that has another.",
         cookie
-        => |page, vary| page.list("key: cookies with few values", vary.cookies.iter().map(|own| {
+        => |page, vary| page.list("key: cookies", vary.cookies.iter().map(|own| {
             match &own.values {
                 Some(values) => format!("{} ({})", own.name, values.join(", ")),
                 None => own.name.clone(),
             }
         }));
+}
+
+fn one_of(values: impl IntoIterator<Item = impl ToString>) -> String {
+    let values: Vec<_> = values.into_iter().map(|value| value.to_string()).collect();
+    format!("one of {}", values.join(", "))
 }
 
 /// Applies `vary` to `settings`.
