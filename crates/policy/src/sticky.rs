@@ -26,8 +26,9 @@ impl StickyCookie {
         let own = |pair: &cookie::CookiePair<'_>| *pair.name == *self.name.as_bytes();
         let mut pairs = cookie::pairs(headers.values(HeaderId::Cookie)).filter(own);
         pairs.find_map(|pair| {
-            let is_it = |value: &Box<str>| *value.as_bytes() == *pair.value;
-            u16::try_from(self.servers.iter().position(is_it)?).ok()
+            let mut servers = self.servers.iter();
+            let at = servers.position(|value| *value.as_bytes() == *pair.value)?;
+            u16::try_from(at).ok()
         })
     }
 

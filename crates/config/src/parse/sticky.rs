@@ -95,7 +95,7 @@ pub(super) fn check(r: &mut Reader, table: &TomlTable<'_>, known: &OriginEntry) 
     let ids = ids(known);
     let again = ids.iter().enumerate().find(|(at, id)| ids[..*at].contains(id));
     if let Some((_, id)) = again {
-        r.error(item.span.clone(), format!("two servers have the `id` {id}")).help =
+        r.error(item.span, format!("two servers have the `id` {id}")).help =
             Some("a server without `id` has its number in the list".to_owned());
     } else if ids.len() == 1 {
         r.warning(item.span, "`sticky` of an origin with one server does nothing");

@@ -600,7 +600,8 @@ impl PolicyJudge {
         trailers::announce_to_client(response, announced);
         if self.is_for_client {
             let (site, notes, request) = (&self.site, &self.notes, &self.request);
-            sticky::add_cookie(site, notes, request, response, &fetch.asked, exchange.server);
+            let asked = fetch.asked.as_ref();
+            sticky::add_cookie(site, notes, request, response, asked, exchange.server);
         }
         let unstored = UnstoredResponse {
             head_length: exchange.response.content_length(),

@@ -17,12 +17,12 @@ pub(super) fn add_cookie(
     notes: &Notes,
     request: &Request,
     response: &mut Response,
-    asked: &Option<Arc<Origin>>,
+    asked: Option<&Arc<Origin>>,
     server: usize,
 ) {
     let Some(sticky) = site.policy.sticky(notes) else { return };
     let own = site.origin(notes).map(|own| &own.origin);
-    let is_own = own.zip(asked.as_ref()).is_some_and(|(own, asked)| Arc::ptr_eq(own, asked));
+    let is_own = own.zip(asked).is_some_and(|(own, asked)| Arc::ptr_eq(own, asked));
     if !is_own || notes.server.map(usize::from) == Some(server) {
         return;
     }
