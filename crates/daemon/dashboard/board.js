@@ -266,6 +266,16 @@ function otherTables(chosen) {
         { title: 'Only this?', fill: (cell, row) => onlyButton(cell, row, chosen()) },
       ],
     }),
+    classes: new Table(byId('classes-table'), {
+      label: 'Clients by class', key: (row) => row.class, nothing: 'No requests yet.',
+      columns: [
+        { title: 'Class', value: (row) => row.class, kind: 'words' },
+        number('Requests/s', (row) => rate(row.requests)),
+        number('Hits/s', (row) => rate(row.hits)),
+        number('Fetches/s', (row) => rate(row.fetches)),
+        number('Total', (row) => count(row.requests_total), { minor: true }),
+      ],
+    }),
     limits: new Table(byId('limits-table'), {
       label: 'Limits reached', key: (row) => row.limit, nothing: 'None since the start.',
       columns: [
@@ -326,6 +336,8 @@ export class Board {
     this.news.fill(figures);
     this.tables.sites.fill(figures.sites);
     this.tables.limits.fill(figures.limits);
+    this.tables.classes.fill(figures.classes);
+    show(byId('classes'), figures.classes.length > 0 && !figures.site);
     this.cluster.fill(figures.site ? null : figures.cluster);
     this.tables.disk.fill(figures.disk);
     const { site } = figures;

@@ -62,6 +62,15 @@ const QUANTILES: [(&str, Speed, f64); 6] = [
     ("others_p99_us", Speed::Others, 0.99),
 ];
 
+/// Classes of clients, each with the counters of its requests, hits and fetches.
+const CLASSES: [(&str, [Counter; 3]); 5] = [
+    ("human", [Counter::HumanRequests, Counter::HumanHits, Counter::HumanFetches]),
+    ("search", [Counter::SearchRequests, Counter::SearchHits, Counter::SearchFetches]),
+    ("ai", [Counter::AiRequests, Counter::AiHits, Counter::AiFetches]),
+    ("tool", [Counter::ToolRequests, Counter::ToolHits, Counter::ToolFetches]),
+    ("unknown", [Counter::UnknownRequests, Counter::UnknownHits, Counter::UnknownFetches]),
+];
+
 /// Figures of a moment by name: rates per second, and quantiles, which are NaN without requests.
 pub(super) type Rates = BTreeMap<&'static str, f64>;
 
@@ -76,6 +85,8 @@ pub(super) struct FigureReading {
     times: [Latency; Speed::ALL.len()],
     gauges: Vec<(&'static str, u64)>,
     limits: Vec<u64>,
+    /// Requests, hits and fetches of each class of clients.
+    classes: Vec<[u64; 3]>,
     /// The origins of each site.
     origins: BTreeMap<String, Vec<String>>,
     sites: BTreeMap<String, SiteSums>,
@@ -125,6 +136,7 @@ impl FigureReading {
                 ("disk_index_short", cache.index().is_short().into()),
             ],
             limits: limits::TABLE.iter().map(|spec| daemon.shared.limit_hits(spec.limit)).collect(),
+            classes: CLASSES.iter().map(|(_, own)| own.map(|own| registry.sum(own))).collect(),
             origins: daemon.with_config(origins),
             sites: sums.sites,
             servers,
@@ -268,6 +280,7 @@ impl FigureReading {
             "certificates": self.certificates(),
             "cluster": self.cluster.clone().map(|status| nodes(status, &self.configuration)),
             "limits": self.limits(before),
+            "classes": self.classes(before),
         })
     }
 
@@ -358,6 +371,24 @@ impl FigureReading {
                     "about": spec.about,
                     "hits": hits,
                     "rate": self.rate(before, *was, *hits),
+                })
+            })
+            .collect()
+    }
+
+    /// The classes of clients that have made requests, on sites that tell classes apart.
+    fn classes(&self, before: &Self) -> Vec<Value> {
+        let earlier = before.classes.iter().copied().chain(std::iter::repeat([0; 3]));
+        let rows = CLASSES.iter().zip(self.classes.iter().zip(earlier));
+        rows.filter(|(_, ([requests, ..], _))| *requests > 0)
+            .map(|((class, _), (own, was))| {
+                let rate = |at: usize| self.rate(before, was[at], own[at]);
+                json!({
+                    "class": class,
+                    "requests": rate(0),
+                    "hits": rate(1),
+                    "fetches": rate(2),
+                    "requests_total": own[0],
                 })
             })
             .collect()
@@ -482,6 +513,20 @@ pub(super) mod tests {
         assert_eq!(told["limits"].as_array().map(Vec::len), Some(1));
         assert_eq!(told["limits"][0]["limit"], limits::TABLE[3].name);
         assert_eq!(told["limits"][0]["rate"], 2.0);
+    }
+
+    #[test]
+    fn classes_are_told_once_they_have_made_requests() {
+        let (mut before, mut now) = (reading(0, 0), reading(2, 0));
+        now.classes = vec![[0; 3]; CLASSES.len()];
+        assert_eq!(now.json(&before, None)["classes"], json!([]));
+        before.classes = vec![[10, 4, 2]; CLASSES.len()];
+        now.classes[2] = [30, 14, 4];
+        let told = now.json(&before, None);
+        let ai = json!({
+            "class": "ai", "requests": 10.0, "hits": 5.0, "fetches": 1.0, "requests_total": 30,
+        });
+        assert_eq!(told["classes"], json!([ai]));
     }
 
     #[test]
