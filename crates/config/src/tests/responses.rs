@@ -16,9 +16,10 @@ fn messages(keys: &str) -> Vec<String> {
 
 #[test]
 fn a_route_has_its_own_rules_behind_those_of_its_site() {
-    let keys = "[[site.response]]\nstatus = [404, \"5xx\"]\nheader = [\"X-A\", \"X-B\"]\nstore = false\n\
-                [[site.route]]\npath = \"/a/*\"\n[[site.route.response]]\ntype = \"image/*\"\n\
-                min_bytes = \"1KiB\"\nttl = \"1m\"\n[[site.route]]\npath = \"/b/*\"\n";
+    let keys = "[[site.response]]\nstatus = [404, \"5xx\"]\nheader = [\"X-A\", \"X-B\"]\n\
+                store = false\n[[site.route]]\npath = \"/a/*\"\n[[site.route.response]]\n\
+                type = \"image/*\"\nmin_bytes = \"1KiB\"\nttl = \"1m\"\n\
+                [[site.route]]\npath = \"/b\"\n";
     let (config, warnings) = load(keys).expect("a configuration");
     assert_eq!(warnings, []);
     let told = |settings: &policy::rules::Settings| {
@@ -34,8 +35,9 @@ fn a_route_has_its_own_rules_behind_those_of_its_site() {
 
 #[test]
 fn changes_of_fields_are_read_in_all_their_forms() {
-    let keys = "response_headers = { unset = \"X-A\", set = { X-B = \"$$5 $host\" }, add = { X-C = \
-                [\"1\", \"2\"], X-D = \"3\" }, replace = { X-E = { \"~ ^a\" = \"b\", c = \"\" } } }";
+    let keys = "response_headers = { unset = \"X-A\", set = { X-B = \"$$5 $host\" }, add = { X-C \
+                = [\"1\", \"2\"], X-D = \"3\" }, replace = { X-E = { \"~ ^a\" = \"b\", c = \"\" } \
+                } }";
     let (config, _) = load(keys).expect("a configuration");
     let changes = &config.sites[0].rules.settings.response_headers;
     let names: Vec<String> = changes.iter().map(|(name, _)| name.to_string()).collect();
