@@ -49,6 +49,7 @@ fn every_key_of_the_file_is_shared_or_a_nodes_own() {
         "client_field",
         "compression",
         "forwarded",
+        "geoip",
         "health_check",
         "http2",
         "limits",
