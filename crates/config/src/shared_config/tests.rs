@@ -50,6 +50,7 @@ fn every_key_of_the_file_is_shared_or_a_nodes_own() {
         "compression",
         "crawlers",
         "forwarded",
+        "geoip",
         "health_check",
         "http2",
         "limits",
