@@ -40,7 +40,8 @@ pub(crate) const SAMPLES: &[(&str, &str, Sample)] = &[
         "# class name pattern",
         Taken(
             "printf '%s\\n' '{}' > own.list; \
-             printf '[crawlers]\\nfile = \"%s/own.list\"\\n[[site]]\\nhost = \"*\"\\n' \"$PWD\" > own.toml; \
+             printf '[crawlers]\\nfile = \"%s/own.list\"\\n' \"$PWD\" > own.toml; \
+             printf '[[site]]\\nhost = \"*\"\\n' >> own.toml; \
              printf 'origin = \"http://127.0.0.1:9\"\\ncrawlers.robots = true\\n' >> own.toml; \
              larder check own.toml",
         ),
