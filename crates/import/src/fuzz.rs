@@ -23,8 +23,8 @@ pub fn nginx(data: &[u8]) {
     assert_eq!(translated.report.counts().total(), count);
 }
 
-/// Reads `data` as a Caddyfile, as lines of Squid, and as flags of varnishd. Every directive must be
-/// answered.
+/// Reads `data` as a Caddyfile, as lines of Squid, and as flags of varnishd. Every directive must
+/// be answered.
 pub fn others(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     for (name, start) in [

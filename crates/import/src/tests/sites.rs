@@ -236,3 +236,16 @@ fn hosts_of_a_condition_get_sites_of_their_own() {
         assert!(sites.any(|own| own.contains(&format!("host = \"{redirect}\""))), "{rule} {toml}");
     }
 }
+
+#[test]
+fn exceptions_of_a_cache_that_bypass_cannot_have_are_routes_behind_all_others() {
+    let toml = server(
+        "set $skip 0; if ($remote_addr = 10.0.0.9) { set $skip 1; } if ($cookie_a) { set $skip 1; } \
+         location / { proxy_cache z; proxy_no_cache $skip; proxy_pass http://app:1; } \
+         location /x/ { proxy_pass http://app:1; }",
+    );
+    let last = toml.split("[[site.route]]").last().unwrap_or_default();
+    assert!(last.starts_with("\nwhen.client = \"10.0.0.9\"\n"), "{toml}");
+    assert!(last.contains("cache = false"), "{toml}");
+    assert!(toml.contains("bypass.cookie = \"a\""), "{toml}");
+}

@@ -111,6 +111,11 @@ fn exceptions(scope: &mut Scope<'_, '_>) {
                         bypass(scope, directive, reason);
                     });
                 }
+                None if !scope.is_site && directive.args.iter().all(|own| is_said(scope, own)) => {
+                    let remark = "nothing is stored at paths with settings of their own";
+                    scope.carried(directive, remark);
+                    never(scope, &[directive.id]);
+                }
                 None => {
                     // Rather nothing in the cache than what must not be there.
                     scope.left(
@@ -173,6 +178,12 @@ fn evaluated(scope: &Scope<'_, '_>, text: &str) -> Option<Vec<Reason>> {
         reasons.extend(own);
     }
     Some(reasons)
+}
+
+/// Tells whether the requests of an exception are known.
+fn is_said(scope: &Scope<'_, '_>, text: &str) -> bool {
+    let evaluator = Evaluator::new(&scope.state.world, &scope.chain, ServerFacts::default());
+    !evaluator.is_true(text).any.contains(&Conjunction::default())
 }
 
 /// Tells whether `bypass` looks at one of these conditions.
