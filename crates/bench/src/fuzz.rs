@@ -2,6 +2,7 @@
 //! them.
 
 use crate::conditions::RoundCondition;
+use crate::response_diff::requests;
 use crate::result::Round;
 use crate::urls::{List, from_log, from_sitemap, from_text};
 
@@ -19,6 +20,10 @@ pub fn lists(bytes: &[u8]) {
         if fetched < 5 { Ok(bytes.to_vec()) } else { Err("enough".to_owned()) }
     });
     holds(&list);
+    // Of requests whose responses are compared, too.
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        assert!(requests(text).is_ok_and(|own| !own.is_empty()) || requests(text).is_err());
+    }
 }
 
 fn holds(list: &List) {

@@ -99,7 +99,8 @@ pub fn requests(text: &str) -> Result<Vec<ComparedRequest>, String> {
             return Err(format!("line {number}: a control character"));
         }
         if is_field {
-            let request = all.last_mut().ok_or(format!("line {number}: a field of no request"))?;
+            let request =
+                all.last_mut().ok_or_else(|| format!("line {number}: a field of no request"))?;
             request.fields.push(field(line).map_err(|why| format!("line {number}: {why}"))?);
             continue;
         }

@@ -1,4 +1,5 @@
-//! `larder import`: nginx's configuration as larder.toml, and an account of every directive.
+//! `larder import`: the configuration of another server as larder.toml, and an account of every
+//! directive.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,8 @@ const LEFT: u8 = 3;
 /// The name for standard input.
 const STDIN: &str = "-";
 
-/// Translate a configuration of nginx into larder.toml, and say what became of each directive.
+/// Translate a configuration of nginx, Caddy, Squid or varnishd's service into larder.toml, and say
+/// what became of each directive.
 ///
 /// The result goes to standard output or FILE, the report to standard error. Exit status 0: each
 /// directive is carried over, is the default, or is not needed. 3: some are left, and the report
@@ -25,10 +27,11 @@ const STDIN: &str = "-";
                   larder import /etc/nginx/nginx.conf -o larder.toml\n  \
                   nginx -T | larder import -\n  \
                   larder import /etc/nginx/sites-enabled --json --report report.json\n  \
+                  larder import /etc/caddy/Caddyfile -o larder.toml\n  \
                   larder import --compare http://127.0.0.1:80 http://127.0.0.1:6081 urls.txt")]
 pub(crate) struct ImportArgs {
-    /// File with nginx's configuration, folder of sites, or `-` for standard input. What `nginx -T`
-    /// prints is understood, too.
+    /// File with the configuration, folder of nginx's sites, or `-` for standard input. What
+    /// `nginx -T` prints is understood, too. The program is recognised by name and text.
     #[arg(value_name = "CONFIGURATION", default_value = "/etc/nginx/nginx.conf")]
     from: PathBuf,
     /// File for the result, in place of standard output.

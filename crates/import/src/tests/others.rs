@@ -1,6 +1,8 @@
 //! Configurations of Caddy, Squid and varnishd.
 
-use crate::{Fate, Translated, read_text, translate};
+use proptest::prelude::*;
+
+use crate::{Fate, SourceKind, Translated, fuzz, read_text, translate};
 
 fn translated(name: &str, text: &str) -> Translated {
     let source = read_text(name, text, None).expect("well-formed");
@@ -172,5 +174,68 @@ fn flags_of_varnishd_become_a_site_with_its_program() {
         "host = \"*\"\nvcl = \"/etc/varnish/default.vcl\"\n",
     ] {
         assert!(toml.contains(lines), "{lines}\n{toml}");
+    }
+}
+
+/// Lines of a Caddyfile in any order and depth.
+fn caddyfile() -> impl Strategy<Value = String> {
+    let names = prop_oneof![
+        Just("a.test"),
+        Just(":80"),
+        Just("(s)"),
+        Just("import s"),
+        Just("handle"),
+        Just("handle_path"),
+        Just("reverse_proxy"),
+        Just("php_fastcgi"),
+        Just("root"),
+        Just("file_server"),
+        Just("respond"),
+        Just("redir"),
+        Just("header"),
+        Just("basic_auth"),
+        Just("@m"),
+        Just("not"),
+        Just("path"),
+        Just("tls"),
+        Just("log"),
+        Just("strange"),
+    ];
+    let args = prop_oneof![
+        Just(""),
+        Just("/a/*"),
+        Just("* /srv"),
+        Just("@m 403"),
+        Just("127.0.0.1:1"),
+        Just("unix//run/x"),
+        Just("\"x {y}\""),
+        Just("path /x"),
+        Just("X y"),
+        Just("/a https://{host}{uri} permanent"),
+    ];
+    let line = (names, args).prop_map(|(name, args)| format!("{name} {args}"));
+    let leaf = line.prop_map(|line| format!("{line}\n"));
+    let block = leaf.prop_recursive(4, 40, 6, |inner| {
+        proptest::collection::vec(inner, 1..6).prop_map(|inner| {
+            let (first, rest) = inner.split_first().expect("one at least");
+            format!("{} {{\n{}}}\n", first.lines().next().unwrap_or("x"), rest.concat())
+        })
+    });
+    proptest::collection::vec(block, 0..5).prop_map(|blocks| blocks.concat())
+}
+
+proptest! {
+    #[test]
+    fn every_line_of_any_caddyfile_is_answered(text in caddyfile()) {
+        if let Ok(source) = read_text("Caddyfile", &text, None) {
+            prop_assert_eq!(source.kind, SourceKind::Caddy);
+            let translated = translate(&source).expect("a valid result");
+            prop_assert_eq!(translated.report.counts().total(), source.count, "{}", text);
+        }
+    }
+
+    #[test]
+    fn any_text_of_another_program_is_read_or_a_fault(text in "[a-z!.:/ {}\"\\\\=\n-]{0,80}") {
+        fuzz::others(text.as_bytes());
     }
 }

@@ -38,9 +38,9 @@ fn a_prefix_that_proxy_pass_exchanges_is_exchanged_here() {
         ("/api/", "http://app:1/", "path = \"/api/*\"\nstrip_prefix = \"/api\"\n"),
         ("/a/b/", "http://app:1/v2/", "strip_prefix = \"/a/b\"\nadd_prefix = \"/v2\"\n"),
         ("/api/", "http://app:1/api/", "origin = \"app\"\n"),
-        // Segments would be cut here.
-        ("/api", "http://app:1/", "respond = { status = 501 }\n"),
-        ("/api/", "http://app:1/v2", "respond = { status = 501 }\n"),
+        ("/api", "http://app:1/", "path = \"~ ^/api/?(.*)$\"\nrewrite = \"/$1\"\n"),
+        ("/api/", "http://app:1/v2", "path = \"~ ^/api/(.*)$\"\nrewrite = \"/v2$1\"\n"),
+        // The query of the target would be lost.
         ("/api/", "http://app:1/a?b=/", "respond = { status = 501 }\n"),
     ] {
         let toml = server(&format!(
@@ -262,4 +262,44 @@ fn what_must_not_be_stored_in_doubt_is_not() {
 fn a_script_is_no_page_for_errors() {
     let toml = server("root /srv; error_page 403 /index.php; error_page 404 /e.php?x=1;");
     assert!(!toml.contains("error_pages"), "{toml}");
+}
+
+#[test]
+fn a_status_that_leads_to_a_named_location_is_a_route_there() {
+    let toml = server(
+        "error_page 418 = @old; location / { if ($arg_old = 1) { return 418; } \
+         proxy_pass http://app:1; } location @old { proxy_pass http://old:2; }",
+    );
+    assert!(toml.contains("when.query = { old = \"1\" }\norigin = \"app-2\""), "{toml}");
+}
+
+#[test]
+fn hosts_of_a_condition_get_sites_of_their_own() {
+    for (rule, redirect) in [
+        ("if ($host = www.a.test) { return 301 http://a.test$request_uri; }", "www.a.test"),
+        ("if ($host ~* ^www\\.(.+)$) { return 301 $scheme://$1$request_uri; }", "www.a.test"),
+        ("if ($host != a.test) { return 301 http://a.test$request_uri; }", "www.a.test"),
+        ("if ($host !~ test$) { return 444; }", "*"),
+    ] {
+        let toml = bare(&format!(
+            "server {{ listen 80 default_server; server_name a.test www.a.test; {rule} root /srv; }}"
+        ));
+        let mut sites = toml.split("[[site]]").skip(1);
+        let first = sites.next().unwrap_or_default();
+        assert!(!first.contains(&format!("\"{redirect}\"")), "{rule} {toml}");
+        assert!(sites.any(|own| own.contains(&format!("host = \"{redirect}\""))), "{rule} {toml}");
+    }
+}
+
+#[test]
+fn exceptions_of_a_cache_that_bypass_cannot_have_are_routes_behind_all_others() {
+    let toml = server(
+        "set $skip 0; if ($remote_addr = 10.0.0.9) { set $skip 1; } if ($cookie_a) { set $skip 1; } \
+         location / { proxy_cache z; proxy_no_cache $skip; proxy_pass http://app:1; } \
+         location /x/ { proxy_pass http://app:1; }",
+    );
+    let last = toml.split("[[site.route]]").last().unwrap_or_default();
+    assert!(last.starts_with("\nwhen.client = \"10.0.0.9\"\n"), "{toml}");
+    assert!(last.contains("cache = false"), "{toml}");
+    assert!(toml.contains("bypass.cookie = \"a\""), "{toml}");
 }

@@ -1,9 +1,10 @@
 //! Caches: `proxy_cache` and `fastcgi_cache` with their keys, lifetimes and exceptions.
 
+use super::chain::Chain;
 use super::conditions::{Condition, Reason, field_name, reasons};
-use super::predicate::{Atom, NameKind, Wanted};
+use super::predicate::{Atom, Conjunction, NameKind, Predicate, Wanted};
 use super::questions::ServerFacts;
-use super::state::{Handler, Scope, ids};
+use super::state::{Handler, Scope, World, ids};
 use super::units;
 use super::variables::Evaluator;
 use crate::document::quote;
@@ -110,6 +111,11 @@ fn exceptions(scope: &mut Scope<'_, '_>) {
                         bypass(scope, directive, reason);
                     });
                 }
+                None if !scope.is_site && directive.args.iter().all(|own| is_said(scope, own)) => {
+                    let remark = "nothing is stored at paths with settings of their own";
+                    scope.carried(directive, remark);
+                    never(scope, &[directive.id]);
+                }
                 None => {
                     // Rather nothing in the cache than what must not be there.
                     scope.left(
@@ -126,13 +132,22 @@ fn exceptions(scope: &mut Scope<'_, '_>) {
 }
 
 /// The reasons for which the text of an exception is a yes, or may be; `None` if some of its
-/// requests have nothing that `bypass` looks at.
+/// requests have nothing that `bypass` looks at. Those of a site get routes ([`passes_bypass`]).
 fn evaluated(scope: &Scope<'_, '_>, text: &str) -> Option<Vec<Reason>> {
     let evaluator = Evaluator::new(&scope.state.world, &scope.chain, ServerFacts::default());
     let all = evaluator.is_true(text);
     let from = all.from;
     let mut reasons = vec![Reason { condition: Condition::Always, from: from.clone() }];
     for one in all.any {
+        if one == Conjunction::default() {
+            return None;
+        }
+        if !passes_bypass(&one) && scope.is_site {
+            continue;
+        }
+        if one.is_of_other_methods() {
+            continue;
+        }
         let condition = one.atoms.iter().find_map(|atom| match atom {
             Atom::Path(paths) if paths.len() == 1 => Some(Condition::Path(paths[0].clone())),
             Atom::Method(names) if !names.iter().any(|own| own == "GET" || own == "HEAD") => {
@@ -163,6 +178,50 @@ fn evaluated(scope: &Scope<'_, '_>, text: &str) -> Option<Vec<Reason>> {
         reasons.extend(own);
     }
     Some(reasons)
+}
+
+/// Tells whether the requests of an exception are known.
+fn is_said(scope: &Scope<'_, '_>, text: &str) -> bool {
+    let evaluator = Evaluator::new(&scope.state.world, &scope.chain, ServerFacts::default());
+    !evaluator.is_true(text).any.contains(&Conjunction::default())
+}
+
+/// Tells whether `bypass` looks at one of these conditions.
+pub(crate) fn passes_bypass(one: &Conjunction) -> bool {
+    let is_known = |atom: &Atom| match atom {
+        Atom::Path(_) | Atom::Named { wanted: Wanted::Like(_), .. } => true,
+        Atom::Method(names) => !names.iter().any(|own| own == "GET" || own == "HEAD"),
+        Atom::Client(_) | Atom::UserAgent(_) | Atom::Named { .. } => false,
+    };
+    one.atoms.iter().any(is_known) || one.is_of_other_methods()
+}
+
+/// The exceptions of a cache that `bypass` cannot have, if they can be said.
+pub(crate) fn unlooked(world: &World<'_>, chain: &Chain<'_>, handler: Handler) -> Vec<Predicate> {
+    let has_zone = chain.one(&family(handler, "cache")).is_some_and(|own| own.arg(0) != "off");
+    let mut all: Vec<Predicate> = Vec::new();
+    if !has_zone || !matches!(handler, Handler::Http | Handler::FastCgi) {
+        return all;
+    }
+    for name in [family(handler, "cache_bypass"), family(handler, "no_cache")] {
+        for directive in chain.all(&[&name]) {
+            for text in &directive.args {
+                if reasons(world, chain, text).is_some() {
+                    continue;
+                }
+                let evaluator = Evaluator::new(world, chain, ServerFacts::default());
+                let mut own = evaluator.is_true(text).with(&[directive.id]);
+                if own.any.contains(&Conjunction::default()) {
+                    continue;
+                }
+                own.any.retain(|one| !passes_bypass(one));
+                if !own.any.is_empty() && !all.iter().any(|other| other.any == own.any) {
+                    all.push(own);
+                }
+            }
+        }
+    }
+    all
 }
 
 /// Nothing is stored.

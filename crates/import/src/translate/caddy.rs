@@ -137,7 +137,7 @@ fn site(state: &mut State<'_>, own: &Directive, snippets: &Snippets<'_>) -> bool
                 (orders, is_secure) = (false, true);
             }
             [email] if email.contains('@') => {
-                state.ledger.default(tls.id, "certificates are ordered")
+                state.ledger.default(tls.id, "certificates are ordered");
             }
             _ => {
                 left(state, tls, "these certificates are not had here", "`tls = { cert, key }`");
@@ -183,7 +183,7 @@ fn imported<'d>(
                 all.extend(imported(state, snippet.children(), snippets, depth + 1));
             }
             None => {
-                left(state, directive, "files and arguments are not imported", "write them here")
+                left(state, directive, "files and arguments are not imported", "write them here");
             }
         }
     }
@@ -377,7 +377,11 @@ impl<'d> SiteMaker<'_, 'd, '_> {
             "rewrite" => match placed(args.first().copied().unwrap_or_default()) {
                 Some(target) if args.len() == 1 => to.text("rewrite", &target, &[id]),
                 _ => {
-                    self.state.ledger.left(id, "the target has a placeholder that is not there", "")
+                    self.state.ledger.left(
+                        id,
+                        "the target has a placeholder that is not there",
+                        "",
+                    );
                 }
             },
             "uri" if args.first() == Some(&"strip_prefix") && args.len() == 2 => {
@@ -577,7 +581,7 @@ impl<'d> SiteMaker<'_, 'd, '_> {
         for (id, words) in lines {
             match words.as_slice() {
                 ["defer"] => {
-                    self.state.ledger.default(id, "fields are set when a response is sent")
+                    self.state.ledger.default(id, "fields are set when a response is sent");
                 }
                 [name] if name.starts_with('-') && !name.contains('*') => {
                     to.add(&format!("{table}.unset"), [&name[1..]], &[id]);
@@ -611,7 +615,7 @@ impl<'d> SiteMaker<'_, 'd, '_> {
         let file = own.children().iter().find(|own| own.name == "output" && own.arg(0) == "file");
         let Some(file) = file else {
             return own.visit(&mut |own| {
-                self.state.ledger.not_needed(own.id, "`larder log` shows requests")
+                self.state.ledger.not_needed(own.id, "`larder log` shows requests");
             });
         };
         let table = self.state.table("access_log");
@@ -620,7 +624,7 @@ impl<'d> SiteMaker<'_, 'd, '_> {
             table.text("format", "json", &[]);
         }
         own.visit(&mut |own| {
-            self.state.ledger.carried(own.id, "there is one access log for all sites")
+            self.state.ledger.carried(own.id, "there is one access log for all sites");
         });
     }
 }

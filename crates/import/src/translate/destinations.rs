@@ -122,10 +122,22 @@ impl<'d> Maker<'_, 'd> {
                 Some((strip, add)) => {
                     let name = origins::http(self.state, chain, &target);
                     settings.text("origin", &name, &[pass.id]);
-                    settings.text("strip_prefix", strip, &[pass.id]);
+                    if !strip.is_empty() {
+                        settings.text("strip_prefix", strip, &[pass.id]);
+                    }
                     if !add.is_empty() {
                         settings.text("add_prefix", add, &[pass.id]);
                     }
+                    let differs = "`Location` fields of the application do not get the prefix back";
+                    self.state.ledger.carried(pass.id, differs);
+                    return Destination::new(Handler::Http, chain, settings);
+                }
+                None if replaced(path, target.path.as_deref()).is_some() => {
+                    let rule = replaced(path, target.path.as_deref()).unwrap_or_default();
+                    let name = origins::http(self.state, chain, &target);
+                    settings.text("path", &rule.path, &[pass.id]);
+                    settings.text("origin", &name, &[pass.id]);
+                    settings.text("rewrite", &rule.to, &[pass.id]);
                     let differs = "`Location` fields of the application do not get the prefix back";
                     self.state.ledger.carried(pass.id, differs);
                     return Destination::new(Handler::Http, chain, settings);
@@ -273,5 +285,29 @@ fn exchanged<'t>(location: &'t str, target: Option<&'t str>) -> Option<(&'t str,
     };
     let [strip, add] =
         [location, target?].map(|path| path.strip_suffix('/').filter(|_| is_plain(path)));
-    strip.zip(add).filter(|(strip, _)| !strip.is_empty())
+    strip.zip(add).filter(|(strip, add)| !strip.is_empty() || !add.is_empty())
+}
+
+/// A pattern of paths and what they become.
+#[derive(Default)]
+struct ReplacedPrefix {
+    path: String,
+    to: String,
+}
+
+/// The rule of a `proxy_pass` with another path than its location's, a prefix that ends anywhere.
+fn replaced(path: &str, target: Option<&str>) -> Option<ReplacedPrefix> {
+    let location = path.strip_suffix('*')?;
+    let is_plain = |text: &str| {
+        let is_of_path = |b: u8| b.is_ascii_alphanumeric() || b"/-._~".contains(&b);
+        text.starts_with('/') && text.bytes().all(is_of_path)
+    };
+    let target = target.filter(|target| is_plain(target) && is_plain(location))?;
+    if location == "/" {
+        return None;
+    }
+    // One slash is enough between both.
+    let slash = if target.ends_with('/') && !location.ends_with('/') { "/?" } else { "" };
+    let path = format!("~ ^{}{slash}(.*)$", linear::escape(location));
+    Some(ReplacedPrefix { path, to: format!("{target}$1") })
 }

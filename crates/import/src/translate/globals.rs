@@ -104,7 +104,7 @@ fn access_log(state: &mut State<'_>, own: &Directive) {
     let text = match path.strip_prefix("syslog:server=") {
         Some(server) => format!("syslog:{}", server.split(',').next().unwrap_or(server)),
         None if path == "/dev/stdout" => "stdout".to_owned(),
-        None => path.to_owned(),
+        None => log_file(path),
     };
     let same = crate::document::TomlValue::Plain(quote(&text));
     if taken.is_some_and(|taken| taken.value != same) {
@@ -133,6 +133,16 @@ fn access_log(state: &mut State<'_>, own: &Directive) {
     if !is_outer {
         let instead = "`larder log -q` filters what is read";
         state.ledger.left(own.id, "all requests are written", instead);
+    }
+}
+
+/// The file of a log: a relative one stands where Debian's nginx has its logs.
+fn log_file(path: &str) -> String {
+    match path.rsplit('/').next() {
+        Some(name) if !path.starts_with('/') && !path.contains(':') => {
+            format!("/var/log/nginx/{name}")
+        }
+        _ => path.to_owned(),
     }
 }
 
@@ -179,7 +189,7 @@ fn error_log(state: &mut State<'_>, own: &Directive) {
         }
         other => match other.strip_prefix("syslog:server=") {
             Some(server) => format!("syslog:{}", server.split(',').next().unwrap_or(server)),
-            None => other.to_owned(),
+            None => log_file(other),
         },
     };
     // nginx writes what is at least an error, unless a level says otherwise.

@@ -156,13 +156,17 @@ pub(crate) fn by_type(scope: &Scope<'_, '_>, directive: &Directive) -> Option<Li
                 otherwise = Some(word);
                 continue;
             }
-            key => match key.trim_start_matches(['~', '*']).strip_suffix('/') {
-                Some(group) if key.starts_with('~') => {
-                    format!("{}/*", group.trim_start_matches('^'))
+            "" => continue,
+            key if !key.starts_with('~') => key.to_owned(),
+            key => {
+                let plain = key.trim_start_matches(['~', '*', '^']).replace('\\', "");
+                let is_type = |b: u8| b.is_ascii_alphanumeric() || b"/-+.".contains(&b);
+                match plain.strip_suffix('/') {
+                    Some(group) => format!("{group}/*"),
+                    None if plain.contains('/') && plain.bytes().all(is_type) => plain,
+                    None => return None,
                 }
-                None if !key.starts_with('~') && key.contains('/') => key.to_owned(),
-                _ => return None,
-            },
+            }
         };
         if key.contains(';') {
             // The type alone is compared here.

@@ -258,6 +258,16 @@ impl Conjunction {
         if is_exact { Joined::Exact(both) } else { Joined::Wider(both) }
     }
 
+    /// Tells whether no request of it is a GET or HEAD.
+    pub(crate) fn is_of_other_methods(&self) -> bool {
+        self.nots.iter().any(|not| match not.as_slice() {
+            [Atom::Method(names)] => {
+                ["GET", "HEAD"].iter().all(|own| names.iter().any(|n| n == own))
+            }
+            _ => false,
+        })
+    }
+
     /// Tells whether `other` has no condition but some of these.
     fn is_within(&self, other: &Self) -> bool {
         other.atoms.iter().all(|atom| self.atoms.contains(atom))
@@ -366,7 +376,8 @@ fn admits_empty(text: &str) -> bool {
 
 /// Tells whether every path of the pattern `inner` surely is one of `outer`, a prefix.
 fn is_within(inner: &str, outer: &str) -> bool {
-    let Some(prefix) = outer.strip_suffix('*').filter(|prefix| prefix.starts_with('/')) else {
+    let plain = outer.strip_suffix('*').filter(|prefix| prefix.starts_with('/'));
+    let Some(prefix) = plain.map(str::to_owned).or_else(|| anchored_prefix(outer)) else {
         return inner == outer;
     };
     if prefix == "/" {
@@ -378,7 +389,15 @@ fn is_within(inner: &str, outer: &str) -> bool {
         None if inner.starts_with('/') => inner.split('*').next().unwrap_or(inner).to_owned(),
         None => String::new(),
     };
-    start.starts_with(prefix)
+    start.starts_with(&prefix)
+}
+
+/// The prefix that an expression means which is nothing else: `~ ^/api/`.
+fn anchored_prefix(pattern: &str) -> Option<String> {
+    let expression = pattern.strip_prefix("~ ^")?;
+    let prefix = literal_start(expression);
+    let plain: String = expression.split('\\').collect();
+    (plain == prefix && prefix.starts_with('/')).then_some(prefix)
 }
 
 /// The text with which every match of an expression begins, which is anchored.
@@ -511,6 +530,7 @@ mod tests {
             ("/*", "~ \\.php$", "path='~ \\.php$'"),
             ("/a/*", "~ ^/a/(.*)$", "path=\"~ ^/a/(.*)$\""),
             ("/a/*", "/a/b", "path=\"/a/b\""),
+            ("~ ^/a/", "~ ^/a/(.*)$", "path=\"~ ^/a/(.*)$\""),
         ] {
             let both = path(outer).and(&path(inner));
             assert!(both.is_exact, "{outer} {inner}");

@@ -305,10 +305,11 @@ fn query(test: Test<'_>) -> Predicate {
         "=" | "~" | "~*" => {
             let text = test.value.trim_start_matches("(^|&)").trim_start_matches("(?:^|&)");
             let text = text.trim_start_matches('^');
-            let (text, is_whole) = match text.strip_suffix('$').or(text.strip_suffix("(&|$)")) {
-                Some(text) => (text, true),
-                None => (text, test.operator == "="),
-            };
+            let (text, is_whole) =
+                match text.strip_suffix("(&|$)").or_else(|| text.strip_suffix('$')) {
+                    Some(text) => (text, true),
+                    None => (text, test.operator == "="),
+                };
             let is_word =
                 |text: &str| text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
             let pair = text.split_once('=');
@@ -352,8 +353,11 @@ fn cookie(test: Test<'_>) -> Predicate {
             !text.is_empty()
                 && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b))
         };
-        if is_word(name) && is_word(value) && test.operator == "~" {
-            let value = format!("{value}*");
+        if is_word(name) && is_word(value) {
+            let value = match test.operator {
+                "~" => format!("{value}*"),
+                _ => format!("~* ^{value}"),
+            };
             return Predicate::named(NameKind::Cookie, &format!("*{name}"), vec![value]);
         }
         return if test.holds_for("") == Some(false) {

@@ -5,6 +5,7 @@
 //! then it keeps out more of them. Every other rule is left in that case.
 
 use super::answers::{self, ContentType, Rewritten};
+use super::cache;
 use super::chain::Chain;
 use super::conditions::{Question, question};
 use super::locations::{Location, Modifier};
@@ -164,6 +165,7 @@ impl<'d> Maker<'_, 'd> {
         if let Some((asked, act)) = asked.as_ref().zip(act)
             && (self.is_answered(asked, act, own)
                 || self.redirects_to_https(asked, act, own)
+                || self.requires_certificate(asked, act, own, place)
                 || self.by_host(asked, act, own, place))
         {
             return Vec::new();
@@ -385,7 +387,7 @@ impl<'d> Maker<'_, 'd> {
             if !when.is_exact {
                 return self.left(own, INEXACT);
             }
-            return self.routes(own, when, found, &chain);
+            return self.routes(Some(own), when, found, &chain);
         }
         if !when.is_exact && !is_guard(status) {
             let is_file = question(own).is_some_and(|asked| asked.operator.contains('-'));
@@ -453,10 +455,48 @@ impl<'d> Maker<'_, 'd> {
         Some(Found { destination, chain: location.chain.clone() })
     }
 
+    /// Routes for requests whose responses are not stored, and which `bypass` cannot know.
+    pub(crate) fn uncached(&mut self, main: &Destination<'d>) -> Vec<Made> {
+        let all = cache::unlooked(&self.state.world, &main.chain, main.handler);
+        let mut made = Vec::new();
+        for when in all {
+            let found = Found { destination: main.clone(), chain: main.chain.clone() };
+            for mut one in self.routes(None, &when, found, &main.chain) {
+                let settings = &mut one.block.settings;
+                settings.0.retain(|own| !matches!(first_part(&own.key), "cache" | "bypass"));
+                settings.put("cache", "false", &when.from);
+                made.push(one);
+            }
+        }
+        made
+    }
+
+    /// Takes an `if` that refuses clients without a certificate. Returns false for any other.
+    fn requires_certificate(
+        &mut self,
+        asked: &Question<'_>,
+        act: &Directive,
+        own: &Directive,
+        place: RulePlace<'_, 'd>,
+    ) -> bool {
+        let is_it = asked.variable == "$ssl_client_verify"
+            && asked.operator == "!="
+            && asked.value == "SUCCESS"
+            && act.name == "return"
+            && is_guard(act.arg(0));
+        let has_authority =
+            self.server.own().iter().any(|own| own.name == "ssl_client_certificate");
+        if !is_it || !has_authority || place.location.is_some() || self.server.listeners.plain {
+            return false;
+        }
+        self.client_auth = Some(vec![own.id, act.id]);
+        true
+    }
+
     /// Routes to where other requests go.
     fn routes(
         &mut self,
-        own: &Directive,
+        own: Option<&Directive>,
         when: &Predicate,
         found: Found<'d>,
         chain: &Chain<'d>,
@@ -469,8 +509,10 @@ impl<'d> Maker<'_, 'd> {
             SWITCHES.into_iter().filter(|switch| said.has_any(switch)).collect();
         let mut made = Vec::new();
         for one in &when.any {
-            let mut block = Block { from: vec![own.id], ..Block::default() };
-            one.write(&mut block.settings, &inner_ids(own, when));
+            let mut block = Block::default();
+            block.from.extend(own.map(|own| own.id));
+            let from = when.from.iter().copied().filter(|id| !block.from.contains(id));
+            one.write(&mut block.settings, &from.collect::<Vec<_>>());
             if said.has("respond") {
                 block.settings.0.extend(said.get("respond").cloned());
             } else {
@@ -506,7 +548,7 @@ impl<'d> Maker<'_, 'd> {
             self.destination(&location.chain, place.all, &location.pattern())
         };
         let found = Found { destination, chain: Chain::default() };
-        self.routes(own, when, found, &chain)
+        self.routes(Some(own), when, found, &chain)
     }
 
     fn methods(&mut self, own: &'d Directive, place: RulePlace<'_, 'd>) -> Vec<Made> {
@@ -583,7 +625,7 @@ impl<'d> Maker<'_, 'd> {
                             if found.destination.handler != Handler::Answer {
                                 settings.text("rewrite", &part.to, &[act.id]);
                             }
-                            made.extend(self.routes(own, &when, found, place.chain));
+                            made.extend(self.routes(Some(own), &when, found, place.chain));
                         }
                         made
                     }
@@ -641,7 +683,7 @@ fn with_host(asked: &Question<'_>, act: &Directive, own: &Directive, host: &str)
     let Ok(regex) = linear::Regex::new(asked.value, options) else { return act };
     let mut groups = regex.room();
     regex.groups(host.as_bytes(), 0, &mut groups);
-    let group = |at| groups.get_group(at).map_or("", |g| &host[g.start..g.end]);
+    let group = |at| groups.get_group(at).and_then(|g| host.get(g.start..g.end)).unwrap_or("");
     let mut values: Vec<(String, String)> = Vec::new();
     for (at, name) in answers::group_names(asked.value).iter().enumerate() {
         values.push(((at + 1).to_string(), group(at + 1).to_owned()));

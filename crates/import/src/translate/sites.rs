@@ -203,6 +203,8 @@ pub(crate) struct Maker<'m, 'd> {
     /// Sites of hosts that have another answer, and these hosts.
     pub(crate) split: Vec<SiteBlock>,
     pub(crate) split_hosts: Vec<String>,
+    /// Its clients must have a certificate, by this rule.
+    pub(crate) client_auth: Option<Vec<usize>>,
 }
 
 /// Where the requests of a block go.
@@ -240,6 +242,7 @@ impl<'m, 'd> Maker<'m, 'd> {
             redirect_https,
             split,
             split_hosts,
+            client_auth: None,
         }
     }
 }
@@ -267,6 +270,9 @@ impl<'d> Maker<'_, 'd> {
         }
         if let Some((status, from)) = self.redirect_https.take() {
             site.site.settings.put("redirect_https", status, &from);
+        }
+        if let Some(from) = self.client_auth.take() {
+            site.site.settings.text("tls.client_auth", "require", &from);
         }
         if !self.split_hosts.is_empty() {
             let rest = self.hosts.iter().filter(|host| !self.split_hosts.contains(host));
@@ -350,6 +356,7 @@ impl<'d> Maker<'_, 'd> {
             }
         }
         routes.extend(last);
+        routes.extend(self.uncached(main));
         routes
     }
 
@@ -567,6 +574,9 @@ impl<'d> Maker<'_, 'd> {
             let unused = found.settings.0.into_iter().flat_map(|own| own.from);
             unused.for_each(|id| self.state.ledger.default(id, "no request gets there"));
         } else {
+            if found.settings.has("path") {
+                block.settings.remove("path");
+            }
             block.settings.0.extend(found.settings.0);
         }
         let names = SWITCHES.into_iter().filter(|switch| said.has_any(switch)).collect();

@@ -138,7 +138,7 @@ fn origin(
 ) -> Option<String> {
     let mut settings = Settings::default();
     for own in peers {
-        let name = option(own, "name").unwrap_or(own.arg(0));
+        let name = option(own, "name").unwrap_or_else(|| own.arg(0));
         let rules: Vec<&Directive> = lines
             .iter()
             .filter(|rule| rule.name == "cache_peer_access" && rule.arg(0) == name)

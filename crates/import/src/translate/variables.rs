@@ -316,7 +316,7 @@ impl<'s, 'd> Evaluator<'s, 'd> {
             "default" => 3,
             "hostnames" | "volatile" => 4,
             key if key.starts_with('~') => 2,
-            key if has_hosts && key.contains('*') || has_hosts && key.starts_with('.') => 1,
+            key if has_hosts && (key.contains('*') || key.starts_with('.')) => 1,
             _ => 0,
         };
         let mut entries: Vec<&Directive> = map.children().iter().collect();

@@ -58,7 +58,7 @@ fn flag(state: &mut State<'_>, own: &Directive, site: &mut Settings, facts: Fact
         },
         "-f" if value.starts_with('/') => site.text("vcl", value, &[id]),
         "-f" => {
-            state.ledger.left(id, "the path of the program is not absolute", "write it in full")
+            state.ledger.left(id, "the path of the program is not absolute", "write it in full");
         }
         "-b" => {
             let server = if value.contains(':') { value.to_owned() } else { format!("{value}:80") };
@@ -90,7 +90,7 @@ fn flag(state: &mut State<'_>, own: &Directive, site: &mut Settings, facts: Fact
             state.ledger.not_needed(id, "the service manager has one process, in the foreground");
         }
         name if name.starts_with('-') => {
-            state.ledger.left(id, "this flag is not known here", FLAGS)
+            state.ledger.left(id, "this flag is not known here", FLAGS);
         }
         _ => state.ledger.not_needed(id, "Larder's package brings a service of its own"),
     }

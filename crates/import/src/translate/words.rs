@@ -417,6 +417,18 @@ const WORDS: &[(&[&str], Word)] = &[
         ),
     ),
     (
+        &["proxy_cookie_path", "proxy_cookie_domain", "proxy_cookie_flags"],
+        Left("cookies of the application pass as they are", "let the application set them so"),
+    ),
+    (
+        &["charset_types", "override_charset", "source_charset"],
+        NotNeeded("all texts get the charset that is named"),
+    ),
+    (
+        &["fastcgi_cache_purge", "proxy_cache_purge"],
+        NotNeeded("`larder purge` and PURGE requests (`purge.allow`) remove pages"),
+    ),
+    (
         &["satisfy"],
         Left("addresses and passwords must both fit", "a route of its own for one of them"),
     ),

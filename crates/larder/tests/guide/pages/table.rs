@@ -56,6 +56,11 @@ pub(crate) const SAMPLES: &[(&str, &str, Sample)] = &[
                  larder explain https://example.com/fragments",
         ),
     ),
+    (
+        "from-nginx.md",
+        "/\n/blog/",
+        Listed("tests/operations/import.rs compares two daemons by such a list"),
+    ),
     ("getting-started.md", "larder: listening on", Printed("cat \"$SERVED\"")),
     (
         "operating.md",
