@@ -303,3 +303,60 @@ fn exceptions_of_a_cache_that_bypass_cannot_have_are_routes_behind_all_others() 
     assert!(last.contains("cache = false"), "{toml}");
     assert!(toml.contains("bypass.cookie = \"a\""), "{toml}");
 }
+
+#[test]
+fn files_in_front_of_an_application_are_the_root_of_its_origin() {
+    let text = "server { listen 80; server_name a.test; root /srv/public; \
+                location / { try_files $uri @app; } \
+                location @app { proxy_pass http://10.0.0.1:3000; } \
+                location /api/ { proxy_pass http://10.0.0.1:3000; } }";
+    let toml = bare(text);
+    assert_eq!(toml.matches("root = \"/srv/public\"").count(), 1, "{toml}");
+    assert_eq!(toml.matches("[[origin]]").count(), 2, "{toml}");
+    assert_eq!(translated(text).report.counts().left, 0, "{}", translated(text).report.text());
+    let rootless = "server { listen 80; server_name a.test; location / { try_files $uri @app; } \
+                    location @app { proxy_pass http://10.0.0.1:3000; } }";
+    assert_eq!(translated(rootless).report.counts().left, 1);
+}
+
+#[test]
+fn what_an_application_says_is_ignored_where_something_is_stored() {
+    let of = |cache: &str| {
+        format!(
+            "proxy_cache_path /c keys_zone=C:1m; server {{ listen 80; server_name a.test; \
+             proxy_ignore_headers Cache-Control Set-Cookie X-Accel-Redirect; {cache} \
+             location / {{ proxy_pass http://10.0.0.1:80; }} }}"
+        )
+    };
+    let stored = bare(&of("proxy_cache C; proxy_cache_valid 5m;"));
+    assert!(stored.contains("ignore = [\"Cache-Control\", \"Set-Cookie\"]"), "{stored}");
+    let passed = bare(&of(""));
+    assert!(!passed.contains("ignore"), "{passed}");
+    assert_eq!(translated(&of("")).report.counts().left, 0);
+}
+
+#[test]
+fn pages_replace_errors_of_an_application_only_if_they_did() {
+    let of = |intercepts: &str| {
+        bare(&format!(
+            "server {{ listen 80; server_name a.test; root /srv; error_page 502 /down.html; \
+             {intercepts} location / {{ proxy_pass http://10.0.0.1:80; }} }}"
+        ))
+    };
+    assert!(of("proxy_intercept_errors on;").contains("intercept_errors = true"));
+    assert!(!of("proxy_intercept_errors off;").contains("intercept_errors"));
+    assert!(!of("").contains("intercept_errors"));
+}
+
+#[test]
+fn fields_have_the_variables_that_are_there() {
+    let toml = server(
+        "location / { proxy_pass http://10.0.0.1:80; \
+         add_header X-Link \"<$scheme://$host$request_uri>; rel=x\"; \
+         add_header X-Agent ${http_user_agent}s; add_header X-Own $own; }",
+    );
+    let link = "X-Link = \"<${scheme}://${host}${path}${query}>; rel=x\"";
+    assert!(toml.contains(link), "{toml}");
+    assert!(toml.contains("X-Agent = \"${http.User-Agent}s\""), "{toml}");
+    assert!(!toml.contains("X-Own ="), "{toml}");
+}

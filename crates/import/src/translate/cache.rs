@@ -33,7 +33,26 @@ pub(crate) fn cache(scope: &mut Scope<'_, '_>) {
     stale(scope);
     methods(scope);
     purges(scope);
+    ignored(scope);
     exceptions(scope);
+}
+
+/// Fields of responses that have no say in storing.
+fn ignored(scope: &mut Scope<'_, '_>) {
+    let Some(directive) = scope.chain.one(&family(scope.handler, "ignore_headers")) else { return };
+    let is_known = |name: &str| {
+        ["Cache-Control", "Expires", "Set-Cookie", "Vary", "X-Accel-Expires"]
+            .into_iter()
+            .find(|own| own.eq_ignore_ascii_case(name))
+    };
+    let names: Vec<&str> = directive.args.iter().filter_map(|name| is_known(name)).collect();
+    if names.is_empty() {
+        // X-Accel-Redirect and its kin.
+        return scope.default(directive, "an origin orders nothing unless it has `accel`");
+    }
+    scope.out.add("cache.ignore", names, &[directive.id]);
+    let remark = "requests with cookies or Authorization stay apart, and a cookie is not stored";
+    scope.carried(directive, remark);
 }
 
 fn lifetimes(scope: &mut Scope<'_, '_>) {

@@ -1,5 +1,6 @@
 //! Fields of responses: `add_header`, `expires` and the module that sets more.
 
+use super::conditions::field_name;
 use super::state::{Handler, Scope};
 use super::units;
 use crate::document::{quote, quote_key};
@@ -60,21 +61,54 @@ fn add_header(scope: &mut Scope<'_, '_>, directive: &Directive, is_own: bool) {
     }
     let remark = if is_own { "fields of the whole site are sent, too" } else { "" };
     set(scope, directive, name, value);
-    if !value.contains('$') {
+    if with_variables(value).is_some() {
         scope.carried(directive, if scope.is_site { "" } else { remark });
     }
 }
 
 fn set(scope: &mut Scope<'_, '_>, directive: &Directive, name: &str, value: &str) {
-    if value.contains('$') {
-        let instead = "write it with the variables of `response_headers` (guide on rules)";
-        scope.left(directive, "its variables are not carried over", instead);
-    } else if value.is_empty() {
-        scope.default(directive, "a field without a value is not sent");
-    } else {
-        let key = format!("response_headers.set.{}", quote_key(name));
-        scope.out.put(&key, quote(value), &[directive.id]);
+    if value.is_empty() {
+        return scope.default(directive, "a field without a value is not sent");
     }
+    let Some(value) = with_variables(value) else {
+        let instead = "`$host`, `$path`, `$args`, `$scheme`, `$client`, `${http.X-Name}` are there";
+        return scope.left(directive, "it has a variable that fields do not know", instead);
+    };
+    let key = format!("response_headers.set.{}", quote_key(name));
+    scope.out.put(&key, quote(&value), &[directive.id]);
+}
+
+/// The value of a field, with the variables that fields have here; `None` if it has another one.
+pub(crate) fn with_variables(value: &str) -> Option<String> {
+    let mut parts = value.split('$');
+    let mut made = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (name, rest) = match part.strip_prefix('{') {
+            Some(inner) => inner.split_once('}')?,
+            None => {
+                let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+                part.split_at(part.find(|c| !is_name(c)).unwrap_or(part.len()))
+            }
+        };
+        match name {
+            "host" | "http_host" => made.push_str("${host}"),
+            "scheme" => made.push_str("${scheme}"),
+            "uri" | "document_uri" => made.push_str("${path}"),
+            "request_uri" => made.push_str("${path}${query}"),
+            "args" | "query_string" => made.push_str("${args}"),
+            "remote_addr" => made.push_str("${client}"),
+            _ => match name.strip_prefix("http_").filter(|field| !field.is_empty()) {
+                Some(field) => {
+                    made.push_str("${http.");
+                    made.push_str(&field_name(field));
+                    made.push('}');
+                }
+                None => return None,
+            },
+        }
+        made.push_str(rest);
+    }
+    Some(made)
 }
 
 fn cache_status(scope: &mut Scope<'_, '_>, directive: &Directive, name: &str) {

@@ -40,9 +40,38 @@ impl Target {
     }
 }
 
-/// Returns the name of an origin of HTTP servers. One that is the same is used again.
-pub(crate) fn http(state: &mut State<'_>, chain: &Chain<'_>, target: &Target) -> String {
+/// Files that answer in front of an application: their root, and the `try_files` that says so.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FrontFiles<'d> {
+    root: &'d Directive,
+    tries: &'d Directive,
+}
+
+impl<'d> FrontFiles<'d> {
+    /// Those of a location whose `try_files` ends with the named location of an application.
+    pub(crate) fn of(chain: &Chain<'d>, tries: &'d Directive) -> Option<Self> {
+        let root = chain.one("root").filter(|root| !root.arg(0).contains('$'))?;
+        let is_it = tries.arg(0) == "$uri" && chain.one("alias").is_none();
+        is_it.then_some(Self { root, tries })
+    }
+}
+
+/// Returns the name of an origin of HTTP servers, with the files in front of it. One that is the
+/// same is used again.
+pub(crate) fn http(
+    state: &mut State<'_>,
+    chain: &Chain<'_>,
+    target: &Target,
+    front: Option<FrontFiles<'_>>,
+) -> String {
     let mut settings = Settings::default();
+    if let Some(FrontFiles { root, tries }) = front {
+        settings.text("root", root.arg(0), &[root.id, tries.id]);
+        let others = tries.args.len() > 2;
+        let remark =
+            if others { "only `$uri` is looked for in front of an application" } else { "" };
+        state.ledger.carried(tries.id, remark);
+    }
     let scheme = target.scheme.clone();
     let url = |server: &str| match server.strip_prefix("unix:") {
         Some(_) => server.to_owned(),

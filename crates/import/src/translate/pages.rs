@@ -38,9 +38,38 @@ pub(crate) fn errors(scope: &mut Scope<'_, '_>, server: &[Directive]) {
         for status in statuses {
             scope.out.put(&format!("error_pages.{status}"), quote(&file), &[directive.id]);
         }
-        if scope.has_application() {
+        if scope.has_application() && !intercepts(scope) {
             scope.carried(directive, "for errors of Larder itself; those of the application stay");
         }
+    }
+    interception(scope);
+}
+
+/// The directive that has errors of this scope's application replaced, or not.
+fn interception_directive<'d>(scope: &Scope<'_, 'd>) -> Option<&'d Directive> {
+    let name = match scope.handler {
+        Handler::FastCgi => "fastcgi_intercept_errors",
+        _ => "proxy_intercept_errors",
+    };
+    scope.chain.one(name)
+}
+
+/// Returns true if errors of this scope's application are replaced.
+fn intercepts(scope: &Scope<'_, '_>) -> bool {
+    interception_directive(scope).is_some_and(|own| own.arg(0) == "on")
+}
+
+/// Decides whether the pages replace errors of this scope's application.
+fn interception(scope: &mut Scope<'_, '_>) {
+    if !scope.has_application() {
+        return;
+    }
+    let Some(directive) = interception_directive(scope) else { return };
+    let has_pages = !scope.chain.all(&["error_page"]).is_empty();
+    match (directive.arg(0), has_pages) {
+        ("on", true) => scope.out.put("intercept_errors", "true", &[directive.id]),
+        ("on", false) => {}
+        _ => scope.default(directive, "errors of an application pass as they are"),
     }
 }
 

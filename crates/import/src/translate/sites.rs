@@ -7,7 +7,7 @@ use super::globals;
 use super::guards;
 use super::headers;
 use super::locations::{Location, Modifier, locations};
-use super::origins;
+use super::origins::{self, FrontFiles};
 use super::pages;
 use super::rules::RulePlace;
 use super::servers::{self, HttpsRedirect, HttpsRedirects, ServerBlock};
@@ -205,6 +205,8 @@ pub(crate) struct Maker<'m, 'd> {
     pub(crate) split_hosts: Vec<String>,
     /// Its clients must have a certificate, by this rule.
     pub(crate) client_auth: Option<Vec<usize>>,
+    /// Files in front of the application that is looked for.
+    pub(crate) front_files: Option<FrontFiles<'d>>,
 }
 
 /// Where the requests of a block go.
@@ -243,6 +245,7 @@ impl<'m, 'd> Maker<'m, 'd> {
             split,
             split_hosts,
             client_auth: None,
+            front_files: None,
         }
     }
 }

@@ -402,19 +402,10 @@ const WORDS: &[(&[&str], Word)] = &[
         &["http3", "http3_hq", "quic_retry", "quic_gso", "ssl_early_data"],
         Left("HTTP/3 and early data are not there", "clients use HTTP/2"),
     ),
-    (
-        &["proxy_ignore_headers", "fastcgi_ignore_headers"],
-        Left(
-            "what an origin forbids is not stored unasked",
-            "`[site.cache] ignore`, once you have read in the guide on rules what is safe",
-        ),
-    ),
+    (&["proxy_ignore_headers", "fastcgi_ignore_headers"], NotNeeded("nothing is stored here")),
     (
         &["proxy_intercept_errors", "fastcgi_intercept_errors"],
-        Left(
-            "errors that an origin sends are not replaced unasked",
-            "`intercept_errors = true` beside `error_pages`",
-        ),
+        NotNeeded("there is no page for errors here"),
     ),
     (
         &["proxy_cookie_path", "proxy_cookie_domain", "proxy_cookie_flags"],
