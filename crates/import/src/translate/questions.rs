@@ -263,11 +263,9 @@ fn request_uri(test: Test<'_>) -> Predicate {
             "=" => true,
             _ => before.ends_with('$') && !before.ends_with(r"\$"),
         };
-        if is_whole {
-            // Without a query.
-            return own.and(&any_parameter().not());
-        }
-        if before.starts_with('^') || before.contains('/') {
+        // Without a query.
+        let own = if is_whole { own.and(&any_parameter().not()) } else { own };
+        if test.operator == "=" || before.starts_with('^') {
             return own;
         }
         // It may stand in the query as well.

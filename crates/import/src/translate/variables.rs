@@ -510,6 +510,9 @@ mod tests {
             ("", "$arg_debug = 1", &["when.query={ debug = \"1\" }"]),
             ("", "$remote_addr ~ ^10\\.1\\.", &["when.client=\"10.1.0.0/16\""]),
             ("", "$uri = /a", &["path=\"/a\""]),
+            ("", "$request_uri ~ ^/a", &["path=\"~ ^/a\""]),
+            ("", "$request_uri ~ x/y", &["path=\"~ x/y\"", "when.query={ \"*\" = \"~ x/y\" }"]),
+            ("", "$request_uri = /a", &["path=\"/a\" when.not={ query = { \"*\" = true } }"]),
             (
                 "map $http_user_agent $bot { default 0; ~*bot 1; \"\" 1; }",
                 "$bot",

@@ -52,7 +52,7 @@ async fn conditions_of_nginx_hold_in_the_daemon() {
     let origin = ScriptedOrigin::start().await.expect("a port for the origin");
     origin.otherwise(Script::ok("", "by the origin"));
     let folder = Folder::new();
-    folder.file("nginx.conf", &RULES.replace("ORIGIN", &origin.addr().to_string()));
+    folder.file("nginx.conf", RULES.replace("ORIGIN", &origin.addr().to_string()));
     let conf = folder.path().join("nginx.conf").display().to_string();
     let toml = folder.path().join("larder.toml").display().to_string();
     let made = larder(&["import", &conf, "-o", &toml]).await;
