@@ -300,12 +300,7 @@ fn write_detail(
         }
     }
     if !record.site.is_empty() {
-        let part = |name: &str, value: &[u8]| match value {
-            b"" => String::new(),
-            _ => format!("  {name}: {}", Printable(value)),
-        };
-        let (rule, route) = (part("rule", record.rule), part("route", record.route));
-        line("site", format!("{}{rule}{route}", Printable(record.site)))?;
+        line("site", site(record))?;
     }
     if record.xid != 0 {
         line("xid", format!("{}  session {}", record.xid, record.session))?;
@@ -351,6 +346,16 @@ fn write_detail(
     line("time", format!("{at:>12} ms  +{took:>11}  {last}"))?;
     out.push('\n');
     Ok(())
+}
+
+/// The site of the transaction, with the rule and the route that decided.
+fn site(record: &Record<'_>) -> String {
+    let part = |name: &str, value: &[u8]| match value {
+        b"" => String::new(),
+        _ => format!("  {name}: {}", Printable(value)),
+    };
+    let (rule, route) = (part("rule", record.rule), part("route", record.route));
+    format!("{}{rule}{route}", Printable(record.site))
 }
 
 /// The cause of the transaction: its client, or another transaction.

@@ -21,7 +21,9 @@ section! {
         };
     "accept", "\"images\", \"markdown\", a list of media types, or false", "the client's field", "`images`: `Accept` keeps only whether the client names AVIF, WebP and HTML. `markdown`: it becomes `text/html` or `text/markdown`, whichever the client prefers. A list: the type that the client likes best, the default first. `*/*;q=0.8` follows, so that the origin may send another type.",
         accept
-        => |page, vary| page.list("Accept", vary.media.as_ref().map(|media| format!("for {media}")));
+        => |page, vary| {
+            page.list("Accept", vary.media.as_ref().map(|media| format!("for {media}")));
+        };
     "user_agent", "\"device\", a list, or false", "the client's field", "`device`, or `[\"mobile\", \"desktop\"]`: the origin gets the class of the client's device in `X-Device`, and the User-Agent of a usual browser of this class, without client hints. `[\"mobile\", \"tablet\", \"desktop\"]` has three classes. Personal requests keep their User-Agent.",
         user_agent
         => |page, vary| if let Some(devices) = vary.devices {
