@@ -211,7 +211,8 @@ fn scripts(
             let (root, mut rules, linked) = (root.clone(), ScriptRules::default(), Vec::new());
             rules.bar(&presets.no_scripts);
             let files = Some(crate::parse::defaults_beside_scripts(&root, &linked));
-            return Some(ScriptsConfig { root, linked, rules, files });
+            let params = Arc::default();
+            return Some(ScriptsConfig { root, linked, rules, files, params });
         }
     }
     None

@@ -1,9 +1,11 @@
-//! Parameters of a request: nginx's `fastcgi_params`, the script, and the header fields.
+//! Parameters of a request: nginx's `fastcgi_params`, the script, the header fields, and those that
+//! settings add.
 //!
 //! Only fields whose names have letters, digits and `-` alone are passed: `Remote_User` must not
 //! pose as `Remote-User`. `Proxy` is never passed: some programs read HTTP_PROXY as their proxy
 //! (httpoxy, CVE-2016-5385).
 
+use std::fmt;
 use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr};
 
@@ -25,6 +27,93 @@ pub struct Environment<'a> {
     pub server: Option<SocketAddr>,
     /// SERVER_SOFTWARE.
     pub software: &'a str,
+    /// Parameters that settings add.
+    pub added: &'a [AddedParameter],
+}
+
+/// A parameter that settings add. It is none of those that the request decides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddedParameter {
+    name: Box<str>,
+    value: Box<str>,
+}
+
+/// The reason why a parameter cannot be added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParameterError {
+    /// The name has other characters than letters, digits and `_`, or begins with a digit.
+    Name,
+    /// The request decides about the parameter.
+    Reserved,
+    /// The value contains a null byte.
+    Value,
+}
+
+impl fmt::Display for ParameterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Name => "a parameter's name has letters, digits and `_`, such as `PHP_VALUE`",
+            Self::Reserved => "Larder sets this parameter from the request",
+            Self::Value => "the value contains a null byte",
+        })
+    }
+}
+
+impl std::error::Error for ParameterError {}
+
+/// Parameters that the request decides, besides those of header fields (`HTTP_*`).
+const RESERVED: [&str; 25] = [
+    "AUTH_TYPE",
+    "CONTENT_LENGTH",
+    "CONTENT_TYPE",
+    "DOCUMENT_ROOT",
+    "DOCUMENT_URI",
+    "GATEWAY_INTERFACE",
+    "HTTPS",
+    "PATH_INFO",
+    "PATH_TRANSLATED",
+    "QUERY_STRING",
+    "REDIRECT_STATUS",
+    "REMOTE_ADDR",
+    "REMOTE_HOST",
+    "REMOTE_PORT",
+    "REMOTE_USER",
+    "REQUEST_METHOD",
+    "REQUEST_SCHEME",
+    "REQUEST_URI",
+    "SCRIPT_FILENAME",
+    "SCRIPT_NAME",
+    "SERVER_ADDR",
+    "SERVER_NAME",
+    "SERVER_PORT",
+    "SERVER_PROTOCOL",
+    "SERVER_SOFTWARE",
+];
+
+impl AddedParameter {
+    /// The parameter `name` with this value.
+    ///
+    /// # Errors
+    /// If a name is not permitted, or the value cannot be a parameter's.
+    pub fn new(name: &str, value: &str) -> Result<Self, ParameterError> {
+        let is_of_name = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+        if !name.bytes().all(is_of_name) || !name.starts_with(|c: char| !c.is_ascii_digit()) {
+            return Err(ParameterError::Name);
+        }
+        let upper = name.to_ascii_uppercase();
+        if upper.starts_with("HTTP_") || RESERVED.contains(&&*upper) {
+            return Err(ParameterError::Reserved);
+        }
+        if value.contains('\0') {
+            return Err(ParameterError::Value);
+        }
+        Ok(Self { name: name.into(), value: value.into() })
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
 }
 
 /// A script and the path info.
@@ -51,6 +140,9 @@ pub fn write(out: &mut Vec<u8>, request: &Request, env: &Environment<'_>) {
     of_request(&mut params, request);
     of_connection(&mut params, request, env);
     of_fields(&mut params, request);
+    for AddedParameter { name, value } in env.added {
+        params.add(name.as_bytes(), value.as_bytes());
+    }
     params.finish();
 }
 
@@ -194,6 +286,7 @@ mod tests {
         client_port: None,
         server: None,
         software: "larder",
+        added: &[],
     };
 
     fn written(request: &Request, env: &Environment<'_>) -> BTreeMap<String, String> {
@@ -215,6 +308,31 @@ mod tests {
             request.headers.push_named(name.as_bytes(), value.as_bytes());
         }
         request
+    }
+
+    #[test]
+    fn settings_add_parameters_and_replace_none() {
+        let added = [
+            AddedParameter::new("PHP_VALUE", "memory_limit=256M\nmax_execution_time=600"),
+            AddedParameter::new("front_controller_active", "true"),
+        ]
+        .map(|own| own.expect("a parameter"));
+        let found = written(&request(&[]), &Environment { added: &added, ..ENV });
+        assert_eq!(found["PHP_VALUE"], "memory_limit=256M\nmax_execution_time=600");
+        assert_eq!(found["front_controller_active"], "true");
+        for name in written(&request(&[("X-A", "1")]), &ENV).keys() {
+            assert_eq!(AddedParameter::new(name, "x"), Err(ParameterError::Reserved), "{name}");
+        }
+        for (name, value, why) in [
+            ("", "x", ParameterError::Name),
+            ("1A", "x", ParameterError::Name),
+            ("A-B", "x", ParameterError::Name),
+            ("http_proxy", "x", ParameterError::Reserved),
+            ("https", "on", ParameterError::Reserved),
+            ("A", "\0", ParameterError::Value),
+        ] {
+            assert_eq!(AddedParameter::new(name, value), Err(why), "{name}");
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use base::Limits;
 use bytes::Bytes;
+use fastcgi::params::AddedParameter;
 use fastcgi::script::ScriptRules;
 
 use crate::pace::LookupPace;
@@ -175,6 +176,8 @@ pub struct ScriptsConfig {
     pub rules: ScriptRules,
     /// Settings of files other than scripts; without them such files are not served.
     pub files: Option<files::Config>,
+    /// Parameters that every script gets besides those of the request.
+    pub params: Arc<[AddedParameter]>,
 }
 
 /// TLS to an origin's servers.

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::Account;
-use fastcgi::params::{Environment, Script};
+use fastcgi::params::{AddedParameter, Environment, Script};
 use fastcgi::script::ScriptTarget;
 use fastcgi::{
     Event, HeadLimits, HeadReader, ProtocolStatus, RecordReader, RequestEnd, encode, params,
@@ -59,6 +59,8 @@ pub(crate) struct Cgi<'a> {
     pub(crate) caller: &'a OriginRequestContext,
     /// The connection is to stay open.
     pub(crate) keep: bool,
+    /// Parameters that settings add.
+    pub(crate) added: Arc<[AddedParameter]>,
 }
 
 impl Cgi<'_> {
@@ -78,6 +80,7 @@ impl Cgi<'_> {
             client_port: peer.filter(|p| Some(p.ip()) == client).map(|p| p.port()),
             server: ends.map(|ends| ends.own),
             software: SOFTWARE,
+            added: &self.added,
         };
         encode::begin_request(out, self.keep);
         params::write(out, request, &env);

@@ -54,6 +54,7 @@ pub use config::{
 pub use error::{Error, RequestBodyError, SourceError, TimeoutStep};
 pub use events::Events;
 pub use exchange::Exchange;
+pub use fastcgi::params::AddedParameter;
 pub use fastcgi::script::{ScriptRules, TryFilesEntry};
 pub use fastcgi_exchange::OriginRequestContext;
 pub use health::{HealthOverride, ProbeHistory, ProbeVerdict};

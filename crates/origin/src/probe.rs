@@ -119,6 +119,7 @@ fn script_request(host: &str, origin: &OriginConfig, probe: &ProbeConfig) -> Vec
         client_port: None,
         server: None,
         software: "larder-probe",
+        added: origin.scripts.as_ref().map_or(&[], |scripts| &scripts.params),
     };
     let mut out = Vec::new();
     fastcgi::encode::begin_request(&mut out, false);

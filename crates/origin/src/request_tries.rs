@@ -122,7 +122,10 @@ impl CorePool {
             .ok_or_else(|| Error::NoScripts { origin: Arc::clone(origin.name()) })?;
         let found = core.look_up(origin, scripts, request).await;
         Ok(match scripts::answer(request, &found.target) {
-            None => Ok(Cgi { found, caller, keep: config.idle_max > 0 }),
+            None => {
+                let added = Arc::clone(&scripts.params);
+                Ok(Cgi { found, caller, keep: config.idle_max > 0, added })
+            }
             Some((response, body)) => Err(Exchange::own(response, body, origin.name())),
         })
     }

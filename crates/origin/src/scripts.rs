@@ -272,6 +272,7 @@ mod tests {
             linked,
             rules: ScriptRules::default(),
             files: None,
+            params: Arc::default(),
         }
     }
 

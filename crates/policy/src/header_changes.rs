@@ -286,7 +286,7 @@ impl HeaderOps {
         })
     }
 
-    /// Applies the changes. Values are needed for [some](HeaderOps::need_values) only; a change
+    /// Applies the changes. Values are needed for some only; a change
     /// that lacks them is left out.
     pub fn apply(&self, block: &mut HeaderBlock, values: Option<TemplateValues<'_>>) {
         for (name, change) in &self.ops {

@@ -1,9 +1,10 @@
 //! Scripts of a FastCGI `[[origin]]`: `root` and related keys.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use message::Status;
-use origin::{OriginConfig, Protocol, ScriptRules, ScriptsConfig, TryFilesEntry};
+use origin::{AddedParameter, OriginConfig, Protocol, ScriptRules, ScriptsConfig, TryFilesEntry};
 
 use super::files::{ORIGIN_FILES, beside_scripts, defaults_beside_scripts, directory};
 use crate::keys::TEXTS;
@@ -43,6 +44,8 @@ pub(super) const SCRIPTS_ROWS: &[Row<ScriptsConfig>] = rows! {
         };
     @table(ORIGIN_FILES) "files", "a table or false", "none", "How Larder serves files in `root` that are not scripts: see `[origin.files]`. With `false`, Larder serves none.",
         |r, item, to| to.files = beside_scripts(r, item, to);
+    #Secret "params", "a table of names and values", "none", "Parameters that every script of a FastCGI origin gets besides those of the request, as nginx's `fastcgi_param` adds them: `{ PHP_VALUE = \"memory_limit=256M\" }`. Parameters that the request decides cannot be set.",
+        |r, item, to| to.params = params(r, item);
 };
 
 /// Reads these keys, for an origin of FastCGI servers.
@@ -63,7 +66,8 @@ pub(super) fn scripts(r: &mut Reader, table: &TomlTable<'_>, config: &mut Origin
             Some("add `root = \"/var/www/html\"`, where the application's scripts are".into());
     }
     let (root, rules) = (PathBuf::from("/"), ScriptRules::default());
-    let mut scripts = ScriptsConfig { root, linked: Vec::new(), rules, files: None };
+    let mut scripts =
+        ScriptsConfig { root, linked: Vec::new(), rules, files: None, params: Arc::default() };
     rows::read(r, table, SCRIPTS_ROWS, &mut scripts);
     if table.item("files").is_none() {
         scripts.files = Some(defaults_beside_scripts(&scripts.root, &scripts.linked));
@@ -86,12 +90,25 @@ fn front_files(r: &mut Reader, table: &TomlTable<'_>, config: &mut OriginConfig)
         return;
     }
     let (root, rules) = (PathBuf::from("/"), ScriptRules::default());
-    let mut read = ScriptsConfig { root, linked: Vec::new(), rules, files: None };
+    let mut read =
+        ScriptsConfig { root, linked: Vec::new(), rules, files: None, params: Arc::default() };
     rows::read(r, table, SCRIPTS_ROWS, &mut read);
     config.files = match table.item("files") {
         Some(_) => read.files,
         None => Some(defaults_beside_scripts(&read.root, &read.linked)),
     };
+}
+
+fn params(r: &mut Reader, item: &SettingValue<'_>) -> Arc<[AddedParameter]> {
+    let mut found = Vec::new();
+    for (name, span, item) in r.pairs(item) {
+        let Some(value) = r.text(&item) else { continue };
+        match AddedParameter::new(name, value) {
+            Ok(parameter) => found.push(parameter),
+            Err(error) => _ = r.error(span, format!("`{}`: {error}", name.escape_debug())),
+        }
+    }
+    found.into()
 }
 
 fn attempts(r: &mut Reader, item: &SettingValue<'_>) -> Vec<TryFilesEntry> {

@@ -136,6 +136,11 @@ pub(crate) fn fastcgi(scope: &mut Scope<'_, '_>, scripts: &Scripts<'_>) -> Optio
         }
     }
     files(scope, "files.", &mut settings);
+    let is_added = |own: &&Directive| !USUAL.contains(&own.arg(0)) && is_fixed(own);
+    for own in chain.all(&["fastcgi_param"]).into_iter().filter(is_added) {
+        settings.text(&format!("params.{}", own.arg(0)), own.arg(1), &[own.id]);
+        scope.carried(own, "");
+    }
     times(scope.state, &chain, "fastcgi", &mut settings);
     Some(add(scope.state, server, "php", Block { settings, from }))
 }
@@ -417,6 +422,17 @@ fn name(block: &Block) -> Option<String> {
     Some(crate::document::written(&setting.value).trim_matches('"').to_owned())
 }
 
+/// Returns true if a parameter that is none of the usual ones has a fixed value.
+fn is_fixed(directive: &Directive) -> bool {
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let name = directive.arg(0);
+    !directive.arg(1).contains(['$', '\0'])
+        && !name.is_empty()
+        && name.chars().all(is_of_name)
+        && !name.starts_with("HTTP_")
+        && !name.starts_with(|c: char| c.is_ascii_digit())
+}
+
 /// Parameters of scripts.
 pub(crate) fn parameters(scope: &mut Scope<'_, '_>) {
     if scope.handler != Handler::FastCgi {
@@ -427,12 +443,9 @@ pub(crate) fn parameters(scope: &mut Scope<'_, '_>) {
             || directive.arg(0).starts_with("HTTP_") && directive.arg(1).is_empty();
         if is_usual {
             scope.default(directive, "scripts get the usual parameters");
-        } else if directive.arg(0).starts_with("PHP_") {
-            let instead = "write `php_value[...]` or `php_admin_value[...]` in the pool's file";
-            scope.left(directive, "scripts get no parameters of your own", instead);
-        } else {
-            let instead = "write `env[...]` in the pool's file";
-            scope.left(directive, "scripts get no parameters of your own", instead);
+        } else if !is_fixed(directive) {
+            let instead = "`params` of the [[origin]] has fixed values";
+            scope.left(directive, "a parameter of your own has no variable", instead);
         }
     }
 }
@@ -458,6 +471,8 @@ const USUAL: &[&str] = &[
     "REMOTE_ADDR",
     "REMOTE_PORT",
     "REMOTE_USER",
+    "REMOTE_HOST",
+    "AUTH_TYPE",
     "SERVER_ADDR",
     "SERVER_PORT",
     "SERVER_NAME",
