@@ -286,8 +286,7 @@ impl HeaderOps {
         })
     }
 
-    /// Applies the changes. Values are needed for some only; a change
-    /// that lacks them is left out.
+    /// Applies the changes. Values are needed for some only; a change that lacks them is left out.
     pub fn apply(&self, block: &mut HeaderBlock, values: Option<TemplateValues<'_>>) {
         for (name, change) in &self.ops {
             let name_bytes = name.as_bytes();

@@ -392,11 +392,6 @@ pub(crate) fn hidden_fields(scope: &mut Scope<'_, '_>) {
     }
     let name = family(scope.handler, "hide_header");
     for directive in scope.chain.all(&[&name]) {
-        if directive.arg(0).eq_ignore_ascii_case("set-cookie") {
-            let instead = "`drop_set_cookie` removes it where a page is `public` with a lifetime";
-            scope.left(directive, "Set-Cookie is not removed before a page is stored", instead);
-        } else {
-            scope.out.add("response_headers.unset", [directive.arg(0)], &ids(&[directive]));
-        }
+        scope.out.add("response_headers.unset", [directive.arg(0)], &ids(&[directive]));
     }
 }
