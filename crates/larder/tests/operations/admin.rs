@@ -15,19 +15,28 @@ use testkit::reply::Reply;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
+/// A daemon whose documentation is a folder of this tree with one page.
 async fn stage() -> Stage {
-    Setup { top: LISTENS, ..Setup::default() }.start().await
+    let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging");
+    let top = format!("{LISTENS}docs = \"{docs}\"\n");
+    Setup { top: &top, ..Setup::default() }.start().await
 }
 
 /// Path of an endless response.
 const ENDLESS: &str = "/api/v1/live";
 
+/// A path of a route: of the documentation, that of its page.
+fn path_of(path: &str) -> String {
+    path.replace("{file}", "welcome.html")
+}
+
 /// A minimal request of a route.
 fn of(verb: RouteMethod, path: &str) -> Ask {
+    let own = path_of(path);
     match verb {
-        RouteMethod::Get if path == ENDLESS => Ask::get(path).method("HEAD"),
-        RouteMethod::Get => Ask::get(path),
-        RouteMethod::Post => Ask::post(path, &Value::Null),
+        RouteMethod::Get if path == ENDLESS => Ask::get(&own).method("HEAD"),
+        RouteMethod::Get => Ask::get(&own),
+        RouteMethod::Post => Ask::post(&own, &Value::Null),
     }
 }
 
@@ -540,16 +549,16 @@ async fn heads_and_bodies_that_are_too_large_are_refused() {
 
 #[tokio::test]
 async fn the_description_is_of_what_is_there() {
-    let stage = Stage::new().await;
+    let stage = stage().await;
     let described = look(&stage.daemon, "/api/v1/openapi.json").await;
     assert!(described["openapi"].as_str().is_some_and(|version| version.starts_with("3.1")));
     let mut count = 0;
     for (path, item) in described["paths"].as_object().expect("paths") {
         for verb in ["get", "post", "put", "patch", "delete"] {
             let ask = match verb {
-                "post" => Ask::post(path, &Value::Null),
+                "post" => Ask::post(&path_of(path), &Value::Null),
                 "get" if path == ENDLESS => of(RouteMethod::Get, path),
-                verb => Ask::get(path).method(&verb.to_ascii_uppercase()),
+                verb => Ask::get(&path_of(path)).method(&verb.to_ascii_uppercase()),
             };
             let status = ask.send_locally(&stage.daemon).await.status;
             let there = !matches!(status, 404 | 405);
