@@ -335,6 +335,10 @@ pub const UNCOUNTED: &[(Limit, &str)] = &[
         "a configuration that reaches it is not loaded, and the error names it",
     ),
     (
+        Limit::RedirectMapBytes,
+        "a configuration that reaches it is not loaded, and the error names it",
+    ),
+    (
         Limit::CrawlerListBytes,
         "a configuration that reaches it is not loaded, and the error names it",
     ),
