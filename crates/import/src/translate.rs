@@ -24,6 +24,7 @@ mod sites;
 mod squid;
 mod state;
 mod units;
+mod unused_maps;
 mod variables;
 mod varnish;
 mod words;
@@ -85,6 +86,7 @@ fn of_nginx(source: &Source) -> Result<Translated, Error> {
     filled.iter().for_each(|own| globally(&mut state, own));
     sites::sites(&mut state, http);
     translated(&mut state, source, &|state| {
+        unused_maps::settle(state, &source.directives);
         source.directives.iter().for_each(|own| finish(state, &source.directives, own));
     })
 }

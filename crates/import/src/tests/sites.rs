@@ -360,3 +360,15 @@ fn fields_have_the_variables_that_are_there() {
     assert!(toml.contains("X-Agent = \"${http.User-Agent}s\""), "{toml}");
     assert!(!toml.contains("X-Own ="), "{toml}");
 }
+
+#[test]
+fn maps_for_logs_alone_are_not_needed() {
+    let text = "map $request_uri $short { default $request_uri; ~^(?<a>.*)x $a; }\n\
+                map $short $shorter { default $short; }\n\
+                log_format own '$remote_addr $shorter';\n\
+                server { listen 80; server_name a.test; access_log /var/log/a.log own; \
+                location / { proxy_pass http://10.0.0.1:80; } }";
+    assert_eq!(translated(text).report.counts().left, 0, "{}", translated(text).report.text());
+    let used = text.replace("proxy_pass", "add_header X-Short $shorter; proxy_pass");
+    assert!(translated(&used).report.counts().left > 0);
+}
