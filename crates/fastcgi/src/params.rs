@@ -31,7 +31,7 @@ pub struct Environment<'a> {
     pub added: &'a [AddedParameter],
 }
 
-/// A parameter that settings add. It is none of those that the request decides.
+/// A parameter that settings add, which no request decides about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddedParameter {
     name: Box<str>,

@@ -422,7 +422,7 @@ fn name(block: &Block) -> Option<String> {
     Some(crate::document::written(&setting.value).trim_matches('"').to_owned())
 }
 
-/// Returns true if a parameter that is none of the usual ones has a fixed value.
+/// Returns true if a parameter beside the usual ones has a fixed value.
 fn is_fixed(directive: &Directive) -> bool {
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let name = directive.arg(0);

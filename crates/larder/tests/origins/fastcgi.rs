@@ -645,12 +645,11 @@ async fn scripts_get_the_parameters_of_their_origins_settings() {
     let asked = stage.app.last();
     assert_eq!(asked.param("PHP_VALUE"), "memory_limit=256M\nmax_execution_time=60");
     assert!(asked.has("A_1") && asked.has("SCRIPT_FILENAME"));
-    let refused = format!(
-        "listen = \"127.0.0.1:0\"\n[[origin]]\nname = \"php\"\nservers = \"fastcgi://127.0.0.1:1\"\n\
-         root = \"/\"\nparams = {{ script_filename = \"/etc/passwd\", KEY = \"hush\" }}\n\
-         [[site]]\nhost = \"*\"\norigin = \"php\"\n"
-    );
-    let said = testkit::larder::Daemon::start(&refused).expect_err("it is refused").to_string();
+    let refused = "listen = \"127.0.0.1:0\"\n[[origin]]\nname = \"php\"\nroot = \"/\"\n\
+                   servers = \"fastcgi://127.0.0.1:1\"\n\
+                   params = { script_filename = \"/etc/passwd\", KEY = \"hush\" }\n\
+                   [[site]]\nhost = \"*\"\norigin = \"php\"\n";
+    let said = testkit::larder::Daemon::start(refused).expect_err("it is refused").to_string();
     assert!(said.contains("Larder sets this parameter from the request"), "{said}");
     assert!(!said.contains("hush") && !said.contains("/etc/passwd"), "{said}");
 }
