@@ -35,4 +35,5 @@ pub(crate) mod slices;
 pub(crate) mod term;
 pub(crate) mod tier;
 pub(crate) mod trace;
+pub(crate) mod unlogged_routes;
 pub(crate) mod vcl;

@@ -19,7 +19,6 @@ use policy::{
 use vcl::trace::ProgramTrace;
 
 use super::includes;
-use super::notes::note_ignored;
 use super::object::{object_by, selector};
 use super::sticky;
 use super::substitute::{FetchFailure, SubstituteAnswer, UpgradedConnection};
@@ -494,7 +493,7 @@ impl PolicyJudge {
         let mut judged = self.site.policy.judged_head(&self.notes, response);
         hear(&mut judged, said);
         let mut plan = store::plan(request, self.notes.personal, &judged, times, rules);
-        note_ignored(fetch, &judged);
+        fetch.note_ignored(&judged);
         let mut policy_ctx = ResponseCtx { request, response, plan: &mut plan, notes: &self.notes };
         match self.site.policy.response(&mut policy_ctx) {
             BackendResponse::Retry => ResponseVerdict::Retry,

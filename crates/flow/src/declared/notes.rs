@@ -37,15 +37,17 @@ impl PolicyJudge {
     }
 }
 
-/// Notes the ignored fields of a response that may be stored. If it is not, the evidence for that
-/// names them, too.
-pub(super) fn note_ignored(fetch: &Fetch, judged: &JudgedHead<'_>) {
-    if judged.lacks_something()
-        && fetch.lead.is_some()
-        && let Some(trace) = &fetch.trace
-    {
-        let words = format!("{} ignored", judged.left_out_words());
-        *trace.evidence.borrow_mut() = Some(words.into());
+impl Fetch {
+    /// Notes the ignored fields of a response that may be stored. If it is not, the evidence for
+    /// that names them, too.
+    pub(super) fn note_ignored(&self, judged: &JudgedHead<'_>) {
+        if judged.lacks_something()
+            && self.lead.is_some()
+            && let Some(trace) = &self.trace
+        {
+            let words = format!("{} ignored", judged.left_out_words());
+            *trace.evidence.borrow_mut() = Some(words.into());
+        }
     }
 }
 

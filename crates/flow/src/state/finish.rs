@@ -9,7 +9,6 @@ mod heads;
 mod record;
 mod requested_fields;
 mod transaction_facts;
-mod unlogged_routes;
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -30,7 +29,6 @@ use crate::state::reply::{CacheOutcome, Reply};
 pub(crate) use self::batch::{Name, RecordBatch, TransactionEnd};
 pub(crate) use self::record::{RecordValues, tell_program, version, write_with};
 pub use self::transaction_facts::{RequestStart, TransactionFacts, UnreadableRequest};
-pub use self::unlogged_routes::UnloggedRoutes;
 
 /// The time for which a record waits for others.
 const COLLECT: Duration = Duration::from_millis(50);

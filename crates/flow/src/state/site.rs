@@ -11,12 +11,12 @@ use vcl::program::Instance;
 
 use crate::problem::ErrorPage;
 use crate::state::client::ClientCheck;
-use crate::state::finish::UnloggedRoutes;
 use crate::state::gate::SiteAuthChecks;
 use crate::state::mirror::SiteMirrors;
 use crate::state::origin::SiteOrigin;
 use crate::state::proxy_fields::ShownFields;
 use crate::state::purges::PurgeAccess;
+use crate::state::unlogged_routes::UnloggedRoutes;
 use crate::throttle::Throttles;
 
 /// A site: its policy and the origins that it may select.
