@@ -32,6 +32,13 @@ use proptest::prelude::*;
 use crate::*;
 use diagnostics::said;
 
+/// The messages about a file, errors or warnings, each in one line.
+fn messages(text: &str) -> Vec<String> {
+    let found =
+        load_str(text, "larder.toml").map_or_else(|errors| errors, |(_, warnings)| warnings);
+    found.into_iter().map(|problem| problem.message).collect()
+}
+
 fn load(text: &str) -> Config {
     match load_str(text, "larder.toml") {
         Ok((config, warnings)) => {

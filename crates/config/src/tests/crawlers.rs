@@ -3,21 +3,14 @@
 use message::ClientClass;
 use policy::ServeMode;
 
+use super::messages;
+
 const SITE: &str = "[[site]]\nhost = \"*\"\norigin = \"http://127.0.0.1:1\"\n";
 
 /// The configuration of a site with these keys.
 fn config(keys: &str) -> crate::Config {
     let loaded = crate::load_str(&format!("{SITE}{keys}\n"), "larder.toml");
     loaded.map_err(|errors| crate::render(&errors, false)).expect("a configuration").0
-}
-
-/// The messages about a file, each in one line.
-fn messages(text: &str) -> Vec<String> {
-    let found = match crate::load_str(text, "larder.toml") {
-        Ok((_, warnings)) => warnings,
-        Err(errors) => errors,
-    };
-    found.into_iter().map(|problem| problem.message).collect()
 }
 
 #[test]

@@ -3,11 +3,7 @@
 /// The messages about a site with these keys.
 fn messages(keys: &str) -> Vec<String> {
     let text = format!("[[site]]\nhost = \"*\"\norigin = \"http://127.0.0.1:1\"\n{keys}\n");
-    let found = match crate::load_str(&text, "larder.toml") {
-        Ok((_, warnings)) => warnings,
-        Err(errors) => errors,
-    };
-    found.into_iter().map(|problem| problem.message).collect()
+    super::messages(&text)
 }
 
 #[test]

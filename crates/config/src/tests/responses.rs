@@ -3,15 +3,16 @@
 use crate::{Config, Diagnostic};
 
 /// A site with these keys.
-fn load(keys: &str) -> Result<(Config, Vec<Diagnostic>), Vec<Diagnostic>> {
-    let text = format!("[[site]]\nhost = \"*\"\norigin = \"http://127.0.0.1:1\"\n{keys}\n");
-    crate::load_str(&text, "larder.toml")
+fn site(keys: &str) -> String {
+    format!("[[site]]\nhost = \"*\"\norigin = \"http://127.0.0.1:1\"\n{keys}\n")
 }
 
-/// The messages about such a site.
+fn load(keys: &str) -> Result<(Config, Vec<Diagnostic>), Vec<Diagnostic>> {
+    crate::load_str(&site(keys), "larder.toml")
+}
+
 fn messages(keys: &str) -> Vec<String> {
-    let found = load(keys).map_or_else(|errors| errors, |(_, warnings)| warnings);
-    found.into_iter().map(|problem| problem.message).collect()
+    super::messages(&site(keys))
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Conditions of routes, and the URLs that their origins are asked for.
 
+use super::messages;
+
 /// A site with a route of these keys.
 fn with_route(keys: &str) -> String {
     format!("[[site]]\nhost = \"*\"\norigin = \"http://127.0.0.1:1\"\n[[site.route]]\n{keys}\n")
@@ -10,15 +12,6 @@ fn conditions(keys: &str) -> Vec<String> {
     let (config, _) = crate::load_str(&with_route(keys), "larder.toml").expect("a configuration");
     let route = &config.sites[0].rules.routes[0];
     route.scope.when.iter().map(ToString::to_string).collect()
-}
-
-/// The messages about such a file, each in one line.
-fn messages(text: &str) -> Vec<String> {
-    let found = match crate::load_str(text, "larder.toml") {
-        Ok((_, warnings)) => warnings,
-        Err(errors) => errors,
-    };
-    found.into_iter().map(|problem| problem.message).collect()
 }
 
 #[test]

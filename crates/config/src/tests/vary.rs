@@ -17,11 +17,7 @@ fn rules(lines: &str) -> [VaryRules; 2] {
 
 /// The messages about such a site, each in one line.
 fn messages(lines: &str) -> Vec<String> {
-    let found = match crate::load_str(&with(lines), "larder.toml") {
-        Ok((_, warnings)) => warnings,
-        Err(errors) => errors,
-    };
-    found.into_iter().map(|problem| problem.message).collect()
+    super::messages(&with(lines))
 }
 
 #[test]
