@@ -4,17 +4,15 @@
 //! Lists are read before anything changes: an unusable one is an error of the configuration, at a
 //! start, a reload and a check.
 
-use std::io::Read;
 use std::sync::Arc;
 
 use agents::{AddressList, CrawlerList, Crawlers};
-use base::units;
 use config::{Config, CrawlersConfig, Diagnostic, PlacedPath};
 use flow::SharedCrawlers;
 use origin::AddressNames;
 use policy::SiteRules;
 
-use crate::keeper::{self, OpenPurpose};
+use crate::keeper;
 
 /// The list of crawlers, if a site uses it.
 #[derive(Debug, Default)]
@@ -80,14 +78,7 @@ impl CrawlerLists {
 }
 
 fn text(file: &PlacedPath, most: u64) -> Result<String, String> {
-    let mut text = Vec::new();
-    keeper::open(&file.path, OpenPurpose::Read)
-        .and_then(|open| open.take(most.saturating_add(1)).read_to_end(&mut text))
-        .map_err(|error| error.to_string())?;
-    if text.len() as u64 > most {
-        let most = units::Bytes(most);
-        return Err(format!("the file is longer than {most} (limit: crawler_list_bytes)"));
-    }
+    let text = keeper::read_bounded(&file.path, "crawler_list_bytes", most)?;
     String::from_utf8(text).map_err(|_| "the file is no text in UTF-8".to_owned())
 }
 

@@ -4,17 +4,15 @@
 //! start, a reload and a check.
 
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use base::units;
 use bytes::Bytes;
 use config::{Config, Diagnostic, PageFile, SiteConfig};
 use files::Types;
 use flow::ErrorPage;
 
-use crate::keeper::{self, OpenPurpose};
+use crate::keeper;
 
 /// The content of every named file, by its path.
 #[derive(Debug, Default)]
@@ -51,15 +49,5 @@ impl PageFiles {
 }
 
 fn content(file: &PageFile, most: u64) -> Result<Bytes, String> {
-    let mut content = Vec::new();
-    let read = keeper::open(&file.path, OpenPurpose::Read)
-        .and_then(|open| open.take(most.saturating_add(1)).read_to_end(&mut content));
-    if let Err(error) = read {
-        return Err(error.to_string());
-    }
-    if content.len() as u64 > most {
-        let most = units::Bytes(most);
-        return Err(format!("the page is longer than {most} (limit: error_page_bytes)"));
-    }
-    Ok(content.into())
+    keeper::read_bounded(&file.path, "error_page_bytes", most).map(Bytes::from)
 }

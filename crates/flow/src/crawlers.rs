@@ -2,8 +2,9 @@
 //! wait.
 //!
 //! A fetch for people must never wait here, nor anything that people wait for: a crawler leads a
-//! fetch only once it has its permit. Fragments belong to their page, and need no permit of their
-//! own: a page whose fetch has one could otherwise wait for itself.
+//! fetch only once it has its permit. Fragments belong to their page, and requests of other nodes to
+//! a fetch there: neither needs a permit of its own, since a fetch that has one could otherwise wait
+//! for itself.
 
 use std::rc::Rc;
 
@@ -16,7 +17,7 @@ use crate::forecast::steps::ForecastSteps;
 use crate::problem::Problem;
 use crate::stage::Entrant;
 use crate::state::core::CoreState;
-use crate::state::crawlers::{ClaimedAddress, LaneEntry, LaneLimits, LanePermit};
+use crate::state::crawlers::{CrawlerClaim, LaneEntry, LaneLimits, LanePermit};
 use crate::state::live_configuration::LiveConfiguration;
 use crate::state::request_context::RequestContext;
 use crate::state::shared::SharedState;
@@ -39,8 +40,7 @@ pub(crate) fn classify(
     }
     let peer = entrant.site_ctx.site.policy.client(request, entrant.client.peer);
     let (Some(name), Some(address)) = (crawlers.name(client), peer.address()) else { return };
-    let domains = crawlers.domains(client).into();
-    let claim = ClaimedAddress { name: name.into(), address, domains };
+    let claim = CrawlerClaim { name, address, domains: crawlers.domains(client) };
     let (most, now_ms) = (entrant.site_ctx.live.limits.crawler_checks, entrant.now.mono_ms);
     if !core.shared.crawlers.verification.order(claim, most, now_ms) {
         core.counters.limit(Limit::CrawlerChecks);
@@ -92,10 +92,11 @@ fn in_words(crawlers: &Crawlers, client: ClassifiedClient) -> String {
     }
 }
 
-/// Returns true if fetches of the request wait in the queue for crawlers.
+/// Returns true if fetches of the request wait in the queue for crawlers. One for another node has
+/// its place in that node's queue.
 #[inline]
 fn queues(ctx: &RequestContext<'_>) -> bool {
-    ctx.downstream.page().is_none() && ctx.site.policy.serves_stored(&ctx.notes)
+    ctx.downstream.is_of_client() && ctx.site.policy.serves_stored(&ctx.notes)
 }
 
 fn limits(live: &LiveConfiguration) -> LaneLimits {

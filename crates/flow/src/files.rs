@@ -161,9 +161,11 @@ pub(crate) fn likely_root<'s>(ctx: &RequestContext<'s>) -> Option<&'s Arc<Root>>
     likely.then_some(root)
 }
 
-/// The reply from a file in front of the origin, if the file is open already.
+/// The reply from a file beside the scripts, if the file is open already. In front of HTTP servers,
+/// [`likely`] has looked for it.
 pub(crate) fn known(core: &Rc<CoreState>, ctx: &RequestContext<'_>) -> Option<Reply> {
-    let root = front_root(ctx)?;
+    let own = ctx.site.origin(&ctx.notes)?;
+    let root = own.front_files.as_ref().filter(|_| own.origin.config().scripts.is_some())?;
     let mut room = Vec::new();
     let path = normal(ctx.request, &mut room)?;
     let (now_ms, recheck_ms) = (ctx.now.mono_ms, ctx.live.limits.files_recheck);

@@ -13,13 +13,19 @@ const SEC_PURPOSE: &[u8] = b"Sec-Purpose";
 
 /// The refusal of a prefetch whose fetch would wait behind others; `None` for all other requests.
 pub(crate) fn refusal(ctx: &RequestContext<'_>) -> Option<Problem> {
-    let own = ctx.site.origin(&ctx.notes).filter(|_| is_prefetch(&ctx.request.headers))?;
-    (!own.origin.has_room()).then_some(Problem::Prefetch)
+    let own = ctx.site.origin(&ctx.notes).filter(|_| is_refusable(ctx))?;
+    (!own.origin.has_room(ctx.now.mono_ms)).then_some(Problem::Prefetch)
+}
+
+/// Returns true if the request is a client's prefetch. A fragment of a page is refused with its page
+/// only, and a fetch for another node by that node.
+fn is_refusable(ctx: &RequestContext<'_>) -> bool {
+    ctx.downstream.is_of_client() && is_prefetch(&ctx.request.headers)
 }
 
 /// Forecasts the refusal of a prefetch; `None` for all other requests.
 pub(crate) fn foretell(ctx: &RequestContext<'_>) -> Option<(DecisionStep, Option<Problem>)> {
-    if !is_prefetch(&ctx.request.headers) {
+    if !is_refusable(ctx) {
         return None;
     }
     let problem = refusal(ctx);

@@ -356,16 +356,11 @@ async fn permitted(
     role: Role<HitOutcome>,
     permit: &mut Option<FetchPermit>,
 ) -> Result<Option<Role<HitOutcome>>, Reply> {
-    let is_node = ctx.downstream.is_node();
-    let fetches = match &role {
-        Role::Fetch(duty) => !(is_node && duty.is_alone),
-        Role::End(HitOutcome::Pass | HitOutcome::Beside) => !is_node,
-        _ => false,
-    };
+    let fetches = matches!(role, Role::Fetch(_) | Role::End(HitOutcome::Pass | HitOutcome::Beside));
     if !fetches || permit.is_some() {
         return Ok(Some(role));
     }
-    if let Some(problem) = prefetch::refusal(ctx).filter(|_| !is_node) {
+    if let Some(problem) = prefetch::refusal(ctx) {
         if let Role::Fetch(duty) = role {
             duty.lead.hand_back();
         }
@@ -384,7 +379,6 @@ async fn permitted(
             *permit = Some(own);
             Ok(None)
         }
-        Err(_) if is_node => Err(peers::silent(PeerRefusal::Nothing)),
         Err(problem) => Err(pages::problem(ctx.request, problem)),
     }
 }

@@ -83,9 +83,17 @@ impl Origin {
         self.servers.iter().map(|server| ServerStatus::of(server, now)).collect()
     }
 
-    /// Returns true if one of its servers has a place for a request that need not wait.
-    pub fn has_room(&self) -> bool {
-        self.servers.iter().any(|server| server.has_room())
+    /// Returns true if a server that is in use at `now_ms` (of the monotonic clock) has a place for
+    /// a request that need not wait. Backups are in use only while no other server is.
+    pub fn has_room(&self, now_ms: u64) -> bool {
+        let usable = |backup: bool| {
+            let own = self.servers.iter().enumerate();
+            own.filter(move |(at, server)| {
+                server.config.backup == backup && self.is_usable(*at, now_ms)
+            })
+        };
+        let is_backup = usable(false).next().is_none();
+        usable(is_backup).any(|(_, server)| server.has_room())
     }
 
     /// The server for a request with this hash at `now_ms` (of the monotonic clock), which is the

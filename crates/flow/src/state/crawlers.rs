@@ -10,6 +10,7 @@ use std::sync::Arc;
 use base::HashSeed;
 
 use self::fetch_lanes::FetchLanes;
+pub(crate) use self::verification::CrawlerClaim;
 pub use self::verification::{ClaimedAddress, CrawlerVerification};
 
 /// The state of all cores for crawlers.

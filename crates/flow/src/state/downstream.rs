@@ -16,6 +16,12 @@ pub(crate) enum Downstream {
 }
 
 impl Downstream {
+    /// Returns true if a client gets the response itself.
+    #[inline]
+    pub(crate) fn is_of_client(&self) -> bool {
+        matches!(self, Self::Client)
+    }
+
     pub(crate) fn is_node(&self) -> bool {
         matches!(self, Self::Node)
     }

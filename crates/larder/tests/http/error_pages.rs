@@ -126,7 +126,7 @@ async fn a_check_names_pages_that_cannot_be_used_and_where_they_are_written() {
     let limited = good.replace("[limits]", "[limits]\nerror_page_bytes = \"16B\"");
     for (bad, line, words) in [
         (good.replace("down.html", "gone.html"), line, "gone.html: No such file"),
-        (limited, line + 1, "down.html: the page is longer than 16B (limit: error_page_bytes)"),
+        (limited, line + 1, "down.html: the file is longer than 16B (limit: error_page_bytes)"),
         (good.replace("502 =", "302 ="), line, "`302` is not the status of an error"),
         (good.replace("502 =", "5xx ="), line, "`5xx` is not the status of an error"),
         (good.replace("502 = \"/", "502 = \""), line, "takes an absolute path"),
