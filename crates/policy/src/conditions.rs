@@ -9,7 +9,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use linear::Regex;
-use message::{ClientClass, HeaderBlock, HeaderId, Method, Request, cookie, percent, query};
+use message::header::Field;
+use message::{ClientClass, HeaderId, Method, Request, cookie, percent, query};
 
 use crate::acl::{CidrSet, Net};
 use crate::countries::{Countries, CountryCode};
@@ -219,13 +220,14 @@ impl Condition {
     pub fn holds(&self, asked: RoutedRequest<'_>) -> bool {
         let RoutedRequest { request, client, .. } = asked;
         match self {
-            Self::Header(tests) => tests.iter().any(|test| test.holds(&request.headers)),
+            Self::Header(tests) => tests.iter().any(|test| test.holds(request.sent_fields())),
             Self::Cookie(tests) => tests.iter().any(|test| test.holds_of_cookies(request)),
             Self::Query(tests) => tests.iter().any(|test| test.holds_of_query(request)),
             Self::Client(addresses) => addresses.set.has(client),
             Self::Country(countries) => countries.have(client),
             Self::UserAgent(agents) => {
-                request.headers.values(HeaderId::UserAgent).any(|agent| agents.any.is_match(agent))
+                let mut sent = request.sent_fields().filter(|f| f.id == HeaderId::UserAgent);
+                sent.any(|field| agents.any.is_match(field.value))
             }
             Self::Class(classes) => {
                 request.client.is_some_and(|client| classes.contains(&client.class))
@@ -323,8 +325,8 @@ impl<N: fmt::Display, V: fmt::Display> NamedCondition<N, V> {
 
 impl NamedCondition<FieldName, TextPattern> {
     /// Returns true if it holds for a head with these fields.
-    pub fn holds(&self, headers: &HeaderBlock) -> bool {
-        let fields = headers.iter().filter(|field| self.name.is_spelt(field.name));
+    pub fn holds<'f>(&self, fields: impl Iterator<Item = Field<'f>>) -> bool {
+        let fields = fields.filter(|field| self.name.is_spelt(field.name));
         self.wanted.is_met(fields.map(|field| field.value), TextPattern::matches)
     }
 }

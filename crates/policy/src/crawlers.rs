@@ -58,7 +58,10 @@ impl ClassRules {
     fn over(&self, settings: &Settings) -> Settings {
         let mut own = settings.clone();
         own.serve = self.serve.unwrap_or(own.serve);
-        own.answer = self.answer.clone().or(own.answer);
+        if self.answer.is_some() {
+            // No line of a file precedes what the class gets.
+            (own.answer, own.redirects) = (self.answer.clone(), None);
+        }
         own.rate = self.rate.clone().or(own.rate);
         own.concurrent = self.concurrent.clone().or(own.concurrent);
         if let Some(place) = &self.place {
@@ -146,7 +149,7 @@ impl SiteRules {
         let route = RouteRules {
             name: "robots.txt".to_owned(),
             scope: RouteScope { paths: robots_path(), ..RouteScope::default() },
-            settings: Settings { answer, ..self.settings.inherit() },
+            settings: Settings { answer, redirects: None, ..self.settings.inherit() },
         };
         self.routes.insert(0, route);
     }

@@ -319,7 +319,7 @@ impl Policy for Declared {
     fn response(&self, ctx: &mut ResponseCtx<'_>) -> BackendResponse {
         let plan = self.plan(ctx.notes);
         let status = ctx.response.status;
-        let judged = self.judged_head(ctx.notes, ctx.response);
+        let judged = JudgedHead::of(ctx.response, &plan.store);
         let drops_ignored = judged.drops_cookies();
         // The response of a request that was not looked up may set cookies.
         let looked_up = ctx.notes.rule == Rule::Cache as u32;
@@ -331,8 +331,10 @@ impl Policy for Declared {
             let admits = plan.drop_set_cookie && ctx.plan.admit_without_cookies();
             drops_cookies = admits || drops_ignored;
         }
-        if forwarded::is_varied_by(&judged.headers, &self.client_field)
-            || response::is_varied_by_changes(plan, &judged)
+        // Whoever the client is counts, even if Vary is ignored.
+        let headers = &ctx.response.headers;
+        if forwarded::is_varied_by(headers, &self.client_field)
+            || response::is_varied_by_changes(plan, headers)
         {
             ctx.plan.refuse(NotStored::VaryAny, status);
         }

@@ -3,7 +3,7 @@
 //! A lookup allocates nothing. A target comes from the file alone, but for the client's query
 //! behind it: nothing that a client sends chooses the host.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use base::HashSeed;
@@ -205,46 +205,46 @@ impl RedirectMap {
     /// # Errors
     /// The first line of a loop.
     pub fn refuse_loops(&self, hosts: &[String]) -> Result<(), RedirectMapError> {
-        // The walk on which a line was seen, from 1 on.
-        let mut seen = vec![0; self.lines.len()];
-        for first in 0..self.lines.len() {
-            let (walk, mut at) = (first + 1, Some(first));
-            while let Some(here) = at.filter(|here| seen[*here] == 0 || seen[*here] == walk) {
-                if seen[here] == walk {
-                    return Err(self.loop_at(here, hosts));
+        // Targets from which every walk is known to end.
+        let mut done: HashSet<Vec<u8>> = HashSet::new();
+        let mut found: Option<RedirectMapError> = None;
+        for first in self.by_path.keys().chain(self.by_target.keys()) {
+            let (mut steps, mut places) = (Vec::new(), HashMap::new());
+            let mut target = first.to_vec();
+            while let Some(line) = self.position(&target).filter(|_| !done.contains(&target)) {
+                let next = self.next(line, &target, hosts);
+                if let Some(start) = places.insert(target, steps.len()) {
+                    let ring = self.loop_of(&steps[start..]);
+                    found = found.filter(|earlier| earlier.line < ring.line).or(Some(ring));
+                    break;
                 }
-                seen[here] = walk;
-                at = self.next(here, hosts);
+                steps.push(line);
+                let Some(next) = next else { break };
+                target = next;
             }
+            done.extend(places.into_keys());
         }
-        Ok(())
+        found.map_or(Ok(()), Err)
     }
 
-    /// The loop that the line at `at` is on.
-    fn loop_at(&self, at: usize, hosts: &[String]) -> RedirectMapError {
-        let mut ring = vec![at];
-        let mut next = self.next(at, hosts);
-        while let Some(own) = next.filter(|next| *next != at) {
-            ring.push(own);
-            next = self.next(own, hosts);
-        }
+    /// The error for a loop of these lines.
+    fn loop_of(&self, ring: &[usize]) -> RedirectMapError {
         let line = ring.iter().map(|at| self.lines[*at].number).min().unwrap_or_default();
         RedirectMapError { line, why: RedirectLineError::Loop(ring.len() - 1) }
     }
 
-    /// The position of the line for the target of the line at `at`.
-    fn next(&self, at: usize, hosts: &[String]) -> Option<usize> {
-        let url = &self.lines[at].url;
+    /// The target on this site that the line at `at` leads a request for `target` to.
+    fn next(&self, at: usize, target: &[u8], hosts: &[String]) -> Option<Vec<u8>> {
+        let RedirectLine { url, keeps_query, .. } = &self.lines[at];
+        let query = memchr::memchr(b'?', target).filter(|_| *keeps_query);
+        let query = query.map_or(&b""[..], |end| &target[end..]);
         if url.starts_with(b"/") {
-            return self.position(url);
+            return Some([url, query].concat());
         }
         let (host, rest) = split_host(url)?;
         let is_own = hosts.iter().any(|own| own.as_bytes().eq_ignore_ascii_case(host));
-        match (is_own, rest) {
-            (false, _) => None,
-            (true, [b'/', ..]) => self.position(rest),
-            (true, _) => self.position(&[b"/", rest].concat()),
-        }
+        let slash: &[u8] = if rest.starts_with(b"/") { b"" } else { b"/" };
+        is_own.then(|| [slash, rest, query].concat())
     }
 
     fn position(&self, target: &[u8]) -> Option<usize> {

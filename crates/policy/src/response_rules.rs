@@ -128,7 +128,7 @@ impl ResponseScope {
         };
         (self.status.is_empty() || self.status.iter().any(|of| of.matches(response.status)))
             && (self.kinds.is_empty() || is_of_kind())
-            && self.fields.iter().all(|any| any.iter().any(|test| test.holds(headers)))
+            && self.fields.iter().all(|any| any.iter().any(|test| test.holds(headers.iter())))
             && self.is_long_enough(response)
     }
 

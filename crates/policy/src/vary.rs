@@ -43,6 +43,12 @@ impl VaryRules {
     /// logs.
     pub fn normalise(&self, request: &mut Request, personal: bool) {
         let Request { headers, replaced, .. } = request;
+        if !self.cookies.is_empty() && headers.contains(HeaderId::Cookie) {
+            cookie_values::normalise(&self.cookies, headers);
+        }
+        if self.languages.is_none() && self.media.is_none() && self.devices.is_none() {
+            return;
+        }
         let mut fields = ReplacedFields { headers, sent: replaced.get_or_insert_default() };
         if let Some(languages) = &self.languages {
             let tag = languages.choose(fields.headers.values(HeaderId::AcceptLanguage));
@@ -54,9 +60,6 @@ impl VaryRules {
         }
         if let Some(devices) = self.devices {
             devices.normalise(&mut fields, personal);
-        }
-        if !self.cookies.is_empty() && fields.headers.contains(HeaderId::Cookie) {
-            cookie_values::normalise(&self.cookies, fields.headers);
         }
     }
 

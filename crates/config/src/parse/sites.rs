@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use policy::headers::FieldName;
 use policy::rules::{Profile, RouteRules, SiteRules};
+use policy::vary::DEVICE_FIELD;
 
 use super::answers::answers_all;
 use super::includes::{INCLUDES, includes};
@@ -272,9 +273,17 @@ fn refuse_told_fields(r: &mut Reader, rules: &SiteRules, routes: &[(RouteRules, 
         })
         .chain(rules.client_field.named())
         .collect();
+    let told_devices = routes
+        .iter()
+        .map(|(route, _)| &route.settings)
+        .chain([&rules.settings])
+        .any(|settings| settings.vary.devices.is_some());
+    let is_device = |own: &FieldName| told_devices && own.is_spelt(DEVICE_FIELD.as_bytes());
     for (route, span) in routes {
         let fields = route.scope.when.fields();
-        let bad = fields.into_iter().find(|f| told.iter().any(|t| t.is_spelt(f.as_bytes())));
+        let is_told =
+            |own: &FieldName| is_device(own) || told.iter().any(|t| t.is_spelt(own.as_bytes()));
+        let bad = fields.into_iter().find(|own| is_told(own));
         if let Some(field) = bad {
             let message =
                 format!("`when` of `{}` looks at `{field}`, which Larder sets", route.name);

@@ -68,6 +68,12 @@ fn fields_that_are_removed_before_a_route_is_chosen_are_no_conditions() {
         messages(&with_route(auth)),
         ["`when` of `own` looks at `x_user`, which Larder sets"]
     );
+    let devices =
+        "when = { header = \"x_device\" }\nname = \"own\"\nvary = { user_agent = \"device\" }";
+    assert_eq!(
+        messages(&with_route(devices)),
+        ["`when` of `own` looks at `x_device`, which Larder sets"]
+    );
 }
 
 #[test]

@@ -202,3 +202,20 @@ proptest! {
         prop_assert!(narrow.covers(&narrow));
     }
 }
+
+#[test]
+fn a_condition_looks_at_what_was_sent_and_not_at_forms() {
+    let mut sent = request("/", &[("User-Agent", "GPTBot/1.2"), ("Accept-Language", "fr")]);
+    let agent = Condition::UserAgent(UserAgents::parse(&["GPTBot"]).expect("patterns"));
+    let conditions = [agent, header("Accept-Language", like(&["fr"]))];
+    let rules = crate::vary::VaryRules {
+        devices: Some(crate::vary::DeviceClasses::Two),
+        ..crate::vary::VaryRules::default()
+    };
+    rules.normalise(&mut sent, false);
+    // A fragment of a page is routed by a copy of its request.
+    let fragment = sent.clone();
+    for condition in conditions {
+        assert!(condition.holds(asked(&sent)) && condition.holds(asked(&fragment)), "{condition}");
+    }
+}

@@ -4,6 +4,7 @@ use base::{KeyBuf, Now};
 use message::{ClassifiedClient, ClientProof, Request};
 
 use super::*;
+use crate::policy_files::RedirectFile;
 use crate::rules::Profile;
 use crate::{ConnectionPeer, Declared, Notes, Policy as _, ReceiveCtx, ReceiveVerdict};
 
@@ -153,4 +154,16 @@ fn a_site_without_classes_has_the_routes_that_it_had() {
     };
     rules.divide_by_class();
     assert!(!rules.ask_for_class() && rules.routes.len() == 1);
+}
+
+#[test]
+fn what_a_class_gets_precedes_a_file_of_redirects() {
+    let redirects =
+        Some(RedirectFile { path: "/redirects".into(), status: Status::new(302).expect("one") });
+    let settings = Settings { redirects, ..Settings::default() };
+    assert!(refuse(ClientClass::Ai).over(&settings).redirects.is_none());
+    assert!(stored(ClientClass::Ai).over(&settings).redirects.is_some());
+    let mut rules = SiteRules { settings, ..SiteRules::default() };
+    rules.answer_robots("User-agent: *\n".to_owned());
+    assert!(rules.routes[0].settings.redirects.is_none());
 }

@@ -52,8 +52,8 @@ fn is_of_visitor(plan: &RoutePlan, request: &Request, judged: &JudgedHead<'_>) -
 
 /// Returns true if the response varies by a field that Larder writes for the origin with more of
 /// the request than its URL. It is added after the store, so no variant can be selected by it.
-pub(super) fn is_varied_by_changes(plan: &RoutePlan, judged: &JudgedHead<'_>) -> bool {
-    let mut varying = message::list::members(judged.headers.values(HeaderId::Vary));
+pub(super) fn is_varied_by_changes(plan: &RoutePlan, headers: &HeaderBlock) -> bool {
+    let mut varying = message::list::members(headers.values(HeaderId::Vary));
     !plan.request_headers.is_empty() && varying.any(|name| plan.request_headers.tell_visitor(name))
 }
 

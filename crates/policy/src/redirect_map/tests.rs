@@ -130,6 +130,9 @@ fn loops_are_found_also_over_the_site_s_own_hosts() {
     }
     assert_eq!(of("/x /b\n/b /c\n/c /b"), Err((2, RedirectLineError::Loop(1))));
     assert_eq!(of("/a /b\n/b /c\n/c https://a.test/a"), Err((1, RedirectLineError::Loop(2))));
+    // The client's query is carried, and chooses the next line.
+    assert_eq!(of("/a?x /b?x\n/b /a"), Err((1, RedirectLineError::Loop(1))));
+    assert_eq!(of("/a?x /b\n/b /a"), Ok(()));
     assert_eq!(of("/ https://a.test"), Err((1, RedirectLineError::Loop(0))));
     assert_eq!(of("/ https://a.test?b"), Err((1, RedirectLineError::Loop(0))));
     for text in [

@@ -22,25 +22,32 @@ impl CookieValues {
     }
 }
 
-/// Removes cookies whose values are not permitted. If only cookies of `known` are left, they get
-/// the order of `known`: browsers send them in the order in which they were set.
+/// Removes cookies whose values are not permitted, and those that repeat the name of one with listed
+/// values. If only cookies of `known` are left, they get the order of `known`: browsers send them
+/// in the order in which they were set.
 pub(super) fn normalise(known: &[CookieValues], headers: &mut HeaderBlock) {
     let rank =
         |pair: &CookiePair<'_>| known.iter().position(|own| own.name.as_bytes() == pair.name);
     let stays = |pair: &CookiePair<'_>| rank(pair).is_none_or(|at| known[at].permits(pair.value));
-    let (mut is_odd, mut has_others, mut last) = (false, false, 0);
+    let (mut is_odd, mut has_others, mut last) = (false, false, None);
     for pair in cookie::pairs(headers.values(HeaderId::Cookie)) {
         let Some(at) = rank(&pair) else {
             has_others = true;
             continue;
         };
-        is_odd |= !stays(&pair) || at < last;
-        last = at;
+        is_odd |= !stays(&pair) || at < last.unwrap_or_default() || last == Some(at);
+        last = Some(at);
     }
     if !is_odd {
         return;
     }
-    let mut pairs: Vec<_> = cookie::pairs(headers.values(HeaderId::Cookie)).filter(stays).collect();
+    let mut pairs: Vec<CookiePair<'_>> = Vec::new();
+    for pair in cookie::pairs(headers.values(HeaderId::Cookie)).filter(stays) {
+        let is_listed = rank(&pair).is_some_and(|at| known[at].values.is_some());
+        if !is_listed || pairs.iter().all(|earlier| earlier.name != pair.name) {
+            pairs.push(pair);
+        }
+    }
     if !has_others {
         pairs.sort_by_key(rank);
     }

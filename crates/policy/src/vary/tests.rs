@@ -242,6 +242,8 @@ fn cookies_have_permitted_values_and_one_order() {
         (&["currency=EUR"][..], &["currency=EUR"][..]),
         (&["currency=eur"], &[]),
         (&["currency=EUR; currency=GBP"], &["currency=EUR"]),
+        (&["currency=EUR; currency=USD; currency=EUR"], &["currency=EUR"]),
+        (&["a=1; currency=USD; b=2; currency=EUR"], &["a=1; currency=USD; b=2"]),
         (&["view=list; currency=USD"], &["currency=USD; view=list"]),
         (&["view=list", "currency=USD"], &["currency=USD; view=list"]),
         (&["currency=; view="], &["view="]),

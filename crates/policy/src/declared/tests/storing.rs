@@ -3,6 +3,8 @@
 use message::store::{self, ExchangeTimes, NotStored, StatusMatch};
 
 use super::*;
+use crate::forwarded::ClientField;
+use crate::header_changes::{FieldText, HeaderOps};
 
 /// The result of a 200 with `fields` to a GET of `target`; true if it still sets a cookie.
 fn stored(
@@ -231,5 +233,28 @@ fn a_form_and_a_visitor_by_ignored_fields_are_of_another_key() {
     ] {
         let request = with(get("/"), &[asked]);
         assert_eq!(stored_for(&policy, request, &[("Vary", vary)]).0, expected, "{vary}");
+    }
+}
+
+#[test]
+fn whoever_the_client_is_counts_even_if_vary_is_ignored() {
+    let mut ignored = message::store::IgnoredFields::default();
+    ignored.add("Vary").expect("a field");
+    let mut told = HeaderOps::default();
+    told.set(field("X-Visitor"), FieldText::parse("$client").expect("a text"));
+    let settings = Settings {
+        ignored,
+        ttl: vec![(StatusMatch::Any, 60_000)],
+        request_headers: told,
+        ..Settings::default()
+    };
+    let client_field = ClientField::of(field("CF-Connecting-IP"));
+    let policy = Declared::new(SiteRules { client_field, settings, ..SiteRules::default() });
+    for (vary, expected) in [
+        ("CF-Connecting-IP", Err(NotStored::VaryAny)),
+        ("X-Visitor", Err(NotStored::VaryAny)),
+        ("User-Agent", Ok(())),
+    ] {
+        assert_eq!(stored_for(&policy, get("/"), &[("Vary", vary)]).0, expected, "{vary}");
     }
 }
