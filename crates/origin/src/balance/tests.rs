@@ -346,3 +346,26 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn room_is_that_of_the_servers_in_use() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let _entered = runtime.enter();
+    let list: Vec<_> = with_backups(2, 1).iter().map(|server| server.config.clone()).collect();
+    let mut config = OriginConfig::with_limits("o", list, &base::Limits::default());
+    config.max_connections = 1;
+    config.probe = Some(ProbeConfig::default());
+    let origin = crate::origin::Origin::new(config);
+    let [first, backup] = origin.shared() else { panic!("two servers") };
+    assert!(origin.has_room(0));
+    let total = Deadline::new(TimeoutStep::Total, Instant::now(), 60_000);
+    let counters = base::Counters::default();
+    let permit = first.permit(origin.config(), None, total, &counters);
+    let held = runtime.block_on(permit).expect("room");
+    assert!(!origin.has_room(0), "the backup is not in use");
+    probed(first, false);
+    assert!(origin.has_room(0), "now it is");
+    probed(backup, false);
+    assert!(!origin.has_room(0), "no server is in use");
+    drop(held);
+}
