@@ -324,3 +324,25 @@ async fn what_is_stored_for_a_user_is_shared_among_nodes() {
         assert_eq!(origin.seen(&target), 2, "once for each user");
     }
 }
+
+/// A fetch for another node waits in no queue of its own: two nodes that ask each other would wait
+/// for each other.
+#[tokio::test(flavor = "multi_thread")]
+async fn crawlers_of_two_nodes_do_not_wait_for_each_other() {
+    let (nats, origin) = (Nats::start(&[]).await, origin().await);
+    let wanted = Wanted {
+        cluster: "[limits]\ncrawler_fetches = 1\npeer_timeout = \"1m\"",
+        site: "serve = \"stored\"",
+        ..PLAIN
+    };
+    let nodes = ["n1", "n2"].map(|name| node(name, &nats, &origin, wanted));
+    all_share(&nodes).await;
+    origin.otherwise(Script::cacheable("a page").delay_ms(20));
+    let asked = nodes.iter().enumerate().flat_map(|(at, node)| {
+        (0..20).map(move |page| async move {
+            node.ask("GET", &format!("/crawled/{at}/{page}"), "").await.status
+        })
+    });
+    let statuses = futures_util::future::join_all(asked).await;
+    assert_eq!(statuses, [200; 40]);
+}
