@@ -4,6 +4,7 @@ mod corpus;
 mod grammar;
 mod others;
 mod sites;
+mod targets;
 
 use crate::{Source, Translated, parse, translate};
 

@@ -23,6 +23,7 @@ mod servers;
 mod sites;
 mod squid;
 mod state;
+mod targets;
 mod units;
 mod unused_maps;
 mod variables;

@@ -6,28 +6,75 @@ use crate::syntax::Directive;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Chain<'d> {
     blocks: Vec<&'d [Directive]>,
+    /// Blocks in which guards are looked for instead.
+    guards: Vec<GuardSource<'d>>,
+    /// Guards that cannot be said, so that no client is let in.
+    refused: Vec<usize>,
+    /// Fields of the files that are looked for in front of what answers.
+    front_fields: Vec<&'d Directive>,
+}
+
+/// A kind of guard and the blocks that have it.
+#[derive(Clone, Debug)]
+struct GuardSource<'d> {
+    names: &'static [&'static str],
+    blocks: Vec<&'d [Directive]>,
 }
 
 impl<'d> Chain<'d> {
     pub(crate) fn new(blocks: Vec<&'d [Directive]>) -> Self {
-        Self { blocks }
+        Self { blocks, ..Self::default() }
     }
 
     /// The chain with a further block within.
     pub(crate) fn with(&self, block: &'d [Directive]) -> Self {
-        let mut blocks = self.blocks.clone();
-        blocks.push(block);
-        Self { blocks }
+        let mut chain = self.clone();
+        chain.blocks.push(block);
+        chain.guards.iter_mut().for_each(|own| own.blocks.push(block));
+        chain
+    }
+
+    /// Takes the guards of these names from `source`.
+    pub(crate) fn guard_by(&mut self, names: &'static [&'static str], source: &Self) {
+        let blocks = source.blocks_of(names).to_vec();
+        self.guards.retain(|own| own.names != names);
+        self.guards.push(GuardSource { names, blocks });
+    }
+
+    /// Lets no client in, because of these directives.
+    pub(crate) fn refuse(&mut self, from: &[usize]) {
+        self.refused.extend(from);
+    }
+
+    /// The directives for which no client is let in.
+    pub(crate) fn refused(&self) -> &[usize] {
+        &self.refused
+    }
+
+    /// Adds fields of the files in front.
+    pub(crate) fn add_front_fields(&mut self, fields: impl IntoIterator<Item = &'d Directive>) {
+        self.front_fields.extend(fields);
+    }
+
+    /// Fields of the files in front.
+    pub(crate) fn front_fields(&self) -> &[&'d Directive] {
+        &self.front_fields
     }
 
     /// The chain of the first blocks, up to the one at `at`.
     pub(crate) fn upto(&self, at: usize) -> Self {
-        Self { blocks: self.blocks.iter().take(at + 1).copied().collect() }
+        Self::new(self.blocks.iter().take(at + 1).copied().collect())
     }
 
     /// The blocks, the outermost first.
     pub(crate) fn blocks(&self) -> &[&'d [Directive]] {
         &self.blocks
+    }
+
+    /// The blocks in which these names are looked for.
+    fn blocks_of(&self, names: &[&str]) -> &[&'d [Directive]] {
+        let is_it = |own: &&GuardSource<'d>| names.iter().any(|name| own.names.contains(name));
+        self.guards.iter().find(is_it).map_or(&self.blocks, |own| &own.blocks)
     }
 
     /// The directives of these names that are in force: those of the innermost block that has any.
@@ -36,7 +83,7 @@ impl<'d> Chain<'d> {
             let own = block.iter().filter(|directive| names.contains(&directive.name.as_str()));
             Some(own.collect::<Vec<_>>()).filter(|own| !own.is_empty())
         };
-        self.blocks.iter().rev().find_map(of).unwrap_or_default()
+        self.blocks_of(names).iter().rev().find_map(of).unwrap_or_default()
     }
 
     /// The one of this name that is in force.

@@ -3,7 +3,7 @@
 use super::answers::{self, ContentType};
 use super::chain::Chain;
 use super::locations::Location;
-use super::origins::{self, FrontFiles, Scripts, Target};
+use super::origins::{self, Scripts, Target};
 use super::sites::{Destination, Maker};
 use super::state::{Handler, Scope};
 use super::words;
@@ -87,18 +87,7 @@ impl<'d> Maker<'_, 'd> {
             };
             return self.scripts(chain, own, tries);
         }
-        if let Some(named) = self.named(chain, all) {
-            let (named, named_chain) = (named.directive, chain.with(named.own()));
-            let front = find("try_files").and_then(|tries| FrontFiles::of(chain, tries));
-            self.front_files = front;
-            let found = self.destination(&named_chain, all, path);
-            let is_used = front.is_some() && self.front_files.take().is_none();
-            self.state.ledger.carried(named.id, "");
-            if let Some(tries) = find("try_files").filter(|_| !is_used) {
-                let instead = "a route with `files` for the folder that has them";
-                let why = "only `$uri` below a `root` is looked for in front of an application";
-                self.state.ledger.left(tries.id, why, instead);
-            }
+        if let Some(found) = self.named_destination(chain, all, path) {
             return found;
         }
         if let Some(other) = own.iter().find(|own| own.name.ends_with("_pass")) {
@@ -111,20 +100,19 @@ impl<'d> Maker<'_, 'd> {
     }
 
     fn proxied(&mut self, chain: &Chain<'d>, pass: &'d Directive, path: &str) -> Destination<'d> {
-        let front = self.front_files.take();
         let mut settings = Settings::default();
         let text = self.filled(chain, pass);
         let target = Target::parse(&text);
         let location = path.trim_end_matches('*');
         match target {
             Some(target) if target.path.as_deref().is_none_or(|own| own == location) => {
-                let name = origins::http(self.state, chain, &target, front);
+                let name = origins::http(self.state, chain, &target, self.front_files.take());
                 settings.text("origin", &name, &[pass.id]);
                 return Destination::new(Handler::Http, chain, settings);
             }
             Some(target) => match exchanged(location, target.path.as_deref()) {
                 Some((strip, add)) => {
-                    let name = origins::http(self.state, chain, &target, front);
+                    let name = origins::http(self.state, chain, &target, self.front_files.take());
                     settings.text("origin", &name, &[pass.id]);
                     if !strip.is_empty() {
                         settings.text("strip_prefix", strip, &[pass.id]);
@@ -138,7 +126,7 @@ impl<'d> Maker<'_, 'd> {
                 }
                 None if replaced(path, target.path.as_deref()).is_some() => {
                     let rule = replaced(path, target.path.as_deref()).unwrap_or_default();
-                    let name = origins::http(self.state, chain, &target, front);
+                    let name = origins::http(self.state, chain, &target, self.front_files.take());
                     settings.text("path", &rule.path, &[pass.id]);
                     settings.text("origin", &name, &[pass.id]);
                     settings.text("rewrite", &rule.to, &[pass.id]);

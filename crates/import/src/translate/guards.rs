@@ -128,7 +128,7 @@ pub(crate) fn asked(scope: &mut Scope<'_, '_>, server: &[Directive]) {
 }
 
 /// Guards that nothing here stands for.
-const FOREIGN: [&str; 9] = [
+pub(crate) const FOREIGN: [&str; 9] = [
     "auth_jwt",
     "auth_digest",
     "auth_gss",
@@ -147,6 +147,14 @@ pub(crate) fn foreign(scope: &mut Scope<'_, '_>) {
         let instead = "`forward_auth` asks a server; until then Larder answers 403";
         scope.left(own, "this kind of guard is not there", instead);
         scope.out.put("respond", "{ status = 403 }", &[own.id]);
+    }
+}
+
+/// Lets no client in where guards cannot be said together.
+pub(crate) fn refused(scope: &mut Scope<'_, '_>) {
+    let from = scope.chain.refused().to_vec();
+    if !from.is_empty() {
+        scope.out.put("respond", "{ status = 403 }", &from);
     }
 }
 

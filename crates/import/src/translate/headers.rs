@@ -21,6 +21,13 @@ pub(crate) fn response_fields(scope: &mut Scope<'_, '_>) {
     for directive in scope.chain.all(&["add_header"]) {
         add_header(scope, directive, own);
     }
+    for directive in scope.chain.front_fields().to_vec() {
+        let key = format!("response_headers.set.{}", quote_key(directive.arg(0)));
+        // A lifetime is one of files alone.
+        if !scope.out.has(&key) && !directive.arg(0).eq_ignore_ascii_case("cache-control") {
+            add_header(scope, directive, true);
+        }
+    }
     for directive in scope.chain.all(&["more_set_headers"]) {
         for line in directive.args.iter().filter(|arg| !arg.starts_with('-')) {
             let (name, value) = line.split_once(':').unwrap_or((line, ""));

@@ -46,6 +46,12 @@ impl<'d> Maker<'_, 'd> {
                 }
             }
         }
+        let is_other = |own: &&Location<'_>| {
+            place.location.is_none_or(|place| place.directive.id != own.directive.id)
+        };
+        if chosen.filter(is_other).is_some_and(|own| self.has_guard_rules(own, place.all)) {
+            return Err("the location that the new path leads to has rules that keep clients out");
+        }
         let mut found = match chosen {
             Some(location) if !self.is_main(location, place.all) => {
                 if location.own().iter().any(|own| own.name == "internal") {
@@ -53,7 +59,8 @@ impl<'d> Maker<'_, 'd> {
                 }
                 let pattern = location.pattern();
                 let destination = self.destination(&location.chain, place.all, &pattern);
-                Found { destination, chain: location.chain.clone() }
+                let chain = destination.chain.clone();
+                Found { destination, chain }
             }
             _ => Found { destination: place.main.clone(), chain: place.main.chain.clone() },
         };

@@ -8,12 +8,12 @@ use super::answers::{self, ContentType, Rewritten};
 use super::cache;
 use super::chain::Chain;
 use super::conditions::{Question, question};
-use super::locations::{Location, Modifier};
+use super::locations::Location;
 use super::predicate::{Atom, Conjunction, Predicate};
 use super::questions::{ServerFacts, Test, any_parameter, host_answers};
 use super::rewrites::RewrittenPlace;
 use super::servers;
-use super::sites::{Destination, Made, Maker, SWITCHES};
+use super::sites::{Destination, Made, Maker, SWITCHES, is_root};
 use super::state::Handler;
 use super::variables::{Case, Evaluator, TextPiece, pieces};
 use crate::document::{Block, Settings, SiteBlock, first_part, quote};
@@ -40,7 +40,7 @@ pub(crate) struct RulePlace<'p, 'd> {
 const LOOKED_AT_AGAIN: &str = "a rule behind it keeps clients out by their new path";
 
 /// Tells whether a directive ends an `if`.
-fn is_act(own: &Directive) -> bool {
+pub(crate) fn is_act(own: &Directive) -> bool {
     matches!(own.name.as_str(), "return" | "rewrite")
 }
 
@@ -51,7 +51,7 @@ fn goes_on(own: &Directive) -> bool {
 }
 
 /// Statuses with which a rule keeps clients out.
-fn is_guard(status: &str) -> bool {
+pub(crate) fn is_guard(status: &str) -> bool {
     // Others tell a client how to ask, not that it may not.
     let is_of_form = matches!(status, "406" | "411" | "413" | "414" | "415" | "417" | "426");
     status.len() == 3 && status.starts_with('4') && !is_of_form
@@ -144,7 +144,7 @@ impl<'d> Maker<'_, 'd> {
     }
 
     /// The predicate for requests of the place alone.
-    fn within(&self, when: Predicate, place: RulePlace<'_, 'd>) -> Predicate {
+    pub(crate) fn within(&self, when: Predicate, place: RulePlace<'_, 'd>) -> Predicate {
         // Scripts answer for paths without a file, too.
         let location = place.location.filter(|own| !self.is_main(own, place.all));
         match location.map(Location::pattern) {
@@ -155,7 +155,11 @@ impl<'d> Maker<'_, 'd> {
     }
 
     /// The routes of an `if`.
-    fn conditional(&mut self, own: &'d Directive, place: RulePlace<'_, 'd>) -> Vec<Made> {
+    pub(crate) fn conditional(
+        &mut self,
+        own: &'d Directive,
+        place: RulePlace<'_, 'd>,
+    ) -> Vec<Made> {
         let inner = own.children();
         let asked = question(own);
         let act = inner.iter().find(|own| is_act(own));
@@ -451,8 +455,9 @@ impl<'d> Maker<'_, 'd> {
         let location = place.all.iter().find(|own| own.path == name).filter(|_| is_unusual)?;
         self.state.ledger.carried(page.id, "");
         self.state.ledger.carried(location.directive.id, "");
-        let destination = self.destination(&location.chain, place.all, "/*");
-        Some(Found { destination, chain: location.chain.clone() })
+        let destination = self.sent_to(location, place.all);
+        let chain = destination.chain.clone();
+        Some(Found { destination, chain })
     }
 
     /// Routes for requests whose responses are not stored, and which `bypass` cannot know.
@@ -538,15 +543,17 @@ impl<'d> Maker<'_, 'd> {
         if !when.is_exact {
             return self.left(own, INEXACT);
         }
-        let chain = place.chain.with(own.children());
         let passes = own.children().iter().any(|own| own.name.ends_with("_pass"));
         let destination = if passes {
+            let chain = place.chain.with(own.children());
             self.destination(&chain, place.all, &location.pattern())
         } else if self.is_main(location, place.all) {
             place.main.clone()
         } else {
             self.destination(&location.chain, place.all, &location.pattern())
         };
+        let around = if passes { place.chain } else { &destination.chain };
+        let chain = around.with(own.children());
         let found = Found { destination, chain: Chain::default() };
         self.routes(Some(own), when, found, &chain)
     }
@@ -563,10 +570,8 @@ impl<'d> Maker<'_, 'd> {
 
     /// Tells whether the site itself has the settings of a location.
     pub(crate) fn is_main(&self, location: &Location<'d>, all: &[Location<'d>]) -> bool {
-        let is_root =
-            location.path == "/" && matches!(location.modifier, Modifier::Prefix | Modifier::Final);
         let scripts = all.iter().find(|own| self.is_of_scripts(own));
-        is_root
+        is_root(location)
             || self.is_of_php
                 && scripts.is_some_and(|own| own.directive.id == location.directive.id)
     }
@@ -666,7 +671,7 @@ pub(crate) struct Found<'d> {
 }
 
 /// Routes that answer by themselves.
-fn answering(own: &Directive, when: &Predicate, settings: &Settings) -> Vec<Made> {
+pub(crate) fn answering(own: &Directive, when: &Predicate, settings: &Settings) -> Vec<Made> {
     let routes = when.any.iter().map(|one: &Conjunction| {
         let mut block = Block { from: vec![own.id], ..Block::default() };
         one.write(&mut block.settings, &inner_ids(own, when));

@@ -21,6 +21,7 @@ const ARMS: &[fn(&mut Scope<'_, '_>)] = &[
     guards::addresses,
     guards::passwords,
     guards::foreign,
+    guards::refused,
     guards::rates,
     guards::connections,
     cache::cache,
@@ -262,9 +263,7 @@ impl<'d> Maker<'_, 'd> {
         if let Some(answer) = chain.own_one("return") {
             self.answering(&chain, &all, answer, &mut site);
         } else {
-            let root = all.iter().find(|own| {
-                own.path == "/" && matches!(own.modifier, Modifier::Prefix | Modifier::Final)
-            });
+            let root = all.iter().find(|own| is_root(own));
             let scripts = all.iter().find(|own| self.is_of_scripts(own));
             let main = self.main(&chain, root, scripts, &all);
             self.preset(&main, settings);
@@ -349,7 +348,8 @@ impl<'d> Maker<'_, 'd> {
         let mut last = Vec::new();
         for own in all.iter().filter(|own| own.modifier != Modifier::Named) {
             let place = RulePlace { chain: &own.chain, all, location: Some(own), main };
-            let rules = self.rules(place);
+            let mut rules = self.rules(place);
+            rules.extend(self.target_rules(place));
             if self.is_main(own, all) {
                 last.extend(rules);
                 routes.extend(self.scripts_route(own, all, main));
@@ -357,6 +357,9 @@ impl<'d> Maker<'_, 'd> {
                 routes.extend(rules);
                 routes.extend(self.route(own, all, main));
             }
+        }
+        if !all.iter().any(is_root) {
+            last.extend(self.target_rules(RulePlace { chain, all, location: None, main }));
         }
         routes.extend(last);
         routes.extend(self.uncached(main));
@@ -491,7 +494,10 @@ impl<'d> Maker<'_, 'd> {
         root.into_iter().for_each(|root| self.state.ledger.carried(root.directive.id, ""));
         self.state.ledger.carried(php.directive.id, "");
         self.script_tries(php);
-        let inner = own.with(php.own());
+        let mut inner = self.joined(&own, &php.chain);
+        if let Some((named, _)) = named.zip(front) {
+            self.refuse_rules(&mut inner, named);
+        }
         let tries = own.one("try_files").map(|tries| (tries.args.clone(), tries.id));
         let tries = tries.map(|(mut words, id)| {
             if let (Some(last), true) = (words.last_mut(), front.is_some()) {
@@ -590,12 +596,12 @@ impl<'d> Maker<'_, 'd> {
         Some(Made { block, is_application, said: names })
     }
 
-    /// A location whose `try_files` ends with a script of the site's PHP.
-    fn script_front(
-        &mut self,
+    /// The location of the script with which `try_files` of a location ends.
+    pub(crate) fn front_script<'l>(
+        &self,
         location: &Location<'d>,
-        all: &[Location<'d>],
-    ) -> Option<Destination<'d>> {
+        all: &'l [Location<'d>],
+    ) -> Option<&'l Location<'d>> {
         let tries = location.own().iter().find(|own| own.name == "try_files")?;
         let passes = location.own().iter().any(|own| own.name.ends_with("_pass"));
         let is_script = tries
@@ -604,12 +610,23 @@ impl<'d> Maker<'_, 'd> {
             .is_some_and(|last| last.split(['?', '$']).next().unwrap_or(last).ends_with(".php"));
         let php = all.iter().find(|own| self.is_of_scripts(own))?;
         let front = self.named(&location.chain, all).and_then(named_front);
-        if passes || !is_script && front.is_none() {
-            return None;
-        }
-        let chain = location.chain.with(php.own());
+        (!passes && (is_script || front.is_some())).then_some(php)
+    }
+
+    /// A location whose `try_files` ends with a script of the site's PHP.
+    fn script_front(
+        &mut self,
+        location: &Location<'d>,
+        all: &[Location<'d>],
+    ) -> Option<Destination<'d>> {
+        let php = self.front_script(location, all)?;
+        let tries = location.own().iter().find(|own| own.name == "try_files")?;
+        let named = self.named(&location.chain, all);
+        let mut chain = self.joined(&location.chain, &php.chain);
+        self.refuse_rules(&mut chain, php);
         let mut words = tries.args.clone();
-        if let (Some(last), Some(_)) = (words.last_mut(), front) {
+        if let (Some(last), Some(named)) = (words.last_mut(), named) {
+            self.refuse_rules(&mut chain, named);
             "/index.php".clone_into(last);
         }
         let found = self.scripts(&chain, php.own(), Some((words, tries.id)));
@@ -682,10 +699,15 @@ pub(crate) struct Made {
 
 /// The `rewrite` of a named location that leads to the script that answers for all paths, if that
 /// is all that the location does.
-fn named_front<'d>(named: &Location<'d>) -> Option<&'d Directive> {
+pub(crate) fn named_front<'d>(named: &Location<'d>) -> Option<&'d Directive> {
     let passes = named.own().iter().any(|own| own.name.ends_with("_pass"));
     let mut rewrites = named.own().iter().filter(|own| own.name == "rewrite");
     rewrites.find(|own| !passes && answers::is_front_controller(own.arg(1)))
+}
+
+/// Tells whether a location has all paths that no other one has.
+pub(crate) fn is_root(location: &Location<'_>) -> bool {
+    location.path == "/" && matches!(location.modifier, Modifier::Prefix | Modifier::Final)
 }
 
 /// Tells whether a location says itself where its requests go.
