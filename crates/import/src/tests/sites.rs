@@ -372,3 +372,64 @@ fn maps_for_logs_alone_are_not_needed() {
     let used = text.replace("proxy_pass", "add_header X-Short $shorter; proxy_pass");
     assert!(translated(&used).report.counts().left > 0);
 }
+
+#[test]
+fn fields_that_are_ignored_are_those_of_the_innermost_block() {
+    let of = |lines: &str| {
+        format!(
+            "proxy_cache_path /c keys_zone=C:1m; server {{ listen 80; server_name a.test; \
+             root /srv; proxy_cache C; proxy_ignore_headers Set-Cookie Cache-Control; \
+             fastcgi_cache C; location / {{ proxy_pass http://h:1; }} {lines} }}"
+        )
+    };
+    let pass = "proxy_pass http://h:2;";
+    for (lines, is_left) in [
+        (format!("location /acc {{ proxy_ignore_headers Expires; {pass} }}"), true),
+        (format!("location /acc {{ proxy_ignore_headers X-Accel-Redirect; {pass} }}"), false),
+        ("location /acc { fastcgi_pass unix:/run/php.sock; }".to_owned(), false),
+    ] {
+        let toml = bare(&of(&lines));
+        let (site, route) = toml.split_once("[[site.route]]").expect("a route");
+        assert!(site.contains("ignore = [\"Set-Cookie\", \"Cache-Control\"]"), "{toml}");
+        assert_eq!(route.matches("ignore").count(), 1, "{toml}");
+        assert!(route.contains("cache.ignore = false"), "{toml}");
+        assert_eq!(translated(&of(&lines)).report.counts().left > 0, is_left, "{lines}");
+    }
+    for lines in [
+        format!("location /acc {{ {pass} }}"),
+        format!("location /acc {{ proxy_cache off; proxy_ignore_headers Expires; {pass} }}"),
+    ] {
+        let toml = bare(&of(&lines));
+        assert_eq!(toml.matches("ignore").count(), 1, "{toml}");
+    }
+    let more = "proxy_ignore_headers Set-Cookie Cache-Control Expires;";
+    let toml = bare(&of(&format!("location /acc {{ {more} {pass} }}")));
+    let all = "ignore = [\"Set-Cookie\", \"Cache-Control\", \"Expires\"]";
+    assert!(toml.contains(all), "{toml}");
+    let root = of(&format!("location /acc {{ {pass} }}"))
+        .replace("location / {", "location / { proxy_ignore_headers Expires; allow 10.0.0.0/8;");
+    let toml = bare(&root);
+    assert!(
+        toml.split("path = \"/*\"").nth(1).is_some_and(|own| own.contains("= false")),
+        "{toml}"
+    );
+}
+
+#[test]
+fn a_root_that_stores_nothing_stores_nothing_where_it_is_a_route() {
+    let toml = bare(
+        "proxy_cache_path /c keys_zone=C:1m; \
+         server { listen 80; server_name b.test; location / { proxy_cache C; \
+         proxy_pass http://h:1; } } \
+         server { listen 80; server_name a.test; location / { allow 10.0.0.0/8; deny all; \
+         proxy_pass http://h:1; } location /x/ { proxy_pass http://h:2; } }",
+    );
+    let root = toml.split("path = \"/*\"").nth(1).unwrap_or_default();
+    assert!(root.contains("cache = false"), "{toml}");
+}
+
+#[test]
+fn a_server_without_content_that_lets_no_client_in_is_a_site() {
+    let toml = server("deny all; location /x/ { proxy_pass http://h:1; }");
+    assert!(toml.contains("respond = { status = 403 }"), "{toml}");
+}

@@ -7,7 +7,8 @@ use super::questions::ServerFacts;
 use super::state::{Handler, Scope, World, ids};
 use super::units;
 use super::variables::Evaluator;
-use crate::document::quote;
+use crate::document::{Settings, TomlValue, quote, written};
+use crate::report::Ledger;
 use crate::syntax::Directive;
 
 /// Names of a family's directives: those of `proxy_` and of `fastcgi_`.
@@ -53,6 +54,27 @@ fn ignored(scope: &mut Scope<'_, '_>) {
     scope.out.add("cache.ignore", names, &[directive.id]);
     let remark = "requests with cookies or Authorization stay apart, and a cookie is not stored";
     scope.carried(directive, remark);
+}
+
+/// Drops the ignored fields of a site where one of its routes stores without them: in Larder, a
+/// route adds to them, and in nginx it replaces them.
+pub(crate) fn replace_ignored(ledger: &mut Ledger, route: &mut Settings, site: &Settings) {
+    let names = |settings: &Settings| match settings.get("cache.ignore").map(|own| &own.value) {
+        Some(TomlValue::List(names)) => names.clone(),
+        Some(TomlValue::Plain(_)) | None => Vec::new(),
+    };
+    let own = names(route);
+    let stores = !route.get("cache").is_some_and(|cache| written(&cache.value) == "false");
+    if !stores || names(site).iter().all(|name| own.contains(name)) {
+        return;
+    }
+    let from = route.remove("cache.ignore").map(|own| own.from).unwrap_or_default();
+    for id in &from {
+        let why = "a route adds to the fields that its site ignores; here nothing is ignored";
+        let instead = "`ignore` in the routes alone, and none in the site";
+        ledger.left(*id, why, instead);
+    }
+    route.put("cache.ignore", "false", &from);
 }
 
 fn lifetimes(scope: &mut Scope<'_, '_>) {

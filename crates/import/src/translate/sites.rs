@@ -391,13 +391,19 @@ impl<'d> Maker<'_, 'd> {
             && !site.site.settings.has("respond")
             && whole.0.iter().filter(is_other).any(|own| is_hard(&own.key));
         let settings = &mut site.site.settings;
-        settings.0.extend(main.settings.0);
+        let is_refused = if splits { outer.has("respond") } else { whole.has("respond") };
+        let own = main.settings.0.into_iter().filter(|own| !is_refused || own.key != "respond");
+        settings.0.extend(own);
         let mut last = None;
         if splits {
             let mut block = Block::default();
             block.settings.text("path", "/*", &[]);
+            if matches!(main.handler, Handler::Http | Handler::FastCgi) {
+                cache::replace_ignored(&mut self.state.ledger, &mut whole, &outer);
+            }
             let own = whole.0.iter().filter(|own| own.key != "hsts");
-            block.settings.0.extend(own.filter(is_other).cloned());
+            // The site itself stores, so that its other routes may.
+            block.settings.0.extend(own.filter(|own| is_other(own) || own.key == "cache").cloned());
             last = Some(block);
             let site_only = ["hsts", "includes", "compress", "error_pages", "purge"];
             let moved = whole.0.iter().filter(|own| site_only.contains(&first_part(&own.key)));
@@ -425,6 +431,9 @@ impl<'d> Maker<'_, 'd> {
         let is_same = |own: &crate::document::Setting| {
             whole.get(&own.key).is_some_and(|outer| outer.value == own.value)
         };
+        if made.is_application {
+            cache::replace_ignored(&mut self.state.ledger, &mut block.settings, whole);
+        }
         let known = ["path", "origin", "files", "respond", "redirect"];
         block.settings.0.retain(|own| known.contains(&first_part(&own.key)) || !is_same(own));
         let hsts = whole.get("hsts").map(|own| own.from.as_slice()).unwrap_or_default();
