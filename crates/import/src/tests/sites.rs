@@ -433,3 +433,70 @@ fn a_server_without_content_that_lets_no_client_in_is_a_site() {
     let toml = server("deny all; location /x/ { proxy_pass http://h:1; }");
     assert!(toml.contains("respond = { status = 403 }"), "{toml}");
 }
+
+#[test]
+fn fixed_values_of_usual_parameters_are_default_only_if_scripts_get_them() {
+    let of = |listen: &str, param: &str| {
+        let text = format!(
+            "server {{ listen {listen}; server_name a.test; root /srv/w; ssl_certificate /c; \
+             ssl_certificate_key /k; location ~ \\.php$ {{ fastcgi_param {param}; \
+             fastcgi_pass unix:/run/php.sock; }} }}"
+        );
+        let translated = translated(&text);
+        let is_left = |entry: &crate::Entry| {
+            entry.line.starts_with("fastcgi_param") && matches!(entry.fate, Fate::Left { .. })
+        };
+        (translated.report.entries.iter().any(is_left), translated.toml.contains("status = 501"))
+    };
+    for (listen, param, is_left) in [
+        ("80", "HTTPS on", true),
+        ("443 ssl", "HTTPS on", false),
+        ("80", "HTTPS $https", false),
+        ("80", "REMOTE_USER bob", true),
+        ("80", "REMOTE_USER \"\"", false),
+        ("80", "SERVER_NAME fixed", true),
+        ("80", "DOCUMENT_ROOT /opt/x", true),
+        ("80", "DOCUMENT_ROOT /srv/w/", false),
+        ("80", "GATEWAY_INTERFACE CGI/1.1", false),
+        ("80", "REDIRECT_STATUS 200", false),
+        ("80", "QUERY_STRING q=1", true),
+        ("80", "HTTP_PROXY \"\"", false),
+    ] {
+        assert_eq!(of(listen, param), (is_left, false), "{listen} {param}");
+    }
+    for (param, is_elsewhere) in [
+        ("SCRIPT_FILENAME /opt/x/a.php", true),
+        ("SCRIPT_FILENAME /opt/x$fastcgi_script_name", true),
+        ("SCRIPT_FILENAME /srv/w$fastcgi_script_name", false),
+        // It answers for scripts, and not for what else there is.
+        ("SCRIPT_FILENAME /srv/w/a.php", true),
+        ("SCRIPT_FILENAME $document_root$fastcgi_script_name", false),
+    ] {
+        assert_eq!(of("80", param), (is_elsewhere, is_elsewhere), "{param}");
+    }
+    for name in ["$document_root/a.php", "/srv/w/a.php"] {
+        let toml = server(&format!(
+            "root /srv/w; location / {{ fastcgi_param SCRIPT_FILENAME {name}; \
+             fastcgi_pass unix:/run/php.sock; }}"
+        ));
+        assert!(toml.contains("try_files = \"/a.php\""), "{name}: {toml}");
+    }
+}
+
+#[test]
+fn try_files_is_listed_where_no_origin_gets_its_root() {
+    let of = |pass: &str| {
+        let text = format!(
+            "server {{ listen 80; server_name a.test; root /srv; \
+             location ~ ^/u/(.*)$ {{ try_files $uri @a; }} location @a {{ proxy_pass {pass}; }} }}"
+        );
+        let entries = translated(&text).report.entries;
+        let tries = entries.into_iter().find(|own| own.line.starts_with("try_files"));
+        matches!(tries.map(|own| own.fate), Some(Fate::Left { .. }))
+    };
+    for (pass, is_left) in
+        [("http://h:1", false), ("http://h:1/v/$1", true), ("http://$unknown", true)]
+    {
+        assert_eq!(of(pass), is_left, "{pass}");
+    }
+}

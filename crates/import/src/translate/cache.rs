@@ -64,7 +64,7 @@ pub(crate) fn replace_ignored(ledger: &mut Ledger, route: &mut Settings, site: &
         Some(TomlValue::Plain(_)) | None => Vec::new(),
     };
     let own = names(route);
-    let stores = !route.get("cache").is_some_and(|cache| written(&cache.value) == "false");
+    let stores = route.get("cache").is_none_or(|cache| written(&cache.value) != "false");
     if !stores || names(site).iter().all(|name| own.contains(name)) {
         return;
     }

@@ -19,6 +19,10 @@ impl<'d> Maker<'_, 'd> {
         tries: Option<(Vec<String>, usize)>,
     ) -> Destination<'d> {
         let mut settings = Settings::default();
+        if self.runs_others(chain, tries.as_ref()) {
+            settings.put("respond", "{ status = 501 }", &[]);
+            return Destination::new(Handler::Answer, chain, settings);
+        }
         if let Some((word, id)) = tries.as_ref().and_then(|(words, id)| Some((words.last()?, *id)))
         {
             self.front_query(id, word);
@@ -50,6 +54,29 @@ impl<'d> Maker<'_, 'd> {
         Destination::new(handler, chain, settings)
     }
 
+    /// Tells whether an origin would run other scripts than `SCRIPT_FILENAME` names, and lists it.
+    fn runs_others(&mut self, chain: &Chain<'d>, tries: Option<&(Vec<String>, usize)>) -> bool {
+        let ledger = &mut self.state.ledger;
+        if let Some(name) = origins::scripts_elsewhere(chain) {
+            let instead =
+                "`root` of the [[origin]] names their folder; until then Larder answers 501";
+            ledger.left(name.id, "the scripts are not below `root`", instead);
+            return true;
+        }
+        let Some(name) = origins::script_name(chain) else { return false };
+        let Some(script) = origins::one_script(chain, name) else { return false };
+        let words = tries.map(|(words, _)| words.as_slice()).unwrap_or_default();
+        let last = words.last().map_or("", |last| tried_path(last));
+        if last != script {
+            let instead = "`try_files` of the [[origin]] names it; until then Larder answers 501";
+            ledger.left(name.id, "this script does not answer for all paths", instead);
+        } else if words.len() > 1 {
+            let instead = "a route with `respond = { status = 404 }` for other scripts";
+            ledger.left(name.id, "other scripts below `root` run by their own paths", instead);
+        }
+        last != script
+    }
+
     /// Where the requests of a block go.
     pub(crate) fn destination(
         &mut self,
@@ -76,13 +103,10 @@ impl<'d> Maker<'_, 'd> {
         if find("fastcgi_pass").is_some() {
             let tries = find("try_files").map(|tries| (tries.args.clone(), tries.id));
             // One script answers for all of it.
-            let name = own
-                .iter()
-                .find(|own| own.name == "fastcgi_param" && own.arg(0) == "SCRIPT_FILENAME");
-            let one = name.and_then(|name| name.arg(1).rsplit_once("$document_root"));
-            let one = one.map(|(_, script)| script).filter(|script| !script.contains('$'));
+            let name = origins::script_name(chain);
+            let one = name.and_then(|name| origins::one_script(chain, name));
             let tries = match one.zip(name) {
-                Some((script, name)) => Some((vec![script.to_owned()], name.id)),
+                Some((script, name)) => Some((vec![script], name.id)),
                 None => tries,
             };
             return self.scripts(chain, own, tries);
@@ -250,7 +274,12 @@ fn tried(word: &str) -> String {
     if word.starts_with("$uri") || word.starts_with('=') {
         return word.to_owned();
     }
-    word.split(['?', '$']).next().unwrap_or(word).to_owned()
+    tried_path(word).to_owned()
+}
+
+/// The path at the beginning of a word of `try_files`.
+fn tried_path(word: &str) -> &str {
+    word.split(['?', '$']).next().unwrap_or(word)
 }
 
 /// `try_files` of files without an application behind them.

@@ -433,16 +433,76 @@ fn is_fixed(directive: &Directive) -> bool {
         && !name.starts_with(|c: char| c.is_ascii_digit())
 }
 
+/// Tells whether a usual parameter has the value that scripts get.
+fn is_stock(chain: &Chain<'_>, directive: &Directive) -> bool {
+    let value = directive.arg(1);
+    let is_tls = || {
+        let listens = chain.all(&["listen"]);
+        !listens.is_empty() && listens.iter().all(|own| has_word(own, "ssl"))
+    };
+    match (directive.arg(0), value) {
+        (_, "") | ("GATEWAY_INTERFACE", "CGI/1.1") | ("REDIRECT_STATUS", "200") => true,
+        ("HTTPS", "on") | ("REQUEST_SCHEME", "https") => is_tls(),
+        ("DOCUMENT_ROOT", value) if !value.contains('$') => {
+            chain.one("root").is_some_and(|root| is_same_folder(root.arg(0), value))
+        }
+        // The destination has it.
+        ("SCRIPT_FILENAME", _) => true,
+        (_, value) => value.contains('$'),
+    }
+}
+
+fn is_same_folder(one: &str, other: &str) -> bool {
+    one.trim_end_matches('/') == other.trim_end_matches('/')
+}
+
+/// The `SCRIPT_FILENAME` in force.
+pub(crate) fn script_name<'d>(chain: &Chain<'d>) -> Option<&'d Directive> {
+    chain.all(&["fastcgi_param"]).into_iter().rfind(|own| own.arg(0) == "SCRIPT_FILENAME")
+}
+
+/// The one script below the root that `SCRIPT_FILENAME` names; `None` for any other value.
+pub(crate) fn one_script(chain: &Chain<'_>, name: &Directive) -> Option<String> {
+    let value = name.arg(1);
+    let script = match value.rsplit_once("$document_root") {
+        Some((_, script)) => script,
+        None => value.strip_prefix(chain.one("root")?.arg(0).trim_end_matches('/'))?,
+    };
+    (script.starts_with('/') && !script.contains('$')).then(|| script.to_owned())
+}
+
+/// The `SCRIPT_FILENAME` in force, if it names scripts that are not below the root.
+pub(crate) fn scripts_elsewhere<'d>(chain: &Chain<'d>) -> Option<&'d Directive> {
+    let name = script_name(chain)?;
+    let root = chain.one("root")?.arg(0);
+    let (folder, is_whole) = match name.arg(1).split_once('$') {
+        Some((folder, _)) => (folder, false),
+        None => (name.arg(1), true),
+    };
+    let is_below = match is_whole {
+        true => one_script(chain, name).is_some(),
+        false => folder.is_empty() || is_same_folder(folder, root),
+    };
+    (!is_below).then_some(name)
+}
+
 /// Parameters of scripts.
 pub(crate) fn parameters(scope: &mut Scope<'_, '_>) {
     if scope.handler != Handler::FastCgi {
         return;
     }
     for directive in scope.chain.all(&["fastcgi_param"]) {
-        let is_usual = USUAL.contains(&directive.arg(0))
-            || directive.arg(0).starts_with("HTTP_") && directive.arg(1).is_empty();
-        if is_usual {
+        let is_usual = USUAL.contains(&directive.arg(0));
+        let is_unset = directive.arg(0).starts_with("HTTP_") && directive.arg(1).is_empty();
+        if is_unset || is_usual && is_stock(&scope.chain, directive) {
             scope.default(directive, "scripts get the usual parameters");
+        } else if is_usual {
+            let why = "scripts get the value of the request, and no fixed one";
+            scope.left(
+                directive,
+                why,
+                "`params` of the [[origin]] has fixed values of other names",
+            );
         } else if !is_fixed(directive) {
             let instead = "`params` of the [[origin]] has fixed values";
             scope.left(directive, "a parameter of your own has no variable", instead);
