@@ -500,3 +500,39 @@ fn try_files_is_listed_where_no_origin_gets_its_root() {
         assert_eq!(of(pass), is_left, "{pass}");
     }
 }
+
+#[test]
+fn a_field_without_a_value_is_not_carried_over() {
+    let text = "server { listen 80; server_name a.test; root /srv; add_header X-Empty \"\"; }";
+    let translated = translated(text);
+    assert!(!translated.toml.contains("X-Empty ="), "{}", translated.toml);
+    let entries = translated.report.entries.iter();
+    let fate = entries.filter(|own| own.line.starts_with("add_header")).map(|own| &own.fate).next();
+    assert!(matches!(fate, Some(Fate::Default(_))), "{fate:?}");
+}
+
+#[test]
+fn an_unused_map_is_one_on_which_no_request_depends() {
+    let text = "map $uri $unused { default 1; } server { listen 80; server_name a.test; root /s; }";
+    let report = translated(text).report.text();
+    assert!(report.contains("no request depends on it"), "{report}");
+}
+
+#[test]
+fn a_page_to_which_a_rule_leads_is_not_left() {
+    let of = |page: &str, more: &str| {
+        let text = format!(
+            "server {{ listen 80; server_name a.test; {page} {more} \
+             location / {{ if ($arg_old = 1) {{ return 418; }} proxy_pass http://app:1; }} \
+             location @old {{ proxy_pass http://old:2; }} }}"
+        );
+        let entries = translated(&text).report.entries;
+        let own = entries.into_iter().find(|own| own.line.starts_with("error_page"));
+        matches!(own.map(|own| own.fate), Some(Fate::Left { .. }))
+    };
+    assert!(!of("error_page 418 = @old;", ""));
+    assert!(of("error_page 418 404 = @old;", ""));
+    assert!(of("error_page 418 =200 @old;", ""));
+    assert!(of("error_page 418 = @old;", "proxy_intercept_errors on;"));
+    assert!(of("error_page 404 = @old;", ""));
+}

@@ -68,7 +68,7 @@ fn add_header(scope: &mut Scope<'_, '_>, directive: &Directive, is_own: bool) {
     }
     let remark = if is_own { "fields of the whole site are sent, too" } else { "" };
     set(scope, directive, name, value);
-    if with_variables(value).is_some() {
+    if !value.is_empty() && with_variables(value).is_some() {
         scope.carried(directive, if scope.is_site { "" } else { remark });
     }
 }

@@ -2,6 +2,7 @@
 
 use super::state::{Handler, Scope};
 use crate::document::quote;
+use crate::report::Fate;
 use crate::syntax::Directive;
 
 /// Decides about `error_page`; `server` has the locations that the pages are in.
@@ -17,6 +18,9 @@ pub(crate) fn errors(scope: &mut Scope<'_, '_>, server: &[Directive]) {
         let is_of_php = scope.handler == Handler::FastCgi && statuses == ["404"];
         if is_of_php && super::answers::is_front_controller(page) {
             scope.default(directive, "paths without a file go to the application's script");
+            continue;
+        }
+        if is_settled(scope, directive) {
             continue;
         }
         // A script is not shown as its text.
@@ -43,6 +47,20 @@ pub(crate) fn errors(scope: &mut Scope<'_, '_>, server: &[Directive]) {
         }
     }
     interception(scope);
+}
+
+/// Tells whether only rules answer with a status.
+pub(crate) fn is_of_rules(status: &str) -> bool {
+    !matches!(status, "400" | "401" | "403" | "404" | "405" | "413" | "429")
+}
+
+/// Tells whether a rule goes where the status leads to, and nothing else has this status.
+fn is_settled(scope: &Scope<'_, '_>, directive: &Directive) -> bool {
+    let is_one = |status: &str| is_of_rules(status) && status.starts_with('4');
+    let [status, rest @ .., page] = directive.args.as_slice() else { return false };
+    let has_page_status = rest == ["="];
+    let is_carried = matches!(scope.state.ledger.fate(directive.id), Some(Fate::Carried(_)));
+    page.starts_with('@') && is_one(status) && has_page_status && is_carried && !intercepts(scope)
 }
 
 /// The directive that has errors of this scope's application replaced, or not.

@@ -9,6 +9,7 @@ use super::cache;
 use super::chain::Chain;
 use super::conditions::{Question, question};
 use super::locations::Location;
+use super::pages;
 use super::predicate::{Atom, Conjunction, Predicate};
 use super::questions::{ServerFacts, Test, any_parameter, host_answers};
 use super::rewrites::RewrittenPlace;
@@ -187,7 +188,7 @@ impl<'d> Maker<'_, 'd> {
         match act {
             Some(act) if act.name == "return" => {
                 let cases = asked.as_ref().and_then(|asked| self.cases_of(asked, act, own, place));
-                match cases {
+                match cases.filter(|_| !is_guard(act.arg(0))) {
                     Some(cases) => self.redirects_of(own, act, cases, place),
                     None => self.answer(own, act, &when, place),
                 }
@@ -450,9 +451,9 @@ impl<'d> Maker<'_, 'd> {
                 last.starts_with('@') && own.iter().any(|own| own == status)
             })
         })?;
-        let is_unusual = !matches!(status, "400" | "401" | "403" | "404" | "405" | "413" | "429");
+        let is_of_rules = pages::is_of_rules(status);
         let name = page.args.last()?;
-        let location = place.all.iter().find(|own| own.path == name).filter(|_| is_unusual)?;
+        let location = place.all.iter().find(|own| own.path == name).filter(|_| is_of_rules)?;
         self.state.ledger.carried(page.id, "");
         self.state.ledger.carried(location.directive.id, "");
         let destination = self.sent_to(location, place.all);

@@ -3,8 +3,8 @@
 use super::state::State;
 use crate::syntax::Directive;
 
-/// Reason for a map that formats of logs use alone.
-const OF_LOGS: &str = "only a format of the access log uses it";
+/// Reason for a map that only formats of logs use, or nothing.
+const UNUSED: &str = "no request depends on it";
 
 /// Settles the maps whose variables only formats of logs use, or nothing.
 pub(crate) fn settle(state: &mut State<'_>, directives: &[Directive]) {
@@ -20,7 +20,7 @@ pub(crate) fn settle(state: &mut State<'_>, directives: &[Directive]) {
     for (_, map) in maps.iter().zip(used).filter(|(_, used)| !used).map(|(map, _)| map) {
         map.visit(&mut |own| {
             if state.ledger.is_open(own.id) {
-                state.ledger.not_needed(own.id, OF_LOGS);
+                state.ledger.not_needed(own.id, UNUSED);
             }
         });
     }
