@@ -211,7 +211,7 @@ fn no_rewrite_leads_past_rules_that_keep_clients_out() {
 #[test]
 fn a_guard_with_an_unknown_text_is_one() {
     let toml = bare(&format!(
-        "map $geoip_country $bad {{ default \"\"; X $geoip_city; }} {}",
+        "map $uri $bad {{ default $b; }} map $uri $b {{ default $bad; }} {}",
         text("if ($bad) { return 403 $bad; } location / { proxy_pass http://h:1; }")
     ));
     assert!(toml.contains(REFUSED), "{toml}");

@@ -188,7 +188,8 @@ impl<'d> Maker<'_, 'd> {
         match act {
             Some(act) if act.name == "return" => {
                 let cases = asked.as_ref().and_then(|asked| self.cases_of(asked, act, own, place));
-                match cases.filter(|_| !is_guard(act.arg(0))) {
+                let is_known = |cases: &Vec<Case>| cases.iter().all(|case| case.value.is_some());
+                match cases.filter(|cases| is_known(cases) || !is_guard(act.arg(0))) {
                     Some(cases) => self.redirects_of(own, act, cases, place),
                     None => self.answer(own, act, &when, place),
                 }
