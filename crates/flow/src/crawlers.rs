@@ -2,8 +2,8 @@
 //! wait.
 //!
 //! A fetch for people must never wait here, nor anything that people wait for: a crawler leads a
-//! fetch only once it has its permit. Fragments belong to their page, and requests of other nodes to
-//! a fetch there: neither needs a permit of its own, since a fetch that has one could otherwise wait
+//! fetch only once it has its permit. Fragments belong to their page, and requests of other nodes
+//! to a fetch there. Neither needs a permit of its own: a fetch that has one could otherwise wait
 //! for itself.
 
 use std::rc::Rc;

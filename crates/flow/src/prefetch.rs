@@ -17,8 +17,8 @@ pub(crate) fn refusal(ctx: &RequestContext<'_>) -> Option<Problem> {
     (!own.origin.has_room(ctx.now.mono_ms)).then_some(Problem::Prefetch)
 }
 
-/// Returns true if the request is a client's prefetch. A fragment of a page is refused with its page
-/// only, and a fetch for another node by that node.
+/// Returns true if the request is a client's prefetch. A fragment of a page is refused with its
+/// page only, and a fetch for another node by that node.
 fn is_refusable(ctx: &RequestContext<'_>) -> bool {
     ctx.downstream.is_of_client() && is_prefetch(&ctx.request.headers)
 }

@@ -22,9 +22,9 @@ impl CookieValues {
     }
 }
 
-/// Removes cookies whose values are not permitted, and those that repeat the name of one with listed
-/// values. If only cookies of `known` are left, they get the order of `known`: browsers send them
-/// in the order in which they were set.
+/// Removes cookies whose values are not permitted, and those that repeat the name of one with
+/// listed values. If only cookies of `known` are left, they get the order of `known`: browsers send
+/// them in the order in which they were set.
 pub(super) fn normalise(known: &[CookieValues], headers: &mut HeaderBlock) {
     let rank =
         |pair: &CookiePair<'_>| known.iter().position(|own| own.name.as_bytes() == pair.name);
