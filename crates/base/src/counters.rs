@@ -164,6 +164,12 @@ counters! {
     OriginKept origin_kept_total Counter "Connections to origins kept for the next request.";
     Mirrored mirrored_total Counter "Copies of requests sent to an origin that `mirror` names.";
     MirrorFailures mirror_failures_total Counter "Copies of requests without a usable response.";
+    VerifiedSame verified_same_total Counter "Hits that `verify` compared with the origin's response, which was equal.";
+    VerifiedChanged verified_changed_total Counter "Hits that `verify` compared, whose page had changed at the origin for all visitors.";
+    VerifiedDiffering verified_differing_total Counter "Hits that `verify` compared, whose page is another one for this visitor: the cache served a wrong page.";
+    VerifiedUnsteady verified_unsteady_total Counter "Hits that `verify` compared, whose page is another one at every request, so that nothing can be said.";
+    VerifyFailures verify_failures_total Counter "Hits that `verify` could not compare, as the origin gave no comparable response.";
+    VerifyPasses verify_passes_total Counter "Requests that bypassed the cache because of a cookie by which `verify` saw pages differ.";
     OriginRetries origin_retries_total Counter "Origin requests tried again.";
     OriginBytesIn origin_bytes_in_total Counter "Bytes read from origins.";
     OriginLineFeeds origin_line_feeds_total Counter "Response heads of origins with lines that ended without CR, taken because of `lenient_origin`.";

@@ -257,6 +257,10 @@ limits! {
     RetryBudget retry_budget Percent 20, "Maximum share of an origin's requests that may be retries. Beyond it, failed requests are not retried.";
     Retries retries Count 2, "Maximum number of retries of an idempotent request.", most(10);
     Mirrors mirrors Count 100, "Maximum number of copies of requests under way on one core (see `mirror`). Beyond it, requests are not copied.";
+    Verifications verifications Count 4, "Maximum number of hits that one core compares with the origin at the same time (see `verify`). Further hits are not compared.";
+    VerifyBytes verify_bytes Bytes 4 * MIB, "Maximum size of a body that is compared with the origin (see `verify`). Larger ones are not compared.";
+    VerifyHold verify_hold Ms 3_600_000, "Time for which Larder acts on a page that `verify` saw differ by visitor: requests with the cookie that makes the difference bypass the cache, or the page is not stored.";
+    VerifyFindings verify_findings Count 100, "Maximum number of findings of `verify` that are kept for each site. Beyond it, the oldest is dropped.";
     Tunnels tunnels Count 10_000, "Maximum number of connections that changed their protocol (WebSocket). Further ones get 503.";
     TunnelsPerIp tunnels_per_ip Count 128, "Maximum number of tunnels (see `tunnels`) per IPv4 address or IPv6 /64, except loopback. Further ones get 503. 0: no limit.";
     TunnelIdleTimeout tunnel_idle_timeout Ms 3_600_000, "Time after which a tunnel without traffic in either direction is closed.";

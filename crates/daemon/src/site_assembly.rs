@@ -11,8 +11,8 @@ use flow::tier::{Cache, memory_only};
 use flow::tracing::Tracing;
 use flow::{
     CertificateFields, ClientCheck, ConnectionRules, LiveConfiguration, ProxyFields, PurgeAccess,
-    ShownFields, Site, SiteAuthChecks, SiteMirrors, SiteOrigin, SiteTable, Throttles,
-    UnloggedRoutes, VclSettings,
+    ShownFields, Site, SiteAuthChecks, SiteMirrors, SiteOrigin, SiteTable, SiteVerification,
+    Throttles, UnloggedRoutes, VclSettings,
 };
 use h1::HeadLimits;
 use origin::{Origin, OriginConfig, ReservedAddresses, TlsConfig};
@@ -119,6 +119,7 @@ fn site_of(
     let throttles = Throttles::new(&rules, limits);
     let unlogged = UnloggedRoutes::of(&rules);
     let mirrors = SiteMirrors::of(&rules, origins);
+    let verification = SiteVerification::of(&rules);
     Site {
         name: name.into(),
         number,
@@ -142,6 +143,7 @@ fn site_of(
         unlogged,
         gates,
         crawlers,
+        verification,
     }
 }
 

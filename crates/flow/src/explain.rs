@@ -39,7 +39,7 @@ use crate::state::shared::SharedState;
 use crate::state::site::Site;
 use crate::state::site_context::SiteContext;
 use crate::vcl::foretell::foretell;
-use crate::{crawlers, files as from_files, pages, prefetch, stage_row};
+use crate::{crawlers, files as from_files, pages, prefetch, stage_row, verification};
 
 pub use crate::forecast::outcome::ForecastOutcome;
 pub use advice::{Application, OF_MARK, not_stored_advice};
@@ -173,8 +173,14 @@ impl ForecastBuilder<'_> {
         let admission = clearance.admission.as_ref();
         let receive =
             |policy: &dyn Policy, policy_ctx: &mut ReceiveCtx<'_>| policy.explain(policy_ctx);
-        let (verdict, told) = received(&entrant, request, admission, &mut notes, receive);
+        let verification = site.verification.as_deref();
+        let telling = verification.and_then(|own| own.telling_cookies(request, now.mono_ms));
+        let (mut verdict, told) = received(&entrant, request, admission, &mut notes, receive);
         self.forecast.steps.extend(told);
+        if telling.is_some() {
+            verdict = verification::overrule(request, &mut notes, verdict, telling);
+            self.forecast.steps.push(verification::told(&site, &notes));
+        }
         self.decided = Some((Arc::clone(&site), notes));
         let ctx = RequestContext::new(site_ctx, request, notes, now, client.account);
         course::follow(self, &ctx, verdict)

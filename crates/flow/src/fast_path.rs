@@ -37,7 +37,7 @@ use crate::state::site::Site;
 use crate::state::site_context::SiteContext;
 use crate::state::trace::Trace;
 use crate::vcl::start as program;
-use crate::{declared, files as from_files, pages};
+use crate::{declared, files as from_files, pages, verification};
 
 impl CoreState {
     /// Serves a request as far as possible without waiting. Also returns the client for whom it is
@@ -142,21 +142,32 @@ impl CoreState {
             return (program::start(self, instance, entrant, request), client.peer);
         }
         let kept = self.keep_cookies(site_ctx.site, request);
+        let verification = site_ctx.site.verification.as_deref();
+        let telling = verification.and_then(|own| own.telling_cookies(request, now.mono_ms));
         let mut notes = Notes::default();
-        let verdict = received(entrant, request, admission, &mut notes, |policy, policy_ctx| {
-            policy.receive(policy_ctx)
-        });
+        let mut verdict =
+            received(entrant, request, admission, &mut notes, |policy, policy_ctx| {
+                policy.receive(policy_ctx)
+            });
+        if telling.is_some() {
+            self.counters.inc(Counter::VerifyPasses);
+            verdict = verification::overrule(request, &mut notes, verdict, telling);
+        }
         let ctx = RequestContext::new(site_ctx, request, notes, now, client.account);
         let ctx = RequestContext { downstream, cookies: kept.cookies.as_deref(), ..ctx };
         let who = notes.client.unwrap_or(client.peer);
-        (self.judged(&ctx, verdict), who)
+        let mut start = self.judged(&ctx, verdict);
+        if let Some(own) = verification {
+            verification::begin(self, own, &ctx, &mut start);
+        }
+        (start, who)
     }
 
-    /// Keeps the cookies of a request whose response may have fragments, in the core's scratch
-    /// buffer.
+    /// Keeps the cookies of a request whose response may have fragments or be compared with the
+    /// origin, in the core's scratch buffer.
     #[inline(always)]
     fn keep_cookies(&self, site: &Site, request: &Request) -> KeptCookies<'_> {
-        let cookies = site.includes.any().then(|| {
+        let cookies = (site.includes.any() || site.verification.is_some()).then(|| {
             // Without cookies it needs no room.
             let Some(cookies) = request.headers.value(HeaderId::Cookie) else { return Vec::new() };
             let mut kept = self.scratch.cookies.take();

@@ -67,6 +67,7 @@ mod unserved_sites;
 mod unstored_reason;
 pub mod vcl;
 mod verdict;
+mod verification;
 mod wait;
 
 pub use policy::{ConnectionPeer, acl::CidrSet};
@@ -94,6 +95,7 @@ pub use crate::state::site::{Site, SiteTable};
 pub use crate::state::trace::{DecidingRule, FailureNote, ReplyNotes, Trace};
 pub use crate::state::unlogged_routes::UnloggedRoutes;
 pub use crate::state::vcl::{Endpoint, VclSettings};
+pub use crate::state::verification::{Finding, SiteVerification};
 pub use crate::state::{live_configuration, reply};
 pub use crate::throttle::Throttles;
 pub use crate::trust::{Readiness, Trust};

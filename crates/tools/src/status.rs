@@ -37,15 +37,17 @@ pub fn run(args: &StatusArgs) -> Result<(), String> {
     let (mut status, sites) = (look("/api/v1/status")?, look("/api/v1/sites")?);
     let (code, readiness) = ask(socket, "GET", "/readyz")?;
     let requests = requests(&sites);
+    let differing = differing(&sites);
     let text = match args.json {
         true => {
             status["ready"] = (code == 200).into();
             status["readiness"] = readiness.lines().collect::<Vec<_>>().into();
             status["hit_ratio"] = ratio(&requests).into();
             status["requests"] = requests.iter().sum::<f64>().into();
+            status["differing"] = differing.into();
             format!("{status}\n")
         }
-        false => shown(&status, &requests, &readiness),
+        false => shown(&status, &requests, &differing, &readiness),
     };
     print(text.as_bytes())?;
     match code {
@@ -65,7 +67,15 @@ fn ratio(requests: &[f64]) -> Option<f64> {
     hit_ratio(|outcome| requests[outcome as usize])
 }
 
-fn shown(status: &Value, requests: &[f64], readiness: &str) -> String {
+/// Pages that were seen to differ by visitor, a sentence each.
+fn differing(sites: &Value) -> Vec<String> {
+    let sites = sites["sites"].as_array().into_iter().flatten();
+    let found = sites.flat_map(|site| site["differing"].as_array().into_iter().flatten());
+    let word = |one: &Value, name: &str| one[name].as_str().unwrap_or("?").to_owned();
+    found.map(|one| format!("{} differs by {}", word(one, "url"), word(one, "cause"))).collect()
+}
+
+fn shown(status: &Value, requests: &[f64], differing: &[String], readiness: &str) -> String {
     let number = |value: &Value| value.as_u64().unwrap_or_default();
     let version = status["version"].as_str().unwrap_or("?");
     let file = status["config_file"].as_str().unwrap_or("its command line");
@@ -93,6 +103,11 @@ fn shown(status: &Value, requests: &[f64], readiness: &str) -> String {
         .collect();
     if !stays.is_empty() {
         out.push_str(&format!("restart   needed for {}\n", stays.join(", ")));
+    }
+    let mut title = "verify    ";
+    for line in differing {
+        out.push_str(&format!("{title}{line}\n"));
+        title = "          ";
     }
     let mut title = "health    ";
     for line in readiness.lines() {

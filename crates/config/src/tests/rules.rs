@@ -212,6 +212,27 @@ fn a_sticky_cookie_is_of_the_origin_s_servers() {
 }
 
 #[test]
+fn a_share_of_hits_is_compared_where_it_is_asked_for() {
+    let file = |value: &str| {
+        format!(
+            "[[site]]\nhost = \"a\"\norigin = \"http://c\"\ncache.verify = {value}\n\
+             [[site.route]]\npath = \"/x\"\ncache.verify = false\n"
+        )
+    };
+    for (value, one_in) in [("\"0.5%\"", 200), ("\"100 %\"", 1), ("\"30%\"", 3), ("false", 0)] {
+        let (config, _) = crate::load_str(&file(value), "larder.toml").expect(value);
+        let rules = &config.sites[0].rules;
+        let route = &rules.routes[0].settings;
+        assert_eq!((rules.settings.verify_one_in, route.verify_one_in), (one_in, 0), "{value}");
+    }
+    for value in ["true", "0.5", "\"0.5\"", "\"0%\"", "\"101%\"", "\"NaN%\"", "\"-1%\"", "\"%\""] {
+        let found = crate::load_str(&file(value), "larder.toml").expect_err(value);
+        let message = "`verify` takes a percentage, or false";
+        assert!(found.iter().any(|one| one.message.contains(message)), "{value}: {found:?}");
+    }
+}
+
+#[test]
 fn a_mirror_is_another_origin_that_speaks_http() {
     let with = |keys: &str| {
         format!(

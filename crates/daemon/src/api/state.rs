@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::said;
 use super::store::ApiRefusal;
+use crate::live::finding_row;
 use crate::servers::server;
 use crate::state::Daemon;
 
@@ -89,12 +90,21 @@ impl Daemon {
                     "origins": origins,
                     "requests": requests,
                     "errors": row.map_or(0, SiteSums::errors),
+                    "differing": self.differing(&name),
                     "rules": config::show_site(config, site),
                 })
             };
             config.sites.iter().map(site).collect::<Vec<_>>()
         });
         AdminResponse::json(&json!({ "sites": sites }))
+    }
+
+    /// The pages of a site that were seen to differ by visitor (`verify`), the latest last.
+    fn differing(&self, site: &str) -> Vec<Value> {
+        let live = self.shared.live();
+        let own = live.sites.listed.iter().find(|own| *own.name == *site);
+        let verification = own.and_then(|own| own.verification.as_ref());
+        verification.map_or_else(Vec::new, |own| own.findings().iter().map(finding_row).collect())
     }
 
     /// Lists the origins and their servers, or only the origin `only`.

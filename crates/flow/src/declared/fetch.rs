@@ -498,7 +498,13 @@ impl PolicyJudge {
         match self.site.policy.response(&mut policy_ctx) {
             BackendResponse::Retry => ResponseVerdict::Retry,
             BackendResponse::Fail => ResponseVerdict::Fail,
-            BackendResponse::Deliver => ResponseVerdict::Use(plan),
+            BackendResponse::Deliver => {
+                let verification = self.site.verification.as_deref();
+                if verification.is_some_and(|own| own.holds(fetch.key_hash, now.mono_ms)) {
+                    plan.refuse(NotStored::Differs, response.status);
+                }
+                ResponseVerdict::Use(plan)
+            }
         }
     }
 

@@ -18,15 +18,16 @@ use crate::state::finish::{CoreLog, Records};
 use crate::state::gate::AuthMemory;
 use crate::state::invalidate::{InvalidationMode, Outcome};
 use crate::state::live_configuration::LiveRef;
-use crate::state::mirror::MirrorSlots;
 use crate::state::request_context::RequestContext;
 use crate::state::shared::SharedState;
 use crate::state::site::Site;
 use crate::state::slices::SliceFetcher;
+use crate::state::task_slots::TaskSlots;
 use crate::state::term::Term;
 use crate::state::tier;
 use crate::state::tier::MissStep;
 use crate::state::vcl::CoreVcl;
+use crate::state::verification::CoreVerification;
 use purge::{Cause, Invalidation, InvalidationError, InvalidationTarget, Sites};
 
 /// Scratch buffers that a core's requests reuse one after the other.
@@ -73,7 +74,9 @@ pub struct CoreState {
     /// fetched ahead.
     pub(crate) background: Arc<Account>,
     /// The copies of requests under way.
-    pub(crate) mirrors: MirrorSlots,
+    pub(crate) mirrors: TaskSlots,
+    /// The comparisons of hits with the origin.
+    pub(crate) verification: CoreVerification,
     /// The cache of granted authentications.
     pub(crate) auth_memory: AuthMemory,
     /// This core's log buffer and counts.
@@ -103,7 +106,8 @@ impl CoreState {
             scratch: ScratchBuffers::default(),
             slice_fetcher: SliceFetcher::default(),
             background: Account::open(shared.cache.memory(), u64::MAX),
-            mirrors: MirrorSlots::default(),
+            mirrors: TaskSlots::default(),
+            verification: CoreVerification::default(),
             auth_memory: AuthMemory::new(
                 Account::open(shared.cache.memory(), u64::MAX),
                 &shared.verified_passwords,

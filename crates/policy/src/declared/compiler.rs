@@ -18,6 +18,8 @@ impl Declared {
     pub const BASIC_AUTH: u32 = Rule::BasicAuth as u32;
     /// The number of the rule for requests that another server rejects.
     pub const FORWARD_AUTH: u32 = Rule::ForwardAuth as u32;
+    /// The number of the rule for requests with a cookie by which pages were seen to differ.
+    pub const VERIFY: u32 = Rule::Verify as u32;
 
     /// Compiles `rules` that name no files.
     pub fn new(rules: SiteRules) -> Self {
