@@ -229,6 +229,7 @@ fn state() -> [NamedSchema; 4] {
         "origins": list(json!({ "type": "string" })),
         "requests": counts(),
         "errors": number("Answers with a 5xx status."),
+        "observed": maybe(counts(), "object"),
         "differing": list(object(json!({
             "url": text("The URL."),
             "route": text("The route; empty for none."),

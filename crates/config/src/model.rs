@@ -785,4 +785,6 @@ pub struct SiteConfig {
     pub includes: Includes,
     /// The compression of its bodies.
     pub compress: CompressionScope,
+    /// Every request goes to the origin, and the cache only watches.
+    pub observes: bool,
 }

@@ -63,7 +63,11 @@ pub(crate) fn live(
         let mut built = |rules: SiteRules| {
             let hsts = site.hsts.as_ref().and_then(|value| index_of(&mut announce.hsts, value));
             let number = sites.listed.len() as u32;
-            let built = Arc::new(site_of(&parts, site, rules, number, hsts));
+            let built = match site.observes {
+                true => observed(&parts, site, rules, number, hsts),
+                false => site_of(&parts, site, rules, number, hsts),
+            };
+            let built = Arc::new(built);
             sites.listed.push(Arc::clone(&built));
             built
         };
@@ -101,6 +105,23 @@ struct SiteInputs<'a> {
     origins: &'a [Arc<Origin>],
     view: &'a ActivePrograms,
     limits: &'a Limits,
+}
+
+/// A site that sends all requests to its origin, with that of `rules` as its shadow.
+fn observed(
+    parts: &SiteInputs<'_>,
+    site: &SiteConfig,
+    rules: SiteRules,
+    number: u32,
+    hsts: Option<u16>,
+) -> Site {
+    let shadow = site_of(parts, site, rules.clone(), number, hsts);
+    let shadow = Arc::new(Site { verification: None, ..shadow });
+    let mut without = rules.clone();
+    without.settings.cache = false;
+    without.routes.iter_mut().for_each(|route| route.settings.cache = false);
+    let verification = Some(SiteVerification::observing(&rules, shadow));
+    Site { verification, ..site_of(parts, site, without, number, hsts) }
 }
 
 /// A site with `rules`, and this number.

@@ -25,9 +25,9 @@ use policy::{ConnectionPeer, DecisionStep, Notes, Policy, ReceiveCtx, Routes};
 
 use crate::course;
 use crate::decisions::{self, RequestDestination};
-use crate::fast_path::received;
 use crate::problem::Problem;
 use crate::purge::{PurgeRequest, Refusal};
+use crate::reception::received;
 use crate::stage::{Clearance, Entrant};
 use crate::state::assemble::Dialect;
 use crate::state::client::Client;
@@ -149,6 +149,7 @@ impl ForecastBuilder<'_> {
         };
         self.site = Some(site.name.to_string());
         self.forecast.steps.push(about_site(live, &site, request));
+        let site = self.observed(site);
         let (site_ctx, mut clearance) = (SiteContext { live, site: &site }, Clearance::default());
         let entrant = Entrant { site_ctx, client, now, downstream: &Downstream::Client };
         crawlers::look(&mut self.forecast, &entrant, request);
@@ -184,6 +185,16 @@ impl ForecastBuilder<'_> {
         self.decided = Some((Arc::clone(&site), notes));
         let ctx = RequestContext::new(site_ctx, request, notes, now, client.account);
         course::follow(self, &ctx, verdict)
+    }
+
+    /// The site whose cache would serve a request of `site`: what it observes, if it only observes.
+    fn observed(&mut self, site: Arc<Site>) -> Arc<Site> {
+        let shadow = site.verification.as_ref().and_then(|own| own.shadow());
+        let Some(shadow) = shadow.cloned() else { return site };
+        let why = "the site only observes: the request goes to the origin, whatever follows";
+        let step = DecisionStep::new("observe", why).decisive();
+        self.forecast.steps.push(step.advise("`mode = \"cache\"` has the cache serve it."));
+        shadow
     }
 
     /// Forecasts the error page of a request that no site takes.

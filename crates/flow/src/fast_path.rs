@@ -13,7 +13,7 @@ use cache::{CacheLookup, Object};
 use files::WouldBlock;
 use message::freshness::Freshness;
 use message::{HeaderId, Method, Request};
-use policy::{ConnectionPeer, Notes, Policy, ReceiveCtx, ReceiveVerdict, Synthetic};
+use policy::{ConnectionPeer, Notes, ReceiveCtx, ReceiveVerdict, Synthetic};
 
 use crate::course::{self, CourseHandler};
 use crate::crawlers::FetchPermit;
@@ -23,6 +23,7 @@ use crate::invalidate::{InvalidationTarget, Sites};
 use crate::peers::{self, PeerRefusal};
 use crate::problem::Problem;
 use crate::purge::{self, Answers, PurgeRequest, Refusal};
+use crate::reception::received;
 use crate::stage::Entrant;
 use crate::stage_row;
 use crate::state::assemble::FragmentContext;
@@ -37,7 +38,8 @@ use crate::state::site::Site;
 use crate::state::site_context::SiteContext;
 use crate::state::trace::Trace;
 use crate::vcl::start as program;
-use crate::{declared, files as from_files, pages, verification};
+use crate::verification::{self, observation};
+use crate::{declared, files as from_files, pages};
 
 impl CoreState {
     /// Serves a request as far as possible without waiting. Also returns the client for whom it is
@@ -141,8 +143,11 @@ impl CoreState {
         if let Some(instance) = &site_ctx.site.vcl {
             return (program::start(self, instance, entrant, request), client.peer);
         }
-        let kept = self.keep_cookies(site_ctx.site, request);
         let verification = site_ctx.site.verification.as_deref();
+        if let Some(own) = verification {
+            observation::look_on(self, own, entrant, request, admission);
+        }
+        let kept = self.keep_cookies(site_ctx.site, request);
         let telling = verification.and_then(|own| own.telling_cookies(request, now.mono_ms));
         let mut notes = Notes::default();
         let mut verdict =
@@ -263,7 +268,7 @@ impl CoreState {
     /// Starts the background fetch of a stale object unless one is running, or the queue for
     /// crawlers has no place for it. Returns the trace of
     /// the causing request, with its transaction number.
-    fn refresh(
+    pub(crate) fn refresh(
         self: &Rc<Self>,
         ctx: &RequestContext<'_>,
         key: &KeyBuf,
@@ -272,7 +277,7 @@ impl CoreState {
         let permit = FetchPermit::at_once(self, ctx)?;
         let lead = self.shared.cache.begin_refresh(key, object)?;
         let cause = self.log.number();
-        declared::refresh(self, ctx, key, lead, object, cause, permit);
+        declared::refresh(self, ctx, key, lead, Some(object), cause, permit);
         Some(Trace::numbered(cause))
     }
 }
@@ -459,36 +464,6 @@ impl RequestDisposition {
             LookupDecision::Pass | LookupDecision::Deliver(..) => Self::Pass(ForwardReason::Bypass),
         }
     }
-}
-
-/// Has the site's policy receive a request through `receive`, which may be a dry run, and adds the
-/// fields of the stages before.
-#[inline(always)]
-pub(crate) fn received<R>(
-    entrant: &Entrant<'_>,
-    request: &mut Request,
-    admission: Option<&SiteAdmission>,
-    notes: &mut Notes,
-    receive: impl FnOnce(&dyn Policy, &mut ReceiveCtx<'_>) -> R,
-) -> R {
-    let Entrant { site_ctx: SiteContext { site, .. }, client, now, downstream } = *entrant;
-    let page = downstream.page();
-    notes.client = page.map(|context| context.top.peer);
-    let mut policy_ctx = ReceiveCtx { request, client: client.peer, now, notes };
-    let received = receive(&*site.policy, &mut policy_ctx);
-    // The client's own fields of these names are removed by now.
-    match page {
-        Some(context) => notes.personal |= context.top.personal,
-        None => {
-            if let Some(check) = &site.client_check {
-                notes.personal |= client.tell(&mut request.headers, check.fields);
-            }
-        }
-    }
-    if let Some(admission) = admission {
-        notes.personal |= admission.tell(request);
-    }
-    received
 }
 
 /// Gives a request that fetches a page anew the method and the fields of a reader's request.

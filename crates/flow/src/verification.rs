@@ -5,6 +5,7 @@
 //! Must never delay or change a response, and never store one of those that it compares.
 
 mod fingerprint;
+pub(crate) mod observation;
 mod visitors;
 
 use std::net::IpAddr;
@@ -78,6 +79,16 @@ pub(crate) fn begin(
     start: &mut Start,
 ) {
     let Some(object) = stored_page(ctx, start) else { return };
+    compare_hit(core, own, ctx, object);
+}
+
+/// Compares a hit with `object`, if it is one of those to be compared.
+fn compare_hit(
+    core: &Rc<CoreState>,
+    own: &SiteVerification,
+    ctx: &RequestContext<'_>,
+    object: Arc<Object>,
+) {
     if !core.verification.is_due(own.one_in(ctx.notes.route)) {
         return;
     }
@@ -122,12 +133,15 @@ pub(crate) fn begin(
 fn stored_page(ctx: &RequestContext<'_>, start: &mut Start) -> Option<Arc<Object>> {
     let reply = start.reply()?;
     let HeadSource::Stored(object) = &reply.head else { return None };
-    let request = ctx.request;
-    let is_plain = request.method == Method::Get
-        && ctx.downstream.is_of_client()
-        && !request.headers.contains(HeaderId::Authorization);
     let is_hit = reply.served == CacheOutcome::Hit && object.whole().is_some();
-    (is_hit && is_plain).then(|| Arc::clone(object))
+    (is_hit && is_plain(ctx)).then(|| Arc::clone(object))
+}
+
+/// Returns true for a client's request for a page that the origin would send to others, too.
+fn is_plain(ctx: &RequestContext<'_>) -> bool {
+    ctx.request.method == Method::Get
+        && ctx.downstream.is_of_client()
+        && !ctx.request.headers.contains(HeaderId::Authorization)
 }
 
 /// A comparison of a stored page with the origin's responses.

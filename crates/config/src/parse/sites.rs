@@ -44,6 +44,8 @@ section! {
             to.site.purge = purge::site(r, item, to.presets.dialects);
             to.site.by_htcp = purge::by_htcp(item, to.site.purge.as_ref());
         };
+    "mode", "\"cache\" or \"observe\"", "\"cache\"", "Whether the cache serves requests. `observe`: every request goes to the origin as it came, and Larder only counts what the cache would have done with it, for a live site before its cache is switched on.",
+        |r, item, to| put(&mut to.site.observes, r.word(item, &MODES));
     "server_timing", boolean site.server_timing, "false", "Whether responses have the field Server-Timing: how Larder answered, and how long the origin took. Everybody who can read the page's fields can read this one.";
     "show_tags", boolean site.shows_tags, "false", "Whether clients get the fields with surrogate keys (`Surrogate-Key`, `Cache-Tags`, `xkey` and similar).";
     @table(INCLUDES) "includes", TABLE, "none", "Pages assembled from fragments (ESI, SSI): see `[site.includes]`.",
@@ -79,6 +81,9 @@ struct Draft {
     /// The countries of clients are known.
     has_countries: bool,
 }
+
+/// The keywords of `mode`, and if the site only observes.
+const MODES: [(&str, bool); 2] = [("cache", false), ("observe", true)];
 
 /// The timeout for an origin's head.
 const HEAD_TIME: &str = "first_byte_timeout";

@@ -173,13 +173,13 @@ impl PolicyJudge {
     }
 }
 
-/// Starts the background fetch of a stale object, caused by `transaction`.
+/// Starts the background fetch of a key, whose stale object is `old`, caused by `transaction`.
 pub(crate) fn refresh(
     core: &Rc<CoreState>,
     ctx: &RequestContext<'_>,
     key: &KeyBuf,
     lead: Lead,
-    old: &Arc<Object>,
+    old: Option<&Arc<Object>>,
     transaction: u64,
     permit: FetchPermit,
 ) {
@@ -188,7 +188,7 @@ pub(crate) fn refresh(
         connection: RequestConnection::of(&core.background),
         ..*ctx
     };
-    let mut own = PolicyJudge::store(core, ctx, key, lead, Some(Arc::clone(old)));
+    let mut own = PolicyJudge::store(core, ctx, key, lead, old.cloned());
     own.fetch.permit = permit;
     let Notes { rule, route, .. } = ctx.notes;
     let cause = BackgroundCause { rule, route, key: key.hash(), transaction };

@@ -1,17 +1,21 @@
 //! Verification: the share of hits that are compared with the origin, and what the comparisons of
-//! a site have found.
+//! a site have found; and the observation of a site whose requests all go to the origin.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use message::{HeaderId, Request, cookie};
 use parking_lot::Mutex;
 use policy::SiteRules;
 
+use crate::state::site::Site;
 use crate::state::task_slots::TaskSlots;
+
+/// One of so many hits on an observed site is compared, unless the site says otherwise.
+const OBSERVED_ONE_IN: u32 = 20;
 
 /// A page that was seen to differ by visitor.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,14 +61,35 @@ struct SiteFindings {
     /// There may be one: requests look only then.
     any: AtomicBool,
     listed: Mutex<VecDeque<Finding>>,
+    observed: [AtomicU64; WouldBe::ALL.len()],
+}
+
+/// The outcome that a request on an observed site would have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WouldBe {
+    /// A fresh stored response.
+    Hit,
+    /// A stale one within its grace.
+    Stale,
+    /// A fetch whose response may be stored.
+    Miss,
+    /// A fetch past the cache.
+    Pass,
+}
+
+impl WouldBe {
+    /// All outcomes, with their names.
+    pub const ALL: [(Self, &str); 4] =
+        [(Self::Hit, "hit"), (Self::Stale, "stale"), (Self::Miss, "miss"), (Self::Pass, "pass")];
 }
 
 /// The comparison of a site's hits with the origin.
-#[derive(Debug)]
 pub struct SiteVerification {
     /// One of so many hits is compared, by the numbers of routes; 0 for none.
     one_in: Box<[u32]>,
     findings: ArcSwap<SiteFindings>,
+    /// The site as it would be if it cached; `None` if it does.
+    shadow: Option<Arc<Site>>,
 }
 
 impl SiteVerification {
@@ -74,7 +99,35 @@ impl SiteVerification {
         let all = std::iter::once(&rules.settings).chain(routes);
         let one_in: Box<[_]> = all.map(|own| own.verify_one_in).collect();
         let is_on = one_in.iter().any(|share| *share > 0);
-        is_on.then(|| Box::new(Self { one_in, findings: ArcSwap::default() }))
+        is_on.then(|| Box::new(Self { one_in, findings: ArcSwap::default(), shadow: None }))
+    }
+
+    /// The observation of a site with `rules` that caches nothing; `shadow` is the site if it did.
+    /// Routes without a share of their own are compared, too.
+    pub fn observing(rules: &SiteRules, shadow: Arc<Site>) -> Box<Self> {
+        let all = || vec![OBSERVED_ONE_IN; 1 + rules.routes.len()].into();
+        let own = Self::of(rules);
+        let mut own = own.unwrap_or_else(|| {
+            Box::new(Self { one_in: all(), findings: ArcSwap::default(), shadow: None })
+        });
+        own.shadow = Some(shadow);
+        own
+    }
+
+    /// The site as it would be if it cached; `None` if it does.
+    pub fn shadow(&self) -> Option<&Arc<Site>> {
+        self.shadow.as_ref()
+    }
+
+    /// Counts a request on an observed site.
+    pub(crate) fn observed(&self, would_be: WouldBe) {
+        self.findings.load().observed[would_be as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The requests on an observed site, in the order of [`WouldBe::ALL`].
+    pub fn observations(&self) -> [u64; WouldBe::ALL.len()] {
+        let findings = self.findings.load();
+        WouldBe::ALL.map(|(own, _)| findings.observed[own as usize].load(Ordering::Relaxed))
     }
 
     /// Shares the findings of `same`, the site as it was configured before.
@@ -174,7 +227,7 @@ mod tests {
     }
 
     fn verification() -> SiteVerification {
-        SiteVerification { one_in: [4].into(), findings: ArcSwap::default() }
+        SiteVerification { one_in: [4].into(), findings: ArcSwap::default(), shadow: None }
     }
 
     #[test]

@@ -177,3 +177,60 @@ async fn what_cannot_be_compared_is_counted_and_changes_nothing() {
     assert_eq!(stage.limit_hits("verify_bytes").await, 1);
     assert!(is_hit(&stage.ask("GET", "/small", "Cookie: cart=1\r\n").await));
 }
+
+#[tokio::test]
+async fn an_observed_site_is_served_by_its_origin_and_counted_as_if_it_cached() {
+    let site = "mode = \"observe\"\ncookies.strip = [\"cart\"]";
+    let stage = Setup { site, one_core: true, ..Setup::default() }.start().await;
+    stage.origin.otherwise(Script::mirror("Cache-Control: max-age=600\r\nSet-Cookie: s=1\r\n"));
+    stage.origin.on("/page", Script::mirror(CACHEABLE));
+    stage.origin.on("/page?utm_source=x", Script::mirror(CACHEABLE));
+    let observed = async || {
+        let sites = look(&stage.daemon, "/api/v1/sites").await;
+        let own = &sites["sites"][0]["observed"];
+        ["hit", "stale", "miss", "pass"].map(|name| own[name].as_u64().unwrap_or(99))
+    };
+    let first = stage.get("/page").await;
+    eventually("the page is stored", async || stage.metric("larder_stores_total").await == 1).await;
+    assert_eq!(stage.origin.seen("/page"), 2, "for the visitor, and for the cache");
+    // What the origin gets, and what the visitor, is what it would be without a cache.
+    let fields = "Cookie: cart=full; s=1\r\nUser-Agent: Phone\r\n";
+    let own = stage.ask("GET", "/page?utm_source=x", fields).await;
+    assert!(!is_hit(&first) && !is_hit(&own));
+    for sent in ["/page?utm_source=x", "cart=full; s=1", "Phone"] {
+        assert!(own.text().contains(sent), "{sent}: {}", own.text());
+    }
+    assert_eq!(observed().await, [0, 0, 1, 1], "a cookie that may be a session's");
+    for n in 1..4 {
+        let own = stage.ask("GET", "/page?utm_source=x", "Cookie: cart=full\r\n").await;
+        assert!(!is_hit(&own) && own.text().contains("cart=full"));
+        assert_eq!(observed().await, [n, 0, 1, 1]);
+    }
+    let other = stage.ask("GET", "/other", "").await;
+    assert_eq!(other.field("set-cookie").as_deref(), Some("s=1"));
+    stage.ask("POST", "/page", "Content-Length: 0\r\n").await;
+    assert_eq!(observed().await, [3, 0, 2, 2]);
+    let told = explain(&stage.daemon, &json!({ "url": "http://a.test/page" })).await;
+    assert!(step(&told, "observe")["decided"].as_bool().unwrap_or_default(), "{told}");
+    let status = printed(&stage.daemon, &["status"]).await;
+    assert!(status.contains("the cache would serve 42.9 % of 7 requests"), "{status}");
+}
+
+#[tokio::test]
+async fn an_observed_site_is_compared_and_then_served_from_what_it_has_stored() {
+    let site = "mode = \"observe\"\ncookies.strip = [\"cart\"]\ncache.verify = \"100%\"";
+    let stage = Setup { site, one_core: true, ..Setup::default() }.start().await;
+    stage.origin.otherwise(Script::mirror(CACHEABLE));
+    stage.get("/good").await;
+    stage.get("/bad").await;
+    eventually("both are stored", async || stage.metric("larder_stores_total").await == 2).await;
+    stage.ask("GET", "/bad", "Cookie: cart=full\r\n").await;
+    await_compared(&stage, [0, 0, 1, 0, 0]).await;
+    assert_eq!(findings(&stage).await[0].1, "cookie cart");
+    let file = stage.daemon.config_file();
+    let text = std::fs::read_to_string(&file).expect("the file");
+    std::fs::write(&file, text.replace("\"observe\"", "\"cache\"")).expect("written");
+    assert!(run(&stage.daemon, &["reload"]).await.0);
+    assert!(is_hit(&stage.get("/good").await), "it was stored while the site observed");
+    assert!(!is_hit(&stage.ask("GET", "/good", "Cookie: cart=full\r\n").await));
+}
