@@ -46,6 +46,11 @@ pub(crate) const SAMPLES: &[(&str, &str, Sample)] = &[
              larder check own.toml",
         ),
     ),
+    (
+        "verify.md",
+        "observe   example.com",
+        Listed("tests/cache/verify.rs has a daemon say both lines"),
+    ),
     ("esi.md", "<html><body>", Printed("curl -s $ORIGIN/fragments")),
     ("esi.md", "Surrogate-Control:", Printed("curl -sI $ORIGIN/fragments")),
     (
