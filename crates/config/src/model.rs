@@ -10,7 +10,7 @@ use base::Limits;
 use base::logging::Priority;
 use base::units::Bytes;
 use codec::{Compression, CompressionScope};
-use message::Status;
+use message::{HttpsOrigin, Status};
 use origin::{OriginConfig, ServerConfig};
 use policy::acl::{CidrSet, Net};
 use policy::forwarded::ClientField;
@@ -725,12 +725,30 @@ pub struct CrawlersConfig {
     pub verify: Vec<(String, PlacedPath)>,
     /// Search engines without an address list are verified by DNS.
     pub dns: bool,
+    /// The crawlers that sign their requests.
+    pub signatures: Vec<SigningCrawler>,
 }
 
 impl Default for CrawlersConfig {
     fn default() -> Self {
-        Self { file: None, built_in: true, verify: Vec::new(), dns: true }
+        let (verify, signatures) = (Vec::new(), Vec::new());
+        Self { file: None, built_in: true, verify, dns: true, signatures }
     }
+}
+
+/// A crawler that signs its requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SigningCrawler {
+    /// Its name in the list.
+    pub name: String,
+    /// The origin of its key directory.
+    pub agent: HttpsOrigin,
+    /// Its keys; `None` if they are fetched from the agent.
+    pub keys: Option<PlacedPath>,
+    /// The trusted authorities for a fetch, PEM; `None` for the system's.
+    pub ca: Option<PlacedPath>,
+    /// The location of the setting.
+    pub place: ConfigLocation,
 }
 
 /// The source of the VCL for sites that name none.

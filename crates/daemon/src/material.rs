@@ -182,7 +182,10 @@ impl Material {
         material.error_pages = PageFiles::read(config, &mut found);
         material.users = UserFiles::read(config, &mut found);
         material.policy_files.redirects = redirect_files::read(config, &mut found);
-        material.crawlers = CrawlerLists::read(config, &mut found);
+        let trust = |ca: Option<&PlacedPath>, place: &ConfigLocation| {
+            read_authorities(ca, place).and_then(|pem| trusting(Some(pem), None, place))
+        };
+        material.crawlers = CrawlerLists::read(config, &trust, &mut found);
         material.policy_files.countries = geoip_file::read(config, &mut found);
         found.extend(material.uncovered(config));
         material.read_ordered(config, &mut found);

@@ -14,6 +14,7 @@ use vcl::counts::Counts;
 
 use crate::key::{self, select_by};
 use crate::state::configuration_holder::CoreConfiguration;
+use crate::state::crawlers::SignatureQuota;
 use crate::state::finish::{CoreLog, Records};
 use crate::state::gate::AuthMemory;
 use crate::state::invalidate::{InvalidationMode, Outcome};
@@ -76,6 +77,8 @@ pub struct CoreState {
     pub(crate) mirrors: MirrorSlots,
     /// The cache of granted authentications.
     pub(crate) auth_memory: AuthMemory,
+    /// The signatures of agents that may be verified yet.
+    pub(crate) signatures: SignatureQuota,
     /// This core's log buffer and counts.
     pub log: CoreLog,
 }
@@ -104,6 +107,7 @@ impl CoreState {
             slice_fetcher: SliceFetcher::default(),
             background: Account::open(shared.cache.memory(), u64::MAX),
             mirrors: MirrorSlots::default(),
+            signatures: SignatureQuota::default(),
             auth_memory: AuthMemory::new(
                 Account::open(shared.cache.memory(), u64::MAX),
                 &shared.verified_passwords,
