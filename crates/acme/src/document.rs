@@ -68,7 +68,12 @@ pub struct DocumentError {
 
 impl From<io::Error> for DocumentError {
     fn from(error: io::Error) -> Self {
-        Self { why: error.to_string(), limit: LimitError::of(&error) }
+        let limit = LimitError::of(&error);
+        let why = match limit {
+            Some(limit) => format!("it is too slow or too large (limit: {})", limit.name()),
+            None => error.to_string(),
+        };
+        Self { why, limit }
     }
 }
 

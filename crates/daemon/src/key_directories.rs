@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use acme::{Document, DocumentBounds, DocumentError, DocumentSource, fetch_document};
-use agents::{KeyDirectory, KeyDirectoryError};
+use agents::{FetchedKeys, KeyDirectory, KeyDirectoryError};
 use base::{Counter, Counters, HashSeed, Limit, Limits};
 use flow::SharedCrawlers;
 use message::HttpsOrigin;
@@ -168,16 +168,8 @@ impl Directories {
         let Some(state) = self.states.get_mut(origin) else { return };
         state.is_running = false;
         let now_ms = rt::now().mono_ms;
-        let read = fetched.map_err(|error| (error.why, error.limit)).and_then(|document| {
-            match KeyDirectory::parse(&document.body) {
-                Ok(keys) => Ok((Some(keys), keep_ms(document.fresh_s))),
-                // It says that no key counts any more.
-                Err(KeyDirectoryError::NoUsableKey) => Ok((None, keep_ms(document.fresh_s))),
-                Err(error) => Err((error.to_string(), None)),
-            }
-        });
-        match read {
-            Ok((keys, keep_ms)) => {
+        match fetched.and_then(|document| read(&document)) {
+            Ok(FetchedDirectory { keys, keep_ms }) => {
                 let is_told = std::mem::replace(&mut state.is_told, keys.is_some());
                 (state.failures, state.next_ms) = (0, now_ms.saturating_add(spread(keep_ms)));
                 match (&keys, is_told) {
@@ -191,7 +183,7 @@ impl Directories {
                 }
                 self.put(origin, keys);
             }
-            Err((why, limit)) => {
+            Err(DocumentError { why, limit }) => {
                 state.is_told = false;
                 state.failures = state.failures.saturating_add(1);
                 let retry_ms = self.plan.bounds.map_or(SLEEP_MAX_MS, |(_, retry_ms)| retry_ms);
@@ -210,15 +202,36 @@ impl Directories {
 
     fn put(&self, origin: &HttpsOrigin, keys: Option<KeyDirectory>) {
         let all = self.crawlers.keys.load();
-        if all.of(origin) == keys.as_ref() {
-            return;
+        if all.of(origin) != keys.as_ref() {
+            self.crawlers.keys.store(Arc::new(with(&all, origin, keys)));
         }
-        let next = match keys {
-            Some(keys) => all.with(origin, keys),
-            None => all.only(|own| own != origin),
-        };
-        self.crawlers.keys.store(Arc::new(next));
     }
+}
+
+/// The keys with those of `origin` replaced, or removed.
+fn with(all: &FetchedKeys, origin: &HttpsOrigin, keys: Option<KeyDirectory>) -> FetchedKeys {
+    match keys {
+        Some(keys) => all.with(origin, keys),
+        None => all.only(|own| own != origin),
+    }
+}
+
+/// A directory that was fetched.
+#[derive(Debug)]
+struct FetchedDirectory {
+    /// Its keys; `None` if it says that no key counts any more.
+    keys: Option<KeyDirectory>,
+    /// The time after which it is fetched again.
+    keep_ms: u64,
+}
+
+fn read(document: &Document) -> Result<FetchedDirectory, DocumentError> {
+    let keys = match KeyDirectory::parse(&document.body) {
+        Ok(keys) => Some(keys),
+        Err(KeyDirectoryError::NoUsableKey) => None,
+        Err(error) => return Err(DocumentError { why: error.to_string(), limit: None }),
+    };
+    Ok(FetchedDirectory { keys, keep_ms: keep_ms(document.fresh_s) })
 }
 
 /// The time after which a directory is fetched again: a little before it is stale.
@@ -252,6 +265,20 @@ mod tests {
             assert!((876..=1000).contains(&spread(1000)));
         }
         assert_eq!(spread(1), 1);
+    }
+
+    #[test]
+    fn a_directory_without_a_key_ends_the_keys_and_a_broken_one_does_not() {
+        let origin = HttpsOrigin::parse(b"https://agent.test").expect("an origin");
+        let document = |body: &str| Document { body: body.into(), fresh_s: None };
+        let key = r#"{"kty":"OKP","crv":"Ed25519",
+            "x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}"#;
+        let fetched = read(&document(&format!("{{\"keys\":[{key}]}}"))).expect("a directory");
+        let all = with(&FetchedKeys::default(), &origin, fetched.keys);
+        assert!(all.of(&origin).is_some());
+        let ended = read(&document("{\"keys\":[]}")).expect("a directory");
+        assert!(with(&all, &origin, ended.keys).of(&origin).is_none());
+        assert!(read(&document("<html>")).is_err());
     }
 
     #[test]
