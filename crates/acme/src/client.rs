@@ -110,7 +110,8 @@ pub(crate) async fn connect(
 ) -> io::Result<TlsStream<TcpStream>> {
     let bare = host.trim_start_matches('[').trim_end_matches(']').to_owned();
     let peer = trust.peer(&bare);
-    let peer = peer.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not a host name"))?;
+    let peer =
+        peer.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not a host name"))?;
     let addresses: Vec<_> = tokio::net::lookup_host((bare, port)).await?.collect();
     let tcp = Client::first_of(&addresses, exchange_ms).await?;
     tcp.set_nodelay(true)?;

@@ -1,6 +1,7 @@
-//! Document: a small file that an operator trusts a server for, fetched over HTTPS beside the cores.
+//! Remote document: a small file of a server that an operator has named, fetched over HTTPS beside
+//! the cores.
 //!
-//! It must never follow a redirect: only the server that the operator has named is asked.
+//! It must never follow a redirect: no other server is asked.
 
 use std::fmt;
 use std::io;
@@ -50,7 +51,7 @@ pub struct DocumentBounds {
 
 /// A document as it was fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Document {
+pub struct RemoteDocument {
     /// Its bytes.
     pub body: Vec<u8>,
     /// Seconds for which its server says that it stays fresh; `None` if it says nothing.
@@ -84,14 +85,14 @@ impl From<io::Error> for DocumentError {
 pub async fn fetch_document(
     source: &DocumentSource,
     bounds: DocumentBounds,
-) -> Result<Document, DocumentError> {
+) -> Result<RemoteDocument, DocumentError> {
     let bound = Duration::from_millis(bounds.exchange_ms);
     let fetched = rt::time::timeout(bound, fetch(source, bounds)).await;
     let late = |_| io::Error::from(LimitError(bounds.exchange_limit));
     Ok(fetched.map_err(late).flatten()?)
 }
 
-async fn fetch(source: &DocumentSource, bounds: DocumentBounds) -> io::Result<Document> {
+async fn fetch(source: &DocumentSource, bounds: DocumentBounds) -> io::Result<RemoteDocument> {
     let (host, port) = (source.origin.host(), source.origin.port().unwrap_or(443));
     let mut stream = client::connect(&source.trust, host, port, bounds.exchange_ms).await?;
     let request = question(source);
@@ -105,7 +106,7 @@ async fn fetch(source: &DocumentSource, bounds: DocumentBounds) -> io::Result<Do
         let why = format!("it answers with status {}", answer.head.status);
         return Err(io::Error::new(io::ErrorKind::InvalidData, why));
     }
-    Ok(Document { fresh_s: fresh_s(&answer.head), body: answer.body })
+    Ok(RemoteDocument { fresh_s: fresh_s(&answer.head), body: answer.body })
 }
 
 fn question(source: &DocumentSource) -> Request {

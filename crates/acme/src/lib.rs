@@ -26,7 +26,9 @@ pub use crate::certificate_peers::{
     CertificatePeers, ChallengeAnswer, OrderPermission, PendingFuture, SharedEntry,
 };
 pub use crate::challenge_responder::ChallengeResponder;
-pub use crate::document::{Document, DocumentBounds, DocumentError, DocumentSource, fetch_document};
+pub use crate::document::{
+    DocumentBounds, DocumentError, DocumentSource, RemoteDocument, fetch_document,
+};
 pub use crate::plan::{Authority, Binding, Bounds, CertificatePlan, Challenge};
 pub use crate::renewals::run;
 pub use crate::report::{Event, OrderFailure};

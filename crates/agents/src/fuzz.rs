@@ -22,7 +22,7 @@ pub fn key_directory(data: &[u8]) {
     }
 }
 
-/// The fields of a signature, one in each line. No fields of which the fuzzer has no key are true.
+/// The fields of a signature, one in each line. None of them is true, as the fuzzer has no key.
 pub fn web_bot_auth(data: &[u8]) {
     let Ok(list) = CrawlerList::parse("ai Agent Agent/") else { return };
     let Ok(mut crawlers) = Crawlers::new(list, Vec::new(), false) else { return };
@@ -62,7 +62,9 @@ mod tests {
 
         #[test]
         fn what_is_nearly_a_signature_is_safe(
-            cut in 0..INPUT.len(), with in ".{0,3}", signature in prop::array::uniform32(any::<u8>()),
+            cut in 0..INPUT.len(),
+            with in ".{0,3}",
+            signature in prop::array::uniform32(any::<u8>()),
         ) {
             let bytes = data_encoding::BASE64.encode(&[signature, signature].concat());
             let input = format!("{}{with}{}", &INPUT[..cut], &INPUT[cut..]);

@@ -91,7 +91,7 @@ impl KeyDirectory {
 }
 
 impl DirectoryKey {
-    /// Reads a key for Ed25519 (RFC 8037 2); `None` if it is none, or not for signatures.
+    /// Reads a key for Ed25519 (RFC 8037 2); `None` if it is for something else.
     fn read(jwk: &Value) -> Option<Self> {
         let text = |name| jwk.get(name).and_then(Value::as_str);
         let allows = |name, allowed: &[&str]| match jwk.get(name) {
@@ -184,10 +184,7 @@ pub(crate) mod tests {
         let rsa = br#"{"keys":[{"kty":"RSA","n":"AQAB","e":"AQAB"}]}"#;
         assert_eq!(KeyDirectory::parse(rsa), Err(KeyDirectoryError::NoUsableKey));
         // Everybody has its private half.
-        assert_eq!(
-            KeyDirectory::parse(EXAMPLE.as_bytes()),
-            Err(KeyDirectoryError::NoUsableKey)
-        );
+        assert_eq!(KeyDirectory::parse(EXAMPLE.as_bytes()), Err(KeyDirectoryError::NoUsableKey));
         let read = KeyDirectory::parse_with_published(EXAMPLE.as_bytes()).expect("a set");
         assert!(read.key(PUBLISHED.as_bytes(), 0).is_some());
     }

@@ -10,7 +10,7 @@ use base::Limits;
 use base::logging::Priority;
 use base::units::Bytes;
 use codec::{Compression, CompressionScope};
-use message::{HttpsOrigin, Status};
+use message::Status;
 use origin::{OriginConfig, ServerConfig};
 use policy::acl::{CidrSet, Net};
 use policy::forwarded::ClientField;
@@ -20,10 +20,12 @@ use policy::{Includes, Profile, Purge, SiteRules};
 use crate::diagnostic::{Diagnostic, Severity, SourceText};
 
 mod cluster;
+mod crawlers;
 
 pub use cluster::{
     ClusterConfig, ClusterCredentials, Isolation, NeighbourConfig, NeighbourTransport,
 };
+pub use crawlers::{CrawlersConfig, SigningCrawler};
 
 /// A whole configuration.
 #[derive(Clone, Debug)]
@@ -712,43 +714,6 @@ pub enum CacheStatus {
     On,
     /// Also the rule that decided, as a detail.
     Detail,
-}
-
-/// `[crawlers]`: the list of crawlers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CrawlersConfig {
-    /// A list that precedes the built-in one.
-    pub file: Option<PlacedPath>,
-    /// The built-in list counts.
-    pub built_in: bool,
-    /// Address lists of crawlers, by name.
-    pub verify: Vec<(String, PlacedPath)>,
-    /// Search engines without an address list are verified by DNS.
-    pub dns: bool,
-    /// The crawlers that sign their requests.
-    pub signatures: Vec<SigningCrawler>,
-}
-
-impl Default for CrawlersConfig {
-    fn default() -> Self {
-        let (verify, signatures) = (Vec::new(), Vec::new());
-        Self { file: None, built_in: true, verify, dns: true, signatures }
-    }
-}
-
-/// A crawler that signs its requests.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SigningCrawler {
-    /// Its name in the list.
-    pub name: String,
-    /// The origin of its key directory.
-    pub agent: HttpsOrigin,
-    /// Its keys; `None` if they are fetched from the agent.
-    pub keys: Option<PlacedPath>,
-    /// The trusted authorities for a fetch, PEM; `None` for the system's.
-    pub ca: Option<PlacedPath>,
-    /// The location of the setting.
-    pub place: ConfigLocation,
 }
 
 /// The source of the VCL for sites that name none.

@@ -1,5 +1,5 @@
-//! Key directories of agents that sign their requests: fetched beside the cores, kept for as long as
-//! their servers say, and fetched again before that.
+//! Key directories of agents that sign their requests: fetched beside the cores, kept for as long
+//! as their servers say, and fetched again before that.
 //!
 //! No request may wait for them, and none names a server that is asked: agents are in the
 //! configuration. A directory that cannot be fetched changes nothing; one that lacks a key ends it.
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use acme::{Document, DocumentBounds, DocumentError, DocumentSource, fetch_document};
+use acme::{DocumentBounds, DocumentError, DocumentSource, RemoteDocument, fetch_document};
 use agents::{FetchedKeys, KeyDirectory, KeyDirectoryError};
 use base::{Counter, Counters, HashSeed, Limit, Limits};
 use flow::SharedCrawlers;
@@ -98,13 +98,13 @@ struct Directories {
     crawlers: Arc<SharedCrawlers>,
     counters: Arc<Counters>,
     plan: DirectoryPlan,
-    states: BTreeMap<HttpsOrigin, State>,
-    running: JoinSet<(HttpsOrigin, Result<Document, DocumentError>)>,
+    states: BTreeMap<HttpsOrigin, DirectoryState>,
+    running: JoinSet<(HttpsOrigin, Result<RemoteDocument, DocumentError>)>,
 }
 
 /// The state of a directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct State {
+struct DirectoryState {
     /// The time of the next fetch, on the monotonic clock.
     next_ms: u64,
     is_running: bool,
@@ -164,7 +164,7 @@ impl Directories {
     }
 
     /// Takes over the result of a fetch.
-    fn take(&mut self, origin: &HttpsOrigin, fetched: Result<Document, DocumentError>) {
+    fn take(&mut self, origin: &HttpsOrigin, fetched: Result<RemoteDocument, DocumentError>) {
         let Some(state) = self.states.get_mut(origin) else { return };
         state.is_running = false;
         let now_ms = rt::now().mono_ms;
@@ -172,14 +172,10 @@ impl Directories {
             Ok(FetchedDirectory { keys, keep_ms }) => {
                 let is_told = std::mem::replace(&mut state.is_told, keys.is_some());
                 (state.failures, state.next_ms) = (0, now_ms.saturating_add(spread(keep_ms)));
-                match (&keys, is_told) {
-                    (Some(_), false) => base::tell!(Notice, "larder: {origin}: has its agent's keys"),
-                    (Some(_), true) => {}
-                    (None, _) => base::tell!(
-                        Warn,
-                        "larder: {origin}: its key directory has no key for Ed25519 that may be \
-                         used"
-                    ),
+                if keys.is_none() {
+                    base::tell!(Warn, "larder: {origin}: no key of its directory may be used");
+                } else if !is_told {
+                    base::tell!(Notice, "larder: {origin}: the keys of its agent are here");
                 }
                 self.put(origin, keys);
             }
@@ -225,7 +221,7 @@ struct FetchedDirectory {
     keep_ms: u64,
 }
 
-fn read(document: &Document) -> Result<FetchedDirectory, DocumentError> {
+fn read(document: &RemoteDocument) -> Result<FetchedDirectory, DocumentError> {
     let keys = match KeyDirectory::parse(&document.body) {
         Ok(keys) => Some(keys),
         Err(KeyDirectoryError::NoUsableKey) => None,
@@ -270,7 +266,7 @@ mod tests {
     #[test]
     fn a_directory_without_a_key_ends_the_keys_and_a_broken_one_does_not() {
         let origin = HttpsOrigin::parse(b"https://agent.test").expect("an origin");
-        let document = |body: &str| Document { body: body.into(), fresh_s: None };
+        let document = |body: &str| RemoteDocument { body: body.into(), fresh_s: None };
         let key = r#"{"kty":"OKP","crv":"Ed25519",
             "x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}"#;
         let fetched = read(&document(&format!("{{\"keys\":[{key}]}}"))).expect("a directory");

@@ -189,7 +189,6 @@ impl Daemon {
         error_log.listen();
         let lines = shared.counters.register();
         let (records, log) = records(config, ring, cores, lines, &shared)?;
-        let ring = records.ring.clone();
         let origins = origins.into_iter().map(|origin| tend(origin, &shared)).collect();
         let plans = watch::Sender::new(material.plan(config));
         let stapling = watch::Sender::new(ocsp_staples::plan(config, &material));
@@ -211,7 +210,7 @@ impl Daemon {
             cores,
             log,
             error_log,
-            ring,
+            ring: records.ring.clone(),
             vcls,
             started: Instant::now(),
             first: config.clone(),

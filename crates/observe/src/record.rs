@@ -375,7 +375,7 @@ pub struct Record<'a> {
     pub class: &'a [u8],
     /// The crawler that the client's User-Agent or signature names.
     pub crawler: &'a [u8],
-    /// The proof that the client is this crawler; empty if it is none.
+    /// The proof that the client is this crawler; empty without a crawler.
     pub proof: &'a [u8],
     /// The transaction's number, the first one in `X-Varnish`; 0 without VCL.
     pub xid: u32,

@@ -200,9 +200,8 @@ async fn a_signature_is_for_one_site_one_path_and_a_time() {
 async fn what_cannot_be_verified_changes_nothing() {
     let (agent, folder) = (Agent::new(1, "https://agent.test"), Folder::new());
     let stage = with_file(&agent, &folder, "", "signature_checks = 0").await;
-    let ask = async |fields: &str| {
-        stage.ask("GET", "/page", &format!("{BROWSER}{fields}")).await.status
-    };
+    let ask =
+        async |fields: &str| stage.ask("GET", "/page", &format!("{BROWSER}{fields}")).await.status;
     // A stranger, or one that names an agent whose key it lacks.
     assert_eq!(ask(&Agent::new(2, "https://stranger.test").sign("/page")).await, 402);
     assert_eq!(counts(&stage).await, [0, 0, 0]);
@@ -230,10 +229,7 @@ async fn explain_says_what_a_signature_proves() {
     assert_eq!(step(&good, "class")["why"], "ai: it is `ChatGPT-User`, by its signature");
     let expired = told(&agent.sign_at("larder.test", "/page", 400)).await;
     let class = step(&expired, "class");
-    assert_eq!(
-        class["why"],
-        "unknown: it claims to be `ChatGPT-User`, and its signature is false"
-    );
+    assert_eq!(class["why"], "unknown: it claims to be `ChatGPT-User`, and its signature is false");
     assert_eq!(fact(class, "signature"), "false: it has expired");
     let unknown = told(&Agent::new(2, "https://agent.test").sign("/page")).await;
     let why = fact(step(&unknown, "class"), "signature");

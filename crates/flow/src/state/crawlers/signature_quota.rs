@@ -35,9 +35,10 @@ mod tests {
     fn each_second_has_a_quota_of_its_own() {
         let quota = SignatureQuota::default();
         let take = |mono_ms| quota.take(2, Now { mono_ms, unix_ms: 0 });
-        assert_eq!([0, 500, 999, 1000, 1001, 1999, 7000].map(take), [
-            true, true, false, true, true, false, true
-        ]);
+        assert_eq!(
+            [0, 500, 999, 1000, 1001, 1999, 7000].map(take),
+            [true, true, false, true, true, false, true]
+        );
         assert!(!quota.take(0, Now { mono_ms: 9000, unix_ms: 0 }));
     }
 }
