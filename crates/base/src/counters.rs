@@ -134,6 +134,11 @@ counters! {
     UnknownFetches class_unknown_fetches_total Counter "Of these, those for which the origin was asked.";
     CrawlersQueued crawlers_queued_total Counter "Requests with `serve = \"stored\"` whose fetch waited in the queue for crawlers.";
     CrawlersRefused crawlers_refused_total Counter "Requests with `serve = \"stored\"` that were rejected, because the queue for crawlers was full.";
+    SignaturesTrue signatures_true_total Counter "Requests with a valid signature of an agent in `[crawlers] signatures`.";
+    SignaturesFalse signatures_false_total Counter "Requests that claimed the signature of such an agent, and whose signature was false or had expired. Their client is `unknown`.";
+    SignaturesOpen signatures_open_total Counter "Requests that claimed the signature of such an agent, and whose signature could not be verified: the key is not known, or something is signed that Larder cannot rebuild.";
+    KeyDirectoryFetches key_directory_fetches_total Counter "Fetches of key directories of agents.";
+    KeyDirectoryFailures key_directory_failures_total Counter "Of these, those that failed. The keys stay as they were.";
     PrefetchesRefused prefetches_refused_total Counter "Prefetches (`Sec-Purpose: prefetch`) that were rejected, because the origin had no place for a request.";
     Files files_total Counter "Answered with a file.";
     Synthetic synthetic_total Counter "Answered by policy or error page.";

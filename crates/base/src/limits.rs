@@ -314,6 +314,11 @@ limits! {
     CrawlerQueue crawler_queue Count 64, "Maximum number of requests with `serve = \"stored\"` that wait for a fetch from one origin. Further requests get 429 with Retry-After.", most(100_000);
     CrawlerChecks crawler_checks Count 64, "Maximum number of clients that wait to be verified as search engines by DNS. Further clients are looked up when they come again.", most(10_000);
     CrawlerListBytes crawler_list_bytes Bytes 4 * MIB, "Maximum size of a file of `[crawlers]`. A configuration with a larger file is not loaded.", most(64 * MIB);
+    SignatureChecks signature_checks Count 1_000, "Maximum number of signatures of agents (`[crawlers] signatures`) that each core verifies per second. Each takes about 50 to 100 microseconds. Further ones stay unverified.", most(1_000_000);
+    SignatureLifetime signature_lifetime Ms 86_400_000, "Maximum time for which the signature of an agent counts after it was made, even if it says that it expires later.", least(1_000);
+    KeyDirectoryBytes key_directory_bytes Bytes 64 * KIB, "Maximum size of an agent's key directory, in a file or fetched. A configuration with a larger file is not loaded. After a larger response, the keys stay as they were.", most(16 * MIB);
+    KeyDirectoryTimeout key_directory_timeout Ms 10_000, "Maximum time for one fetch of a key directory. After that, the keys stay as they were.", least(100);
+    KeyDirectoryRetryWait key_directory_retry_wait Ms 60_000, "Time before the next fetch of a key directory after a failed one. Each further failure doubles it, up to an hour.", least(100);
     Ranges ranges Count 32, "Maximum number of ranges in one request. With more, the whole representation is sent.", most(1000);
 }
 
@@ -347,6 +352,8 @@ pub const UNCOUNTED: &[(Limit, &str)] = &[
         "a configuration that reaches it is not loaded, and the error names it",
     ),
     (Limit::CrawlerFetches, "what there is no place for begins later"),
+    (Limit::SignatureLifetime, "how long something is believed"),
+    (Limit::KeyDirectoryRetryWait, "how long is waited before a try"),
     (Limit::UsersBytes, "a configuration that reaches it is not loaded, and the error names it"),
     (Limit::PasswordKeep, "how long something is believed"),
     (Limit::GeoipBytes, "a program that reaches it is not loaded, and the error names it"),

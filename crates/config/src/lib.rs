@@ -41,7 +41,8 @@ pub use model::{
     ConfigLocation, CrawlersConfig, DiskConfig, DiskVolume, ErrorLog, FieldSource, HealthConfig,
     Htcp, Isolation, ListenSpec, LogFormat, LogRing, LogTarget, MemoryConfig, MemorySize,
     MetricsConfig, NamedHost, NamedPath, NeighbourConfig, NeighbourTransport, OriginTls, PageFile,
-    PairFiles, PlacedPath, Programs, ServiceAccount, SiteConfig, SiteTls, Tracing, VarnishCli,
+    PairFiles, PlacedPath, Programs, ServiceAccount, SigningCrawler, SiteConfig, SiteTls, Tracing,
+    VarnishCli,
 };
 pub use parse::load_str;
 pub use reference::{REFERENCE_INTRODUCTION, reference_markdown, reference_sections};

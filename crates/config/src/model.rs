@@ -20,10 +20,12 @@ use policy::{Includes, Profile, Purge, SiteRules};
 use crate::diagnostic::{Diagnostic, Severity, SourceText};
 
 mod cluster;
+mod crawlers;
 
 pub use cluster::{
     ClusterConfig, ClusterCredentials, Isolation, NeighbourConfig, NeighbourTransport,
 };
+pub use crawlers::{CrawlersConfig, SigningCrawler};
 
 /// A whole configuration.
 #[derive(Clone, Debug)]
@@ -712,25 +714,6 @@ pub enum CacheStatus {
     On,
     /// Also the rule that decided, as a detail.
     Detail,
-}
-
-/// `[crawlers]`: the list of crawlers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CrawlersConfig {
-    /// A list that precedes the built-in one.
-    pub file: Option<PlacedPath>,
-    /// The built-in list counts.
-    pub built_in: bool,
-    /// Address lists of crawlers, by name.
-    pub verify: Vec<(String, PlacedPath)>,
-    /// Search engines without an address list are verified by DNS.
-    pub dns: bool,
-}
-
-impl Default for CrawlersConfig {
-    fn default() -> Self {
-        Self { file: None, built_in: true, verify: Vec::new(), dns: true }
-    }
 }
 
 /// The source of the VCL for sites that name none.

@@ -21,7 +21,7 @@
 //! ground    3  neighbours secrets varnishd
 //! ground    2  cli_certificates collector config_file crawlers error_log error_pages
 //! ground    2  geoip_file machine_warnings records redirect_files users
-//! ground    1  folder_ownership keeper ports versions
+//! ground    1  folder_ownership keeper key_directories ports versions
 //! ground    0  account address_holders allocator certificate_orders config_bundle
 //! ground    0  disk_store documents glob guard managed_origin process ring server_log servers
 //! ground    0  service_manager sharing socket_activation vsm
@@ -52,6 +52,7 @@ mod glob;
 mod guard;
 mod htcp;
 mod keeper;
+mod key_directories;
 mod live;
 mod machine_warnings;
 mod managed_origin;

@@ -40,7 +40,7 @@ impl ClientClass {
     }
 }
 
-/// The proof that a client is the crawler that its User-Agent names.
+/// The proof that a client is the crawler that its User-Agent names, or whose signature it bears.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum ClientProof {
@@ -53,6 +53,24 @@ pub enum ClientProof {
     Unverified,
     /// Its address is yet to be looked up in DNS.
     Pending,
+    /// Its request has the crawler's signature.
+    Signed,
+    /// Its request has a signature that claims to be the crawler's and is not.
+    Forged,
+}
+
+impl ClientProof {
+    /// The name in logs.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Claimed => "claimed",
+            Self::Verified => "address",
+            Self::Unverified => "unverified",
+            Self::Pending => "pending",
+            Self::Signed => "signature",
+            Self::Forged => "forged",
+        }
+    }
 }
 
 /// A request's client, classified.

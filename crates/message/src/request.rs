@@ -177,6 +177,9 @@ pub struct Request {
     /// Path and query, byte for byte as they will be keyed and forwarded, in ASCII; begins with
     /// `/`, or is `*` for OPTIONS.
     pub target: Vec<u8>,
+    /// The target as sent, if [`canonical`](crate::target::canonical) has spelt its path otherwise;
+    /// empty if not. Only for what clients sign.
+    pub respelt: Vec<u8>,
     /// Header fields as received, Host included.
     pub headers: HeaderBlock,
     /// The framing of the body.
@@ -226,6 +229,7 @@ impl Clone for Request {
         (self.version, self.scheme, self.port, self.framing) = (*version, *scheme, *port, *framing);
         self.host.clone_from(host);
         self.target.clone_from(target);
+        self.respelt.clone_from(&other.respelt);
         self.headers.clone_from(headers);
         self.keep_alive = other.keep_alive;
         self.expect_continue = other.expect_continue;
@@ -243,6 +247,7 @@ impl Request {
         size_of::<Self>()
             + self.host.len()
             + self.target.len()
+            + self.respelt.len()
             + self.taken.len()
             + self.headers.memory()
             + self.replaced.as_ref().map_or(0, |sent| size_of::<HeaderBlock>() + sent.memory())
@@ -254,6 +259,7 @@ impl Request {
         if self.target.capacity() > 2 * self.target.len() {
             self.target.shrink_to_fit();
         }
+        self.respelt.shrink_to_fit();
     }
 
     /// An empty request.
@@ -269,6 +275,7 @@ impl Request {
         self.host.clear();
         self.port = None;
         self.target.clear();
+        self.respelt.clear();
         self.headers.clear();
         self.framing = Framing::None;
         self.keep_alive = false;
@@ -291,6 +298,11 @@ impl Request {
         };
         let sent = replaced.into_iter().flat_map(HeaderBlock::iter);
         self.headers.iter().filter(is_there).chain(sent.filter(|field| !field.value.is_empty()))
+    }
+
+    /// The target in the spelling in which it was sent.
+    pub fn sent_target(&self) -> &[u8] {
+        if self.respelt.is_empty() { &self.target } else { &self.respelt }
     }
 
     /// The target up to the first `?`.

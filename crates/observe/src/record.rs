@@ -21,15 +21,15 @@
 //! | 128 | 1 | cache result: number of [`Served`] |
 //! | 129 | 1 | protocol version, tens major, ones minor |
 //! | 130 | 2 | attempts at the origin |
-//! | 132 | 14 × 2 | lengths of the texts |
-//! | 160 | 1 | number of field values |
-//! | 161 | 1 | cause: number of [`Kind`] |
-//! | 162 | 2 | status of the origin's response; 0 without one |
-//! | 164 | 4 + 4 | numbers of the transaction and its session under VCL; 0 without |
-//! | 172 | 8 | number of the transaction that caused it; 0 without one |
-//! | 180 | 1 | use of a dictionary: number of [`DictionaryUse`] |
-//! | 181 | 2 | cipher suite of the client's connection; 0 without TLS |
-//! | 183 | 2 | port of the host; 0 for the scheme's default |
+//! | 132 | 15 × 2 | lengths of the texts |
+//! | 162 | 1 | number of field values |
+//! | 163 | 1 | cause: number of [`Kind`] |
+//! | 164 | 2 | status of the origin's response; 0 without one |
+//! | 166 | 4 + 4 | numbers of the transaction and its session under VCL; 0 without |
+//! | 174 | 8 | number of the transaction that caused it; 0 without one |
+//! | 182 | 1 | use of a dictionary: number of [`DictionaryUse`] |
+//! | 183 | 2 | cipher suite of the client's connection; 0 without TLS |
+//! | 185 | 2 | port of the host; 0 for the scheme's default |
 //!
 //! The name of the route follows if the flags say so, as its length in two bytes and its bytes.
 //! Then follow the [heads](crate::heads) of all sides, if the flags say so.
@@ -45,10 +45,10 @@ use base::tally::Outcome;
 use crate::suite::CipherSuite;
 
 /// Version of the form above. A reader must reject any other version.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 
 /// Bytes of the fixed part.
-pub const FIXED: usize = 185;
+pub const FIXED: usize = 187;
 
 /// Longest text of a record. A longer text is cut, and [`Flags::CUT`] set. Limits on targets and
 /// fields are 8 KiB by default.
@@ -68,7 +68,7 @@ pub const VALUE_MAX: usize = 2 * 1024;
 /// Most bytes of heads in a record; the limit `log_heads` is usually less.
 pub const HEADS_MAX: usize = 64 * 1024;
 
-const TEXTS: usize = 14;
+const TEXTS: usize = 15;
 const LENGTHS_AT: usize = 132;
 const VALUES_AT: usize = LENGTHS_AT + 2 * TEXTS;
 const KIND_AT: usize = VALUES_AT + 1;
@@ -373,8 +373,10 @@ pub struct Record<'a> {
     pub vcl: &'a [u8],
     /// The client's class; empty on sites that use no classes.
     pub class: &'a [u8],
-    /// The crawler that the client's User-Agent names.
+    /// The crawler that the client's User-Agent or signature names.
     pub crawler: &'a [u8],
+    /// The proof that the client is this crawler; empty without a crawler.
+    pub proof: &'a [u8],
     /// The transaction's number, the first one in `X-Varnish`; 0 without VCL.
     pub xid: u32,
     /// The session's number; 0 without VCL.
@@ -515,6 +517,7 @@ impl<'a> Record<'a> {
             self.vcl,
             self.class,
             self.crawler,
+            self.proof,
         ]
     }
 
@@ -613,7 +616,7 @@ impl<'a> Record<'a> {
     /// Makes a record that has only texts.
     fn of_texts(texts: [&'a [u8]; TEXTS]) -> Self {
         let [method, host, target, site, rule, origin, server, rest @ ..] = texts;
-        let [error, limit, not_stored, evidence, vcl, class, crawler] = rest;
+        let [error, limit, not_stored, evidence, vcl, class, crawler, proof] = rest;
         Self {
             method,
             host,
@@ -629,6 +632,7 @@ impl<'a> Record<'a> {
             vcl,
             class,
             crawler,
+            proof,
             ..Self::default()
         }
     }

@@ -14,6 +14,7 @@ use vcl::counts::Counts;
 
 use crate::key::{self, select_by};
 use crate::state::configuration_holder::CoreConfiguration;
+use crate::state::crawlers::SignatureQuota;
 use crate::state::finish::{CoreLog, Records};
 use crate::state::gate::AuthMemory;
 use crate::state::invalidate::{InvalidationMode, Outcome};
@@ -79,6 +80,8 @@ pub struct CoreState {
     pub(crate) verification: CoreVerification,
     /// The cache of granted authentications.
     pub(crate) auth_memory: AuthMemory,
+    /// The signatures of agents that may be verified yet.
+    pub(crate) signatures: SignatureQuota,
     /// This core's log buffer and counts.
     pub log: CoreLog,
 }
@@ -108,6 +111,7 @@ impl CoreState {
             background: Account::open(shared.cache.memory(), u64::MAX),
             mirrors: TaskSlots::default(),
             verification: CoreVerification::default(),
+            signatures: SignatureQuota::default(),
             auth_memory: AuthMemory::new(
                 Account::open(shared.cache.memory(), u64::MAX),
                 &shared.verified_passwords,

@@ -81,6 +81,7 @@ fn with_texts<'a>(record: Record<'a>, texts: &'a [Vec<u8>]) -> Record<'a> {
         evidence: &texts[10],
         class: &texts[12],
         crawler: &texts[13],
+        proof: &texts[14],
         vcl: &texts[11],
         route: &texts[12],
         ..record

@@ -162,6 +162,7 @@ impl World {
             () if name.ends_with("secret") => self.at("etc/varnish/secret"),
             () if name.ends_with(".token") => self.at("here/own.token"),
             () if name == "crawlers.txt" => self.at("here/crawlers.list"),
+            () if name.ends_with("keys.json") => self.at("here/keys.json"),
             () if name.ends_with("bot.json") => self.at("here/addresses.json"),
             () if name.ends_with("users") => self.at("here/ann.users"),
             () if name.starts_with("redirects.") => self.at("here/redirects.txt"),
@@ -388,6 +389,8 @@ fn write_files(folder: &Folder, origin: &ScriptedOrigin) {
     let hash = "$apr1$lZL6V/ci$eIMz/iKDkbtys/uU7LEK00";
     folder.file("here/ann.users", format!("ann:{hash}\n"));
     folder.file("here/crawlers.list", "tool our-monitor Status Check/\n");
+    let key = r#"{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}"#;
+    folder.file("here/keys.json", format!("{{\"keys\":[{key}]}}"));
     folder.file("here/addresses.json", "{\"prefixes\": [{\"ipv4Prefix\": \"192.0.2.0/24\"}]}");
     folder.file("here/redirects.txt", "/old /new\n");
     folder.file("here/countries.mmdb", testkit::geoip::database(&[]));
