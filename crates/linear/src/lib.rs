@@ -10,6 +10,7 @@
 //!
 //! Begin with [`Regex`] for one pattern and [`RegexSet`] for several.
 
+mod edges;
 mod pcre_syntax;
 mod set;
 
@@ -17,6 +18,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::sync::Arc;
 
+use edges::Edge;
 use regex_automata::Input;
 use regex_automata::meta::{BuildError, Cache, Config, Regex as Engine};
 use regex_automata::util::syntax;
@@ -93,6 +95,7 @@ pub struct Regex(Arc<SharedRegex>);
 
 struct SharedRegex {
     pattern: Box<str>,
+    options: Options,
     engine: Engine,
     /// Search memory, one entry for each thread.
     caches: ThreadLocal<RefCell<Cache>>,
@@ -116,12 +119,24 @@ impl Regex {
             .syntax(syntax(options))
             .build(&pcre_syntax::plain(pattern))?;
         let caches = ThreadLocal::new();
-        Ok(Self(Arc::new(SharedRegex { pattern: pattern.into(), engine, caches })))
+        Ok(Self(Arc::new(SharedRegex { pattern: pattern.into(), options, engine, caches })))
     }
 
     /// The pattern as written.
     pub fn as_str(&self) -> &str {
         &self.0.pattern
+    }
+
+    /// Texts of which each subject that the pattern matches begins with one. `None` if they are not
+    /// known.
+    pub fn starts(&self) -> Option<Vec<Vec<u8>>> {
+        edges::texts_at(Edge::Start, &self.0.pattern, self.0.options)
+    }
+
+    /// Texts of which each subject that the pattern matches ends with one. `None` if they are not
+    /// known.
+    pub fn ends(&self) -> Option<Vec<Vec<u8>>> {
+        edges::texts_at(Edge::End, &self.0.pattern, self.0.options)
     }
 
     /// Returns true if the pattern matches anywhere in `subject`.

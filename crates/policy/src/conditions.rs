@@ -5,6 +5,8 @@
 //! client may write in two ways that an application reads as one, they take as one: a rule that
 //! keeps somebody out must not be slipped past by `_` for `-`, or by an escaped name.
 
+pub(crate) mod needs;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -220,7 +222,11 @@ impl Condition {
     pub fn holds(&self, asked: RoutedRequest<'_>) -> bool {
         let RoutedRequest { request, client, .. } = asked;
         match self {
-            Self::Header(tests) => tests.iter().any(|test| test.holds(request.sent_fields())),
+            Self::Header(tests) => match &request.replaced {
+                Some(_) => tests.iter().any(|test| test.holds(request.sent_fields())),
+                // As it mostly is: nothing is in the place of what was sent.
+                None => tests.iter().any(|test| test.holds(request.headers.iter())),
+            },
             Self::Cookie(tests) => tests.iter().any(|test| test.holds_of_cookies(request)),
             Self::Query(tests) => tests.iter().any(|test| test.holds_of_query(request)),
             Self::Client(addresses) => addresses.set.has(client),
@@ -326,7 +332,7 @@ impl<N: fmt::Display, V: fmt::Display> NamedCondition<N, V> {
 impl NamedCondition<FieldName, TextPattern> {
     /// Returns true if it holds for a head with these fields.
     pub fn holds<'f>(&self, fields: impl Iterator<Item = Field<'f>>) -> bool {
-        let fields = fields.filter(|field| self.name.is_spelt(field.name));
+        let fields = fields.filter(|field| self.name.names(*field));
         self.wanted.is_met(fields.map(|field| field.value), TextPattern::matches)
     }
 }

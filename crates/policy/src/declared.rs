@@ -4,6 +4,7 @@
 //! cookies removed). Key, route, verdict and forwarded request come from that form only: what is
 //! not in the key must never reach the origin.
 
+mod candidates;
 mod compiler;
 mod directives;
 mod explanations;
@@ -41,6 +42,7 @@ use crate::rules::{BrowserCaching, ServeMode};
 use crate::scripts::ScriptNames;
 use crate::sticky::StickyCookie;
 use crate::template::{CapturedBytes, TemplateValues};
+use candidates::Candidates;
 use plan::{Refusals, RoutePlan, Rule};
 
 /// A site's policy made from its [`SiteRules`](crate::SiteRules).
@@ -63,6 +65,8 @@ pub struct Declared {
     countries: Option<Arc<Countries>>,
     /// The conditions of each route; the first that matches counts.
     matchers: Vec<Matcher>,
+    /// The way to the matching ones, if there are many.
+    candidates: Option<Box<Candidates>>,
     /// The plans for requests: that of the site itself first, then those of `matchers`.
     plans: Vec<RoutePlan>,
     /// Names of the routes, in the order of `plans`.

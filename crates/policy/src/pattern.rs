@@ -127,6 +127,28 @@ impl PathPattern {
         }
     }
 
+    /// Texts of which each matching path begins with one. `None` if they are not known.
+    pub(crate) fn starts(&self) -> Option<Vec<Vec<u8>>> {
+        let text = self.text.as_bytes();
+        match &self.matcher {
+            Search::Exact => Some(vec![text.to_vec()]),
+            Search::Prefix(len) => Some(vec![text[..*len].to_vec()]),
+            Search::Suffix => None,
+            Search::Regex(regex) => regex.starts(),
+        }
+    }
+
+    /// Texts of which each matching path ends with one. `None` if they are not known.
+    pub(crate) fn ends(&self) -> Option<Vec<Vec<u8>>> {
+        let text = self.text.as_bytes();
+        match &self.matcher {
+            Search::Exact => Some(vec![text.to_vec()]),
+            Search::Prefix(_) => None,
+            Search::Suffix => Some(vec![text[1..].to_vec()]),
+            Search::Regex(regex) => regex.ends(),
+        }
+    }
+
     /// The prefix of every matching path.
     fn literal_start(&self) -> &[u8] {
         let text = self.text.as_bytes();

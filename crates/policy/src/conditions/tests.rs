@@ -219,3 +219,23 @@ fn a_condition_looks_at_what_was_sent_and_not_at_forms() {
         assert!(condition.holds(asked(&sent)) && condition.holds(asked(&fragment)), "{condition}");
     }
 }
+
+#[test]
+fn what_was_sent_meets_needs_though_a_form_is_in_its_place() {
+    use super::needs::{JoinedLists, Part};
+
+    let mut sent = request("/", &[("User-Agent", "GPTBot/1.2"), ("Accept-Language", "fr")]);
+    let agents = UserAgents::parse(&["GPTBot"]).expect("patterns");
+    let mut scope = RouteScope::default();
+    scope.when.push(Condition::UserAgent(agents));
+    scope.when.push(header("Accept_Language", like(&["fr"])));
+    let lists = JoinedLists::of([&scope].into_iter());
+    let needed = Part::ALL.map(|part| scope.needs(part).unwrap_or_default());
+    let rules = crate::vary::VaryRules {
+        devices: Some(crate::vary::DeviceClasses::Two),
+        ..crate::vary::VaryRules::default()
+    };
+    rules.normalise(&mut sent, false);
+    let fields = lists.cheap(&needed, asked(&sent))[Part::Field as usize];
+    assert!(fields != 0 && lists.dear(Part::Agent, asked(&sent)) != 0);
+}

@@ -1,5 +1,6 @@
 //! Compiler of a site's rules to the form that the request path uses.
 
+use super::candidates::Candidates;
 use super::plan::{RULES, Refusals, RoutePlan, Rule};
 use super::storage_class::StorageClass;
 use super::{Declared, Matcher};
@@ -65,6 +66,8 @@ impl Declared {
             let meant = scope.paths.iter().map(|path| scripts.are_meant_by(path)).collect();
             matchers.push(Matcher { scope, meant });
         }
+        let scopes: Vec<_> = matchers.iter().map(|matcher| &matcher.scope).collect();
+        let candidates = Candidates::of(&scopes).map(Box::new);
         Self {
             requests_are_personal: profile == Profile::Safe,
             trusted: CidrSet::new(&trusted_proxies),
@@ -80,6 +83,7 @@ impl Declared {
             scripts,
             countries,
             matchers,
+            candidates,
             plans,
             route_names,
             rule_names,

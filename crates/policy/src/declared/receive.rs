@@ -5,6 +5,7 @@ use std::sync::Arc;
 use message::cookie;
 use message::{Framing, HeaderId, Method, Request, Scheme, Upgrade, path, percent, upgrade};
 
+use super::candidates::Wanted;
 use super::explanations;
 use super::plan::{BypassRules, FileRedirects, OwnResponses, RoutePlan, Rule};
 use super::{Declared, Matcher};
@@ -86,13 +87,20 @@ impl Declared {
         };
         let RouteSelection { plan: route, also } = selection;
         let plan = &self.plans[route];
-        listener.record(|| self.tell_route(route, asked));
+        listener.record(|| self.tell_route(selection, asked));
         self.note(selection, asked, readings.is_some(), ctx.notes);
         ctx.notes.personal = self.requests_are_personal && (head.authorization || head.cookie);
         if let Some(access) = &plan.access {
             listener.record(|| explanations::access(plan, access, client));
         }
-        if plan.keeps_out(client) || also.is_some_and(|also| self.plans[also].keeps_out(client)) {
+        let mut keeps_out = plan.keeps_out(client);
+        if let Some(other) = also.map(|also| &self.plans[also]).filter(|_| !keeps_out) {
+            if let Some(access) = &other.access {
+                listener.record(|| explanations::access(other, access, client).of_other_reading());
+            }
+            keeps_out = other.keeps_out(client);
+        }
+        if keeps_out {
             ctx.notes.rule = Rule::Access as u32;
             return ReceiveVerdict::Synth(Arc::clone(&self.refusals.access));
         }
@@ -160,12 +168,16 @@ impl Declared {
 
     /// The route, behind the one of this number, that the URL alone leads to.
     fn route_by_url(&self, behind: usize, asked: RoutedRequest<'_>) -> usize {
-        let mut later = self.matchers[behind..].iter();
-        let found = later.position(|matcher| {
-            let scope = &matcher.scope;
+        let is_it = |at: usize| {
+            let scope = &self.matchers[at].scope;
             scope.when.is_empty() && scope.is_for(asked.path, &asked.request.method)
-        });
-        found.map_or(0, |at| behind + at + 1)
+        };
+        // None before it is for the URL alone: the request would belong to that.
+        let found = match &self.candidates {
+            Some(candidates) => candidates.find(Wanted::Unconditional, asked, is_it),
+            None => (behind..self.matchers.len()).find(|at| is_it(*at)),
+        };
+        found.map_or(0, |at| at + 1)
     }
 
     /// The response to a rejected method.
@@ -279,7 +291,13 @@ impl Declared {
     }
 
     fn find(&self, asked: RoutedRequest<'_>) -> usize {
-        let found = self.matchers.iter().position(|matcher| matcher.scope.contains(asked));
+        let found = match &self.candidates {
+            Some(candidates) => {
+                let is_it = |at: usize| self.matchers[at].scope.contains(asked);
+                candidates.find(Wanted::All, asked, is_it)
+            }
+            None => self.matchers.iter().position(|matcher| matcher.scope.contains(asked)),
+        };
         found.map_or(0, |at| at + 1)
     }
 
