@@ -259,6 +259,8 @@ limits! {
     Mirrors mirrors Count 100, "Maximum number of copies of requests under way on one core (see `mirror`). Beyond it, requests are not copied.";
     Verifications verifications Count 4, "Maximum number of hits that one core compares with the origin at the same time (see `verify`). Further hits are not compared.";
     VerifyBytes verify_bytes Bytes 4 * MIB, "Maximum size of a body that is compared with the origin (see `verify`). Larger ones are not compared.";
+    VerifyCookies verify_cookies Count 32, "Maximum number of cookies of a request whose hit is compared with the origin (see `verify`). Hits of requests with more are not compared.";
+    VerifyTimeout verify_timeout Ms 30_000, "Maximum time for one comparison with the origin (see `verify`). After that, nothing is said about the hit.";
     VerifyHold verify_hold Ms 3_600_000, "Time for which Larder acts on a page that `verify` saw differ by visitor: requests with the cookie that makes the difference bypass the cache, or the page is not stored.";
     VerifyFindings verify_findings Count 100, "Maximum number of findings of `verify` that are kept for each site. Beyond it, the oldest is dropped.";
     Tunnels tunnels Count 10_000, "Maximum number of connections that changed their protocol (WebSocket). Further ones get 503.";

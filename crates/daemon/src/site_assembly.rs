@@ -63,11 +63,7 @@ pub(crate) fn live(
         let mut built = |rules: SiteRules| {
             let hsts = site.hsts.as_ref().and_then(|value| index_of(&mut announce.hsts, value));
             let number = sites.listed.len() as u32;
-            let built = match site.observes {
-                true => observed(&parts, site, rules, number, hsts),
-                false => site_of(&parts, site, rules, number, hsts),
-            };
-            let built = Arc::new(built);
+            let built = Arc::new(site_of(&parts, site, rules, number, hsts));
             sites.listed.push(Arc::clone(&built));
             built
         };
@@ -107,23 +103,6 @@ struct SiteInputs<'a> {
     limits: &'a Limits,
 }
 
-/// A site that sends all requests to its origin, with that of `rules` as its shadow.
-fn observed(
-    parts: &SiteInputs<'_>,
-    site: &SiteConfig,
-    rules: SiteRules,
-    number: u32,
-    hsts: Option<u16>,
-) -> Site {
-    let shadow = site_of(parts, site, rules.clone(), number, hsts);
-    let shadow = Arc::new(Site { verification: None, ..shadow });
-    let mut without = rules.clone();
-    without.settings.cache = false;
-    without.routes.iter_mut().for_each(|route| route.settings.cache = false);
-    let verification = Some(SiteVerification::observing(&rules, shadow));
-    Site { verification, ..site_of(parts, site, without, number, hsts) }
-}
-
 /// A site with `rules`, and this number.
 fn site_of(
     parts: &SiteInputs<'_>,
@@ -140,7 +119,7 @@ fn site_of(
     let throttles = Throttles::new(&rules, limits);
     let unlogged = UnloggedRoutes::of(&rules);
     let mirrors = SiteMirrors::of(&rules, origins);
-    let verification = SiteVerification::of(&rules);
+    let verification = SiteVerification::of(&rules, site.observes);
     Site {
         name: name.into(),
         number,

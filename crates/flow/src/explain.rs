@@ -149,7 +149,7 @@ impl ForecastBuilder<'_> {
         };
         self.site = Some(site.name.to_string());
         self.forecast.steps.push(about_site(live, &site, request));
-        let site = self.observed(site);
+        self.tell_observation(&site);
         let (site_ctx, mut clearance) = (SiteContext { live, site: &site }, Clearance::default());
         let entrant = Entrant { site_ctx, client, now, downstream: &Downstream::Client };
         crawlers::look(&mut self.forecast, &entrant, request);
@@ -178,8 +178,10 @@ impl ForecastBuilder<'_> {
         let telling = verification.and_then(|own| own.telling_cookies(request, now.mono_ms));
         let (mut verdict, told) = received(&entrant, request, admission, &mut notes, receive);
         self.forecast.steps.extend(told);
-        if telling.is_some() {
-            verdict = verification::overrule(request, &mut notes, verdict, telling);
+        if let Some(cookies) = telling
+            && let Some(pass) = verification::overrule(request, &mut notes, &verdict, &cookies)
+        {
+            verdict = pass;
             self.forecast.steps.push(verification::told(&site, &notes));
         }
         self.decided = Some((Arc::clone(&site), notes));
@@ -187,14 +189,13 @@ impl ForecastBuilder<'_> {
         course::follow(self, &ctx, verdict)
     }
 
-    /// The site whose cache would serve a request of `site`: what it observes, if it only observes.
-    fn observed(&mut self, site: Arc<Site>) -> Arc<Site> {
-        let shadow = site.verification.as_ref().and_then(|own| own.shadow());
-        let Some(shadow) = shadow.cloned() else { return site };
-        let why = "the site only observes: the request goes to the origin, whatever follows";
-        let step = DecisionStep::new("observe", why).decisive();
-        self.forecast.steps.push(step.advise("`mode = \"cache\"` has the cache serve it."));
-        shadow
+    /// Tells that the site only observes, if it does.
+    fn tell_observation(&mut self, site: &Site) {
+        if site.verification.as_ref().is_some_and(|own| own.observes()) {
+            let why = "the site only observes: the request goes to the origin, whatever follows";
+            let step = DecisionStep::new("observe", why).decisive();
+            self.forecast.steps.push(step.advise("`mode = \"cache\"` has the cache serve it."));
+        }
     }
 
     /// Forecasts the error page of a request that no site takes.

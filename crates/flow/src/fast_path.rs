@@ -37,6 +37,7 @@ use crate::state::request_context::RequestContext;
 use crate::state::site::Site;
 use crate::state::site_context::SiteContext;
 use crate::state::trace::Trace;
+use crate::state::verification::SiteVerification;
 use crate::vcl::start as program;
 use crate::verification::{self, observation};
 use crate::{declared, files as from_files, pages};
@@ -144,8 +145,8 @@ impl CoreState {
             return (program::start(self, instance, entrant, request), client.peer);
         }
         let verification = site_ctx.site.verification.as_deref();
-        if let Some(own) = verification {
-            observation::look_on(self, own, entrant, request, admission);
+        if let Some(own) = verification.filter(|own| own.observes()) {
+            return self.receive_observed(own, entrant, request, admission);
         }
         let kept = self.keep_cookies(site_ctx.site, request);
         let telling = verification.and_then(|own| own.telling_cookies(request, now.mono_ms));
@@ -154,9 +155,10 @@ impl CoreState {
             received(entrant, request, admission, &mut notes, |policy, policy_ctx| {
                 policy.receive(policy_ctx)
             });
-        if telling.is_some() {
-            self.counters.inc(Counter::VerifyPasses);
-            verdict = verification::overrule(request, &mut notes, verdict, telling);
+        if let Some(cookies) = telling {
+            let overruled = verification::overrule(request, &mut notes, &verdict, &cookies);
+            verdict =
+                overruled.inspect(|_| self.counters.inc(Counter::VerifyPasses)).unwrap_or(verdict);
         }
         let ctx = RequestContext::new(site_ctx, request, notes, now, client.account);
         let ctx = RequestContext { downstream, cookies: kept.cookies.as_deref(), ..ctx };
@@ -168,16 +170,44 @@ impl CoreState {
         (start, who)
     }
 
+    /// Has the policy receive a request of a site that only observes: it goes to the origin.
+    #[cold]
+    fn receive_observed(
+        self: &Rc<Self>,
+        own: &SiteVerification,
+        entrant: &Entrant<'_>,
+        request: &mut Request,
+        admission: Option<&SiteAdmission>,
+    ) -> (Start, ConnectionPeer) {
+        let Entrant { site_ctx, client, now, downstream } = *entrant;
+        observation::look_on(self, own, entrant, request, admission);
+        let kept = self.keep_cookies(site_ctx.site, request);
+        let mut notes = Notes::default();
+        let verdict = received(entrant, request, admission, &mut notes, |policy, policy_ctx| {
+            policy.receive_unread(policy_ctx)
+        });
+        let ctx = RequestContext::new(site_ctx, request, notes, now, client.account);
+        let ctx = RequestContext { downstream, cookies: kept.cookies.as_deref(), ..ctx };
+        (self.judged(&ctx, verdict), notes.client.unwrap_or(client.peer))
+    }
+
     /// Keeps the cookies of a request whose response may have fragments or be compared with the
     /// origin, in the core's scratch buffer.
     #[inline(always)]
     fn keep_cookies(&self, site: &Site, request: &Request) -> KeptCookies<'_> {
         let cookies = (site.includes.any() || site.verification.is_some()).then(|| {
             // Without cookies it needs no room.
-            let Some(cookies) = request.headers.value(HeaderId::Cookie) else { return Vec::new() };
+            if !request.headers.contains(HeaderId::Cookie) {
+                return Vec::new();
+            }
             let mut kept = self.scratch.cookies.take();
             kept.clear();
-            kept.extend_from_slice(cookies);
+            for line in request.headers.values(HeaderId::Cookie) {
+                if !kept.is_empty() {
+                    kept.extend_from_slice(b"; ");
+                }
+                kept.extend_from_slice(line);
+            }
             kept
         });
         KeptCookies { core: self, cookies }

@@ -96,7 +96,9 @@ pub use crate::state::site::{Site, SiteTable};
 pub use crate::state::trace::{DecidingRule, FailureNote, ReplyNotes, Trace};
 pub use crate::state::unlogged_routes::UnloggedRoutes;
 pub use crate::state::vcl::{Endpoint, VclSettings};
-pub use crate::state::verification::{Finding, SiteVerification, WouldBe};
+pub use crate::state::verification::{
+    DifferenceCause, Finding, FindingScope, SiteVerification, WouldBe,
+};
 pub use crate::state::{live_configuration, reply};
 pub use crate::throttle::Throttles;
 pub use crate::trust::{Readiness, Trust};

@@ -11,18 +11,19 @@ mod visitors;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use base::{Account, Counter, HeldBytes, KeyBuf, Limit, Now};
 use cache::Object;
 use files::accel;
-use message::{HeaderId, Method, Request};
+use message::{HeaderId, Method, Request, cookie};
 use origin::{Exchange, OriginRequestContext, RequestBody};
 use policy::{
     ConnectionPeer, DecisionStep, Declared, FetchCtx, FetchVerdict, Notes, ReceiveVerdict,
 };
 use purge::{InvalidationTarget, ResponseSelector, Sites};
 
-use self::fingerprint::{Comparison, Fingerprint, compare};
+use self::fingerprint::{Comparison, Fingerprint, Precision, compare};
 use self::visitors::Visitors;
 use crate::disposition::Start;
 use crate::gathered_body::GatheredBody;
@@ -37,28 +38,27 @@ use crate::state::request_context::RequestContext;
 use crate::state::site::Site;
 use crate::state::site_context::SiteContext;
 use crate::state::task_slots::TaskPermit;
-use crate::state::verification::{DifferenceCause, Finding, SiteVerification};
+use crate::state::verification::{
+    DifferenceCause, Finding, FindingScope, SiteVerification, network_of, page_of,
+};
 use crate::stored_heads::stored_head;
 
 /// Cookies and fields that are tried as the cause, at most.
 const CAUSES_MAX: usize = 8;
 
-/// Sends a request that would be looked up past the cache if it had, as it came, a cookie by which
-/// pages were seen to differ: `cookies` are then all its cookies.
+/// The verdict on a request that would be looked up and has, as it came, a cookie by which its page
+/// was seen to differ: it passes the cache, with all its `cookies`. `None` for other verdicts.
 pub(crate) fn overrule(
     request: &mut Request,
     notes: &mut Notes,
-    verdict: ReceiveVerdict,
-    cookies: Option<Arc<[u8]>>,
-) -> ReceiveVerdict {
-    match (verdict, cookies) {
-        (ReceiveVerdict::Lookup, Some(cookies)) => {
-            request.headers.set(HeaderId::Cookie, &cookies);
-            notes.rule = Declared::VERIFY;
-            ReceiveVerdict::Pass
-        }
-        (verdict, _) => verdict,
-    }
+    verdict: &ReceiveVerdict,
+    cookies: &[u8],
+) -> Option<ReceiveVerdict> {
+    matches!(verdict, ReceiveVerdict::Lookup).then(|| {
+        request.headers.set(HeaderId::Cookie, cookies);
+        notes.rule = Declared::VERIFY;
+        ReceiveVerdict::Pass
+    })
 }
 
 /// Tells that a request bypasses the cache because of one of its cookies.
@@ -92,38 +92,34 @@ fn compare_hit(
     if !core.verification.is_due(own.one_in(ctx.notes.route)) {
         return;
     }
-    let limits = &ctx.live.limits;
+    let (limits, request) = (&ctx.live.limits, ctx.request);
     if object.length().is_none_or(|length| length > limits.verify_bytes) {
         return core.counters.limit(Limit::VerifyBytes);
     }
-    let origin = ctx.site.origin(&ctx.notes);
-    if !origin.is_some_and(|own| own.origin.has_room(ctx.now.mono_ms)) {
-        return;
+    let cookies = ctx.cookies.unwrap_or_default();
+    if cookie::pairs([cookies]).count() as u64 > limits.verify_cookies {
+        return core.counters.limit(Limit::VerifyCookies);
     }
     let Some(permit) = core.verification.slots.take(limits.verifications) else {
         return core.counters.limit(Limit::Verifications);
     };
-    let visitors = Visitors::of(core, ctx, &object);
-    let Ok(held) = core.background.hold(visitors.memory()) else {
+    // The visitor's request, a neutral one, one that is sent, and the cookies.
+    let bytes = request.headers.memory() + request.target.len() + cookies.len();
+    let Ok(held) = core.background.hold(4 * bytes as u64) else {
         return core.counters.limit(Limit::ClientMemory);
     };
     let mut key = KeyBuf::new();
-    core.make_key(ctx.site, ctx.request, &ctx.notes, &mut key);
+    core.make_key(ctx.site, request, &ctx.notes, &mut key);
     let verification = Verification {
         core: Rc::clone(core),
         live: Rc::clone(ctx.live),
         site: Arc::clone(ctx.site),
         notes: ctx.notes,
         client: ctx.notes.client.and_then(ConnectionPeer::address),
-        reaches_origin: ctx
-            .request
-            .headers
-            .values(HeaderId::Cookie)
-            .collect::<Vec<_>>()
-            .join(&b"; "[..]),
         key,
         object,
-        visitors,
+        request: request.clone(),
+        cookies: cookies.to_vec(),
         _held: (permit, held),
     };
     rt::spawn_local(Box::pin(verification.run()));
@@ -151,11 +147,12 @@ struct Verification {
     site: Arc<Site>,
     notes: Notes,
     client: Option<IpAddr>,
-    /// The cookies that the policy lets reach the origin.
-    reaches_origin: Vec<u8>,
     key: KeyBuf,
     object: Arc<Object>,
-    visitors: Visitors,
+    /// The visitor's request as the policy has received it.
+    request: Request,
+    /// The visitor's cookies as they came.
+    cookies: Vec<u8>,
     _held: (TaskPermit, HeldBytes),
 }
 
@@ -164,29 +161,40 @@ struct Incomparable;
 
 impl Verification {
     async fn run(self) {
-        let counter = match self.compare().await {
-            Ok(Comparison::Same) => Counter::VerifiedSame,
-            Ok(Comparison::Changed) => Counter::VerifiedChanged,
-            Ok(Comparison::Unsteady) => Counter::VerifiedUnsteady,
-            Ok(Comparison::Differs) => Counter::VerifiedDiffering,
-            Err(Incomparable) => Counter::VerifyFailures,
-        };
-        self.core.counters.inc(counter);
+        let most = Duration::from_millis(self.live.limits.verify_timeout);
+        let counters = &self.core.counters;
+        counters.inc(match rt::time::timeout(most, self.compare()).await {
+            Ok(Ok(Comparison::Same)) => Counter::VerifiedSame,
+            Ok(Ok(Comparison::Changed)) => Counter::VerifiedChanged,
+            Ok(Ok(Comparison::Unsteady)) => Counter::VerifiedUnsteady,
+            Ok(Ok(Comparison::Differs(_))) => Counter::VerifiedDiffering,
+            Ok(Err(Incomparable)) => Counter::VerifyFailures,
+            Err(_) => {
+                counters.limit(Limit::VerifyTimeout);
+                Counter::VerifyFailures
+            }
+        });
     }
 
     async fn compare(&self) -> Result<Comparison, Incomparable> {
         let stored = self.stored().await?;
-        let own = self.ask(self.visitors.own()).await?;
+        let visitors = Visitors::of(self);
+        let own = self.ask(visitors.own()).await?;
         if own.is(&stored) {
             return Ok(Comparison::Same);
         }
-        let neutral = self.ask(self.visitors.neutral()).await?;
-        let own = [own, self.ask(self.visitors.own()).await?];
-        let neutral = [neutral, self.ask(self.visitors.neutral()).await?];
+        let neutral = self.ask(visitors.neutral()).await?;
+        let own = [own, self.ask(visitors.own()).await?];
+        let neutral = [neutral, self.ask(visitors.neutral()).await?];
         let comparison = compare(&stored, &own, &neutral);
-        if comparison == Comparison::Differs {
-            let cause = self.cause(&neutral).await;
-            self.act(cause);
+        match comparison {
+            Comparison::Same | Comparison::Unsteady => {}
+            // It may be another visitor's page that a neutral one has got.
+            Comparison::Changed => self.purge(false, self.core.now()),
+            Comparison::Differs(by) => {
+                let cause = self.cause(&visitors, &neutral[0], by).await;
+                self.act(&visitors, cause);
+            }
         }
         Ok(comparison)
     }
@@ -218,6 +226,9 @@ impl Verification {
             return Err(Incomparable);
         };
         let origin = &site.origin(&notes).ok_or(Incomparable)?.origin;
+        if !origin.has_room(ctx.now.mono_ms) {
+            return Err(Incomparable);
+        }
         let caller =
             OriginRequestContext { client: self.client, ..OriginRequestContext::default() };
         let (pool, hash) = (core.pool(), self.key.hash());
@@ -231,10 +242,13 @@ impl Verification {
         let now_s = self.core.now().unix_secs();
         let said = accel::take(&mut exchange.response.headers, accel, now_s);
         let headers = &exchange.response.headers;
-        if said.file.is_some() || headers.contains(HeaderId::ContentEncoding) {
+        let status = exchange.response.status;
+        // An error may be an answer to what a visitor sends, rather than the visitor's page.
+        let is_page = status == self.object.status() || status.code() / 100 == 3;
+        if !is_page || said.file.is_some() || headers.contains(HeaderId::ContentEncoding) {
             return Err(Incomparable);
         }
-        let (status, length) = (exchange.response.status, exchange.framing.length());
+        let length = exchange.framing.length();
         let place = headers.value(HeaderId::Location).unwrap_or_default().to_vec();
         let too_large = || {
             self.core.counters.limit(Limit::VerifyBytes);
@@ -262,10 +276,16 @@ impl Verification {
     }
 
     /// The part of the visitor's request without which the origin's response is the neutral one.
-    async fn cause(&self, neutral: &[Fingerprint; 2]) -> DifferenceCause {
-        for cause in self.visitors.differences().iter().take(CAUSES_MAX) {
-            let Ok(without) = self.ask(&self.visitors.without(cause)).await else { continue };
-            if without.is(&neutral[0]) || without.resembles(&neutral[0]) {
+    async fn cause(
+        &self,
+        visitors: &Visitors,
+        neutral: &Fingerprint,
+        by: Precision,
+    ) -> DifferenceCause {
+        let all = visitors.all_cookies();
+        for cause in visitors.differences().iter().take(CAUSES_MAX).chain(&all) {
+            let Ok(without) = self.ask(&visitors.without(cause)).await else { continue };
+            if by.are_equal(&without, neutral) {
                 return cause.clone();
             }
         }
@@ -273,48 +293,47 @@ impl Verification {
     }
 
     /// Keeps the finding, and purges what may be wrong because of it.
-    fn act(&self, cause: DifferenceCause) {
+    fn act(&self, visitors: &Visitors, cause: DifferenceCause) {
         let (core, site, now) = (&self.core, &self.site, self.core.now());
         let limits = &self.live.limits;
-        let url = String::from_utf8_lossy(&url_of(self.visitors.own())).into_owned();
-        let route = match self.notes.route {
-            0 => String::new(),
-            route => site.policy.route_name(route).to_owned(),
-        };
-        let is_everywhere = self.is_in_stored_pages(&cause);
-        base::tell!(
-            Alert,
-            "verify: the stored page of {url} (site {}, {}) is another one by {cause}, which the \
-             cache does not look at; it is purged{}",
-            site.name,
-            if route.is_empty() { "no route".to_owned() } else { format!("route {route}") },
-            if is_everywhere { ", with all pages of the site" } else { "" },
-        );
         let finding = Finding {
-            url,
-            route,
+            url: String::from_utf8_lossy(&url_of(visitors.own())).into_owned(),
+            route: match self.notes.route {
+                0 => String::new(),
+                route => site.policy.route_name(route).to_owned(),
+            },
             cause,
+            scope: FindingScope::Page,
             unix_ms: now.unix_ms,
             until_ms: now.mono_ms.saturating_add(limits.verify_hold),
             key: self.key.hash(),
+            page: page_of(visitors.own()),
+            network: self.client.map(network_of),
         };
         // The configuration may have been replaced, and this site with it.
         let live = core.live();
         let in_force = live.sites.listed.iter().find(|other| other.name == site.name);
-        if let Some(own) = in_force.and_then(|site| site.verification.as_deref())
-            && own.add(finding, limits.verify_findings)
-        {
+        let own = in_force.and_then(|site| site.verification.as_deref());
+        let added = own.map(|own| own.add(finding.clone(), limits.verify_findings, now.mono_ms));
+        if added.is_some_and(|added| added.drops) {
             core.counters.limit(Limit::VerifyFindings);
+        }
+        let is_new = added.is_some_and(|added| added.is_new);
+        let is_everywhere = is_new
+            && added.is_some_and(|added| added.scope == FindingScope::Site)
+            && self.is_in_stored_pages(&finding.cause);
+        if is_new {
+            tell(site, &finding, is_everywhere);
         }
         self.purge(is_everywhere, now);
     }
 
-    /// Returns true if other stored pages may have been made by a request with the cookie: the
-    /// policy lets it reach the origin.
+    /// Returns true if other stored pages may have been made by a request with the cookies: the
+    /// policy lets one of them reach the origin.
     fn is_in_stored_pages(&self, cause: &DifferenceCause) -> bool {
-        let DifferenceCause::Cookie(name) = cause else { return false };
-        let mut cookies = message::cookie::pairs([&self.reaches_origin[..]]);
-        cookies.any(|pair| pair.name == name)
+        let DifferenceCause::Cookies(names) = cause else { return false };
+        let mut kept = cookie::pairs(self.request.headers.values(HeaderId::Cookie));
+        kept.any(|pair| names.iter().any(|name| name == pair.name))
     }
 
     fn purge(&self, is_everywhere: bool, now: Now) {
@@ -331,4 +350,18 @@ impl Verification {
         let done = invalidator.invalidate_at_once(Some(&self.live), [untrue], now, mode);
         core.counters.add(Counter::Invalidations, done.unwrap_or_default().objects);
     }
+}
+
+/// Reports a finding in the daemon's log.
+fn tell(site: &Site, Finding { url, route, cause, .. }: &Finding, is_everywhere: bool) {
+    let place = match &route[..] {
+        "" => site.name.to_string(),
+        route => format!("{}, route {route}", site.name),
+    };
+    let with = if is_everywhere { ", with all pages of the site" } else { "" };
+    base::tell!(
+        Alert,
+        "verify: the stored page of {url} (site {place}) is another one by {cause}, which the \
+         cache does not look at; it is purged{with}"
+    );
 }

@@ -262,6 +262,17 @@ pub trait Policy: Send + Sync {
     /// Decides about a request (Varnish: `vcl_recv`).
     fn receive(&self, ctx: &mut ReceiveCtx<'_>) -> ReceiveVerdict;
 
+    /// Receives a request that is not looked up, whatever the rules: cookies, query and the fields
+    /// of variants stay as they came.
+    fn receive_unread(&self, ctx: &mut ReceiveCtx<'_>) -> ReceiveVerdict {
+        self.receive(ctx)
+    }
+
+    /// Returns true if the value of the cookie of this name is part of the key.
+    fn looks_at_cookie(&self, _notes: &Notes, _name: &[u8]) -> bool {
+        false
+    }
+
     /// Adds the parts of the key besides scheme, host, port and target, which `flow` has added
     /// already (Varnish: `vcl_hash`).
     fn key(&self, request: &Request, notes: &Notes, key: &mut KeyBuf);

@@ -223,7 +223,8 @@ fn a_share_of_hits_is_compared_where_it_is_asked_for() {
         let (config, _) = crate::load_str(&file(value), "larder.toml").expect(value);
         let rules = &config.sites[0].rules;
         let route = &rules.routes[0].settings;
-        assert_eq!((rules.settings.verify_one_in, route.verify_one_in), (one_in, 0), "{value}");
+        let shares = (rules.settings.verify_one_in, route.verify_one_in);
+        assert_eq!(shares, (Some(one_in), Some(0)), "{value}");
     }
     for value in ["true", "0.5", "\"0.5\"", "\"0%\"", "\"101%\"", "\"NaN%\"", "\"-1%\"", "\"%\""] {
         let found = crate::load_str(&file(value), "larder.toml").expect_err(value);

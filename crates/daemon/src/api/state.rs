@@ -107,7 +107,7 @@ impl Daemon {
         let live = self.shared.live();
         let own = live.sites.listed.iter().find(|own| *own.name == *site);
         let observing = own.and_then(|own| own.verification.as_ref());
-        let Some(observing) = observing.filter(|own| own.shadow().is_some()) else {
+        let Some(observing) = observing.filter(|own| own.observes()) else {
             return Value::Null;
         };
         let counts = WouldBe::ALL.iter().zip(observing.observations());

@@ -101,7 +101,10 @@ impl PolicyJudge {
     ) -> PolicyJob {
         let mut own = Self::bare(core, ctx, key.hash());
         (own.fetch.lead, own.fetch.old) = (Some(lead), old);
-        if peers::may_have(ctx) {
+        let verification = ctx.site.verification.as_deref();
+        // Another node may have stored a page that is not stored here.
+        let is_held = verification.is_some_and(|own| own.holds(key.hash(), ctx.now.mono_ms));
+        if peers::may_have(ctx) && !is_held {
             let is_new = own.fetch.old.is_none();
             own.fetch.ask_others(ctx.miss(key.bytes(), is_new));
         }

@@ -1,21 +1,23 @@
 //! Verification: the share of hits that are compared with the origin, and what the comparisons of
 //! a site have found; and the observation of a site whose requests all go to the origin.
 
-use std::cell::Cell;
-use std::collections::VecDeque;
+use std::cell::{Cell, RefCell};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
+use base::HashSeed;
 use message::{HeaderId, Request, cookie};
 use parking_lot::Mutex;
 use policy::SiteRules;
 
-use crate::state::site::Site;
 use crate::state::task_slots::TaskSlots;
 
-/// One of so many hits on an observed site is compared, unless the site says otherwise.
+/// One of so many hits on an observed site is compared, unless its settings say otherwise.
 const OBSERVED_ONE_IN: u32 = 20;
+/// Keys that a core remembers to have been asked for once.
+const ASKED_KEYS: usize = 4096;
 
 /// A page that was seen to differ by visitor.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,19 +28,25 @@ pub struct Finding {
     pub route: String,
     /// The part of the request that makes the difference.
     pub cause: DifferenceCause,
+    /// The requests that are concerned.
+    pub scope: FindingScope,
     /// The time, in unix milliseconds.
     pub unix_ms: u64,
     /// The monotonic time in milliseconds until which it is acted on.
     pub(crate) until_ms: u64,
-    /// The hash of the page's cache key.
+    /// The page's cache key.
     pub(crate) key: u64,
+    /// The page's host and path.
+    pub(crate) page: Vec<u8>,
+    /// The network of the visitor.
+    pub(crate) network: Option<IpAddr>,
 }
 
 /// The part of a request that makes a difference which the cache cannot see.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DifferenceCause {
-    /// The cookie of this name.
-    Cookie(Vec<u8>),
+    /// The cookies of these names.
+    Cookies(Vec<Vec<u8>>),
     /// The field of this name.
     Field(&'static str),
     /// No single cookie or field.
@@ -47,20 +55,46 @@ pub enum DifferenceCause {
 
 impl std::fmt::Display for DifferenceCause {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Cookie(name) => write!(f, "cookie {}", String::from_utf8_lossy(name)),
-            Self::Field(name) => write!(f, "field {name}"),
-            Self::Unknown => f.write_str("several cookies or fields"),
+        let Self::Cookies(names) = self else {
+            return match self {
+                Self::Field(name) => write!(f, "field {name}"),
+                _ => f.write_str("several cookies or fields"),
+            };
+        };
+        f.write_str(if names.len() == 1 { "cookie " } else { "cookies " })?;
+        for (at, name) in names.iter().enumerate() {
+            let gap = if at == 0 { "" } else { ", " };
+            write!(f, "{gap}{}", String::from_utf8_lossy(name))?;
         }
+        Ok(())
     }
 }
 
-/// The findings of a site.
+/// The requests that a finding concerns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FindingScope {
+    /// None: it is only reported. So are cookies that every visitor has.
+    Report,
+    /// Those for its page.
+    Page,
+    /// Those for all pages of the site: visitors of two networks have shown the difference.
+    Site,
+}
+
+/// The findings of a site at a time.
+#[derive(Debug, Default)]
+struct FindingSnapshot {
+    listed: Vec<Finding>,
+    /// The time until which one of them is acted on.
+    until_ms: u64,
+}
+
+/// The findings of a site, and its counts.
 #[derive(Debug, Default)]
 struct SiteFindings {
-    /// There may be one: requests look only then.
-    any: AtomicBool,
-    listed: Mutex<VecDeque<Finding>>,
+    snapshot: ArcSwap<FindingSnapshot>,
+    /// Locked by the writer.
+    writing: Mutex<()>,
     observed: [AtomicU64; WouldBe::ALL.len()],
 }
 
@@ -84,39 +118,40 @@ impl WouldBe {
 }
 
 /// The comparison of a site's hits with the origin.
+#[derive(Debug)]
 pub struct SiteVerification {
     /// One of so many hits is compared, by the numbers of routes; 0 for none.
     one_in: Box<[u32]>,
+    /// All requests go to the origin.
+    observes: bool,
     findings: ArcSwap<SiteFindings>,
-    /// The site as it would be if it cached; `None` if it does.
-    shadow: Option<Arc<Site>>,
+}
+
+/// The result of adding a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AddedFinding {
+    pub(crate) scope: FindingScope,
+    /// It concerns more requests than what was known before.
+    pub(crate) is_new: bool,
+    /// Another one was dropped for it.
+    pub(crate) drops: bool,
 }
 
 impl SiteVerification {
-    /// The comparison that `rules` ask for; `None` if they ask for none.
-    pub fn of(rules: &SiteRules) -> Option<Box<Self>> {
+    /// The comparison that `rules` ask for, and the observation of the site if it `observes`;
+    /// `None` if there is neither.
+    pub fn of(rules: &SiteRules, observes: bool) -> Option<Box<Self>> {
         let routes = rules.routes.iter().map(|route| &route.settings);
         let all = std::iter::once(&rules.settings).chain(routes);
-        let one_in: Box<[_]> = all.map(|own| own.verify_one_in).collect();
-        let is_on = one_in.iter().any(|share| *share > 0);
-        is_on.then(|| Box::new(Self { one_in, findings: ArcSwap::default(), shadow: None }))
+        let usual = if observes { OBSERVED_ONE_IN } else { 0 };
+        let one_in: Box<[_]> = all.map(|own| own.verify_one_in.unwrap_or(usual)).collect();
+        let is_on = observes || one_in.iter().any(|share| *share > 0);
+        is_on.then(|| Box::new(Self { one_in, observes, findings: ArcSwap::default() }))
     }
 
-    /// The observation of a site with `rules` that caches nothing; `shadow` is the site if it did.
-    /// Routes without a share of their own are compared, too.
-    pub fn observing(rules: &SiteRules, shadow: Arc<Site>) -> Box<Self> {
-        let all = || vec![OBSERVED_ONE_IN; 1 + rules.routes.len()].into();
-        let own = Self::of(rules);
-        let mut own = own.unwrap_or_else(|| {
-            Box::new(Self { one_in: all(), findings: ArcSwap::default(), shadow: None })
-        });
-        own.shadow = Some(shadow);
-        own
-    }
-
-    /// The site as it would be if it cached; `None` if it does.
-    pub fn shadow(&self) -> Option<&Arc<Site>> {
-        self.shadow.as_ref()
+    /// Returns true if all requests go to the origin, and the cache only watches.
+    pub fn observes(&self) -> bool {
+        self.observes
     }
 
     /// Counts a request on an observed site.
@@ -140,54 +175,94 @@ impl SiteVerification {
         self.one_in.get(route as usize).copied().unwrap_or(0)
     }
 
-    /// Keeps a finding, and returns true if that drops another one of at most `most`.
-    pub(crate) fn add(&self, finding: Finding, most: u64) -> bool {
+    /// Keeps a finding among at most `most`. One about cookies concerns the whole site once
+    /// visitors of two networks have shown it; `now_ms` ends old ones.
+    pub(crate) fn add(&self, mut finding: Finding, most: u64, now_ms: u64) -> AddedFinding {
         let findings = self.findings.load();
-        let mut listed = findings.listed.lock();
-        let is_same = |other: &Finding| match (&other.cause, &finding.cause) {
-            (DifferenceCause::Cookie(known), DifferenceCause::Cookie(name)) => known == name,
-            _ => other.key == finding.key,
+        let _writing = findings.writing.lock();
+        let mut listed = findings.snapshot.load().listed.clone();
+        let is_acted_on = |other: &Finding| now_ms < other.until_ms;
+        let alike = |other: &Finding| other.cause == finding.cause && is_acted_on(other);
+        let is_known = |other: &Finding| {
+            alike(other) && (other.scope == FindingScope::Site || other.page == finding.page)
         };
-        listed.retain(|other| !is_same(other));
-        let is_full = listed.len() as u64 >= most.max(1);
-        if is_full {
-            listed.pop_front();
+        let known = listed.iter().find(|other| is_known(other)).map(|other| other.scope);
+        if let DifferenceCause::Cookies(names) = &finding.cause {
+            let is_of_all = |name: &Vec<u8>| cookie::is_tracking(name) || cookie::is_of_way(name);
+            let is_seen_elsewhere = listed.iter().any(|other| {
+                alike(other)
+                    && (other.scope == FindingScope::Site || other.network != finding.network)
+            });
+            finding.scope = match names.iter().all(is_of_all) {
+                true => FindingScope::Report,
+                false if is_seen_elsewhere => FindingScope::Site,
+                false => FindingScope::Page,
+            };
         }
-        listed.push_back(finding);
-        findings.any.store(true, Ordering::Relaxed);
-        is_full
+        let is_site = finding.scope == FindingScope::Site;
+        listed.retain(|other| {
+            let is_of_page = other.page == finding.page;
+            other.cause != finding.cause || !(is_site || is_of_page)
+        });
+        let drops = listed.len() as u64 >= most.max(1);
+        if drops {
+            let oldest = listed.iter().position(|other| !is_acted_on(other)).unwrap_or(0);
+            listed.remove(oldest);
+        }
+        let added =
+            AddedFinding { scope: finding.scope, is_new: known != Some(finding.scope), drops };
+        listed.push(finding);
+        let until_ms = listed.iter().map(|other| other.until_ms).max().unwrap_or(0);
+        findings.snapshot.store(Arc::new(FindingSnapshot { listed, until_ms }));
+        added
     }
 
     /// The findings, the latest last.
     pub fn findings(&self) -> Vec<Finding> {
-        self.findings.load().listed.lock().iter().cloned().collect()
+        self.findings.load().snapshot.load().listed.clone()
     }
 
-    /// Returns true if the page of this key was seen to differ by something else than a cookie.
+    /// Returns true if the page of this key was seen to differ by something else than cookies.
     pub(crate) fn holds(&self, key: u64, now_ms: u64) -> bool {
         self.acts(now_ms, |finding| {
-            finding.key == key && !matches!(finding.cause, DifferenceCause::Cookie(_))
+            finding.key == key && !matches!(finding.cause, DifferenceCause::Cookies(_))
         })
     }
 
-    /// The cookies of a request that has one by which pages were seen to differ.
-    pub(crate) fn telling_cookies(&self, request: &Request, now_ms: u64) -> Option<Arc<[u8]>> {
-        let cookies = || cookie::pairs(request.headers.values(HeaderId::Cookie));
-        let is_told = self.acts(now_ms, |finding| match &finding.cause {
-            DifferenceCause::Cookie(name) => cookies().any(|pair| pair.name == name),
+    /// The cookies of a request that has one by which its page, or a page of the site, was seen to
+    /// differ.
+    pub(crate) fn telling_cookies(&self, request: &Request, now_ms: u64) -> Option<Vec<u8>> {
+        let is_about = |finding: &Finding| match (&finding.cause, finding.scope) {
+            (DifferenceCause::Cookies(names), FindingScope::Site) => has_one(request, names),
+            (DifferenceCause::Cookies(names), FindingScope::Page) => {
+                is_page(&finding.page, request) && has_one(request, names)
+            }
             _ => false,
-        });
-        is_told.then(|| joined_cookies(request).into())
+        };
+        self.acts(now_ms, is_about).then(|| joined_cookies(request))
     }
 
+    #[inline]
     fn acts(&self, now_ms: u64, on: impl Fn(&Finding) -> bool) -> bool {
         let findings = self.findings.load();
-        if !findings.any.load(Ordering::Relaxed) {
-            return false;
-        }
-        let listed = findings.listed.lock();
-        listed.iter().any(|finding| now_ms < finding.until_ms && on(finding))
+        let snapshot = findings.snapshot.load();
+        now_ms < snapshot.until_ms
+            && snapshot.listed.iter().any(|finding| now_ms < finding.until_ms && on(finding))
     }
+}
+
+fn has_one(request: &Request, names: &[Vec<u8>]) -> bool {
+    cookie::pairs(request.headers.values(HeaderId::Cookie))
+        .any(|pair| names.iter().any(|name| name == pair.name))
+}
+
+/// The host and path of a request.
+pub(crate) fn page_of(request: &Request) -> Vec<u8> {
+    [&request.host[..], request.path()].concat()
+}
+
+fn is_page(page: &[u8], request: &Request) -> bool {
+    page.strip_prefix(&request.host[..]).is_some_and(|path| path == request.path())
 }
 
 /// The cookies of a request, in one line.
@@ -196,73 +271,58 @@ pub(crate) fn joined_cookies(request: &Request) -> Vec<u8> {
     lines.join(&b"; "[..])
 }
 
+/// The network of a client: /24 of IPv4, /48 of IPv6. On loopback each address is a client.
+pub(crate) fn network_of(client: IpAddr) -> IpAddr {
+    match client {
+        _ if client.is_loopback() => client,
+        IpAddr::V4(address) => Ipv4Addr::from_bits(address.to_bits() & !0xff).into(),
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (!0 << 80)).into(),
+    }
+}
+
 /// The comparisons of a core.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct CoreVerification {
     /// Comparisons under way.
     pub(crate) slots: TaskSlots,
-    hits: Cell<u32>,
+    /// Draws which hits are compared.
+    draw: Cell<u64>,
+    seed: HashSeed,
+    /// Hashes of keys of observed sites, by their lowest bits; empty before the first.
+    asked: RefCell<Box<[u64]>>,
+}
+
+impl Default for CoreVerification {
+    fn default() -> Self {
+        Self {
+            slots: TaskSlots::default(),
+            draw: Cell::new(0),
+            seed: HashSeed::random(),
+            asked: RefCell::default(),
+        }
+    }
 }
 
 impl CoreVerification {
-    /// Counts a hit, and returns true if it is one of `one_in` to be compared.
+    /// Draws if a hit is compared, one of `one_in` on average.
     pub(crate) fn is_due(&self, one_in: u32) -> bool {
         if one_in == 0 {
             return false;
         }
-        let hits = self.hits.get() + 1;
-        let is_due = hits >= one_in;
-        self.hits.set(if is_due { 0 } else { hits });
-        is_due
+        self.draw.set(self.draw.get().wrapping_add(1));
+        self.seed.hash(&self.draw.get().to_ne_bytes()).is_multiple_of(u64::from(one_in))
+    }
+
+    /// Notes that a key was asked for. Returns true if it was before, as far as is remembered.
+    pub(crate) fn is_asked_again(&self, key: u64) -> bool {
+        let mut asked = self.asked.borrow_mut();
+        if asked.is_empty() {
+            *asked = vec![0; ASKED_KEYS].into();
+        }
+        let place = &mut asked[key as usize % ASKED_KEYS];
+        std::mem::replace(place, key) == key
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn finding(cause: DifferenceCause, key: u64) -> Finding {
-        let (url, route) = ("http://a.test/".to_owned(), String::new());
-        Finding { url, route, cause, unix_ms: 0, until_ms: 100, key }
-    }
-
-    fn verification() -> SiteVerification {
-        SiteVerification { one_in: [4].into(), findings: ArcSwap::default(), shadow: None }
-    }
-
-    #[test]
-    fn one_of_so_many_hits_is_compared() {
-        let core = CoreVerification::default();
-        let due = (0..12).filter(|_| core.is_due(4)).count();
-        assert_eq!((due, core.is_due(0), core.is_due(1)), (3, false, true));
-    }
-
-    #[test]
-    fn a_finding_is_acted_on_for_its_time() {
-        let own = verification();
-        let mut request = Request::new();
-        request.headers.push(HeaderId::Cookie, b"a=1");
-        request.headers.push(HeaderId::Cookie, b"cart=3");
-        assert_eq!(own.telling_cookies(&request, 0), None);
-        own.add(finding(DifferenceCause::Cookie(b"cart".to_vec()), 1), 10);
-        own.add(finding(DifferenceCause::Field("User-Agent"), 2), 10);
-        assert_eq!(own.telling_cookies(&request, 99).as_deref(), Some(&b"a=1; cart=3"[..]));
-        assert_eq!(own.telling_cookies(&request, 100), None);
-        assert_eq!((own.holds(1, 0), own.holds(2, 99), own.holds(2, 100)), (false, true, false));
-        request.headers.remove(HeaderId::Cookie);
-        assert_eq!(own.telling_cookies(&request, 0), None);
-    }
-
-    #[test]
-    fn findings_are_bounded_and_outlive_a_reload() {
-        let own = verification();
-        for key in 0..5 {
-            assert_eq!(own.add(finding(DifferenceCause::Unknown, key), 3), key >= 3);
-        }
-        assert!(!own.add(finding(DifferenceCause::Unknown, 4), 4), "it is known");
-        let next = verification();
-        next.take_over(&own);
-        let keys: Vec<_> = next.findings().iter().map(|finding| finding.key).collect();
-        assert_eq!(keys, [2, 3, 4]);
-    }
-}
+mod tests;

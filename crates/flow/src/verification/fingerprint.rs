@@ -24,10 +24,29 @@ pub(super) enum Comparison {
     Same,
     /// The page has changed since, for all visitors.
     Changed,
-    /// The page differs by visitor.
-    Differs,
+    /// The page differs by visitor, as seen with this precision.
+    Differs(Precision),
     /// The page is another one at every request, even without numbers and tokens.
     Unsteady,
+}
+
+/// The parts of a response that are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Precision {
+    /// Every byte.
+    Exact,
+    /// Everything but numbers and tokens.
+    Masked,
+}
+
+impl Precision {
+    /// Returns true if two responses are equal as far as they are compared.
+    pub(super) fn are_equal(self, one: &Fingerprint, other: &Fingerprint) -> bool {
+        match self {
+            Self::Exact => one.is(other),
+            Self::Masked => one.masked == other.masked,
+        }
+    }
 }
 
 impl Fingerprint {
@@ -48,11 +67,6 @@ impl Fingerprint {
     pub(super) fn is(&self, other: &Self) -> bool {
         self.exact == other.exact
     }
-
-    /// Returns true if the responses are equal, at least without numbers and tokens.
-    pub(super) fn resembles(&self, other: &Self) -> bool {
-        self.masked == other.masked
-    }
 }
 
 /// Compares a stored response with two for the visitor and two for a neutral client, which were
@@ -62,14 +76,14 @@ pub(super) fn compare(
     own: &[Fingerprint; 2],
     neutral: &[Fingerprint; 2],
 ) -> Comparison {
-    for are_equal in [Fingerprint::is, Fingerprint::resembles] {
-        if !are_equal(&own[0], &own[1]) || !are_equal(&neutral[0], &neutral[1]) {
+    for by in [Precision::Exact, Precision::Masked] {
+        if !by.are_equal(&own[0], &own[1]) || !by.are_equal(&neutral[0], &neutral[1]) {
             continue;
         }
-        return match are_equal(&own[0], &neutral[0]) {
-            true if are_equal(&own[0], stored) => Comparison::Same,
+        return match by.are_equal(&own[0], &neutral[0]) {
+            true if by.are_equal(&own[0], stored) => Comparison::Same,
             true => Comparison::Changed,
-            false => Comparison::Differs,
+            false => Comparison::Differs(by),
         };
     }
     Comparison::Unsteady
@@ -135,16 +149,17 @@ mod tests {
     #[test]
     fn a_page_that_depends_on_its_visitor_is_seen() {
         use Comparison as C;
+        const EXACT: C = C::Differs(Precision::Exact);
         let judge = |stored: &str, [v, a, w, b]: [&str; 4]| {
             compare(&of(stored), &[of(v), of(w)], &[of(a), of(b)])
         };
         assert_eq!(judge("x", ["x", "x", "x", "x"]), C::Same);
         assert_eq!(judge("old", ["new", "new", "new", "new"]), C::Changed);
         // A number is a difference where the page has no numbers of its own that change.
-        assert_eq!(judge("cart: 0", ["cart: 3", "cart: 0", "cart: 3", "cart: 0"]), C::Differs);
-        assert_eq!(judge("Hello", ["Hello Eva", "Hello", "Hello Eva", "Hello"]), C::Differs);
+        assert_eq!(judge("cart: 0", ["cart: 3", "cart: 0", "cart: 3", "cart: 0"]), EXACT);
+        assert_eq!(judge("Hello", ["Hello Eva", "Hello", "Hello Eva", "Hello"]), EXACT);
         let noisy = ["t=1 Eva", "t=2", "t=3 Eva", "t=4"];
-        assert_eq!(judge("t=0", noisy), C::Differs);
+        assert_eq!(judge("t=0", noisy), C::Differs(Precision::Masked));
         assert_eq!(judge("t=0", ["t=1", "t=2", "t=3", "t=4"]), C::Same);
         // It changes between the requests.
         assert_eq!(judge("a", ["a", "b", "b", "b"]), C::Unsteady);
@@ -155,7 +170,8 @@ mod tests {
     fn status_and_place_are_part_of_it() {
         let page = of("x");
         assert!(!page.is(&Fingerprint::of(Status::MOVED_PERMANENTLY, b"", b"x")));
-        assert!(!page.resembles(&Fingerprint::of(Status::OK, b"/login", b"x")));
+        let other = Fingerprint::of(Status::OK, b"/login", b"x");
+        assert!(!Precision::Masked.are_equal(&page, &other));
     }
 
     proptest! {
@@ -164,9 +180,9 @@ mod tests {
             parts in prop::collection::vec("[a-z]{1,9}", 1..9), n: u32, m: u32,
         ) {
             let page = |number: u32| of(&parts.join(&format!(" {number} ")));
-            prop_assert!(page(n).resembles(&page(m)));
+            prop_assert!(Precision::Masked.are_equal(&page(n), &page(m)));
             let other = format!("{} zz", parts.join(" "));
-            prop_assert!(!of(&parts.join(" ")).resembles(&of(&other)));
+            prop_assert!(!Precision::Masked.are_equal(&of(&parts.join(" ")), &of(&other)));
         }
     }
 }

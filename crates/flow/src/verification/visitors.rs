@@ -1,17 +1,15 @@
 //! Visitors of a stored page: the one who got it, with everything that the browser sent, and a
 //! neutral one, who is the same to the cache and has nothing that makes a visitor known.
 
-use std::rc::Rc;
 use std::sync::Arc;
 
 use base::KeyBuf;
-use cache::{CacheLookup, Object};
+use cache::CacheLookup;
 use message::{HeaderId, Request, cookie};
 
+use super::Verification;
 use crate::origin_messages::CONDITIONS;
-use crate::state::core::CoreState;
-use crate::state::request_context::RequestContext;
-use crate::state::verification::DifferenceCause;
+use crate::state::verification::{DifferenceCause, joined_cookies};
 
 /// The User-Agent of the neutral visitor.
 const NEUTRAL_USER_AGENT: &[u8] =
@@ -31,18 +29,21 @@ pub(super) struct Visitors {
 }
 
 impl Visitors {
-    /// The visitor of `ctx`, with all cookies, who got `object`; and a neutral one.
-    pub(super) fn of(core: &Rc<CoreState>, ctx: &RequestContext<'_>, object: &Arc<Object>) -> Self {
-        let mut own = ctx.request.clone();
+    /// The visitor of `verification`, and a neutral one.
+    pub(super) fn of(verification: &Verification) -> Self {
+        let Verification { core, site, notes, object, request, cookies, .. } = verification;
+        let mut own = request.clone();
         own.headers.retain(|field| !CONDITIONS.contains(&field.id));
-        if let Some(cookies) = ctx.cookies.filter(|cookies| !cookies.is_empty()) {
-            own.headers.set(HeaderId::Cookie, cookies);
+        let looks_at = |name: &[u8]| site.policy.looks_at_cookie(notes, name);
+        let all = with_all_cookies(&own, cookies, looks_at);
+        if !all.is_empty() {
+            own.headers.set(HeaderId::Cookie, &all);
         }
         // A part of the request belongs to the neutral one, too, if the cache looks at it.
-        let mut key = KeyBuf::new();
+        let (mut key, now) = (KeyBuf::new(), core.now());
         let mut is_equal = |request: &Request| {
-            core.make_key(ctx.site, request, &ctx.notes, &mut key);
-            let found = core.find(&key, request, ctx.now);
+            core.make_key(site, request, notes, &mut key);
+            let found = core.find(&key, request, now);
             matches!(found, CacheLookup::Object(found) if Arc::ptr_eq(&found, object))
         };
         let mut visitors = Self { neutral: own.clone(), own, differences: Vec::new() };
@@ -65,7 +66,7 @@ impl Visitors {
             }
         }
         names.sort_by_key(|name| cookie::is_tracking(name));
-        let cookies = names.into_iter().map(|name| DifferenceCause::Cookie(name.to_vec()));
+        let cookies = names.into_iter().map(|name| DifferenceCause::Cookies(vec![name.to_vec()]));
         let fields = FIELDS.iter().filter(|(_, id)| self.own.headers.contains(*id));
         cookies.chain(fields.map(|(name, _)| DifferenceCause::Field(name))).collect()
     }
@@ -74,8 +75,9 @@ impl Visitors {
     fn changed(&self, request: &Request, cause: &DifferenceCause) -> Request {
         let mut request = request.clone();
         match cause {
-            DifferenceCause::Cookie(name) => {
-                cookie::remove(&mut request.headers, |own| own == name, &mut Vec::new());
+            DifferenceCause::Cookies(names) => {
+                let goes = |own: &[u8]| names.iter().any(|name| name == own);
+                cookie::remove(&mut request.headers, goes, &mut Vec::new());
                 if cookie::pairs(request.headers.values(HeaderId::Cookie)).next().is_none() {
                     request.headers.remove(HeaderId::Cookie);
                 }
@@ -109,9 +111,31 @@ impl Visitors {
         self.changed(&self.own, cause)
     }
 
-    /// Bytes of both requests, and of one that is sent.
-    pub(super) fn memory(&self) -> u64 {
-        let bytes = |request: &Request| request.headers.memory() + request.target.len();
-        (bytes(&self.own) + 2 * bytes(&self.neutral)) as u64
+    /// All cookies that the neutral request has not, if there are several.
+    pub(super) fn all_cookies(&self) -> Option<DifferenceCause> {
+        let names = self.differences.iter().filter_map(|cause| match cause {
+            DifferenceCause::Cookies(names) => Some(names),
+            _ => None,
+        });
+        let names: Vec<_> = names.flatten().cloned().collect();
+        (names.len() > 1).then_some(DifferenceCause::Cookies(names))
     }
+}
+
+/// The cookies of `own`, which the policy has left there, and those of `cookies` that it has
+/// removed. Of those that the cache looks at, only the former count.
+fn with_all_cookies(own: &Request, cookies: &[u8], looks_at: impl Fn(&[u8]) -> bool) -> Vec<u8> {
+    let mut all = joined_cookies(own);
+    let is_left = |name: &[u8]| {
+        cookie::pairs(own.headers.values(HeaderId::Cookie)).any(|pair| pair.name == name)
+    };
+    for pair in cookie::pairs([cookies]) {
+        if looks_at(pair.name) || is_left(pair.name) {
+            continue;
+        }
+        for part in [if all.is_empty() { &b""[..] } else { b"; " }, pair.name, b"=", pair.value] {
+            all.extend_from_slice(part);
+        }
+    }
+    all
 }

@@ -58,10 +58,10 @@ impl Declared {
     ///
     /// Functions that `decide` calls are inlined by force. `decide` is compiled once per listener;
     /// a function called by both copies would not be inlined, which costs the request path a tenth.
-    pub(super) fn decide(
+    pub(super) fn decide<L: Listener>(
         &self,
         ctx: &mut ReceiveCtx<'_>,
-        listener: &mut impl Listener,
+        listener: &mut L,
     ) -> ReceiveVerdict {
         let head = HeadFindings::of(&ctx.request.headers);
         let client = self.client(head, ctx);
@@ -120,7 +120,7 @@ impl Declared {
             listener.record(|| explanations::upgrade(plan, ctx.request));
             return ReceiveVerdict::Upgrade;
         }
-        let may_cache = plan.cache && also.is_none_or(|also| self.plans[also].cache);
+        let may_cache = L::LOOKS_UP && plan.cache && also.is_none_or(|also| self.plans[also].cache);
         let (rule, verdict) = match pass_unread(may_cache, ctx.request) {
             Some(rule) => {
                 listener.record(|| explanations::pass_unread(plan, rule, ctx.request));
