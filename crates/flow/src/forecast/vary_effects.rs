@@ -1,8 +1,8 @@
 //! Effects of Vary: which of its fields tell the stored bodies of a key apart, and how many variants
 //! would be left without a field, or with few forms of it.
 //!
-//! What is not stored is not known. So nothing may be said of a field unless there are bodies that
-//! show it.
+//! Nothing may be said of a field unless stored bodies show it: it may be the reason for bodies that
+//! are not stored.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +43,7 @@ struct FewForms {
     rules: VaryRules,
 }
 
-/// What a field of Vary does.
+/// The effect of a field of Vary.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum FieldEffect {
     /// Nothing: without it, this many variants would be left.

@@ -269,7 +269,7 @@ async fn explain_names_the_pattern_its_parts_and_the_url_that_the_origin_is_then
     let site = r#"
 [[site.route]]
 name = "beta users"
-path = ["/people/*", "~ ^/user/([0-9]+)/([a-z]+)$"]
+path = ["/people/*/*", "~ ^/user/([0-9]+)/([a-z]+)$"]
 rewrite = "/index.php?id=$1&part=$2&$args"
 when = { header = { X-Beta = true }, not = { cookie = "off" } }
 [[site.route]]
