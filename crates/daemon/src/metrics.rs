@@ -39,6 +39,19 @@ fn figures(daemon: &Daemon) -> Vec<(&'static str, counters::Kind, &'static str, 
         ),
         ("cache_evictions_total", Counter, "Stored responses evicted.", store.evictions),
         (
+            "cache_variants_total",
+            Counter,
+            "Bodies stored for some requests for their URL only, which `Vary` selects.",
+            store.variants,
+        ),
+        (
+            "cache_variants_equal_total",
+            Counter,
+            "Of these, bodies equal to that of another variant of the URL: its `Vary` may name a \
+             field that changes nothing.",
+            store.variants_equal,
+        ),
+        (
             "cache_expired_total",
             Counter,
             "Stored responses removed after they expired.",

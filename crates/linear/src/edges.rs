@@ -14,8 +14,8 @@ pub(crate) enum Edge {
     End,
 }
 
-/// Texts of which each subject that `pattern` matches has one at an edge. `None` if they are not
-/// known, as of a pattern that matches anywhere.
+/// Texts at an edge: each subject that `pattern` matches has one of them there. `None` if they are
+/// not known, as for a pattern that matches anywhere.
 pub(crate) fn texts_at(edge: Edge, pattern: &str, options: Options) -> Option<Vec<Vec<u8>>> {
     let hir = parse(pattern, options)?;
     let (is_bound, kind) = match edge {

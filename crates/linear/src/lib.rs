@@ -127,14 +127,14 @@ impl Regex {
         &self.0.pattern
     }
 
-    /// Texts of which each subject that the pattern matches begins with one. `None` if they are not
-    /// known.
+    /// Texts at the start: each subject that the pattern matches begins with one of them. `None` if
+    /// they are not known.
     pub fn starts(&self) -> Option<Vec<Vec<u8>>> {
         edges::texts_at(Edge::Start, &self.0.pattern, self.0.options)
     }
 
-    /// Texts of which each subject that the pattern matches ends with one. `None` if they are not
-    /// known.
+    /// Texts at the end: each subject that the pattern matches ends with one of them. `None` if they
+    /// are not known.
     pub fn ends(&self) -> Option<Vec<Vec<u8>>> {
         edges::texts_at(Edge::End, &self.0.pattern, self.0.options)
     }

@@ -66,6 +66,9 @@ impl Part {
     pub(crate) const CHEAP: [Self; 7] =
         [Self::Class, Self::Method, Self::Start, Self::End, Self::Field, Self::Cookie, Self::Param];
     pub(crate) const DEAR: [Self; 3] = [Self::Client, Self::Country, Self::Agent];
+
+    /// Those that need no condition.
+    pub(crate) const OF_URL: [Self; 3] = [Self::Method, Self::Start, Self::End];
 }
 
 /// The lists of many scopes, each as one.
@@ -119,7 +122,7 @@ fn any_of(alternatives: impl Iterator<Item = Option<Buckets>>) -> Option<Buckets
     needed.filter(|buckets| *buckets != ANY)
 }
 
-/// The buckets of the names of which one must be there.
+/// The buckets of names that are alternatives.
 fn names_of<N, V>(
     tests: &[NamedCondition<N, V>],
     bucket: impl Fn(&N) -> Buckets,
@@ -130,7 +133,7 @@ fn names_of<N, V>(
     })
 }
 
-/// The buckets of texts of which a path has one at an edge, by a byte that is there in each.
+/// The buckets of texts that are alternatives at an edge of a path, by a byte of each.
 fn of_texts(texts: Option<Vec<Vec<u8>>>, byte: fn(&[u8]) -> Option<&u8>) -> Option<Buckets> {
     any_of(texts?.iter().map(|text| byte(text).map(|byte| bucket_of_byte(*byte))))
 }

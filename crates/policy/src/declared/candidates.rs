@@ -12,13 +12,22 @@ const FEW: usize = 8;
 /// Routes in a block.
 const BLOCK: usize = u64::BITS as usize;
 
-/// What the routes of a site need.
+/// The routes of a site, by their needs.
 #[derive(Debug)]
 pub(super) struct Candidates {
     blocks: Vec<Block>,
     /// The buckets of each part that a route needs.
     needed: [Buckets; PARTS],
+    /// Those of the parts that the URL and the method have.
+    needed_of_url: [Buckets; PARTS],
     lists: JoinedLists,
+}
+
+/// The needs of a route.
+#[derive(Debug)]
+struct RouteNeeds {
+    is_unconditional: bool,
+    needs: [Option<Buckets>; PARTS],
 }
 
 /// Up to 64 routes, a bit for each.
@@ -48,12 +57,22 @@ impl Candidates {
         if scopes.len() <= FEW {
             return None;
         }
+        let routes = scopes.iter().map(|scope| RouteNeeds {
+            is_unconditional: scope.when.is_empty(),
+            needs: Part::ALL.map(|part| scope.needs(part)),
+        });
+        let routes: Vec<_> = routes.collect();
         let needed = Part::ALL.map(|part| {
-            let needs = scopes.iter().filter_map(|scope| scope.needs(part));
+            let needs = routes.iter().filter_map(|route| route.needs[part as usize]);
             needs.fold(0, |all, own| all | own)
         });
-        let blocks = scopes.chunks(BLOCK).map(Block::of).collect();
-        Some(Self { blocks, needed, lists: JoinedLists::of(scopes.iter().copied()) })
+        let blocks = routes.chunks(BLOCK).map(Block::of).collect();
+        let mut needed_of_url = [0; PARTS];
+        for part in Part::OF_URL {
+            needed_of_url[part as usize] = needed[part as usize];
+        }
+        let lists = JoinedLists::of(scopes.iter().copied());
+        Some(Self { blocks, needed, needed_of_url, lists })
     }
 
     /// The first candidate that `is_it`.
@@ -63,7 +82,11 @@ impl Candidates {
         asked: RoutedRequest<'_>,
         is_it: impl Fn(usize) -> bool,
     ) -> Option<usize> {
-        let cheap = self.lists.cheap(&self.needed, asked);
+        let needed = match wanted {
+            Wanted::All => &self.needed,
+            Wanted::Unconditional => &self.needed_of_url,
+        };
+        let cheap = self.lists.cheap(needed, asked);
         let mut dear = [None; PARTS];
         for (number, block) in self.blocks.iter().enumerate() {
             let mut left = if wanted == Wanted::All { block.all } else { block.unconditional };
@@ -91,20 +114,20 @@ impl Candidates {
 }
 
 impl Block {
-    fn of(scopes: &[&RouteScope]) -> Self {
-        let set = |is_in: &dyn Fn(&RouteScope) -> bool| {
-            let members = scopes.iter().enumerate().filter(|(_, scope)| is_in(scope));
+    fn of(routes: &[RouteNeeds]) -> Self {
+        let set = |is_in: &dyn Fn(&RouteNeeds) -> bool| {
+            let members = routes.iter().enumerate().filter(|(_, route)| is_in(route));
             members.fold(0, |all, (at, _)| all | 1 << at)
         };
+        let suffices = |part: Part, bucket: usize| {
+            set(&|route| route.needs[part as usize].is_some_and(|own| own >> bucket & 1 == 1))
+        };
+        let by_bucket = |part| std::array::from_fn(|bucket| suffices(part, bucket));
         Self {
             all: set(&|_| true),
-            unconditional: set(&|scope| scope.when.is_empty()),
-            free: Part::ALL.map(|part| set(&|scope| scope.needs(part).is_none())),
-            by_bucket: Box::new(Part::ALL.map(|part| {
-                std::array::from_fn(|bucket| {
-                    set(&|scope| scope.needs(part).is_some_and(|own| own >> bucket & 1 == 1))
-                })
-            })),
+            unconditional: set(&|route| route.is_unconditional),
+            free: Part::ALL.map(|part| set(&|route| route.needs[part as usize].is_none())),
+            by_bucket: Box::new(Part::ALL.map(by_bucket)),
         }
     }
 

@@ -68,7 +68,7 @@ pub(super) struct Scope {
     pub(super) keys: Vec<Key>,
 }
 
-/// What a route does.
+/// The action of a route.
 #[derive(Clone, Debug)]
 pub(super) enum Action {
     Nothing,
@@ -122,8 +122,8 @@ pub(super) struct Chosen {
     pub(super) also: Option<usize>,
 }
 
-/// The text that stands for anything is a star. Returns the parts that stars stand for, each as long
-/// as it can be; `within` tells which parts may be any text and which stay within a segment.
+/// The parts of a text that the stars of a pattern stand for, each as long as it can be. A star at
+/// the pattern's start or end, and two stars, stand for parts with slashes in them, too.
 fn glob(pattern: &[char], text: &[char], is_start: bool) -> Option<Vec<String>> {
     let Some((first, rest)) = pattern.split_first() else {
         return text.is_empty().then(Vec::new);
@@ -151,7 +151,7 @@ fn glob(pattern: &[char], text: &[char], is_start: bool) -> Option<Vec<String>> 
     })
 }
 
-/// What the stars or groups of a pattern of paths stand for.
+/// The parts that the stars or groups of a pattern of paths stand for.
 fn captures(pattern: &str, path: &str) -> Option<Vec<String>> {
     if let Some(known) = EXPRESSIONS.iter().find(|known| known.text == pattern) {
         return (known.captures)(path);
@@ -261,7 +261,7 @@ impl Scope {
         found.map(String::as_str)
     }
 
-    /// What the stars or groups of the first pattern that fits stand for.
+    /// The parts that the stars or groups of the first pattern that fits stand for.
     pub(super) fn captures(&self, path: &str) -> Option<Vec<String>> {
         self.paths.iter().find_map(|pattern| captures(pattern, path))
     }
@@ -284,7 +284,7 @@ fn is_guard(routes: &[Route], number: usize) -> bool {
     matches!(action, Some(Action::NoCache | Action::Deny | Action::Redirect(_)))
 }
 
-/// The routes of a request. `None` if its path can be read in ways that nobody can be held to.
+/// The routes of a request. `None` if its path can be read in ways that lead too far apart.
 pub(super) fn chosen(routes: &[Route], visit: &Visit) -> Option<Chosen> {
     let Spelling { normal, literal, lenient, .. } = &visit.path;
     let own = route_of(routes, visit, normal);
