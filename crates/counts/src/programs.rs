@@ -9,7 +9,7 @@ use std::sync::Arc;
 use base::KeyBuf;
 use flow::vcl::{ProgramWorld, VclConnection};
 use flow::{CoreState, LiveConfiguration, SharedState};
-use vcl::program::{CompileSettings, Input, ProgramRole, Instance, Program};
+use vcl::program::{CompileSettings, Input, Instance, Program, ProgramRole};
 use vcl::source::Loader;
 
 use crate::hits::{self, live, site};

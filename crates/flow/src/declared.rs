@@ -2,6 +2,7 @@
 //! responses.
 
 mod delivery;
+mod extra_response;
 mod fetch;
 mod includes;
 mod interception;

@@ -32,12 +32,14 @@ use crate::stage::{Clearance, Entrant};
 use crate::state::assemble::Dialect;
 use crate::state::client::Client;
 use crate::state::downstream::Downstream;
+use crate::state::gate::SiteAdmission;
 use crate::state::live_configuration::{LiveConfiguration, LiveRef};
 use crate::state::reply::Reply;
 use crate::state::request_context::RequestContext;
 use crate::state::shared::SharedState;
 use crate::state::site::Site;
 use crate::state::site_context::SiteContext;
+use crate::vcl::extra;
 use crate::vcl::foretell::foretell;
 use crate::{crawlers, files as from_files, pages, prefetch, stage_row};
 
@@ -169,15 +171,50 @@ impl ForecastBuilder<'_> {
             *request = told.request;
             return (told.outcome, told.summary);
         }
+        self.follow_policy(&entrant, request, clearance.admission.as_ref())
+    }
+
+    /// Forecasts the declared steps, and the subroutines of the VCL beside them.
+    fn follow_policy(
+        &mut self,
+        entrant: &Entrant<'_>,
+        request: &mut Request,
+        admission: Option<&SiteAdmission>,
+    ) -> Ending {
+        let Entrant { site_ctx, client, now, .. } = *entrant;
+        let (site, shared) = (site_ctx.site, self.forecast.shared);
+        let instance = site.extra.as_ref();
+        let received_by =
+            instance.and_then(|instance| extra::foretell(shared, instance, entrant, request));
+        let (own, pass) = match received_by {
+            None => (None, false),
+            Some((own, extra::ExtraVerdict::On { pass })) => (Some(own), pass),
+            Some((own, extra::ExtraVerdict::End(reply))) => {
+                self.forecast.steps.extend(own.take_steps());
+                return answered(&reply, "by the VCL beside its settings");
+            }
+        };
+        if let Some(own) = &own {
+            self.forecast.steps.extend(own.take_steps());
+        }
         let mut notes = Notes::default();
-        let admission = clearance.admission.as_ref();
         let receive =
             |policy: &dyn Policy, policy_ctx: &mut ReceiveCtx<'_>| policy.explain(policy_ctx);
-        let (verdict, told) = received(&entrant, request, admission, &mut notes, receive);
+        let (verdict, told) = received(entrant, request, admission, pass, &mut notes, receive);
         self.forecast.steps.extend(told);
-        self.decided = Some((Arc::clone(&site), notes));
+        self.decided = Some((Arc::clone(site), notes));
+        if let Some(own) = &own
+            && !extra::foretell_hash(shared, own, entrant, request, &verdict)
+        {
+            self.forecast.steps.extend(own.take_steps());
+            return answered(&pages::problem(request, Problem::Program), "with an error page");
+        }
         let ctx = RequestContext::new(site_ctx, request, notes, now, client.account);
-        course::follow(self, &ctx, verdict)
+        let ending = course::follow(self, &RequestContext { extra: own.as_ref(), ..ctx }, verdict);
+        if let Some(own) = &own {
+            self.forecast.steps.extend(own.take_steps());
+        }
+        ending
     }
 
     /// Forecasts the error page of a request that no site takes.

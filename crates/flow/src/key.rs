@@ -6,18 +6,24 @@ use message::vary::vary_signature;
 use message::{HeaderBlock, Request, Scheme};
 use policy::{Notes, Policy};
 
-/// Makes the key of a request: scheme, host, port and target in canonical form, then the policy's
-/// additions.
+use crate::state::vcl::ExtraRequest;
+
+/// Makes the key of a request: scheme, host, port and target in canonical form, then the additions
+/// of the policy and of the VCL beside it.
 #[inline]
 pub(crate) fn make_key(
     seed: &HashSeed,
     policy: &dyn Policy,
     request: &Request,
     notes: &Notes,
+    extra: Option<&ExtraRequest>,
     key: &mut KeyBuf,
 ) {
     begin_key(request, key);
     policy.key(request, notes, key);
+    if let Some(extra) = extra {
+        extra.add_to_key(key);
+    }
     key.finish(seed);
 }
 

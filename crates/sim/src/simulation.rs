@@ -27,7 +27,7 @@ use tokio::task::JoinHandle;
 use tokio::time::sleep;
 use vcl::backend::Backend;
 use vcl::params::Params;
-use vcl::program::{CompileSettings, Input, ProgramRole, Instance, Program};
+use vcl::program::{CompileSettings, Input, Instance, Program, ProgramRole};
 use vcl::source::NoFiles;
 
 use crate::oracle::Oracle;

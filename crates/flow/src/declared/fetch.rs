@@ -48,6 +48,7 @@ use crate::state::slices::{Probe, Shape, part_of};
 use crate::state::tier::Lead;
 use crate::trailers::{self, TrailerFilter};
 use crate::unstored_reason::UnstoredReason;
+use crate::vcl::extra_fetch::{ExtraFetch, Report};
 use crate::verdict::{RevalidationJudge, hear};
 use crate::{peers, surrogate, tags};
 use codec::CompressionScope;
@@ -76,6 +77,8 @@ pub(crate) struct PolicyJudge {
     probe: Option<Probe>,
     /// No such range was requested in vain yet.
     may_probe: bool,
+    /// The subroutines of the VCL beside the site's settings.
+    pub(super) extra: Option<Box<ExtraFetch>>,
 }
 
 /// A fetch that this policy judges.
@@ -128,6 +131,9 @@ impl PolicyJudge {
         let key_hash = core.shared.seed.hash(&ctx.request.target);
         let mut own = Self::bare(core, ctx, key_hash);
         own.judge.own = true;
+        if let Some(extra) = &mut own.judge.extra {
+            extra.pass();
+        }
         own.fetch.caller.owner = ctx.owner().cloned();
         own
     }
@@ -168,6 +174,7 @@ impl PolicyJudge {
             tries: 0,
             probe: None,
             may_probe: true,
+            extra: ExtraFetch::of(ctx),
         };
         Job::new(fetch, judge)
     }
@@ -199,7 +206,7 @@ impl Judge for PolicyJudge {
     type Instead = SubstituteAnswer;
     type Facts = Option<Dialect>;
     type Pending = std::convert::Infallible;
-    type Report = ();
+    type Report = Option<Box<Report>>;
 
     const COUNTS_ON: bool = true;
 
@@ -220,6 +227,9 @@ impl Judge for PolicyJudge {
                 SubstituteAnswer::Synthetic(synthetic),
                 None,
             ));
+        }
+        if let Err(fate) = self.ask_beside(fetch) {
+            return Attempt::Fate(fate);
         }
         let Some(SiteOrigin { origin, front_files, .. }) = self.site.origin(&self.notes) else {
             let reason = "This site has no origin to ask.".to_owned();
@@ -322,13 +332,14 @@ impl Judge for PolicyJudge {
 
     fn carried(&mut self, _: &TransferOutcome) {}
 
-    fn report(&mut self) {
+    fn report(&mut self) -> Option<Box<Report>> {
         // No decision needs the request any more.
         self.request = Request::new();
+        self.extra.as_mut().map(|extra| Box::new(extra.report()))
     }
 
-    fn program_trace(&mut self, (): ()) -> Option<Box<ProgramTrace>> {
-        None
+    fn program_trace(&mut self, report: Option<Box<Report>>) -> Option<Box<ProgramTrace>> {
+        Some(self.extra.as_ref()?.trace(*report?))
     }
 }
 
@@ -340,6 +351,21 @@ pub(super) enum ResponseVerdict {
 }
 
 impl PolicyJudge {
+    /// Runs `vcl_backend_fetch` of the VCL beside the site's settings.
+    fn ask_beside(&mut self, fetch: &mut Fetch) -> Result<(), ResponseFate<Self>> {
+        let Some(extra) = &mut self.extra else { return Ok(()) };
+        match extra.ask(fetch, self.tries) {
+            Ok(sets_cookie) => {
+                self.notes.personal |= sets_cookie;
+                Ok(())
+            }
+            Err(()) => {
+                let (problem, stale) = (Problem::Program, None);
+                Err(self.fail(fetch, FetchFailure { problem, stale, unreachable: false }))
+            }
+        }
+    }
+
     fn origin_request(&self, fetch: &Fetch) -> Request {
         let place = SiteContext { live: &fetch.live, site: &self.site };
         let account = &fetch.passage.account;
@@ -463,7 +489,7 @@ impl PolicyJudge {
     /// Plans the storing of a response: RFC 9111 first, then policy. A server error yields to a
     /// stale object that may answer.
     fn plan(
-        &self,
+        &mut self,
         fetch: &Fetch,
         exchange: &mut Exchange,
         said: &AccelDirectives,
@@ -479,9 +505,9 @@ impl PolicyJudge {
     }
 
     /// The verdict of RFC 9111 and policy on a response, from the origin or updated by a 304. The
-    /// policy may change the head.
+    /// policy may change the head, and the VCL beside it head and times.
     pub(super) fn rule(
-        &self,
+        &mut self,
         fetch: &Fetch,
         response: &mut Response,
         said: &AccelDirectives,
@@ -498,6 +524,9 @@ impl PolicyJudge {
         match self.site.policy.response(&mut policy_ctx) {
             BackendResponse::Retry => ResponseVerdict::Retry,
             BackendResponse::Fail => ResponseVerdict::Fail,
+            BackendResponse::Deliver if self.extra.is_some() => {
+                self.respond_beside(fetch, response, said, times, plan)
+            }
             BackendResponse::Deliver => ResponseVerdict::Use(plan),
         }
     }

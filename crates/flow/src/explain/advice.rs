@@ -198,6 +198,7 @@ fn of_setting(reason: NotStored) -> &'static str {
             "Nothing, if that is meant. Otherwise narrow the rule, or add one behind it with `store \
              = true`."
         }
+        NotStored::Program => "Nothing, if its `vcl` is meant so: vcl_backend_response decides.",
         NotStored::Tags => "Higher limits: `[limits] tags`, `tag_bytes`.",
         _ => NEVER,
     }

@@ -18,6 +18,8 @@ impl Declared {
     pub const BASIC_AUTH: u32 = Rule::BasicAuth as u32;
     /// The number of the rule for requests that another server rejects.
     pub const FORWARD_AUTH: u32 = Rule::ForwardAuth as u32;
+    /// The number of the rule for requests that the VCL beside the settings passes or answers.
+    pub const VCL: u32 = Rule::Vcl as u32;
 
     /// Compiles `rules` that name no files.
     pub fn new(rules: SiteRules) -> Self {

@@ -59,6 +59,7 @@ const DECIDED: &[(&str, &str)] = &[
     ("beresp.storage", STORE),
     ("beresp.storage_hint", STORE),
     ("beresp.transit_buffer", WHOLE),
+    ("beresp.was_304", WHOLE),
     ("obj.can_esi", INCLUDES),
     ("obj.storage", STORE),
     ("req.backend_hint", ORIGIN),

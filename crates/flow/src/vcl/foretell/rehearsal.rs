@@ -36,32 +36,32 @@ use crate::vcl::world::{Forecast, ProgramWorld, RunReason};
 use crate::wait::FetchAssignment;
 
 /// The host of a rehearsal.
-pub(super) struct Rehearsal<'a> {
+pub(crate) struct Rehearsal<'a> {
     shared: &'a Arc<SharedState>,
     live: &'a LiveConfiguration,
     now: Now,
     forecast: Forecast,
     /// Lines logged since the last step.
     log: RefCell<Vec<LogLine>>,
-    pub(super) steps: RefCell<Vec<DecisionStep>>,
+    pub(crate) steps: RefCell<Vec<DecisionStep>>,
     /// Another request fetches the key of the last lookup.
     is_fetched: Cell<bool>,
     /// The disk may have the key of the last lookup.
     may_be_below: Cell<bool>,
     /// The request would read the disk.
-    pub(super) reads_disk: Cell<bool>,
+    pub(crate) reads_disk: Cell<bool>,
     /// The response is a page that would be assembled.
-    pub(super) is_page: Cell<bool>,
+    pub(crate) is_page: Cell<bool>,
     /// The object of the last lookup.
-    pub(super) last: RefCell<Option<Arc<Object>>>,
+    pub(crate) last: RefCell<Option<Arc<Object>>>,
     /// The responses stored under the request's key would be purged.
-    pub(super) purges: Cell<bool>,
+    pub(crate) purges: Cell<bool>,
     /// Even `vcl_synth` made no response.
     unanswered: Cell<bool>,
 }
 
 impl<'a> Rehearsal<'a> {
-    pub(super) fn new(shared: &'a Arc<SharedState>, live: &'a LiveConfiguration, now: Now) -> Self {
+    pub(crate) fn new(shared: &'a Arc<SharedState>, live: &'a LiveConfiguration, now: Now) -> Self {
         Self {
             shared,
             live,
@@ -86,17 +86,17 @@ impl<'a> Rehearsal<'a> {
     }
 
     /// Adds a step.
-    pub(super) fn report(&self, step: DecisionStep) {
+    pub(crate) fn report(&self, step: DecisionStep) {
         self.steps.borrow_mut().push(step);
     }
 
     /// Adds the sources that would be asked before the backend.
-    pub(super) fn report_sources(&self, miss: Miss<'_>) {
+    pub(crate) fn report_sources(&self, miss: Miss<'_>) {
         self.steps.borrow_mut().extend(sources::foretell(self.shared, miss));
     }
 
     /// Returns the outcome of the reply.
-    pub(super) fn answered(&self, reply: &Reply) -> Ending {
+    pub(crate) fn answered(&self, reply: &Reply) -> Ending {
         let (served, status) = (reply.served, reply.status);
         let summary = match served {
             _ if self.unanswered.get() => "vcl_synth failed, too".to_owned(),
@@ -112,7 +112,7 @@ impl<'a> Rehearsal<'a> {
     }
 
     /// Runs `vcl_pipe`.
-    pub(super) fn run_pipe(
+    pub(crate) fn run_pipe(
         &self,
         turn: &mut ProgramRequest,
         env: &RehearsalContext<'_>,
@@ -131,7 +131,7 @@ impl<'a> Rehearsal<'a> {
     }
 
     /// Runs `vcl_backend_fetch`.
-    pub(super) fn run_fetch(
+    pub(crate) fn run_fetch(
         &self,
         turn: &mut ProgramRequest,
         env: &RehearsalContext<'_>,
@@ -374,4 +374,4 @@ fn decides(sub: Sub, action: &Action) -> bool {
 }
 
 /// The context of a rehearsal's steps.
-pub(super) type RehearsalContext<'a> = StepContext<'a, Rehearsal<'a>>;
+pub(crate) type RehearsalContext<'a> = StepContext<'a, Rehearsal<'a>>;

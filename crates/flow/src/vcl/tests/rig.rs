@@ -20,7 +20,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::LocalSet;
 use vcl::backend::{Backend, split};
 use vcl::params::Params;
-use vcl::program::{CompileSettings, Input, ProgramRole, Instance, Program};
+use vcl::program::{CompileSettings, Input, Instance, Program, ProgramRole};
 use vcl::source::NoFiles;
 
 use crate::disposition::Start;
