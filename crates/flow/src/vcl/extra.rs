@@ -333,9 +333,12 @@ impl ExtraRequest {
             Some(object) => obj_of(ctx.live, ctx.now, object),
             None => Obj { status, uncacheable: true, ..Obj::default() },
         };
-        if !is_hit {
-            obj.hits = 0;
-        }
+        obj.hits = match (&self.runner, is_hit) {
+            (_, false) => 0,
+            (ExtraRunner::Core { .. }, true) => obj.hits,
+            // The lookup would have counted this one.
+            (ExtraRunner::Forecast { .. }, true) => obj.hits.saturating_add(1),
+        };
         let time = seconds(ctx.now);
         let mut state = RespState { status, time, ..RespState::default() };
         let variables = ClientVariables {

@@ -11,6 +11,9 @@ use policy::{DecisionStep, Notes, decision_steps::shown};
 use vcl::counts::Count;
 use vcl::ctx::{Bereq, BereqState, Ctx};
 use vcl::explanation::{changes, describe_action, field_changes, place, text};
+use vcl::parse::BUILTIN_NAME;
+use vcl::program::{Program, ProgramRole};
+use vcl::source::{SourceFile, StatementNumber};
 use vcl::sub::{Action, Sub};
 use vcl::trace::LogLine;
 
@@ -166,10 +169,14 @@ impl<'a> Rehearsal<'a> {
 
     /// Reports a subroutine that ran.
     fn report_run(&self, turn: &ProgramRequest, sub: Sub, action: &Action, changes: Vec<String>) {
-        let why = format!("{} {}", sub.name(), describe_action(action));
+        let program = turn.instance.program();
+        let at = turn.task.at.filter(|at| !is_behind_extra(program, *at));
+        let why = match at.is_none() && turn.task.at.is_some() {
+            true => format!("{} goes on to the site's settings", sub.name()),
+            false => format!("{} {}", sub.name(), describe_action(action)),
+        };
         let mut step = DecisionStep::new(&sub.name()["vcl_".len()..], why);
-        if let Some(at) = turn.task.at {
-            let program = turn.instance.program();
+        if let Some(at) = at {
             step = step.at(place(program, at).as_ref()).fact("line", text(program, at));
         }
         for (tag, line) in self.log.take() {
@@ -358,6 +365,12 @@ impl StepHost for Rehearsal<'_> {
     fn note_unanswered(&self) {
         self.unanswered.set(true);
     }
+}
+
+/// Returns true if the statement stands behind an extra, whose own subroutine has returned nothing.
+fn is_behind_extra(program: &Program, at: StatementNumber) -> bool {
+    let is_behind = |(file, _): (&SourceFile, u32)| &*file.name == BUILTIN_NAME;
+    program.role() == ProgramRole::Extra && program.place(at).is_some_and(is_behind)
 }
 
 /// Returns true if `action` of `sub` decides the outcome.
