@@ -789,15 +789,3 @@ pub struct SiteConfig {
     /// The compression of its bodies.
     pub compress: CompressionScope,
 }
-
-impl SiteConfig {
-    /// The VCL that decides for the site.
-    pub fn program(&self) -> Option<&PlacedPath> {
-        self.vcl.as_ref().filter(|_| !self.is_beside)
-    }
-
-    /// The VCL that stands beside the site's settings.
-    pub fn extra(&self) -> Option<&PlacedPath> {
-        self.vcl.as_ref().filter(|_| self.is_beside)
-    }
-}

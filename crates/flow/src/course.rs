@@ -151,7 +151,7 @@ pub(crate) fn go_on<M: CourseHandler>(
 #[inline(always)]
 fn lookup<M: CourseHandler>(mode: &mut M, ctx: &RequestContext<'_>) -> M::End {
     let mut room = mode.key();
-    let extra = ctx.extra.map(|extra| &**extra);
+    let extra = ctx.extra.map(|extra| extra.key_addition());
     make_key(mode.seed(), &*ctx.site.policy, ctx.request, &ctx.notes, extra, &mut room);
     let key = &*room;
     let found = mode.find(ctx, key);

@@ -1,8 +1,8 @@
 //! Declared policy: the judge of a fetch for sites without a program, and the delivery of
 //! responses.
 
+mod beside;
 mod delivery;
-mod extra_response;
 mod fetch;
 mod includes;
 mod interception;

@@ -297,7 +297,7 @@ impl CoreState {
     /// Invalidates the stored responses of the request and fetches anew.
     fn fetch_anew(self: &Rc<Self>, ctx: &RequestContext<'_>) -> Start {
         let mut key = KeyBuf::new();
-        let extra = ctx.extra.map(|extra| &**extra);
+        let extra = ctx.extra.map(|extra| extra.key_addition());
         self.make_key(ctx.site, ctx.request, &ctx.notes, extra, &mut key);
         // A fetch in progress began before this request.
         let under_way = self.shared.invalidator.invalidation(

@@ -1,4 +1,5 @@
-//! Shape of a response's head after the changes for one client, by the policy and the VCL beside it.
+//! Shape of a response's head after the changes for one client, by the policy and by the VCL
+//! beside it.
 
 mod campaign;
 

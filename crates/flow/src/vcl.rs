@@ -10,7 +10,6 @@ pub(crate) mod call;
 mod delivery;
 pub(crate) mod extra;
 pub(crate) mod extra_fetch;
-pub(crate) mod extra_reading;
 mod fetch;
 pub(crate) mod foretell;
 mod job;

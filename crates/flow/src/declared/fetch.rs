@@ -72,7 +72,7 @@ pub(crate) struct PolicyJudge {
     pub(super) beside: bool,
     /// The time of the last try.
     sent: Now,
-    tries: u64,
+    pub(super) tries: u64,
     /// The range that is requested instead of an unknown whole.
     probe: Option<Probe>,
     /// No such range was requested in vain yet.
@@ -351,21 +351,6 @@ pub(super) enum ResponseVerdict {
 }
 
 impl PolicyJudge {
-    /// Runs `vcl_backend_fetch` of the VCL beside the site's settings.
-    fn ask_beside(&mut self, fetch: &mut Fetch) -> Result<(), ResponseFate<Self>> {
-        let Some(extra) = &mut self.extra else { return Ok(()) };
-        match extra.ask(fetch, self.tries) {
-            Ok(sets_cookie) => {
-                self.notes.personal |= sets_cookie;
-                Ok(())
-            }
-            Err(()) => {
-                let (problem, stale) = (Problem::Program, None);
-                Err(self.fail(fetch, FetchFailure { problem, stale, unreachable: false }))
-            }
-        }
-    }
-
     fn origin_request(&self, fetch: &Fetch) -> Request {
         let place = SiteContext { live: &fetch.live, site: &self.site };
         let account = &fetch.passage.account;
@@ -696,7 +681,7 @@ impl PolicyJudge {
     }
 
     /// Ends the fetch without a usable response.
-    fn fail(&self, fetch: &mut Fetch, failure: FetchFailure) -> ResponseFate<Self> {
+    pub(super) fn fail(&self, fetch: &mut Fetch, failure: FetchFailure) -> ResponseFate<Self> {
         fetch.note(|trace| {
             trace.note_why(UnstoredReason::Failed);
             trace.made_status.set(failure.problem.status().code());

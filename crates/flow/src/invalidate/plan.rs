@@ -20,8 +20,8 @@ use crate::state::invalidate::Invalidator;
 use crate::state::live_configuration::LiveConfiguration;
 use crate::state::site::Site;
 use crate::state::tier::Cache;
+use crate::state::vcl::extra_reading;
 use crate::tags;
-use crate::vcl::extra_reading;
 
 /// An invalidation and its means.
 pub(super) struct InvalidationPlan {

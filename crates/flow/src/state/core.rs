@@ -13,7 +13,7 @@ use policy::{ConnectionPeer, Notes};
 use vcl::counts::Counts;
 use vcl::sub::Sub;
 
-use crate::key::{self, select_by};
+use crate::key::{self, KeyAddition, select_by};
 use crate::state::configuration_holder::CoreConfiguration;
 use crate::state::finish::{CoreLog, Records};
 use crate::state::gate::AuthMemory;
@@ -27,7 +27,7 @@ use crate::state::slices::SliceFetcher;
 use crate::state::term::Term;
 use crate::state::tier;
 use crate::state::tier::MissStep;
-use crate::state::vcl::{CoreVcl, ExtraRequest};
+use crate::state::vcl::CoreVcl;
 use purge::{Cause, Invalidation, InvalidationError, InvalidationTarget, Sites, Url};
 
 /// Scratch buffers that a core's requests reuse one after the other.
@@ -177,7 +177,7 @@ impl CoreState {
         site: &Site,
         request: &Request,
         notes: &Notes,
-        extra: Option<&ExtraRequest>,
+        extra: Option<&dyn KeyAddition>,
         key: &mut KeyBuf,
     ) {
         key::make_key(&self.shared.seed, &*site.policy, request, notes, extra, key);

@@ -2,6 +2,7 @@
 
 mod connection;
 mod core;
+pub(crate) mod extra_reading;
 mod extra_request;
 pub(crate) mod halt;
 pub(crate) mod halted_request;

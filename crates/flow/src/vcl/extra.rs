@@ -10,12 +10,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use cache::Object;
-use message::{HeaderId, Request, Response, target};
+use message::{HeaderId, Request, Response};
 use policy::decision_steps::shown;
 use policy::{ConnectionPeer, DecisionStep, ReceiveVerdict, Routes};
-use vcl::ctx::{BereqState, Obj, ReqState, RespState, Session, Task};
+use vcl::ctx::{BereqState, Obj, ReqState, RespState, Task};
 use vcl::program::Instance;
-use vcl::rules::heads;
 use vcl::sub::{Action, Sub};
 use vcl::workspace::Workspace;
 
@@ -32,12 +31,12 @@ use crate::pages;
 use crate::problem::Problem;
 use crate::stage::Entrant;
 use crate::state::core::CoreState;
-use crate::state::live_configuration::LiveConfiguration;
 use crate::state::reply::Reply;
 use crate::state::request_context::{RequestConnection, RequestContext};
 use crate::state::shared::SharedState;
 use crate::state::site::Site;
 use crate::state::site_context::SiteContext;
+use crate::state::vcl::extra_reading::{adopt, set_client};
 use crate::state::vcl::{ExtraRequest, ExtraRunner, ProgramRequest, VclConnection};
 
 /// The outcome of `vcl_recv`.
@@ -50,19 +49,6 @@ pub(crate) enum ExtraVerdict {
     },
     /// This reply answers the request.
     End(Reply),
-}
-
-/// The client whom the site's other rules see, at the connection's port if it is its peer.
-pub(super) fn set_client(session: &mut Session, client: ConnectionPeer) {
-    let known = session.client;
-    session.client = match client {
-        ConnectionPeer::Host(address) => match known {
-            Some(known) if known.ip().to_canonical() == address.to_canonical() => Some(known),
-            _ => Some((address, 0).into()),
-        },
-        // Such a client is in no list of addresses.
-        ConnectionPeer::Local | ConnectionPeer::Unnamed(_) => None,
-    };
 }
 
 /// Runs `vcl_recv` of `instance` for a request that its core serves, unless the rules of its path
@@ -168,33 +154,6 @@ fn run_recv<S: StepHost>(
         }
     };
     (verdict, host)
-}
-
-/// Brings the request that `vcl_recv` has made of `asked` into canonical form.
-///
-/// # Errors
-/// The reason for which it must not go on, for the log.
-pub(super) fn adopt(
-    live: &LiveConfiguration,
-    site: &Site,
-    request: &mut Request,
-    asked: &Request,
-) -> Result<(), &'static str> {
-    if request.headers.value(HeaderId::Host) != asked.headers.value(HeaderId::Host) {
-        heads::follow_host(request);
-        // Keys begin with the host: another site's responses must not be met.
-        if live.sites.by_host.find(&request.host).is_none_or(|other| other.name != site.name) {
-            return Err("vcl_recv has set a Host that is not one of this site's");
-        }
-    }
-    if request.target != asked.target {
-        heads::escape_target(&mut request.target);
-        if target::check(request).is_err() {
-            return Err("vcl_recv has set a req.url that is no path");
-        }
-        target::canonical(request);
-    }
-    Ok(())
 }
 
 /// Checks that a request with the routes `next` has `passed` their gates.

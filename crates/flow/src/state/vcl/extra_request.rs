@@ -13,6 +13,7 @@ use vcl::sub::Sub;
 use vcl::trace::ProgramTrace;
 
 use super::turn::ProgramRequest;
+use crate::key::KeyAddition;
 use crate::state::shared::SharedState;
 
 /// The first field of what `vcl_hash` adds to a key.
@@ -32,19 +33,26 @@ pub(crate) enum ExtraRunner {
     Forecast { shared: Arc<SharedState>, steps: RefCell<Vec<DecisionStep>> },
 }
 
-impl ExtraRequest {
-    /// Returns true if `sub` has statements.
-    pub(crate) fn has(&self, sub: Sub) -> bool {
-        self.turn.borrow().instance.program().uses().own.has(sub)
-    }
-
-    /// Adds what `vcl_hash` has added to the request's key.
-    pub(crate) fn add_to_key(&self, key: &mut KeyBuf) {
+/// What `vcl_hash` has added.
+impl KeyAddition for ExtraRequest {
+    fn add_to(&self, key: &mut KeyBuf) {
         let turn = self.turn.borrow();
         if !turn.key.bytes().is_empty() {
             key.field(KEY_MARK);
             key.field(turn.key.bytes());
         }
+    }
+}
+
+impl ExtraRequest {
+    /// The addition to the request's key.
+    pub(crate) fn key_addition(&self) -> &dyn KeyAddition {
+        self
+    }
+
+    /// Returns true if `sub` has statements.
+    pub(crate) fn has(&self, sub: Sub) -> bool {
+        self.turn.borrow().instance.program().uses().own.has(sub)
     }
 
     /// The fields that `vcl_hash` has added.

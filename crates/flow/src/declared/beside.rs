@@ -1,10 +1,11 @@
-//! Extra response: `vcl_backend_response` of the VCL beside a site's settings, after the policy has
-//! judged a response.
+//! Beside the judge: `vcl_backend_fetch` and `vcl_backend_response` of the VCL beside a site's
+//! settings, the latter after the policy has judged a response.
 //!
 //! It may always keep a response from the store, or shorten its time. It gives a time to what the
 //! rules would store if it had one, and a longer time to what they store; it never stores what they
 //! refuse for another reason, and says so in the log.
 
+use files::accel::AccelDirectives;
 use message::Response;
 use message::store::{self, ExchangeTimes, LifetimeSource, NotStored, StorePlan};
 use policy::{BackendResponse, ResponseCtx};
@@ -12,9 +13,10 @@ use vcl::ctx::BerespState;
 use vcl::sub::Sub;
 
 use super::fetch::{PolicyJudge, ResponseVerdict};
-use crate::fetch::Fetch;
+use super::substitute::FetchFailure;
+use crate::fetch::{Fetch, ResponseFate};
+use crate::problem::Problem;
 use crate::verdict::hear;
-use files::accel::AccelDirectives;
 
 /// A rule's words for a lifetime that the subroutine sets.
 const BY_VCL: &str = "`beresp.ttl` of the site's VCL";
@@ -22,7 +24,22 @@ const BY_VCL: &str = "`beresp.ttl` of the site's VCL";
 const LONGEST_S: f64 = 100.0 * 365.0 * 86_400.0;
 
 impl PolicyJudge {
-    /// Runs the subroutine on a response with `plan`, and returns the verdict with its changes.
+    /// Runs `vcl_backend_fetch` of the VCL beside the site's settings.
+    pub(super) fn ask_beside(&mut self, fetch: &mut Fetch) -> Result<(), ResponseFate<Self>> {
+        let Some(extra) = &mut self.extra else { return Ok(()) };
+        match extra.ask(fetch, self.tries) {
+            Ok(sets_cookie) => {
+                self.notes.personal |= sets_cookie;
+                Ok(())
+            }
+            Err(()) => {
+                let (problem, stale) = (Problem::Program, None);
+                Err(self.fail(fetch, FetchFailure { problem, stale, unreachable: false }))
+            }
+        }
+    }
+
+    /// Runs `vcl_backend_response` on a response with `plan`. Returns the verdict with its changes.
     pub(super) fn respond_beside(
         &mut self,
         fetch: &Fetch,
@@ -80,7 +97,7 @@ impl PolicyJudge {
             plan.refuse(NotStored::Program, status);
             return None;
         }
-        // What it has added to the head may keep others from it; what it has removed does not count.
+        // What it has added to the head may keep others from it.
         let anew = self.plan_anew(fetch, response, said, times, None);
         if let Err(
             why @ (NotStored::SetCookie

@@ -1,7 +1,7 @@
-//! Reading of a URL by the VCL beside a site's settings: the request that `vcl_recv` makes of a
-//! reader's request for it. A purge of the URL must reach what is stored under that.
+//! Extra reading: the request that `vcl_recv` of the VCL beside a site's settings makes of a reader's
+//! request, as the declared steps take it. A purge of a URL must reach what is stored under that.
 //!
-//! The subroutine runs without a request and without effects: it sees no files, no names and no
+//! For a purge the subroutine runs without a request and without effects: it sees no files, no names and no
 //! memory of other requests.
 
 use std::io;
@@ -10,17 +10,16 @@ use std::sync::Arc;
 
 use base::{Limit, Now};
 use bytes::Bytes;
-use message::{HeaderBlock, Request};
+use message::{HeaderBlock, HeaderId, Request, target};
 use policy::ConnectionPeer;
 use vcl::ctx::{Ctx, ProgramEnvironment, PurgeMode, Req, ReqState, Session, Tag, Task};
 use vcl::program::Instance;
+use vcl::rules::heads;
 use vcl::rules::lifetime::{self, Lifetime};
 use vcl::sub::{Action, Sub};
 use vcl::vmod::VmodState;
 use vcl::workspace::Workspace;
 
-use super::call::seconds;
-use super::extra::{adopt, set_client};
 use crate::state::live_configuration::LiveConfiguration;
 use crate::state::site::Site;
 
@@ -33,19 +32,20 @@ pub(crate) fn as_read(
     client: ConnectionPeer,
     now: Now,
 ) -> Option<Request> {
-    let world = ReadingWorld { live, memory: VmodState::new(&live.limits) };
+    let now_s = now.unix_ms as f64 / 1000.0;
+    let world = ReadingWorld { live, now_s, memory: VmodState::new(&live.limits) };
     let mut request = asked.clone();
     let mut session = Session::without_client();
     set_client(&mut session, client);
     let limits = &live.limits;
     let mut task = Task::new(limits.vcl_steps, Workspace::of(limits.vcl_workspace_client));
-    let mut state = ReqState { time: seconds(now), ..ReqState::default() };
+    let mut state = ReqState { time: now_s, ..ReqState::default() };
     let head = &mut request;
     let action = instance.run(&mut Ctx {
         sub: Sub::Recv,
         instance,
         environment: &world,
-        now: seconds(now),
+        now: now_s,
         session: &mut session,
         task: &mut task,
         req: Some(Req { head, state: &mut state, original: Some(asked), key: None }),
@@ -60,8 +60,49 @@ pub(crate) fn as_read(
     (goes_on && adopt(live, site, &mut request, asked).is_ok()).then_some(request)
 }
 
+/// Brings the request that `vcl_recv` has made of `asked` into canonical form.
+///
+/// # Errors
+/// The reason for which it must not go on, for the log.
+pub(crate) fn adopt(
+    live: &LiveConfiguration,
+    site: &Site,
+    request: &mut Request,
+    asked: &Request,
+) -> Result<(), &'static str> {
+    if request.headers.value(HeaderId::Host) != asked.headers.value(HeaderId::Host) {
+        heads::follow_host(request);
+        // Keys begin with the host: another site's responses must not be met.
+        if live.sites.by_host.find(&request.host).is_none_or(|other| other.name != site.name) {
+            return Err("vcl_recv has set a Host that is not one of this site's");
+        }
+    }
+    if request.target != asked.target {
+        heads::escape_target(&mut request.target);
+        if target::check(request).is_err() {
+            return Err("vcl_recv has set a req.url that is no path");
+        }
+        target::canonical(request);
+    }
+    Ok(())
+}
+
+/// The client whom the site's other rules see, at the connection's port if it is its peer.
+pub(crate) fn set_client(session: &mut Session, client: ConnectionPeer) {
+    let known = session.client;
+    session.client = match client {
+        ConnectionPeer::Host(address) => match known {
+            Some(known) if known.ip().to_canonical() == address.to_canonical() => Some(known),
+            _ => Some((address, 0).into()),
+        },
+        // Such a client is in no list of addresses.
+        ConnectionPeer::Local | ConnectionPeer::Unnamed(_) => None,
+    };
+}
+
 /// The environment of a reading: nothing outside of the program.
 struct ReadingWorld<'a> {
+    now_s: f64,
     live: &'a LiveConfiguration,
     memory: VmodState,
 }
@@ -88,7 +129,7 @@ impl ProgramEnvironment for ReadingWorld<'_> {
     }
 
     fn clock(&self) -> f64 {
-        seconds(rt::now())
+        self.now_s
     }
 
     fn random(&self) -> f64 {
