@@ -24,19 +24,17 @@ const BY_VCL: &str = "`beresp.ttl` of the site's VCL";
 const LONGEST_S: f64 = 100.0 * 365.0 * 86_400.0;
 
 impl PolicyJudge {
-    /// Runs `vcl_backend_fetch` of the VCL beside the site's settings.
-    pub(super) fn ask_beside(&mut self, fetch: &mut Fetch) -> Result<(), ResponseFate<Self>> {
-        let Some(extra) = &mut self.extra else { return Ok(()) };
-        match extra.ask(fetch, self.tries) {
-            Ok(sets_cookie) => {
-                self.notes.personal |= sets_cookie;
-                Ok(())
-            }
-            Err(()) => {
-                let (problem, stale) = (Problem::Program, None);
-                Err(self.fail(fetch, FetchFailure { problem, stale, unreachable: false }))
-            }
+    /// Runs `vcl_backend_fetch` on the request of `fetch`. Returns the fate if it must not be sent.
+    pub(super) fn ask_beside(&mut self, fetch: &mut Fetch) -> Option<ResponseFate<Self>> {
+        let extra = self.extra.as_mut()?;
+        let asked = extra.ask(fetch, self.tries);
+        if let Some(change) = asked {
+            // A response to a cookie that it has set is as personal as one to a client's.
+            self.notes.personal |= change.sets_cookie;
+            return None;
         }
+        let (problem, stale) = (Problem::Program, None);
+        Some(self.fail(fetch, FetchFailure { problem, stale, unreachable: false }))
     }
 
     /// Runs `vcl_backend_response` on a response with `plan`. Returns the verdict with its changes.
@@ -87,7 +85,7 @@ impl PolicyJudge {
                 plan.refuse(NotStored::Program, status);
             }
             self.set_grace(wish, plan);
-            return plan.verdict().err().map(|why| refused(why));
+            return plan.verdict().err().map(refused);
         }
         if let Err(why) = plan.verdict() {
             let wants_store = wish.ttl_ms.is_some_and(|ttl_ms| ttl_ms > 0);

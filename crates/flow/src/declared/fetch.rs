@@ -228,7 +228,7 @@ impl Judge for PolicyJudge {
                 None,
             ));
         }
-        if let Err(fate) = self.ask_beside(fetch) {
+        if let Some(fate) = self.ask_beside(fetch) {
             return Attempt::Fate(fate);
         }
         let Some(SiteOrigin { origin, front_files, .. }) = self.site.origin(&self.notes) else {

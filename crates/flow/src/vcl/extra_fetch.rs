@@ -30,6 +30,12 @@ pub(crate) struct ExtraFetch {
     ran: Vec<SubroutineRun>,
 }
 
+/// The change of a request by `vcl_backend_fetch`, as far as it concerns the judge.
+pub(crate) struct RequestChange {
+    /// It has another Cookie than before.
+    pub(crate) sets_cookie: bool,
+}
+
 impl ExtraFetch {
     /// The state for a fetch of `ctx`; `None` if its site has no such subroutines.
     pub(crate) fn of(ctx: &RequestContext<'_>) -> Option<Box<Self>> {
@@ -59,14 +65,11 @@ impl ExtraFetch {
         self.state.uncacheable = true;
     }
 
-    /// Runs `vcl_backend_fetch` on the request of `fetch`, after `tries` tries. Returns true if it
-    /// has set another Cookie: the response is personal then.
-    ///
-    /// # Errors
-    /// The request must not be sent; the reason is logged.
-    pub(crate) fn ask(&mut self, fetch: &mut Fetch, tries: u64) -> Result<bool, ()> {
+    /// Runs `vcl_backend_fetch` on the request of `fetch`, after `tries` tries. `None` if the request
+    /// must not be sent; the reason is logged.
+    pub(crate) fn ask(&mut self, fetch: &mut Fetch, tries: u64) -> Option<RequestChange> {
         if !self.has(Sub::BackendFetch) {
-            return Ok(false);
+            return Some(RequestChange { sets_cookie: false });
         }
         self.state.retries = u32::try_from(tries).unwrap_or(u32::MAX);
         self.state.is_bgfetch = fetch.background.is_some();
@@ -80,12 +83,12 @@ impl ExtraFetch {
             request.headers.contains(HeaderId::Cookie) && cookie(&request) != cookie(&asked);
         request.headers.remove(HeaderId::Host);
         fetch.request = request;
-        if is_sound { Ok(sets_cookie) } else { Err(()) }
+        is_sound.then_some(RequestChange { sets_cookie })
     }
 
     /// Brings a request that the subroutine has changed into the form in which it is sent. Returns
     /// false if it has none.
-    fn settle(&mut self, asked: &Request, request: &mut Request) -> bool {
+    fn settle(&self, asked: &Request, request: &mut Request) -> bool {
         if request.headers.value(HeaderId::Host) != asked.headers.value(HeaderId::Host) {
             heads::follow_host(request);
             if request.host.is_empty() {
