@@ -376,6 +376,55 @@ sub vcl_deliver {
 }
 
 #[tokio::test]
+async fn state_lasts_from_recv_to_deliver_and_each_fragment_has_its_own() {
+    let subs = r#"
+import var;
+sub vcl_recv {
+    var.set("came", req.url);
+    set req.url = regsub(req.url, "^/part", "/piece");
+}
+sub vcl_deliver {
+    set resp.http.X-Came = var.get("came");
+    set resp.http.X-Level = req.esi_level;
+}
+"#;
+    let blog = Blog::start(subs, "includes = { esi = \"html\" }").await;
+    blog.on("/page", "Cache-Control: max-age=60\r\n");
+    blog.on("/piece", "Cache-Control: max-age=60\r\n");
+    blog.stage.app.on(
+        "/with",
+        ApplicationScript::answer(
+            "Content-Type: text/html\r\nCache-Control: max-age=60\r\n\r\n\
+             [<esi:include src=\"/part\"/>]",
+        ),
+    );
+    for _ in 0..2 {
+        assert_eq!(field(&blog.get("/page").await, "x-came"), "/page");
+        let whole = blog.get("/with").await;
+        assert_eq!((whole.text().as_str(), field(&whole, "x-came")), ("[a page]", "/with".into()));
+        assert_eq!(field(&whole, "x-level"), "0");
+    }
+    assert!(is_hit(&blog.get("/part").await), "the fragment was stored under its own URL");
+}
+
+#[tokio::test]
+async fn a_background_fetch_runs_the_subroutines_of_a_fetch() {
+    let subs = r#"
+sub vcl_backend_fetch {
+    if (bereq.is_bgfetch) { set bereq.http.X-Behind = "yes"; }
+}
+sub vcl_backend_response { set beresp.ttl = 1ms; set beresp.grace = 1h; }
+"#;
+    let blog = Blog::start(subs, "").await;
+    blog.get("/page").await;
+    let renewed = async || {
+        blog.get("/page").await;
+        blog.stage.app.last().has("HTTP_X_BEHIND")
+    };
+    eventually("the renewal", renewed).await;
+}
+
+#[tokio::test]
 async fn explain_tells_what_the_subroutines_do() {
     let subs = r#"
 sub vcl_recv {
