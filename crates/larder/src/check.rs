@@ -56,6 +56,9 @@ fn plural(n: usize) -> &'static str {
     if n == 1 { "" } else { "s" }
 }
 
+/// The one fault of a program that declares no backend, and so can only stand beside settings.
+const NO_BACKEND: &str = "the program has no backend";
+
 /// Checks a program, as `larder check FILE.vcl` does; labels that it names are assumed to exist.
 ///
 /// # Errors
@@ -71,7 +74,7 @@ fn check_program(path: &Path) -> Result<(), String> {
         Ok((_, warnings)) => (warnings, ""),
         Err(faults) => match compile(ProgramRole::Extra) {
             Ok((_, warnings)) => (warnings, ", beside a site's settings: it declares no backend"),
-            Err(_) => return Err(faults),
+            Err(others) => return Err(if faults.contains(NO_BACKEND) { others } else { faults }),
         },
     };
     eprint!("{warnings}");
