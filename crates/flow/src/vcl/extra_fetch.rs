@@ -65,8 +65,8 @@ impl ExtraFetch {
         self.state.uncacheable = true;
     }
 
-    /// Runs `vcl_backend_fetch` on the request of `fetch`, after `tries` tries. `None` if the request
-    /// must not be sent; the reason is logged.
+    /// Runs `vcl_backend_fetch` on the request of `fetch`, after `tries` tries. Returns its change;
+    /// `None` if the request must not be sent, for a reason that is logged.
     pub(crate) fn ask(&mut self, fetch: &mut Fetch, tries: u64) -> Option<RequestChange> {
         if !self.has(Sub::BackendFetch) {
             return Some(RequestChange { sets_cookie: false });

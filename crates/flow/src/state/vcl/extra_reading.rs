@@ -1,8 +1,9 @@
-//! Extra reading: the request that `vcl_recv` of the VCL beside a site's settings makes of a reader's
-//! request, as the declared steps take it. A purge of a URL must reach what is stored under that.
+//! Extra reading: the request that `vcl_recv` of the VCL beside a site's settings makes of a
+//! reader's request, as the declared steps take it. A purge of a URL must reach what is stored
+//! under that.
 //!
-//! For a purge the subroutine runs without a request and without effects: it sees no files, no names and no
-//! memory of other requests.
+//! For a purge the subroutine runs without a request and without effects: it sees no files, no
+//! names and no memory of other requests.
 
 use std::io;
 use std::net::SocketAddr;

@@ -33,7 +33,7 @@ pub(crate) enum ExtraRunner {
     Forecast { shared: Arc<SharedState>, steps: RefCell<Vec<DecisionStep>> },
 }
 
-/// What `vcl_hash` has added.
+/// The fields that `vcl_hash` has added.
 impl KeyAddition for ExtraRequest {
     fn add_to(&self, key: &mut KeyBuf) {
         let turn = self.turn.borrow();
