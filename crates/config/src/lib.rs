@@ -21,6 +21,7 @@ mod restart_settings;
 mod rows;
 mod shared_config;
 mod site_listing;
+mod site_program;
 pub mod sizing;
 mod suggestions;
 mod varnishd;

@@ -731,8 +731,11 @@ pub enum Programs {
 /// One site.
 #[derive(Clone, Debug, Default)]
 pub struct SiteConfig {
-    /// The site's own VCL, which decides in place of all following settings but TLS.
+    /// The site's own VCL.
     pub vcl: Option<PlacedPath>,
+    /// The VCL stands beside the site's settings, and its subroutines run before and after their
+    /// steps. Otherwise it decides in place of all settings but TLS and guards.
+    pub is_beside: bool,
     /// Its hosts in canonical form, for [`policy::HostTable::insert`]; at least one.
     pub hosts: Vec<String>,
     /// Its origins, as indices into [`Config::origins`]; [`policy::Notes::origin`] is an index into

@@ -34,7 +34,8 @@ pub(crate) fn policy(rounds: u32) {
     for _ in 0..rounds {
         let mut notes = Notes::default();
         let request = black_box(&mut request);
-        let mut ctx = ReceiveCtx { request, client: CLIENT, now: NOW, notes: &mut notes };
+        let mut ctx =
+            ReceiveCtx { request, client: CLIENT, now: NOW, pass: false, notes: &mut notes };
         let verdict = site.receive(&mut ctx);
         assert!(matches!(verdict, ReceiveVerdict::Lookup));
         black_box(notes);

@@ -99,7 +99,7 @@ pub use config_file::{load, render};
 pub use keeper::{KeeperArgs, run as keep};
 pub use material::{Material, check_material};
 pub use net::Sharing;
-pub use programs::gather;
+pub use programs::{check_programs, gather};
 pub use ring::usual_folder;
 pub use serve::{helper_runtime, listeners, run};
 pub use socket_activation::Sockets;

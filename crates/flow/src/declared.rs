@@ -1,6 +1,7 @@
 //! Declared policy: the judge of a fetch for sites without a program, and the delivery of
 //! responses.
 
+mod beside;
 mod delivery;
 mod fetch;
 mod includes;

@@ -32,12 +32,14 @@ use crate::stage::{Clearance, Entrant};
 use crate::state::assemble::Dialect;
 use crate::state::client::Client;
 use crate::state::downstream::Downstream;
+use crate::state::gate::SiteAdmission;
 use crate::state::live_configuration::{LiveConfiguration, LiveRef};
 use crate::state::reply::Reply;
 use crate::state::request_context::RequestContext;
 use crate::state::shared::SharedState;
 use crate::state::site::Site;
 use crate::state::site_context::SiteContext;
+use crate::vcl::extra;
 use crate::vcl::foretell::foretell;
 use crate::{crawlers, files as from_files, pages, prefetch, stage_row, verification};
 
@@ -170,23 +172,58 @@ impl ForecastBuilder<'_> {
             *request = told.request;
             return (told.outcome, told.summary);
         }
+        self.follow_policy(&entrant, request, clearance.admission.as_ref())
+    }
+
+    /// Forecasts the declared steps, and the subroutines of the VCL beside them.
+    fn follow_policy(
+        &mut self,
+        entrant: &Entrant<'_>,
+        request: &mut Request,
+        admission: Option<&SiteAdmission>,
+    ) -> Ending {
+        let Entrant { site_ctx, client, now, .. } = *entrant;
+        let (site, shared) = (site_ctx.site, self.forecast.shared);
+        let instance = site.extra.as_ref();
+        let received_by =
+            instance.and_then(|instance| extra::foretell(shared, instance, entrant, request));
+        let (own, pass) = match received_by {
+            None => (None, false),
+            Some((own, extra::ExtraVerdict::On { pass })) => (Some(own), pass),
+            Some((own, extra::ExtraVerdict::End(reply))) => {
+                self.forecast.steps.extend(own.take_steps());
+                return answered(&reply, "by the VCL beside its settings");
+            }
+        };
+        if let Some(own) = &own {
+            self.forecast.steps.extend(own.take_steps());
+        }
         let mut notes = Notes::default();
-        let admission = clearance.admission.as_ref();
         let receive =
             |policy: &dyn Policy, policy_ctx: &mut ReceiveCtx<'_>| policy.explain(policy_ctx);
         let verification = site.verification.as_deref();
         let telling = verification.and_then(|own| own.telling_cookies(request, now.mono_ms));
-        let (mut verdict, told) = received(&entrant, request, admission, &mut notes, receive);
+        let (mut verdict, told) = received(entrant, request, admission, pass, &mut notes, receive);
         self.forecast.steps.extend(told);
         if let Some(cookies) = telling
             && let Some(pass) = verification::overrule(request, &mut notes, &verdict, &cookies)
         {
             verdict = pass;
-            self.forecast.steps.push(verification::told(&site, &notes));
+            self.forecast.steps.push(verification::told(site, &notes));
         }
-        self.decided = Some((Arc::clone(&site), notes));
+        self.decided = Some((Arc::clone(site), notes));
+        if let Some(own) = &own
+            && !extra::foretell_hash(shared, own, entrant, request, &verdict)
+        {
+            self.forecast.steps.extend(own.take_steps());
+            return answered(&pages::problem(request, Problem::Program), "with an error page");
+        }
         let ctx = RequestContext::new(site_ctx, request, notes, now, client.account);
-        course::follow(self, &ctx, verdict)
+        let ending = course::follow(self, &RequestContext { extra: own.as_ref(), ..ctx }, verdict);
+        if let Some(own) = &own {
+            self.forecast.steps.extend(own.take_steps());
+        }
+        ending
     }
 
     /// Tells that the site only observes, if it does.

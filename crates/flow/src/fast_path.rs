@@ -13,7 +13,7 @@ use cache::{CacheLookup, Object};
 use files::WouldBlock;
 use message::freshness::Freshness;
 use message::{HeaderId, Method, Request};
-use policy::{ConnectionPeer, Notes, ReceiveCtx, ReceiveVerdict, Synthetic};
+use policy::{ConnectionPeer, Declared, Notes, ReceiveCtx, ReceiveVerdict, Synthetic};
 
 use crate::course::{self, CourseHandler};
 use crate::crawlers::FetchPermit;
@@ -32,15 +32,18 @@ use crate::state::core::CoreState;
 use crate::state::downstream::Downstream;
 use crate::state::gate::SiteAdmission;
 use crate::state::live_configuration::LiveRef;
-use crate::state::reply::{CacheOutcome, ForwardReason};
+use crate::state::reply::{CacheOutcome, ForwardReason, Reply};
 use crate::state::request_context::RequestContext;
 use crate::state::site::Site;
 use crate::state::site_context::SiteContext;
 use crate::state::trace::Trace;
+use crate::state::vcl::ExtraRequest;
 use crate::state::verification::SiteVerification;
+use crate::vcl::extra::{self, ExtraVerdict};
 use crate::vcl::start as program;
 use crate::verification::{self, observation};
 use crate::{declared, files as from_files, pages};
+use vcl::program::Instance;
 
 impl CoreState {
     /// Serves a request as far as possible without waiting. Also returns the client for whom it is
@@ -149,10 +152,15 @@ impl CoreState {
             return self.receive_observed(own, entrant, request, admission);
         }
         let kept = self.keep_cookies(site_ctx.site, request);
+        if let Some(instance) = &site_ctx.site.extra {
+            let cookies = kept.cookies.as_deref();
+            let then = |ctx: &RequestContext<'_>, verdict| self.judged(ctx, verdict);
+            return self.receive_beside(instance, entrant, request, admission, cookies, then);
+        }
         let telling = verification.and_then(|own| own.telling_cookies(request, now.mono_ms));
         let mut notes = Notes::default();
         let mut verdict =
-            received(entrant, request, admission, &mut notes, |policy, policy_ctx| {
+            received(entrant, request, admission, false, &mut notes, |policy, policy_ctx| {
                 policy.receive(policy_ctx)
             });
         if let Some(cookies) = telling {
@@ -183,12 +191,71 @@ impl CoreState {
         observation::look_on(self, own, entrant, request, admission);
         let kept = self.keep_cookies(site_ctx.site, request);
         let mut notes = Notes::default();
-        let verdict = received(entrant, request, admission, &mut notes, |policy, policy_ctx| {
-            policy.receive_unread(policy_ctx)
-        });
+        let verdict =
+            received(entrant, request, admission, true, &mut notes, |policy, policy_ctx| {
+                policy.receive_unread(policy_ctx)
+            });
         let ctx = RequestContext::new(site_ctx, request, notes, now, client.account);
         let ctx = RequestContext { downstream, cookies: kept.cookies.as_deref(), ..ctx };
         (self.judged(&ctx, verdict), notes.client.unwrap_or(client.peer))
+    }
+
+    /// Has the policy of a site receive a request between the subroutines of the VCL beside its
+    /// settings; `then` follows its verdict.
+    #[inline(never)]
+    fn receive_beside(
+        self: &Rc<Self>,
+        instance: &Arc<Instance>,
+        entrant: &Entrant<'_>,
+        request: &mut Request,
+        admission: Option<&SiteAdmission>,
+        cookies: Option<&[u8]>,
+        then: impl FnOnce(&RequestContext<'_>, ReceiveVerdict) -> Start,
+    ) -> (Start, ConnectionPeer) {
+        let Entrant { site_ctx, client, now, downstream } = *entrant;
+        let who = site_ctx.site.policy.client(request, client.peer);
+        let (own, pass) = match extra::receive(self, instance, entrant, request) {
+            None => (None, false),
+            Some((own, ExtraVerdict::On { pass })) => (Some(own), pass),
+            Some((own, ExtraVerdict::End(reply))) => {
+                return (self.answered_beside(entrant, request, own, reply), who);
+            }
+        };
+        let mut notes = Notes::default();
+        let verdict = received(entrant, request, admission, pass, &mut notes, |policy, ctx| {
+            policy.receive(ctx)
+        });
+        let who = notes.client.unwrap_or(client.peer);
+        if let Some(own) = &own
+            && !extra::hash(self, own, entrant, request, &verdict)
+        {
+            let reply = pages::problem(request, Problem::Program);
+            return (self.answered_beside(entrant, request, Rc::clone(own), reply), who);
+        }
+        let ctx = RequestContext::new(site_ctx, request, notes, now, client.account);
+        let start =
+            then(&RequestContext { downstream, cookies, extra: own.as_ref(), ..ctx }, verdict);
+        if let Some(own) = own {
+            own.end(self);
+        }
+        (start, who)
+    }
+
+    /// The answer of a site's VCL in place of the declared steps.
+    fn answered_beside(
+        self: &Rc<Self>,
+        entrant: &Entrant<'_>,
+        request: &Request,
+        own: Rc<ExtraRequest>,
+        mut reply: Reply,
+    ) -> Start {
+        let Entrant { site_ctx, client, now, downstream } = *entrant;
+        let notes = Notes { rule: Declared::VCL, ..Notes::default() };
+        let ctx = RequestContext::new(site_ctx, request, notes, now, client.account);
+        let ctx = RequestContext { downstream, extra: Some(&own), ..ctx };
+        ctx.sign(&mut reply);
+        own.end(self);
+        Start::Reply(reply)
     }
 
     /// Keeps the cookies of a request whose response may have fragments or be compared with the
@@ -247,13 +314,22 @@ impl CoreState {
                 self.counters.inc(Counter::Purges);
                 let kept = self.keep_cookies(site, request);
                 make_reader(request);
-                let mut policy_ctx = ReceiveCtx { request, client: peer, now, notes: &mut notes };
-                let verdict = site.policy.receive(&mut policy_ctx);
-                let ctx = RequestContext::new(site_ctx, request, notes, now, account);
-                let ctx = RequestContext { cookies: kept.cookies.as_deref(), ..ctx };
-                match verdict {
-                    ReceiveVerdict::Lookup if !notes.personal => self.fetch_anew(&ctx),
-                    verdict => self.judged(&ctx, verdict),
+                let cookies = kept.cookies.as_deref();
+                let then = |ctx: &RequestContext<'_>, verdict| match verdict {
+                    ReceiveVerdict::Lookup if !ctx.notes.personal => self.fetch_anew(ctx),
+                    verdict => self.judged(ctx, verdict),
+                };
+                if let Some(instance) = &site.extra {
+                    let downstream = &Downstream::Client;
+                    let entrant = &Entrant { site_ctx, client, now, downstream };
+                    self.receive_beside(instance, entrant, request, None, cookies, then).0
+                } else {
+                    let notes = &mut notes;
+                    let policy_ctx =
+                        &mut ReceiveCtx { request, client: peer, now, pass: false, notes };
+                    let verdict = site.policy.receive(policy_ctx);
+                    let ctx = RequestContext::new(site_ctx, request, *notes, now, account);
+                    then(&RequestContext { cookies, ..ctx }, verdict)
                 }
             }
             Ok(PurgeRequest::Store(order, answers)) => {
@@ -268,7 +344,8 @@ impl CoreState {
     /// Invalidates the stored responses of the request and fetches anew.
     fn fetch_anew(self: &Rc<Self>, ctx: &RequestContext<'_>) -> Start {
         let mut key = KeyBuf::new();
-        self.make_key(ctx.site, ctx.request, &ctx.notes, &mut key);
+        let extra = ctx.extra.map(|extra| extra.key_addition());
+        self.make_key(ctx.site, ctx.request, &ctx.notes, extra, &mut key);
         // A fetch in progress began before this request.
         let under_way = self.shared.invalidator.invalidation(
             InvalidationTarget::key(&key),
@@ -291,6 +368,7 @@ impl CoreState {
             notes: ctx.notes,
             downstream: ctx.downstream.clone(),
             cookies: ctx.cookies.map(Box::from),
+            extra: ctx.extra.cloned(),
             ..WaitingRequest::on(SiteContext { live: ctx.live, site: ctx.site }, disposition)
         }))
     }

@@ -109,7 +109,7 @@ fn compare_hit(
         return core.counters.limit(Limit::ClientMemory);
     };
     let mut key = KeyBuf::new();
-    core.make_key(ctx.site, request, &ctx.notes, &mut key);
+    core.make_key(ctx.site, request, &ctx.notes, None, &mut key);
     let verification = Verification {
         core: Rc::clone(core),
         live: Rc::clone(ctx.live),

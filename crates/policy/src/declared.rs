@@ -44,6 +44,7 @@ use crate::sticky::StickyCookie;
 use crate::template::{CapturedBytes, TemplateValues};
 use candidates::Candidates;
 use plan::{Refusals, RoutePlan, Rule};
+use receive::RouteSelection;
 
 /// A site's policy made from its [`SiteRules`](crate::SiteRules).
 #[derive(Debug)]
@@ -238,6 +239,13 @@ impl Policy for Declared {
             targets.push(asked.target);
         }
         targets
+    }
+
+    fn keeps_out(&self, request: &Request, client: ConnectionPeer) -> bool {
+        let asked = RoutedRequest { path: request.path(), request, client };
+        let Some(RouteSelection { plan, also }) = self.route(asked, &mut None) else { return true };
+        let mut plans = std::iter::once(plan).chain(also).map(|at| &self.plans[at]);
+        self.refusal_of(&request.method).is_some() || plans.any(|plan| plan.keeps_out(client))
     }
 
     fn receive(&self, ctx: &mut ReceiveCtx<'_>) -> ReceiveVerdict {

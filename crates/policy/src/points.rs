@@ -77,6 +77,8 @@ pub struct ReceiveCtx<'a> {
     pub client: ConnectionPeer,
     /// The time of the request's arrival.
     pub now: Now,
+    /// The request is not to be looked up: the site's VCL beside the policy says so.
+    pub pass: bool,
     /// The request's notes.
     pub notes: &'a mut Notes,
 }
@@ -256,6 +258,12 @@ pub trait Policy: Send + Sync {
 
     /// Returns true if [`Policy::key`] may distinguish responses of one URL.
     fn splits_key(&self, _notes: &Notes) -> bool {
+        false
+    }
+
+    /// Returns true if [`Policy::receive`] would refuse the request of `client` for its method, the
+    /// form of its path, or the client's address.
+    fn keeps_out(&self, _request: &Request, _client: ConnectionPeer) -> bool {
         false
     }
 

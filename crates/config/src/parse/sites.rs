@@ -36,7 +36,7 @@ section! {
             to.site.rules.crawlers = to.presets.crawlers.clone();
             to.site.purge = purge::of_presets(to.presets.dialects);
         };
-    #BesideVcl "vcl", path site.vcl, "the top's", "VCL file of the site. The VCL replaces all settings of the site except `host`, `tls`, `rate`, `concurrent`, `basic_auth` and `forward_auth`.";
+    #BesideVcl "vcl", path site.vcl, "the top's", "VCL file of the site. Beside an `origin`, a preset, routes or other settings its subroutines run before and after the steps of these. Beside `host`, `tls`, `rate`, `concurrent`, `basic_auth`, `forward_auth` and `access_log` alone it decides about every request, and declares its backends.";
     #BesideVcl @table(tls::SITE_TLS) "tls", TABLE, "none", "Certificates of the site, and client certificates: see `[site.tls]`.",
         |r, item, to| to.site.tls = tls::site(r, item);
     @table(purge::PURGE) "purge", "a table or false", "none", "Who may purge the site, and how: see `[site.purge]`. With `false`, no client may, whatever its presets contain.",
@@ -108,11 +108,12 @@ fn site(r: &mut Reader, table: &TomlTable<'_>, config: &Config, whole: bool) -> 
         forwarded: config.forwarded,
         ..SiteRules::default()
     };
+    let is_beside = table.item("vcl").is_some() && has_settings(table);
     let mut draft = Draft {
-        site: SiteConfig { rules, by_htcp: true, ..SiteConfig::default() },
+        site: SiteConfig { rules, is_beside, by_htcp: true, ..SiteConfig::default() },
         presets: Presets::default(),
         https_port: tls::https_port(&config.listen),
-        decided: whole || table.item("vcl").is_some(),
+        decided: !is_beside && (whole || table.item("vcl").is_some()),
         has_countries: config.geoip.is_some(),
     };
     if draft.decided {
@@ -141,17 +142,28 @@ fn site(r: &mut Reader, table: &TomlTable<'_>, config: &Config, whole: bool) -> 
     site
 }
 
-/// Reports settings that a VCL replaces.
-fn only_beside_vcl(r: &mut Reader, table: &TomlTable<'_>) {
+/// The settings of a site that a VCL would replace, if it decided alone.
+fn settings_of(table: &TomlTable<'_>) -> Vec<(String, TextRange)> {
     let keys = (SITE.keys)();
-    for (name, span) in table.names() {
-        if keys.iter().any(|key| key.name == name && !key.is(Mark::BesideVcl)) {
-            r.error(span, format!("`{name}` beside a VCL, which decides it")).help = Some(
-                "a site with a VCL has `host`, `tls`, and what guards it: `rate`, `concurrent`, \
-                 `basic_auth` and `forward_auth`"
-                    .to_owned(),
-            );
-        }
+    let is_setting =
+        |name: &str| keys.iter().any(|key| key.name == name && !key.is(Mark::BesideVcl));
+    let named = table.names().into_iter().filter(|(name, _)| is_setting(name));
+    named.map(|(name, span)| (name.to_owned(), span)).collect()
+}
+
+/// Returns true if the site has settings that decide, beside which a VCL does not decide alone.
+fn has_settings(table: &TomlTable<'_>) -> bool {
+    !settings_of(table).is_empty()
+}
+
+/// Reports settings that the top's VCL replaces.
+fn only_beside_vcl(r: &mut Reader, table: &TomlTable<'_>) {
+    for (name, span) in settings_of(table) {
+        r.error(span, format!("`{name}` beside the top's VCL, which decides it")).help = Some(
+            "name a VCL in the site itself, whose subroutines run before and after the steps of \
+             its settings"
+                .to_owned(),
+        );
     }
 }
 

@@ -48,6 +48,7 @@ use crate::state::slices::{Probe, Shape, part_of};
 use crate::state::tier::Lead;
 use crate::trailers::{self, TrailerFilter};
 use crate::unstored_reason::UnstoredReason;
+use crate::vcl::extra_fetch::{ExtraFetch, Report};
 use crate::verdict::{RevalidationJudge, hear};
 use crate::{peers, surrogate, tags};
 use codec::CompressionScope;
@@ -71,11 +72,13 @@ pub(crate) struct PolicyJudge {
     pub(super) beside: bool,
     /// The time of the last try.
     sent: Now,
-    tries: u64,
+    pub(super) tries: u64,
     /// The range that is requested instead of an unknown whole.
     probe: Option<Probe>,
     /// No such range was requested in vain yet.
     may_probe: bool,
+    /// The subroutines of the VCL beside the site's settings.
+    pub(super) extra: Option<Box<ExtraFetch>>,
 }
 
 /// A fetch that this policy judges.
@@ -131,6 +134,9 @@ impl PolicyJudge {
         let key_hash = core.shared.seed.hash(&ctx.request.target);
         let mut own = Self::bare(core, ctx, key_hash);
         own.judge.own = true;
+        if let Some(extra) = &mut own.judge.extra {
+            extra.pass();
+        }
         own.fetch.caller.owner = ctx.owner().cloned();
         own
     }
@@ -171,6 +177,7 @@ impl PolicyJudge {
             tries: 0,
             probe: None,
             may_probe: true,
+            extra: ExtraFetch::of(ctx),
         };
         Job::new(fetch, judge)
     }
@@ -202,7 +209,7 @@ impl Judge for PolicyJudge {
     type Instead = SubstituteAnswer;
     type Facts = Option<Dialect>;
     type Pending = std::convert::Infallible;
-    type Report = ();
+    type Report = Option<Box<Report>>;
 
     const COUNTS_ON: bool = true;
 
@@ -223,6 +230,9 @@ impl Judge for PolicyJudge {
                 SubstituteAnswer::Synthetic(synthetic),
                 None,
             ));
+        }
+        if let Some(fate) = self.ask_beside(fetch) {
+            return Attempt::Fate(fate);
         }
         let Some(SiteOrigin { origin, front_files, .. }) = self.site.origin(&self.notes) else {
             let reason = "This site has no origin to ask.".to_owned();
@@ -325,13 +335,14 @@ impl Judge for PolicyJudge {
 
     fn carried(&mut self, _: &TransferOutcome) {}
 
-    fn report(&mut self) {
+    fn report(&mut self) -> Option<Box<Report>> {
         // No decision needs the request any more.
         self.request = Request::new();
+        self.extra.as_mut().map(|extra| Box::new(extra.report()))
     }
 
-    fn program_trace(&mut self, (): ()) -> Option<Box<ProgramTrace>> {
-        None
+    fn program_trace(&mut self, report: Option<Box<Report>>) -> Option<Box<ProgramTrace>> {
+        Some(self.extra.as_ref()?.trace(*report?))
     }
 }
 
@@ -466,7 +477,7 @@ impl PolicyJudge {
     /// Plans the storing of a response: RFC 9111 first, then policy. A server error yields to a
     /// stale object that may answer.
     fn plan(
-        &self,
+        &mut self,
         fetch: &Fetch,
         exchange: &mut Exchange,
         said: &AccelDirectives,
@@ -482,9 +493,9 @@ impl PolicyJudge {
     }
 
     /// The verdict of RFC 9111 and policy on a response, from the origin or updated by a 304. The
-    /// policy may change the head.
+    /// policy may change the head, and the VCL beside it head and times.
     pub(super) fn rule(
-        &self,
+        &mut self,
         fetch: &Fetch,
         response: &mut Response,
         said: &AccelDirectives,
@@ -501,6 +512,9 @@ impl PolicyJudge {
         match self.site.policy.response(&mut policy_ctx) {
             BackendResponse::Retry => ResponseVerdict::Retry,
             BackendResponse::Fail => ResponseVerdict::Fail,
+            BackendResponse::Deliver if self.extra.is_some() => {
+                self.respond_beside(fetch, response, said, times, plan)
+            }
             BackendResponse::Deliver => {
                 let verification = self.site.verification.as_deref();
                 if verification.is_some_and(|own| own.holds(fetch.key_hash, now.mono_ms)) {
@@ -676,7 +690,7 @@ impl PolicyJudge {
     }
 
     /// Ends the fetch without a usable response.
-    fn fail(&self, fetch: &mut Fetch, failure: FetchFailure) -> ResponseFate<Self> {
+    pub(super) fn fail(&self, fetch: &mut Fetch, failure: FetchFailure) -> ResponseFate<Self> {
         fetch.note(|trace| {
             trace.note_why(UnstoredReason::Failed);
             trace.made_status.set(failure.problem.status().code());

@@ -18,7 +18,7 @@ impl PolicyJudge {
     /// Merges the fields of a 304 into the stored head (RFC 9111 4.3.4) and judges the result like
     /// a 200. A result that may not be stored answers this request only.
     pub(super) fn confirm(
-        &self,
+        &mut self,
         fetch: &mut Fetch,
         exchange: Box<Exchange>,
         said: &AccelDirectives,

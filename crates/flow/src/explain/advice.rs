@@ -203,6 +203,7 @@ fn of_setting(reason: NotStored) -> &'static str {
              cookie (`bypass.cookies`), put it into the key (`cookies.key`), or have the origin \
              say `Vary`."
         }
+        NotStored::Program => "Nothing, if its `vcl` is meant so: vcl_backend_response decides.",
         NotStored::Tags => "Higher limits: `[limits] tags`, `tag_bytes`.",
         _ => NEVER,
     }

@@ -9,10 +9,11 @@ use cache::{BeginOptions, CacheLookup};
 use files::OpenFileCache;
 use message::Request;
 use origin::CorePool;
-use policy::Notes;
+use policy::{ConnectionPeer, Notes};
 use vcl::counts::Counts;
+use vcl::sub::Sub;
 
-use crate::key::{self, select_by};
+use crate::key::{self, KeyAddition, select_by};
 use crate::state::configuration_holder::CoreConfiguration;
 use crate::state::crawlers::SignatureQuota;
 use crate::state::finish::{CoreLog, Records};
@@ -29,7 +30,7 @@ use crate::state::tier;
 use crate::state::tier::MissStep;
 use crate::state::vcl::CoreVcl;
 use crate::state::verification::CoreVerification;
-use purge::{Cause, Invalidation, InvalidationError, InvalidationTarget, Sites};
+use purge::{Cause, Invalidation, InvalidationError, InvalidationTarget, Sites, Url};
 
 /// Scratch buffers that a core's requests reuse one after the other.
 #[derive(Default)]
@@ -179,8 +180,15 @@ impl CoreState {
 
     /// Makes the key of a request: scheme, host, port and target of its canonical form, then the
     /// policy's additions.
-    pub(crate) fn make_key(&self, site: &Site, request: &Request, notes: &Notes, key: &mut KeyBuf) {
-        key::make_key(&self.shared.seed, &*site.policy, request, notes, key);
+    pub(crate) fn make_key(
+        &self,
+        site: &Site,
+        request: &Request,
+        notes: &Notes,
+        extra: Option<&dyn KeyAddition>,
+        key: &mut KeyBuf,
+    ) {
+        key::make_key(&self.shared.seed, &*site.policy, request, notes, extra, key);
     }
 
     /// The invalidation of the responses stored for a request.
@@ -191,14 +199,20 @@ impl CoreState {
         notes: &Notes,
         now: Now,
     ) -> Invalidation {
-        let mut key = self.scratch.key.borrow_mut();
-        self.make_key(site, request, notes, &mut key);
-        let removal = self.shared.invalidator.invalidation(
-            InvalidationTarget::key(&key),
-            false,
-            Sites::Every,
-            now,
-        );
+        let invalidator = &self.shared.invalidator;
+        let target = match &site.extra {
+            // What its vcl_hash adds to the key of a reader's request is not known here.
+            Some(extra) if extra.program().uses().own.has(Sub::Hash) => {
+                let client = notes.client.unwrap_or(ConnectionPeer::Local);
+                InvalidationTarget::Url(Url::of(request, client))
+            }
+            _ => {
+                let mut key = self.scratch.key.borrow_mut();
+                self.make_key(site, request, notes, None, &mut key);
+                InvalidationTarget::key(&key)
+            }
+        };
+        let removal = invalidator.invalidation(target, false, Sites::Every, now);
         removal.by(Cause::change(request))
     }
 

@@ -28,6 +28,8 @@ pub struct Site {
     pub number: u32,
     /// The program that decides instead of the policy; `None` on a declared site.
     pub vcl: Option<Arc<Instance>>,
+    /// The VCL whose subroutines run before and after the policy's steps; `None` without one.
+    pub extra: Option<Arc<Instance>>,
     /// Its policy.
     pub policy: Arc<dyn Policy>,
     /// The origins; [`policy::Notes::origin`] is an index into this list. Empty if the policy
@@ -68,6 +70,7 @@ impl Site {
             name: name.into(),
             number: 0,
             vcl: None,
+            extra: None,
             policy,
             origins: Vec::new(),
             mirrors: SiteMirrors::default(),

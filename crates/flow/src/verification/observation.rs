@@ -43,8 +43,9 @@ pub(crate) fn look_on(
     let (mut request, mut notes) = (request.clone(), Notes::default());
     let (cookies, now) = (joined_cookies(&request), entrant.now);
     let telling = own.telling_cookies(&request, now.mono_ms);
-    let verdict =
-        received(entrant, &mut request, admission, &mut notes, |policy, ctx| policy.receive(ctx));
+    let verdict = received(entrant, &mut request, admission, false, &mut notes, |policy, ctx| {
+        policy.receive(ctx)
+    });
     let overruled =
         telling.and_then(|telling| overrule(&mut request, &mut notes, &verdict, &telling));
     let verdict = overruled.unwrap_or(verdict);

@@ -42,7 +42,7 @@ impl Visitors {
         // A part of the request belongs to the neutral one, too, if the cache looks at it.
         let (mut key, now) = (KeyBuf::new(), core.now());
         let mut is_equal = |request: &Request| {
-            core.make_key(site, request, notes, &mut key);
+            core.make_key(site, request, notes, None, &mut key);
             let found = core.find(&key, request, now);
             matches!(found, CacheLookup::Object(found) if Arc::ptr_eq(&found, object))
         };

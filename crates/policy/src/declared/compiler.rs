@@ -21,6 +21,8 @@ impl Declared {
     pub const FORWARD_AUTH: u32 = Rule::ForwardAuth as u32;
     /// The number of the rule for requests with a cookie by which pages were seen to differ.
     pub const VERIFY: u32 = Rule::Verify as u32;
+    /// The number of the rule for requests that the VCL beside the settings passes or answers.
+    pub const VCL: u32 = Rule::Vcl as u32;
 
     /// Compiles `rules` that name no files.
     pub fn new(rules: SiteRules) -> Self {

@@ -43,10 +43,11 @@ pub(super) enum Rule {
     BasicAuth,
     ForwardAuth,
     Verify,
+    Vcl,
 }
 
 /// The names of rules, in their order.
-pub(super) const RULES: [(Rule, &str); 15] = [
+pub(super) const RULES: [(Rule, &str); 16] = [
     (Rule::Cache, "cache"),
     (Rule::Method, "method"),
     (Rule::MethodRefused, "method refused"),
@@ -62,6 +63,7 @@ pub(super) const RULES: [(Rule, &str); 15] = [
     (Rule::BasicAuth, "basic_auth"),
     (Rule::ForwardAuth, "forward_auth"),
     (Rule::Verify, "verify"),
+    (Rule::Vcl, "vcl"),
 ];
 
 /// The compiled settings of one route.

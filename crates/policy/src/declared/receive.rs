@@ -182,7 +182,7 @@ impl Declared {
 
     /// The response to a rejected method.
     #[inline(always)]
-    fn refusal_of(&self, method: &Method) -> Option<&Arc<crate::Synthetic>> {
+    pub(super) fn refusal_of(&self, method: &Method) -> Option<&Arc<crate::Synthetic>> {
         match method {
             Method::Connect => Some(&self.refusals.connect),
             Method::Trace | Method::Purge | Method::Ban => Some(&self.refusals.method),
@@ -384,8 +384,14 @@ impl Declared {
             listener.record(|| explanations::query(plan, query, request));
             query.apply(request);
         }
-        let reason = plan.bypass.reason(request, parts);
-        listener.record(|| self.tell_bypass(plan, request, reason));
+        let reason = match ctx.pass {
+            true => Some(Rule::Vcl as u32),
+            false => {
+                let reason = plan.bypass.reason(request, parts);
+                listener.record(|| self.tell_bypass(plan, request, reason));
+                reason
+            }
+        };
         match reason {
             Some(rule) => (rule, ReceiveVerdict::Pass),
             None => {
