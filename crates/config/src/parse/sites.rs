@@ -130,6 +130,9 @@ fn site(r: &mut Reader, table: &TomlTable<'_>, config: &Config, whole: bool) -> 
     if let Some(item) = table.item("crawlers") {
         crawlers::check(r, &item, &draft.site.rules);
     }
+    if is_beside {
+        not_compared(r, table, &draft.site);
+    }
     draft.site.rules.divide_by_class();
     let Draft { mut site, presets, .. } = draft;
     site.rules.scripts = r.origins.script_ends();
@@ -140,6 +143,23 @@ fn site(r: &mut Reader, table: &TomlTable<'_>, config: &Config, whole: bool) -> 
     (site.origins, site.files, site.users) = (named.indices, named.roots, named.users);
     site.redirect_maps = named.redirect_maps;
     site
+}
+
+/// Reports that the hits of a site with a VCL beside its settings are not compared: the requests of
+/// a comparison run no subroutines.
+fn not_compared(r: &mut Reader, table: &TomlTable<'_>, site: &SiteConfig) {
+    let routes = site.rules.routes.iter().map(|route| &route.settings);
+    let mut all = routes.chain([&site.rules.settings]);
+    let is_compared = all.any(|own| own.verify_one_in.is_some_and(|one_in| one_in > 0));
+    if !site.observes && !is_compared {
+        return;
+    }
+    let name = if site.observes { "mode" } else { "cache.verify" };
+    let item = table.item("mode").filter(|_| site.observes).or_else(|| table.item("vcl"));
+    if let Some(item) = item {
+        r.error(item.span.clone(), format!("`{name}` is not for a site with a VCL")).help =
+            Some("comparisons with the origin run none of its subroutines".to_owned());
+    }
 }
 
 /// The settings of a site that a VCL would replace, if it decided alone.

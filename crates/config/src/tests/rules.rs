@@ -212,6 +212,18 @@ fn a_sticky_cookie_is_of_the_origin_s_servers() {
 }
 
 #[test]
+fn no_hits_are_compared_beside_a_vcl() {
+    for (key, name) in [("mode = \"observe\"", "mode"), ("cache.verify = \"1%\"", "cache.verify")] {
+        let file = format!(
+            "[[site]]\nhost = \"a\"\norigin = \"http://c\"\nvcl = \"/etc/extra.vcl\"\n{key}\n"
+        );
+        let found = crate::load_str(&file, "larder.toml").expect_err(key);
+        let message = format!("`{name}` is not for a site with a VCL");
+        assert!(found.iter().any(|one| one.message == message), "{found:?}");
+    }
+}
+
+#[test]
 fn a_share_of_hits_is_compared_where_it_is_asked_for() {
     let file = |value: &str| {
         format!(
