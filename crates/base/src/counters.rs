@@ -134,6 +134,12 @@ counters! {
     UnknownFetches class_unknown_fetches_total Counter "Of these, those for which the origin was asked.";
     CrawlersQueued crawlers_queued_total Counter "Requests with `serve = \"stored\"` whose fetch waited in the queue for crawlers.";
     CrawlersRefused crawlers_refused_total Counter "Requests with `serve = \"stored\"` that were rejected, because the queue for crawlers was full.";
+    WarmFetched warm_fetched_total Counter "URLs that were warmed: their responses were fetched before a visitor asked for them, and are stored.";
+    WarmFresh warm_fresh_total Counter "URLs that were to be warmed, of which a fresh response was stored already.";
+    WarmUnstored warm_unstored_total Counter "URLs that were to be warmed, whose responses may not be stored for all visitors.";
+    WarmFailed warm_failed_total Counter "URLs that were to be warmed, whose origin failed.";
+    WarmDropped warm_dropped_total Counter "URLs that were to be warmed, and had no place or were stopped.";
+    RefreshedAhead refreshed_ahead_total Counter "Background fetches of fresh stored responses that are popular and near their end (`refresh_ahead`).";
     PrefetchesRefused prefetches_refused_total Counter "Prefetches (`Sec-Purpose: prefetch`) that were rejected, because the origin had no place for a request.";
     Files files_total Counter "Answered with a file.";
     Synthetic synthetic_total Counter "Answered by policy or error page.";

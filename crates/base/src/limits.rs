@@ -310,6 +310,12 @@ limits! {
     CrawlerQueue crawler_queue Count 64, "Maximum number of requests with `serve = \"stored\"` that wait for a fetch from one origin. Further requests get 429 with Retry-After.", most(100_000);
     CrawlerChecks crawler_checks Count 64, "Maximum number of clients that wait to be verified as search engines by DNS. Further clients are looked up when they come again.", most(10_000);
     CrawlerListBytes crawler_list_bytes Bytes 4 * MIB, "Maximum size of a file of `[crawlers]`. A configuration with a larger file is not loaded.", most(64 * MIB);
+    WarmFetches warm_fetches Count 16, "Maximum number of concurrent fetches from one origin by which the cache is warmed. The first-byte time of the origin may allow fewer.", least(1), most(10_000);
+    WarmShare warm_share Percent 25, "Maximum share of an origin's `max_connections` that warming uses, at least one connection. Warming waits as long as all connections are in use.", least(1), most(100);
+    WarmUrls warm_urls Count 100_000, "Maximum number of URLs that wait to be warmed on one site, at some 300 bytes each. Beyond the limit, the coldest are dropped.", least(1), most(10_000_000);
+    HotUrls hot_urls Count 10_000, "Maximum number of URLs in the hot list of a site, at some 300 bytes each. Beyond the limit, the coldest are forgotten.", least(1), most(1_000_000);
+    SitemapBytes sitemap_bytes Bytes 50 * MIB, "Maximum size of a sitemap that is read to warm a site, after decompression. Pages of a larger one are not warmed.", most(1024 * MIB);
+    Sitemaps sitemaps Count 1_000, "Maximum number of sitemaps that are read for one site, those of indexes included. Further ones are not read.", least(1), most(50_000);
     Ranges ranges Count 32, "Maximum number of ranges in one request. With more, the whole representation is sent.", most(1000);
 }
 
@@ -343,6 +349,9 @@ pub const UNCOUNTED: &[(Limit, &str)] = &[
         "a configuration that reaches it is not loaded, and the error names it",
     ),
     (Limit::CrawlerFetches, "what there is no place for begins later"),
+    (Limit::WarmFetches, "what there is no place for begins later"),
+    (Limit::WarmShare, "what there is no place for begins later"),
+    (Limit::HotUrls, "the coldest are forgotten, as they cool"),
     (Limit::UsersBytes, "a configuration that reaches it is not loaded, and the error names it"),
     (Limit::PasswordKeep, "how long something is believed"),
     (Limit::GeoipBytes, "a program that reaches it is not loaded, and the error names it"),

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use base::{HashSeed, Limits};
 use config::sizing::Machine;
-use config::{CacheStatus, ClientFiles, Config, Programs, SiteConfig};
+use config::{CacheStatus, ClientFiles, Config, Programs, SiteConfig, WarmConfig};
 use files::Root;
 use flow::tier::{Cache, memory_only};
 use flow::tracing::Tracing;
 use flow::{
     CertificateFields, ClientCheck, ConnectionRules, LiveConfiguration, ProxyFields, PurgeAccess,
-    ShownFields, Site, SiteAuthChecks, SiteMirrors, SiteOrigin, SiteTable, Throttles,
+    ShownFields, Site, SiteAuthChecks, SiteMirrors, SiteOrigin, SiteTable, SiteWarmth, Throttles,
     UnloggedRoutes, VclSettings,
 };
 use h1::HeadLimits;
@@ -142,6 +142,17 @@ fn site_of(
         unlogged,
         gates,
         crawlers,
+        warmth: warmth(&site.warm),
+    }
+}
+
+fn warmth(warm: &WarmConfig) -> SiteWarmth {
+    let WarmConfig { rewarm, refresh_ahead, sitemaps, list } = warm;
+    SiteWarmth {
+        rewarm: *rewarm,
+        refresh_ahead: *refresh_ahead,
+        sitemaps: sitemaps.clone(),
+        list: list.as_ref().map(|file| file.path.clone()),
     }
 }
 

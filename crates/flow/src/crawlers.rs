@@ -21,6 +21,8 @@ use crate::state::crawlers::{CrawlerClaim, LaneEntry, LaneLimits, LanePermit};
 use crate::state::live_configuration::LiveConfiguration;
 use crate::state::request_context::RequestContext;
 use crate::state::shared::SharedState;
+use crate::state::trace::Trace;
+use crate::state::warmth::WarmTicket;
 
 /// Notes the class of a request's client, once. A claim that DNS must prove is looked up.
 #[cold]
@@ -108,6 +110,8 @@ fn limits(live: &LiveConfiguration) -> LaneLimits {
 #[derive(Default)]
 pub(crate) struct FetchPermit {
     _place: Option<LanePermit>,
+    /// The task of warming that the fetch carries out.
+    warmth: Option<Box<WarmTicket>>,
 }
 
 impl FetchPermit {
@@ -121,7 +125,19 @@ impl FetchPermit {
     }
 
     fn of(place: LanePermit) -> Self {
-        Self { _place: Some(place) }
+        Self { _place: Some(place), warmth: None }
+    }
+
+    /// The permit of a fetch that warms the store.
+    pub(crate) fn of_warmth(ticket: WarmTicket) -> Self {
+        Self { _place: None, warmth: Some(Box::new(ticket)) }
+    }
+
+    /// Notes the trace of the fetch.
+    pub(crate) fn note_trace(&mut self, trace: &Rc<Trace>) {
+        if let Some(ticket) = &mut self.warmth {
+            ticket.follow(trace);
+        }
     }
 
     /// Waits for the permit.

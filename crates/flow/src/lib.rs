@@ -68,6 +68,7 @@ mod unstored_reason;
 pub mod vcl;
 mod verdict;
 mod wait;
+mod warmth;
 
 pub use policy::{ConnectionPeer, acl::CidrSet};
 
@@ -94,6 +95,10 @@ pub use crate::state::site::{Site, SiteTable};
 pub use crate::state::trace::{DecidingRule, FailureNote, ReplyNotes, Trace};
 pub use crate::state::unlogged_routes::UnloggedRoutes;
 pub use crate::state::vcl::{Endpoint, VclSettings};
+pub use crate::state::warmth::{
+    Campaign, CampaignCounts, HotUrl, LaneListing, SharedWarmth, SiteWarmth, VariantField,
+    WarmOutcome, WarmUrl, WarmWish,
+};
 pub use crate::state::{live_configuration, reply};
 pub use crate::throttle::Throttles;
 pub use crate::trust::{Readiness, Trust};

@@ -37,3 +37,4 @@ pub(crate) mod tier;
 pub(crate) mod trace;
 pub(crate) mod unlogged_routes;
 pub(crate) mod vcl;
+pub(crate) mod warmth;

@@ -13,7 +13,7 @@ use super::routes::{ROUTE, route};
 use super::settings::SETTINGS_ROWS;
 use super::{
     authentication, compression, crawlers, error_pages, hsts, ignored_fields, origins, purge,
-    rewrites, setting_locations, settings, sticky, tls,
+    rewrites, setting_locations, settings, sticky, tls, warm,
 };
 use crate::keys::{BOOLEAN, Mark, TABLE, TEXTS};
 use crate::model::{Config, SiteConfig};
@@ -36,7 +36,7 @@ section! {
             to.site.rules.crawlers = to.presets.crawlers.clone();
             to.site.purge = purge::of_presets(to.presets.dialects);
         };
-    #BesideVcl "vcl", path site.vcl, "the top's", "VCL file of the site. The VCL replaces all settings of the site except `host`, `tls`, `rate`, `concurrent`, `basic_auth` and `forward_auth`.";
+    #BesideVcl "vcl", path site.vcl, "the top's", "VCL file of the site. The VCL replaces all settings of the site except `host`, `tls`, `warm`, `rate`, `concurrent`, `basic_auth` and `forward_auth`.";
     #BesideVcl @table(tls::SITE_TLS) "tls", TABLE, "none", "Certificates of the site, and client certificates: see `[site.tls]`.",
         |r, item, to| to.site.tls = tls::site(r, item);
     @table(purge::PURGE) "purge", "a table or false", "none", "Who may purge the site, and how: see `[site.purge]`. With `false`, no client may, whatever its presets contain.",
@@ -50,6 +50,8 @@ section! {
         |r, item, to| includes(r, item, &mut to.site.includes);
     @table(crawlers::SITE_CRAWLERS) "crawlers", TABLE, "none", "Settings for whole classes of clients, such as search engines and crawlers of language models: see `[site.crawlers]`.",
         |r, item, to| crawlers::of_site(r, item, &mut to.site.rules.crawlers);
+    #BesideVcl @table(warm::WARM) "warm", TABLE, "none", "Responses that are fetched before a visitor asks for them: see `[site.warm]`.",
+        |r, item, to| warm::of_site(r, item, &mut to.site.warm);
     "compress", "\"off\", \"stored\" or \"all\"", "\"stored\"", "Which bodies Larder compresses, according to `[compression]`. `stored`: bodies that it stores. `all`: also bodies that pass to one client; see the guide on BREACH first. `off`: none, and each coding that the origin chooses is a variant.",
         |r, item, to| put(&mut to.site.compress, compression::of_site(r, item));
     "show_surrogate_control", boolean site.shows_surrogate_control, "false", "Whether clients get `Surrogate-Control`: for sites whose clients are caches that read it.";
@@ -142,8 +144,8 @@ fn only_beside_vcl(r: &mut Reader, table: &TomlTable<'_>) {
     for (name, span) in table.names() {
         if keys.iter().any(|key| key.name == name && !key.is(Mark::BesideVcl)) {
             r.error(span, format!("`{name}` beside a VCL, which decides it")).help = Some(
-                "a site with a VCL has `host`, `tls`, and what guards it: `rate`, `concurrent`, \
-                 `basic_auth` and `forward_auth`"
+                "a site with a VCL has `host`, `tls`, `warm`, and what guards it: `rate`, \
+                 `concurrent`, `basic_auth` and `forward_auth`"
                     .to_owned(),
             );
         }

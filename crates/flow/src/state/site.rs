@@ -17,6 +17,7 @@ use crate::state::origin::SiteOrigin;
 use crate::state::proxy_fields::ShownFields;
 use crate::state::purges::PurgeAccess;
 use crate::state::unlogged_routes::UnloggedRoutes;
+use crate::state::warmth::SiteWarmth;
 use crate::throttle::Throttles;
 
 /// A site: its policy and the origins that it may select.
@@ -56,6 +57,8 @@ pub struct Site {
     pub gates: Option<Arc<SiteAuthChecks>>,
     /// The list of crawlers, by which its clients have a class; `None` if it uses no classes.
     pub crawlers: Option<Arc<Crawlers>>,
+    /// Its settings for warming.
+    pub warmth: SiteWarmth,
 }
 
 impl Site {
@@ -79,6 +82,7 @@ impl Site {
             unlogged: UnloggedRoutes::default(),
             gates: None,
             crawlers: None,
+            warmth: SiteWarmth::default(),
         }
     }
 

@@ -21,6 +21,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("fastcgi", 2),
     ("codec", 2),
     ("esi", 2),
+    ("sitemap", 2),
     ("policy", 2),
     ("agents", 2),
     ("files", 2),
@@ -117,7 +118,7 @@ const RESTRICTED: &[(&str, &[&str])] = &[
         "rustix",
         &["base", "rt", "disk", "files", "net", "config", "daemon", "bench", "tools", "testkit"],
     ),
-    ("quick-xml", &["bench"]),
+    ("quick-xml", &["sitemap"]),
     ("brotli", &["codec"]),
     ("zstd-safe", &["codec"]),
 ];
