@@ -39,8 +39,8 @@ const CAMPAIGNS_MAX: usize = 16;
 
 /// The title of the campaign for what purges have removed.
 const REWARMED: &str = "what was purged";
-/// The score of a page that a visitor has asked for.
-const VISITED: f64 = 1.0;
+/// The least score of a page that comes back: that of one visit, half a day ago.
+const VISITED: f64 = 0.5;
 /// Times that a task asks a failing origin.
 const TRIES: u8 = 3;
 /// Steps of a score in the order of tasks.
@@ -183,7 +183,8 @@ impl SharedWarmth {
     /// Puts a task back whose origin has failed, behind hotter ones. It fails for good after some
     /// tries.
     fn put_back(&self, task: WarmTask, now_ms: u64) {
-        let task = WarmTask { failures: task.failures + 1, score: task.score / 2, ..task };
+        let task =
+            WarmTask { failures: task.failures.saturating_add(1), score: task.score / 2, ..task };
         if task.failures >= TRIES {
             return self.note(&task.campaign, WarmOutcome::Failed, now_ms);
         }

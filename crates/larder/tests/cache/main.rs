@@ -25,3 +25,4 @@ mod purge_clients;
 mod purge_races;
 mod slices;
 mod vary;
+mod warming;

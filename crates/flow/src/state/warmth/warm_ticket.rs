@@ -99,6 +99,11 @@ impl Drop for WarmTicket {
     fn drop(&mut self) {
         let outcome = match &self.trace {
             Some(trace) => self.judge(trace),
+            // An answer of a failing origin may leave a mark that the page is not stored.
+            None if self.outcome == WarmOutcome::Unstored && self.task.failures > 0 => {
+                self.task.failures = u8::MAX;
+                WarmOutcome::Failed
+            }
             None => self.outcome,
         };
         let now_ms = rt::now().mono_ms;
