@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::num::NonZeroU32;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,10 +20,12 @@ use policy::{Includes, Profile, Purge, SiteRules};
 use crate::diagnostic::{Diagnostic, Severity, SourceText};
 
 mod cluster;
+mod warm;
 
 pub use cluster::{
     ClusterConfig, ClusterCredentials, Isolation, NeighbourConfig, NeighbourTransport,
 };
+pub use warm::WarmConfig;
 
 /// A whole configuration.
 #[derive(Clone, Debug)]
@@ -786,19 +787,6 @@ pub struct SiteConfig {
     pub includes: Includes,
     /// The compression of its bodies.
     pub compress: CompressionScope,
-    /// What is fetched before a visitor asks for it.
+    /// Fetches before a visitor asks.
     pub warm: WarmConfig,
-}
-
-/// `[site.warm]`: what is fetched before a visitor asks for it.
-#[derive(Clone, Debug, Default)]
-pub struct WarmConfig {
-    /// What a purge removes comes back by itself.
-    pub rewarm: bool,
-    /// Requests beyond which a stored response is renewed before its end.
-    pub refresh_ahead: Option<NonZeroU32>,
-    /// URLs of sitemaps.
-    pub sitemaps: Vec<String>,
-    /// A file with a URL in each line.
-    pub list: Option<PlacedPath>,
 }

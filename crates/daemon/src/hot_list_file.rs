@@ -1,7 +1,7 @@
 //! Hot list file: the hot lists of all sites, as they survive the process.
 //!
-//! Holds URLs and negotiation fields only. A file that cannot be read is as none: it must never keep
-//! a daemon from starting.
+//! Holds URLs and negotiation fields only. A file that cannot be read must never keep a daemon from
+//! starting.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};

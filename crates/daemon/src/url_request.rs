@@ -1,4 +1,4 @@
-//! URL request: the request that a client would send for a URL which an operator or a sitemap names.
+//! URL request: the request that a client would send for a URL. Operators and sitemaps name URLs.
 
 use base::Limits;
 use h1::{HeadLimits, ReadProgress, RequestReader};

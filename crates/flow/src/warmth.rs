@@ -1,11 +1,11 @@
-//! Warming: carries out the tasks of [`SharedWarmth`](crate::SharedWarmth) on the cores, as requests
-//! that nobody has sent.
+//! Warming: carries out the tasks of [`SharedWarmth`](crate::SharedWarmth) on the cores, as
+//! requests without a client.
 //!
-//! A task takes the course of a visitor's request without cookies and credentials, so that it stores
-//! what that would, and nothing else. It goes as far as the store without asking anybody; what is
-//! missing there or near its end is fetched once the origin's lane has a place. It must never pass
-//! the store, be answered to anybody, or hold what a visitor's request waits for before it has its
-//! place.
+//! A task takes the course of a visitor's request without cookies and credentials, so that it
+//! stores what that would, and nothing else. It goes as far as the store without asking anybody;
+//! what is missing there or near its end is fetched once the origin's lane has a place. It must
+//! never pass the store, be answered to anybody, or hold what a visitor's request waits for before
+//! it has its place.
 
 mod page_reading;
 mod warming_core;
@@ -38,11 +38,13 @@ use crate::state::request_context::RequestConnection;
 use crate::state::site::Site;
 use crate::state::site_context::SiteContext;
 use crate::state::vcl::link::BackendOrigin;
-use crate::state::warmth::{LaneTerms, SiteClaim, WarmOutcome, WarmPermit, WarmReply, WarmTicket};
+use crate::state::warmth::{
+    Campaign, LaneTerms, SiteClaim, WarmOutcome, WarmPermit, WarmReply, WarmTicket,
+};
 use crate::vcl::start as program;
 
-/// The pause between two looks at an origin whose connections are in use. The end of a fetch ends it
-/// early.
+/// The pause between two looks at an origin whose connections are in use. The end of a fetch ends
+/// it early.
 const PAUSE: Duration = Duration::from_millis(50);
 
 impl CoreState {
@@ -75,11 +77,11 @@ impl CoreState {
                     continue;
                 }
             };
-            ticket.enter(warm.place(self).await);
-            if ticket.task().campaign.is_stopped() {
+            let Some(permit) = warm.place(self, &ticket.task().campaign).await else {
                 ticket.end(WarmOutcome::Dropped);
                 continue;
-            }
+            };
+            ticket.enter(permit);
             let core = Rc::clone(self);
             rt::spawn_local(async move { warm.carry_out(&core, ticket).await });
         }
@@ -130,13 +132,16 @@ impl WarmRequest {
         Ok(warm)
     }
 
-    /// Waits for a place in the lane: visitors come first.
-    async fn place(&self, core: &Rc<CoreState>) -> WarmPermit {
+    /// Waits for a place in the lane: visitors come first. `None` if the campaign is stopped.
+    async fn place(&self, core: &Rc<CoreState>, campaign: &Campaign) -> Option<WarmPermit> {
         let lanes = &core.shared.warmth.lanes;
         loop {
             let now_ms = core.now().mono_ms;
+            if campaign.is_stopped() {
+                return None;
+            }
             if let Some(permit) = lanes.try_enter(&self.lane, self.terms(now_ms), now_ms) {
-                return permit;
+                return Some(permit);
             }
             _ = rt::time::timeout(PAUSE, lanes.wait()).await;
         }

@@ -305,7 +305,7 @@ fn summary(campaign: &Value) -> String {
     format!("{} in {}", parts.join(", "), clock(count(campaign, "took_ms")))
 }
 
-/// What is being warmed, for people.
+/// The state of warming, for people.
 fn listing(state: &Value) -> String {
     let mut text = String::new();
     for campaign in state["campaigns"].as_array().into_iter().flatten() {
@@ -332,8 +332,8 @@ mod tests {
 
     fn campaign() -> Value {
         json!({
-            "number": 2, "title": "list", "found": 1_200, "fetched": 280, "fresh": 20, "unstored": 0,
-            "failed": 0, "dropped": 0, "over": false, "took_ms": 14_000, "left_ms": 45_001,
+            "number": 2, "title": "list", "found": 1_200, "fetched": 280, "fresh": 20,
+            "unstored": 0, "failed": 0, "dropped": 0, "over": false, "took_ms": 14_000, "left_ms": 45_001,
         })
     }
 
@@ -351,7 +351,9 @@ mod tests {
         assert_eq!(summary(&campaign()), "280 fetched, 20 stored before in 0:14");
         let state = json!({
             "campaigns": [campaign()],
-            "origins": [{ "origin": "app", "running": 1, "window": 4, "median_ms": 81.4, "rests": true }],
+            "origins": [{
+                "origin": "app", "running": 1, "window": 4, "median_ms": 81.4, "rests": true,
+            }],
         });
         let text = listing(&state);
         assert!(text.starts_with("  2  list\n"), "{text}");

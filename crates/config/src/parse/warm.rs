@@ -15,8 +15,8 @@ const REQUESTS_MAX: u32 = 1_000_000;
 section! {
     pub(crate) WARM, WARM_ROWS: WarmConfig; "[site.warm]",
     "Responses that are fetched before a visitor asks for them, also on a site with a VCL: behind \
-     visitors, without cookies, and as many at the same time as the origin's first-byte time allows. \
-     See the limits `warm_fetches` and `warm_share`.";
+     visitors, without cookies, and as many at the same time as the origin's first-byte time \
+     allows. See the limits `warm_fetches` and `warm_share`.";
     "rewarm", boolean rewarm, "false", "Whether pages that a purge removes are fetched again by themselves if visitors had asked for them, the most popular first. The list of such pages (limit `hot_urls`) is kept over a restart, after which they are fetched if they are missing.";
     "refresh_ahead", "a whole number", "none", "Number of requests beyond which a stored response is renewed in the last fifth of its lifetime, before it is stale. Without it, the first request for the stale response has it renewed.",
         |r, item, to| to.refresh_ahead = r.count32(item, 1, REQUESTS_MAX).and_then(NonZeroU32::new);

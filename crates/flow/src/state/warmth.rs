@@ -67,7 +67,7 @@ pub struct SharedWarmth {
 pub(crate) struct ReadingOrder {
     pub(crate) url: WarmUrl,
     pub(crate) most_bytes: u64,
-    /// Gets the body, or the reason why there is none.
+    /// Gets the body, or the reason for its lack.
     pub(crate) tell: oneshot::Sender<Result<Vec<u8>, String>>,
 }
 
@@ -95,7 +95,7 @@ pub struct WarmWish {
     pub site: Arc<str>,
     /// The URL and variant.
     pub url: Arc<WarmUrl>,
-    /// How hot it is.
+    /// The heat: about the number of its visits.
     pub score: u64,
     /// It is fetched even if a fresh response is stored.
     pub renews: bool,
@@ -225,7 +225,7 @@ impl SharedWarmth {
     /// bytes.
     ///
     /// # Errors
-    /// The reason why there is none.
+    /// The reason why it cannot be had.
     pub async fn read(&self, url: WarmUrl, most_bytes: u64) -> Result<Vec<u8>, String> {
         let (tell, body) = oneshot::channel();
         self.readings.lock().push_back(ReadingOrder { url, most_bytes, tell });
@@ -284,8 +284,8 @@ impl SharedWarmth {
         visits.into_iter().map(add).collect()
     }
 
-    /// Lets pages come back that have left the store: those that visitors have asked for, the hottest
-    /// first. The scores are the visits since they were stored.
+    /// Lets pages come back that have left the store: those that visitors have asked for, the
+    /// hottest first. The scores are the visits since they were stored.
     pub(crate) fn rewarm(&self, site: &Arc<str>, pages: Vec<HotUrl>, limits: &Limits, now_ms: u64) {
         let pages = self.note_visits(site, pages, limits.hot_urls, now_ms);
         let hot = pages.into_iter().filter(|page| page.score >= VISITED);

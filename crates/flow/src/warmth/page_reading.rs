@@ -60,7 +60,7 @@ impl CoreState {
 /// The body of a reply, up to this many bytes.
 ///
 /// # Errors
-/// The reason why there is none.
+/// The reason why it cannot be had.
 async fn body_of(mut reply: Reply, most_bytes: u64) -> Result<Vec<u8>, String> {
     if reply.status != Status::OK {
         return Err(format!("answered with status {}", reply.status));

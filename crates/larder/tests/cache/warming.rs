@@ -1,5 +1,5 @@
 //! Warming: what is fetched before a visitor asks, in which order, how much of the origin that
-//! takes, and that it is nobody's own.
+//! takes, and that no visitor's own response is among it.
 //!
 //! Requests to the origin are counted and put in order; nothing is timed.
 
@@ -21,8 +21,8 @@ use testkit::larder::{Daemon, binary};
 use testkit::origin::{Script, ScriptedOrigin};
 use tokio::net::TcpStream;
 
-/// One fetch at the same time, each on a connection of its own, so that the origin's connections are
-/// in the order of the queue.
+/// One fetch at the same time, each on a connection of its own, so that the origin's connections
+/// are in the order of the queue.
 const IN_ORDER: &str = "warm_fetches = 1\norigin_idle = 0";
 const REWARM: &str = "[site.warm]\nrewarm = true\n";
 

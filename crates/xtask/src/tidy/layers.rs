@@ -76,7 +76,7 @@ const NARROWED: &[(&str, &[&str])] = &[
     ("acme", &["base", "rt", "message", "h1", "tls"]),
     ("admin", &["base", "rt", "message"]),
     ("cluster", &["base", "crypto", "rt", "purge"]),
-    ("bench", &["base", "message", "h1", "tls", "observe"]),
+    ("bench", &["base", "message", "h1", "sitemap", "tls", "observe"]),
     ("tools", &["base", "message", "h1", "observe"]),
     ("manual", &["tools"]),
     ("import", &["base", "linear", "config"]),

@@ -21,7 +21,7 @@ pub struct Invalidator {
     pub(crate) in_force: Arc<ConfigurationHolder>,
     /// Trust in stored responses.
     pub trust: Arc<Trust>,
-    /// What purges remove may come back by itself.
+    /// The way back for pages that purges remove.
     pub(crate) warmth: Arc<SharedWarmth>,
     /// Counters of events that belong to no core.
     pub(crate) counters: Arc<Counters>,

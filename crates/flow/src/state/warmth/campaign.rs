@@ -26,7 +26,7 @@ pub enum WarmOutcome {
 /// A campaign.
 #[derive(Debug)]
 pub struct Campaign {
-    /// What it warms, in words.
+    /// Its purpose or sources, in words.
     pub title: String,
     /// Its number, which counts from 1.
     pub number: u64,
@@ -36,7 +36,7 @@ pub struct Campaign {
     counts: CampaignCounters,
     /// Sources from which further URLs may come.
     open: AtomicU64,
-    /// What could not be read, the first ones.
+    /// Sources that could not be read, the first ones.
     faults: Mutex<Vec<String>>,
     stopped: AtomicBool,
 }
@@ -58,7 +58,7 @@ pub struct CampaignCounts {
     pub found: u64,
     /// URLs that were fetched and are stored.
     pub fetched: u64,
-    /// URLs of which a fresh response was stored.
+    /// URLs with a fresh stored response.
     pub fresh: u64,
     /// URLs whose responses are not for all visitors.
     pub unstored: u64,
@@ -126,7 +126,7 @@ impl Campaign {
         }
     }
 
-    /// What could not be read, the first ones.
+    /// Sources that could not be read, the first ones.
     pub fn faults(&self) -> Vec<String> {
         self.faults.lock().clone()
     }

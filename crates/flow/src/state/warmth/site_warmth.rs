@@ -5,13 +5,14 @@ use std::path::PathBuf;
 
 use message::freshness::Freshness;
 
-/// The part of a lifetime, counted from its end, in which what is popular is renewed: its last fifth.
+/// The part of a lifetime, counted from its end, in which popular responses are renewed: its last
+/// fifth.
 const WINDOW: u64 = 5;
 
 /// A site's settings for warming.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SiteWarmth {
-    /// What a purge removes comes back by itself, the hottest first; and so after a restart.
+    /// Pages that a purge removes come back by themselves, the hottest first, as after a restart.
     pub rewarm: bool,
     /// Requests beyond which a stored response is renewed before its end; `None` if it is renewed
     /// once it is stale.

@@ -21,13 +21,13 @@ const REST_MAX_MS: u64 = 60_000;
 /// The lanes of all origins, by name.
 #[derive(Debug, Default)]
 pub(crate) struct WarmLanes {
-    lanes: Mutex<HashMap<Arc<str>, Lane>>,
+    lanes: Mutex<HashMap<Arc<str>, OriginLane>>,
     /// Told of each fetch that ends.
     left: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Lane {
+struct OriginLane {
     running: u64,
     window: AdaptiveWindow,
     /// Failures since the last success.

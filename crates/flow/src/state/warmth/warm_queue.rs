@@ -15,7 +15,7 @@ pub(crate) struct WarmTask {
     pub(crate) url: Arc<WarmUrl>,
     /// Times that its origin has failed.
     pub(crate) failures: u8,
-    /// How hot it is: about the number of its visitors.
+    /// The heat: about the number of its visits.
     pub(crate) score: u64,
     /// It is fetched even if a fresh response is stored.
     pub(crate) renews: bool,
@@ -38,8 +38,8 @@ pub(crate) struct WarmQueue {
 }
 
 impl WarmQueue {
-    /// Adds a task. Beyond `most` tasks, the coldest one is returned. A URL that waits already keeps
-    /// the better place, and the other of its two tasks is returned.
+    /// Adds a task. Beyond `most` tasks, the coldest one is returned. A URL that waits already
+    /// keeps the better place, and the other of its two tasks is returned.
     pub(crate) fn push(&mut self, task: WarmTask, most: u64) -> PushResult {
         if let Some(rank) = self.ranks.get(&task.url).copied()
             && let Some(waiting) = self.take(rank)
