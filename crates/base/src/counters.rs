@@ -139,6 +139,12 @@ counters! {
     SignaturesOpen signatures_open_total Counter "Requests that claimed the signature of such an agent, and whose signature could not be verified: the key is not known, or something is signed that Larder cannot rebuild.";
     KeyDirectoryFetches key_directory_fetches_total Counter "Fetches of key directories of agents.";
     KeyDirectoryFailures key_directory_failures_total Counter "Of these, those that failed. The keys stay as they were.";
+    WarmFetched warm_fetched_total Counter "URLs that were warmed: their responses were fetched before a visitor asked for them, and are stored.";
+    WarmFresh warm_fresh_total Counter "URLs that were to be warmed, of which a fresh response was stored already.";
+    WarmUnstored warm_unstored_total Counter "URLs that were to be warmed, whose responses may not be stored for all visitors.";
+    WarmFailed warm_failed_total Counter "URLs that were to be warmed, whose origin failed.";
+    WarmDropped warm_dropped_total Counter "URLs that were to be warmed, and had no place or were stopped.";
+    RefreshedAhead refreshed_ahead_total Counter "Background fetches of fresh stored responses that are popular and near their end (`refresh_ahead`).";
     PrefetchesRefused prefetches_refused_total Counter "Prefetches (`Sec-Purpose: prefetch`) that were rejected, because the origin had no place for a request.";
     Files files_total Counter "Answered with a file.";
     Synthetic synthetic_total Counter "Answered by policy or error page.";

@@ -321,6 +321,12 @@ limits! {
     KeyDirectoryBytes key_directory_bytes Bytes 64 * KIB, "Maximum size of an agent's key directory, in a file or fetched. A configuration with a larger file is not loaded. After a larger response, the keys stay as they were.", most(16 * MIB);
     KeyDirectoryTimeout key_directory_timeout Ms 10_000, "Maximum time for one fetch of a key directory. After that, the keys stay as they were.", least(100);
     KeyDirectoryRetryWait key_directory_retry_wait Ms 60_000, "Time before the next fetch of a key directory after a failed one. Each further failure doubles it, up to an hour.", least(100);
+    WarmFetches warm_fetches Count 16, "Maximum number of concurrent fetches from one origin by which the cache is warmed. The first-byte time of the origin may allow fewer.", least(1), most(10_000);
+    WarmShare warm_share Percent 25, "Maximum share of an origin's `max_connections` that warming uses, at least one connection. Warming waits as long as all connections are in use.", least(1), most(100);
+    WarmUrls warm_urls Count 100_000, "Maximum number of URLs that wait to be warmed on one site, at some 300 bytes each. Beyond the limit, the coldest are dropped.", least(1), most(10_000_000);
+    HotUrls hot_urls Count 10_000, "Maximum number of URLs in the hot list of a site, at some 300 bytes each. Beyond the limit, the coldest are forgotten.", least(1), most(1_000_000);
+    SitemapBytes sitemap_bytes Bytes 50 * MIB, "Maximum size of a sitemap that is read to warm a site, after decompression. Pages of a larger one are not warmed.", most(1024 * MIB);
+    Sitemaps sitemaps Count 1_000, "Maximum number of sitemaps that are read for one site, those of indexes included. Further ones are not read.", least(1), most(50_000);
     Ranges ranges Count 32, "Maximum number of ranges in one request. With more, the whole representation is sent.", most(1000);
 }
 
@@ -356,6 +362,9 @@ pub const UNCOUNTED: &[(Limit, &str)] = &[
     (Limit::CrawlerFetches, "what there is no place for begins later"),
     (Limit::SignatureLifetime, "how long something is believed"),
     (Limit::KeyDirectoryRetryWait, "how long is waited before a try"),
+    (Limit::WarmFetches, "what there is no place for begins later"),
+    (Limit::WarmShare, "what there is no place for begins later"),
+    (Limit::HotUrls, "the coldest are forgotten, as they cool"),
     (Limit::UsersBytes, "a configuration that reaches it is not loaded, and the error names it"),
     (Limit::PasswordKeep, "how long something is believed"),
     (Limit::GeoipBytes, "a program that reaches it is not loaded, and the error names it"),

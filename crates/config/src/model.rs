@@ -21,11 +21,13 @@ use crate::diagnostic::{Diagnostic, Severity, SourceText};
 
 mod cluster;
 mod crawlers;
+mod warm;
 
 pub use cluster::{
     ClusterConfig, ClusterCredentials, Isolation, NeighbourConfig, NeighbourTransport,
 };
 pub use crawlers::{CrawlersConfig, SigningCrawler};
+pub use warm::WarmConfig;
 
 /// A whole configuration.
 #[derive(Clone, Debug)]
@@ -773,4 +775,6 @@ pub struct SiteConfig {
     pub compress: CompressionScope,
     /// Every request goes to the origin, and the cache only watches.
     pub observes: bool,
+    /// Fetches before a visitor asks.
+    pub warm: WarmConfig,
 }

@@ -46,6 +46,7 @@ mod tls;
 mod top;
 mod tracing;
 mod vary;
+mod warm;
 
 pub(crate) use self::files::defaults_beside_scripts;
 pub(crate) use acme::plain as parse_acme;

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use base::{HashSeed, Limits};
 use config::sizing::Machine;
-use config::{CacheStatus, ClientFiles, Config, Programs, SiteConfig};
+use config::{CacheStatus, ClientFiles, Config, Programs, SiteConfig, WarmConfig};
 use files::Root;
 use flow::tier::{Cache, memory_only};
 use flow::tracing::Tracing;
 use flow::{
     CertificateFields, ClientCheck, ConnectionRules, LiveConfiguration, ProxyFields, PurgeAccess,
     ShownFields, Site, SiteAuthChecks, SiteMirrors, SiteOrigin, SiteTable, SiteVerification,
-    Throttles, UnloggedRoutes, VclSettings,
+    SiteWarmth, Throttles, UnloggedRoutes, VclSettings,
 };
 use h1::HeadLimits;
 use origin::{Origin, OriginConfig, ReservedAddresses, TlsConfig};
@@ -147,6 +147,17 @@ fn site_of(
         gates,
         crawlers,
         verification,
+        warmth: warmth(&site.warm),
+    }
+}
+
+fn warmth(warm: &WarmConfig) -> SiteWarmth {
+    let WarmConfig { rewarm, refresh_ahead, sitemaps, list } = warm;
+    SiteWarmth {
+        rewarm: *rewarm,
+        refresh_ahead: *refresh_ahead,
+        sitemaps: sitemaps.clone(),
+        list: list.as_ref().map(|file| file.path.clone()),
     }
 }
 

@@ -21,6 +21,8 @@ use crate::state::crawlers::{CrawlerClaim, LaneEntry, LaneLimits, LanePermit};
 use crate::state::live_configuration::LiveConfiguration;
 use crate::state::request_context::RequestContext;
 use crate::state::shared::SharedState;
+use crate::state::trace::Trace;
+use crate::state::warmth::WarmTicket;
 
 /// Notes the class of a request's client, once: by its signature, if a trusted agent has signed it,
 /// else by its User-Agent. A claim that DNS must prove is looked up.
@@ -167,6 +169,8 @@ fn limits(live: &LiveConfiguration) -> LaneLimits {
 #[derive(Default)]
 pub(crate) struct FetchPermit {
     _place: Option<LanePermit>,
+    /// The task of warming that the fetch carries out.
+    warmth: Option<Box<WarmTicket>>,
 }
 
 impl FetchPermit {
@@ -180,7 +184,19 @@ impl FetchPermit {
     }
 
     fn of(place: LanePermit) -> Self {
-        Self { _place: Some(place) }
+        Self { _place: Some(place), warmth: None }
+    }
+
+    /// The permit of a fetch that warms the store.
+    pub(crate) fn of_warmth(ticket: WarmTicket) -> Self {
+        Self { _place: None, warmth: Some(Box::new(ticket)) }
+    }
+
+    /// Notes the trace of the fetch.
+    pub(crate) fn note_trace(&mut self, trace: &Rc<Trace>) {
+        if let Some(ticket) = &mut self.warmth {
+            ticket.follow(trace);
+        }
     }
 
     /// Waits for the permit.

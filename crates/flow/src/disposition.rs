@@ -199,6 +199,15 @@ impl WaitingRequest {
         }
     }
 
+    /// Returns true if the request has a part in the one fetch for its key.
+    pub(crate) fn is_fetch(&self) -> bool {
+        match &self.disposition {
+            RequestDisposition::Vcl(waiting) => waiting.is_fetch(),
+            RequestDisposition::Fetch { .. } => true,
+            _ => false,
+        }
+    }
+
     /// Returns true if a client that expects a 100 gets it as an interim response once its body is
     /// first read; otherwise the connection sends the 100.
     pub fn continues_late(&self) -> bool {

@@ -364,13 +364,22 @@ impl CoreState {
     }
 
     fn slow(&self, ctx: &RequestContext<'_>, disposition: RequestDisposition) -> Start {
-        Start::Slow(Box::new(WaitingRequest {
+        Start::Slow(self.waiting(ctx, disposition))
+    }
+
+    /// The waiting request with this disposition.
+    pub(crate) fn waiting(
+        &self,
+        ctx: &RequestContext<'_>,
+        disposition: RequestDisposition,
+    ) -> Box<WaitingRequest> {
+        Box::new(WaitingRequest {
             notes: ctx.notes,
             downstream: ctx.downstream.clone(),
             cookies: ctx.cookies.map(Box::from),
             extra: ctx.extra.cloned(),
             ..WaitingRequest::on(SiteContext { live: ctx.live, site: ctx.site }, disposition)
-        }))
+        })
     }
 
     /// Starts the background fetch of a stale object unless one is running, or the queue for
@@ -387,6 +396,26 @@ impl CoreState {
         let cause = self.log.number();
         declared::refresh(self, ctx, key, lead, Some(object), cause, permit);
         Some(Trace::numbered(cause))
+    }
+}
+
+impl CoreState {
+    /// Starts the background fetch of a fresh object that is popular and near its end.
+    #[inline(never)]
+    fn refresh_ahead(
+        self: &Rc<Self>,
+        ctx: &RequestContext<'_>,
+        key: &KeyBuf,
+        object: &Arc<Object>,
+    ) {
+        let (hash, now_ms) = (key.hash(), ctx.now.mono_ms);
+        let times = freshness(ctx.live, object, now_ms);
+        if ctx.site.warmth.is_due(hash, object.hits(), &times, now_ms)
+            && !self.shared.failing.is_failing(hash)
+            && self.refresh(ctx, key, object).is_some()
+        {
+            self.counters.inc(Counter::RefreshedAhead);
+        }
     }
 }
 
@@ -481,6 +510,8 @@ impl<'a> CourseHandler for ServingCore<'a> {
         let mut cause = None;
         if served == CacheOutcome::Stale {
             cause = self.0.refresh(ctx, key, &object);
+        } else if ctx.site.warmth.refresh_ahead.is_some() {
+            self.0.refresh_ahead(ctx, key, &object);
         }
         let mut start = declared::stored(Some(self.0), ctx, &object, served);
         if note(&mut start, ctx, key, cause) {

@@ -70,6 +70,7 @@ pub mod vcl;
 mod verdict;
 mod verification;
 mod wait;
+mod warmth;
 
 pub use policy::{ConnectionPeer, acl::CidrSet};
 
@@ -98,6 +99,10 @@ pub use crate::state::unlogged_routes::UnloggedRoutes;
 pub use crate::state::vcl::{Endpoint, VclSettings};
 pub use crate::state::verification::{
     DifferenceCause, Finding, FindingScope, SiteVerification, WouldBe,
+};
+pub use crate::state::warmth::{
+    Campaign, CampaignCounts, HotUrl, LaneListing, SharedWarmth, SiteWarmth, VariantField,
+    WarmOutcome, WarmUrl, WarmWish,
 };
 pub use crate::state::{live_configuration, reply};
 pub use crate::throttle::Throttles;

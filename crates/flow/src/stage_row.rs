@@ -126,6 +126,19 @@ fn go(
     (start, who)
 }
 
+/// Takes a request along the row that neither waits nor is refused there; `None` if it would.
+pub(crate) fn pass(
+    core: &Rc<CoreState>,
+    entrant: &Entrant<'_>,
+    request: &mut Request,
+) -> Option<Clearance> {
+    let mut clearance = Clearance::default();
+    match act(core, entrant, request, &mut clearance, Station::First) {
+        StageResult::On => Some(clearance),
+        StageResult::End(..) => None,
+    }
+}
+
 /// Waits at the stage where a request is parked, then resumes the row and returns the reply.
 pub(crate) async fn resume(
     parked: Box<ParkedRequest>,

@@ -39,3 +39,4 @@ pub(crate) mod trace;
 pub(crate) mod unlogged_routes;
 pub(crate) mod vcl;
 pub(crate) mod verification;
+pub(crate) mod warmth;

@@ -372,7 +372,7 @@ fn cause(record: &Record<'_>) -> (&'static str, String) {
             let which = if xid == 0 { "" } else { "with xid " };
             let what = match record.kind {
                 Kind::Fragment => "which includes this fragment",
-                Kind::Background | Kind::Client => "no client waited",
+                Kind::Background | Kind::Warm | Kind::Client => "no client waited",
             };
             ("caused by", format!("request {which}{}, {what}", parent(record)))
         }

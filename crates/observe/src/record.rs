@@ -252,11 +252,13 @@ pub enum Kind {
     Background,
     /// A fragment of an assembled page (ESI, SSI).
     Fragment,
+    /// A fetch that warms the store, before a client asks.
+    Warm,
 }
 
 impl Kind {
     /// All kinds, in the order of their numbers.
-    pub const ALL: &[Self] = &[Self::Client, Self::Background, Self::Fragment];
+    pub const ALL: &[Self] = &[Self::Client, Self::Background, Self::Fragment, Self::Warm];
 
     /// The name in logs and filters.
     pub fn word(self) -> &'static str {
@@ -264,6 +266,7 @@ impl Kind {
             Self::Client => "client",
             Self::Background => "background",
             Self::Fragment => "fragment",
+            Self::Warm => "warm",
         }
     }
 

@@ -13,7 +13,7 @@ use super::routes::{ROUTE, route};
 use super::settings::SETTINGS_ROWS;
 use super::{
     authentication, compression, crawlers, error_pages, hsts, ignored_fields, origins, purge,
-    rewrites, setting_locations, settings, sticky, tls,
+    rewrites, setting_locations, settings, sticky, tls, warm,
 };
 use crate::keys::{BOOLEAN, Mark, TABLE, TEXTS};
 use crate::model::{Config, SiteConfig};
@@ -36,7 +36,7 @@ section! {
             to.site.rules.crawlers = to.presets.crawlers.clone();
             to.site.purge = purge::of_presets(to.presets.dialects);
         };
-    #BesideVcl "vcl", path site.vcl, "the top's", "VCL file of the site. Beside an `origin`, a preset, routes or other settings its subroutines run before and after the steps of these. Beside `host`, `tls`, `rate`, `concurrent`, `basic_auth`, `forward_auth` and `access_log` alone it decides about every request, and declares its backends.";
+    #BesideVcl "vcl", path site.vcl, "the top's", "VCL file of the site. Beside an `origin`, a preset, routes or other settings its subroutines run before and after the steps of these. Beside `host`, `tls`, `warm`, `rate`, `concurrent`, `basic_auth`, `forward_auth` and `access_log` alone it decides about every request, and declares its backends.";
     #BesideVcl @table(tls::SITE_TLS) "tls", TABLE, "none", "Certificates of the site, and client certificates: see `[site.tls]`.",
         |r, item, to| to.site.tls = tls::site(r, item);
     @table(purge::PURGE) "purge", "a table or false", "none", "Who may purge the site, and how: see `[site.purge]`. With `false`, no client may, whatever its presets contain.",
@@ -52,6 +52,8 @@ section! {
         |r, item, to| includes(r, item, &mut to.site.includes);
     @table(crawlers::SITE_CRAWLERS) "crawlers", TABLE, "none", "Settings for whole classes of clients, such as search engines and crawlers of language models: see `[site.crawlers]`.",
         |r, item, to| crawlers::of_site(r, item, &mut to.site.rules.crawlers);
+    #BesideVcl @table(warm::WARM) "warm", TABLE, "none", "Responses that are fetched before a visitor asks for them: see `[site.warm]`.",
+        |r, item, to| warm::of_site(r, item, &mut to.site.warm);
     "compress", "\"off\", \"stored\" or \"all\"", "\"stored\"", "Which bodies Larder compresses, according to `[compression]`. `stored`: bodies that it stores. `all`: also bodies that pass to one client; see the guide on BREACH first. `off`: none, and each coding that the origin chooses is a variant.",
         |r, item, to| put(&mut to.site.compress, compression::of_site(r, item));
     "show_surrogate_control", boolean site.shows_surrogate_control, "false", "Whether clients get `Surrogate-Control`: for sites whose clients are caches that read it.";
@@ -132,6 +134,10 @@ fn site(r: &mut Reader, table: &TomlTable<'_>, config: &Config, whole: bool) -> 
     }
     if is_beside {
         not_compared(r, table, &draft.site);
+        if let Some(item) = table.item("warm") {
+            r.error(item.span.clone(), "`warm` is not for a site with a VCL beside settings")
+                .help = Some("its subroutines run for clients only".to_owned());
+        }
     }
     draft.site.rules.divide_by_class();
     let Draft { mut site, presets, .. } = draft;

@@ -95,7 +95,7 @@ fn named(config: &Config) -> HashSet<PathBuf> {
     );
     all.extend(config.sites.iter().flat_map(|site| &site.error_pages).map(|p| p.path.clone()));
     let files = |site: &SiteConfig| {
-        let all = site.users.iter().chain(&site.redirect_maps);
+        let all = site.users.iter().chain(&site.redirect_maps).chain(&site.warm.list);
         all.map(|file| file.path.clone()).collect::<Vec<_>>()
     };
     all.extend(config.sites.iter().flat_map(files));

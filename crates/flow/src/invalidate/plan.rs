@@ -28,7 +28,7 @@ pub(super) struct InvalidationPlan {
     pub(super) invalidation: Invalidation,
     /// The time of the invalidation by the monotonic clock.
     made_ms: u64,
-    keys: SmallVec<[KeyBuf; 4]>,
+    pub(super) keys: SmallVec<[KeyBuf; 4]>,
     times: Option<LifetimeUpdate>,
     bans: Vec<NewBan>,
 }

@@ -18,6 +18,7 @@ use crate::state::proxy_fields::ShownFields;
 use crate::state::purges::PurgeAccess;
 use crate::state::unlogged_routes::UnloggedRoutes;
 use crate::state::verification::SiteVerification;
+use crate::state::warmth::SiteWarmth;
 use crate::throttle::Throttles;
 
 /// A site: its policy and the origins that it may select.
@@ -61,6 +62,8 @@ pub struct Site {
     pub crawlers: Option<Arc<Crawlers>>,
     /// The comparison of its hits with the origin; `None` if no hit is compared.
     pub verification: Option<Box<SiteVerification>>,
+    /// Its settings for warming.
+    pub warmth: SiteWarmth,
 }
 
 impl Site {
@@ -86,6 +89,7 @@ impl Site {
             gates: None,
             crawlers: None,
             verification: None,
+            warmth: SiteWarmth::default(),
         }
     }
 

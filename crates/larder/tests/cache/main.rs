@@ -26,3 +26,4 @@ mod purge_races;
 mod slices;
 mod vary;
 mod verify;
+mod warming;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use message::{ClassifiedClient, ClientClass, HeaderBlock, Request, Scheme, Version};
-use observe::record::{Kind, Phases};
+use observe::record::Phases;
 use observe::{CipherSuite, Flags, Record};
 use vcl::trace;
 
@@ -27,7 +27,7 @@ pub(crate) fn answered(
     let site = about.site(live);
     let mut record = Record {
         id,
-        kind: if facts.parent.is_some() { Kind::Fragment } else { Kind::Client },
+        kind: facts.kind,
         parent: facts.parent.unwrap_or(0),
         // The wall clock was read when the head was complete.
         start_unix_ms: started
