@@ -11,6 +11,7 @@ mod object;
 mod revalidation;
 mod sticky;
 mod substitute;
+mod unsafe_request;
 
 pub(crate) use delivery::{dictionary_context, fetched, is_negotiated, passing, stored, switched};
 pub(crate) use fetch::{PolicyJudge, refresh};

@@ -2,7 +2,7 @@
 
 use message::HttpsOrigin;
 
-use super::{ConfigLocation, PlacedPath};
+use super::location::{ConfigLocation, PlacedPath};
 
 /// `[crawlers]`: the list of crawlers.
 #[derive(Clone, Debug, PartialEq, Eq)]

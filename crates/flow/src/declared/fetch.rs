@@ -3,12 +3,11 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::{Counter, KeyBuf, Now};
+use base::{KeyBuf, Now};
 use cache::{DemotionPolicy, NewObject, Object, Record, Tags};
 use codec::Coding;
 use files::accel::{self, AccelDirectives, AccelFile};
 use message::freshness::Freshness;
-use message::reference::same_origin;
 use message::store::{self, NotStored, Permit, StorePlan};
 use message::trailers::are_taken;
 use message::{Framing, HeaderId, Method, Request, Response, Status};
@@ -39,7 +38,6 @@ use crate::slices::may_slice;
 use crate::state::assemble::Dialect;
 use crate::state::core::CoreState;
 use crate::state::downstream::Downstream;
-use crate::state::invalidate::InvalidationMode;
 use crate::state::origin::SiteOrigin;
 use crate::state::request_context::{RequestConnection, RequestContext};
 use crate::state::site::Site;
@@ -768,29 +766,6 @@ impl PolicyJudge {
         let mut policy_ctx = ResponseCtx { request, response, plan: &mut plan, notes };
         let verdict = self.site.policy.response(&mut policy_ctx);
         verdict == BackendResponse::Deliver && plan.verdict().is_ok()
-    }
-
-    /// Invalidates after a successful unsafe request: the stored responses of its target, and those
-    /// of the Location and Content-Location on the same host (RFC 9111 4.4).
-    fn invalidate_after(&self, fetch: &Fetch, response: &Response) {
-        let class = response.status.code() / 100;
-        if self.request.method.is_safe() || !(class == 2 || class == 3) {
-            return;
-        }
-        let (core, now) = (&fetch.core, fetch.now());
-        let mut untrue = vec![core.removal(&self.site, &self.request, &self.notes, now)];
-        for id in [HeaderId::Location, HeaderId::ContentLocation] {
-            for value in response.headers.values(id) {
-                if let Some(other) = same_origin(&self.request, value) {
-                    untrue.push(core.removal(&self.site, &other, &self.notes, now));
-                }
-            }
-        }
-        let (live, mode) = (Some(&*fetch.live), InvalidationMode::Regardless);
-        let done = core.shared.invalidator.invalidate_at_once(live, untrue, now, mode);
-        let outcome = done.unwrap_or_default();
-        core.counters.add(Counter::Invalidations, outcome.objects);
-        core.counters.add(Counter::InvalidationsRecorded, outcome.recorded.into());
     }
 }
 

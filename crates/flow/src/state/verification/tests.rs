@@ -1,3 +1,5 @@
+//! Tests of findings, and of the draw of hits.
+
 use super::*;
 
 fn cookies(names: &[&str]) -> DifferenceCause {
