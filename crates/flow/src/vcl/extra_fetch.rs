@@ -28,6 +28,8 @@ pub(crate) struct ExtraFetch {
     state: BereqState,
     lines: RefCell<Vec<LogLine>>,
     ran: Vec<SubroutineRun>,
+    /// The last subroutine has failed.
+    failed: bool,
 }
 
 /// The change of a request by `vcl_backend_fetch`, as far as it concerns the judge.
@@ -57,6 +59,7 @@ impl ExtraFetch {
             state,
             lines: RefCell::default(),
             ran: Vec::new(),
+            failed: false,
         }))
     }
 
@@ -120,6 +123,11 @@ impl ExtraFetch {
         self.run(fetch, Sub::BackendResponse, &mut request, Some(beresp)) == Action::Deliver
     }
 
+    /// Returns true if the last subroutine has failed.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed
+    }
+
     /// Returns true if `sub` has statements.
     pub(crate) fn has(&self, sub: Sub) -> bool {
         self.instance.program().uses().own.has(sub)
@@ -163,6 +171,7 @@ impl ExtraFetch {
         });
         let lines = self.lines.get_mut().len();
         self.ran.push(SubroutineRun::new(sub, action.verb(), self.task.at, lines));
+        self.failed = matches!(action, Action::Fail(_));
         action
     }
 

@@ -376,6 +376,41 @@ sub vcl_deliver {
 }
 
 #[tokio::test]
+async fn a_response_on_which_the_vcl_fails_is_not_used() {
+    let subs = r#"
+sub vcl_backend_fetch { if (bereq.url == "/not-sent") { return (fail("no")); } }
+sub vcl_backend_response { if (bereq.url == "/bad") { return (fail("not today")); } }
+"#;
+    let blog = Blog::start(subs, "").await;
+    blog.on("/bad", "Cache-Control: max-age=60\r\nX-Inner: secret\r\n");
+    for count in 1..3 {
+        let bad = blog.get("/bad").await;
+        assert_eq!((bad.status, bad.field("x-inner"), blog.asked()), (502, None, count));
+        assert_eq!(blog.get("/not-sent").await.status, 503);
+    }
+    let record = record_of(&blog.stage.daemon, "/bad").await;
+    let told = record["error"].as_str().unwrap_or_default();
+    assert!(told.contains("vcl_backend_response"), "{record}");
+    assert_eq!(blog.get("/good").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_purge_that_fetches_anew_goes_through_the_subroutines() {
+    let subs = r#"
+sub vcl_recv { set req.url = regsub(req.url, "^/old/", "/new/"); }
+sub vcl_deliver { set resp.http.X-Way = "delivered"; }
+"#;
+    let blog =
+        Blog::start(subs, "purge = { allow = [\"127.0.0.0/8\"], dialects = [\"foshttpcache\"] }")
+            .await;
+    blog.get("/new/a").await;
+    let anew = blog.ask("/old/a", "Cache-Control: no-cache\r\n").await;
+    assert_eq!((field(&anew, "x-way").as_str(), blog.asked()), ("delivered", 2));
+    assert!(is_hit(&blog.get("/new/a").await));
+    assert_eq!(blog.asked(), 2);
+}
+
+#[tokio::test]
 async fn state_lasts_from_recv_to_deliver_and_each_fragment_has_its_own() {
     let subs = r#"
 import var;
