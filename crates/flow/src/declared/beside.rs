@@ -6,8 +6,9 @@
 //! refuse for another reason, and says so in the log.
 
 use files::accel::AccelDirectives;
-use message::Response;
+use message::list::members;
 use message::store::{self, ExchangeTimes, LifetimeSource, NotStored, StorePlan};
+use message::{HeaderBlock, HeaderId, Response};
 use policy::{BackendResponse, ResponseCtx};
 use vcl::ctx::BerespState;
 use vcl::sub::Sub;
@@ -16,6 +17,7 @@ use super::fetch::{PolicyJudge, ResponseVerdict};
 use super::substitute::FetchFailure;
 use crate::fetch::{Fetch, ResponseFate};
 use crate::problem::Problem;
+use crate::vcl::extra_fetch::ExtraFetch;
 use crate::verdict::hear;
 
 /// A rule's words for a lifetime that the subroutine sets.
@@ -46,17 +48,21 @@ impl PolicyJudge {
         times: ExchangeTimes,
         mut plan: StorePlan,
     ) -> ResponseVerdict {
-        let Some(mut extra) = self.extra.take_if(|extra| extra.has(Sub::BackendResponse)) else {
-            return ResponseVerdict::Use(plan);
-        };
-        let before = shown(&plan, response, times);
-        let mut state = before.clone();
-        let is_sound = extra.respond(fetch, response, &mut state);
-        if is_sound {
+        let Some(mut extra) = self.extra.take() else { return ResponseVerdict::Use(plan) };
+        let varied = varying(&response.headers);
+        let mut is_sound = true;
+        if extra.has(Sub::BackendResponse) {
+            let before = shown(&plan, response, times);
+            let mut state = before.clone();
+            is_sound = extra.respond(fetch, response, &mut state);
             let wish = Wish::of(&before, &state);
-            if let Some(why) = self.grant(fetch, response, said, times, wish, &mut plan) {
+            if is_sound && let Some(why) = self.grant(fetch, response, said, times, wish, &mut plan)
+            {
                 extra.note(&why);
             }
+        }
+        if plan.verdict().is_ok() && is_of_another_request(&extra, &varied, &response.headers) {
+            plan.refuse(NotStored::VaryAny, response.status);
         }
         self.extra = Some(extra);
         if is_sound { ResponseVerdict::Use(plan) } else { ResponseVerdict::Fail }
@@ -78,7 +84,10 @@ impl PolicyJudge {
             && let Some(ttl_ms) = wish.ttl_ms.filter(|ttl_ms| *ttl_ms > 0)
             && !wish.uncacheable
         {
+            let came = *plan;
             *plan = self.plan_anew(fetch, response, said, times, Some(ttl_ms));
+            // The head as it came says who may have the response, and if it may be used stale.
+            restrict(plan, came.shared, came.must_validate, came.never_stale);
             let (request, notes) = (&fetch.request, &self.notes);
             let mut policy_ctx = ResponseCtx { request, response, plan: &mut *plan, notes };
             if self.site.policy.response(&mut policy_ctx) != BackendResponse::Deliver {
@@ -135,6 +144,29 @@ impl PolicyJudge {
         judged.ruled_ttl = ttl_ms.map(|ttl_ms| (ttl_ms, BY_VCL)).or(judged.ruled_ttl);
         let rules = self.site.policy.store_rules(&self.notes);
         store::plan(&fetch.request, self.notes.personal, &judged, times, rules)
+    }
+}
+
+/// The names in Vary, in lower case.
+fn varying(headers: &HeaderBlock) -> Vec<Vec<u8>> {
+    members(headers.values(HeaderId::Vary)).map(<[u8]>::to_ascii_lowercase).collect()
+}
+
+/// Returns true if variants of a response cannot be told apart by clients' requests: its Vary names
+/// a field that `vcl_backend_fetch` has changed, or has lost a name that it came with.
+fn is_of_another_request(extra: &ExtraFetch, came: &[Vec<u8>], headers: &HeaderBlock) -> bool {
+    let left = varying(headers);
+    let is_lost = |name: &Vec<u8>| !left.contains(name) && name != b"accept-encoding";
+    came.iter().any(is_lost) || came.iter().chain(&left).any(|name| extra.has_changed(name))
+}
+
+/// Keeps `plan` within the restrictions of a response's head as it came.
+pub(super) fn restrict(plan: &mut StorePlan, shared: bool, must_validate: bool, never_stale: bool) {
+    plan.shared &= shared;
+    plan.must_validate |= must_validate;
+    plan.never_stale |= never_stale;
+    if never_stale {
+        (plan.grace_ms, plan.stale_if_error_ms, plan.stale_if_unreachable_ms) = (0, 0, 0);
     }
 }
 

@@ -105,7 +105,8 @@ fn deliver(
         let (validators, kind) = (Validators::of(object), || kind(object));
         Selection::of(ctx).select(&validators, || false, |_| {}, kind, &mut reply);
     }
-    if reply.status == object.status() && ctx.downstream.page().is_none() {
+    let may_follow = ctx.downstream.page().is_none() && ctx.extra.is_none();
+    if reply.status == object.status() && may_follow {
         trailers::follow(ctx.request, object, &mut reply);
     }
     if is_shaped(ctx, reply.status) {

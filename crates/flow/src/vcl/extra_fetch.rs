@@ -28,6 +28,10 @@ pub(crate) struct ExtraFetch {
     state: BereqState,
     lines: RefCell<Vec<LogLine>>,
     ran: Vec<SubroutineRun>,
+    /// The last subroutine has failed.
+    failed: bool,
+    /// The fields that `vcl_backend_fetch` has changed, in lower case.
+    changed: Vec<Vec<u8>>,
 }
 
 /// The change of a request by `vcl_backend_fetch`, as far as it concerns the judge.
@@ -57,6 +61,8 @@ impl ExtraFetch {
             state,
             lines: RefCell::default(),
             ran: Vec::new(),
+            failed: false,
+            changed: Vec::new(),
         }))
     }
 
@@ -78,9 +84,8 @@ impl ExtraFetch {
         let asked = request.clone();
         let action = self.run(fetch, Sub::BackendFetch, &mut request, None);
         let is_sound = action == Action::Fetch && self.settle(&asked, &mut request);
-        let cookie = |of: &Request| of.headers.value(HeaderId::Cookie).map(<[u8]>::to_vec);
-        let sets_cookie =
-            request.headers.contains(HeaderId::Cookie) && cookie(&request) != cookie(&asked);
+        self.changed = changed_names(&asked, &request);
+        let sets_cookie = request.headers.contains(HeaderId::Cookie) && self.has_changed(b"cookie");
         request.headers.remove(HeaderId::Host);
         fetch.request = request;
         is_sound.then_some(RequestChange { sets_cookie })
@@ -118,6 +123,17 @@ impl ExtraFetch {
         show_host(&mut request);
         let beresp = Beresp { head: response, state };
         self.run(fetch, Sub::BackendResponse, &mut request, Some(beresp)) == Action::Deliver
+    }
+
+    /// Returns true if `vcl_backend_fetch` has changed the field `name`, in lower case: then the
+    /// client's request has another value than the origin's.
+    pub(crate) fn has_changed(&self, name: &[u8]) -> bool {
+        self.changed.iter().any(|own| own == name)
+    }
+
+    /// Returns true if the last subroutine has failed.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed
     }
 
     /// Returns true if `sub` has statements.
@@ -163,6 +179,7 @@ impl ExtraFetch {
         });
         let lines = self.lines.get_mut().len();
         self.ran.push(SubroutineRun::new(sub, action.verb(), self.task.at, lines));
+        self.failed = matches!(action, Action::Fail(_));
         action
     }
 
@@ -186,6 +203,17 @@ impl ExtraFetch {
             req: None,
         })
     }
+}
+
+/// The names of the fields whose values differ, in lower case.
+fn changed_names(asked: &Request, request: &Request) -> Vec<Vec<u8>> {
+    let values = |of: &Request, name: &[u8]| -> Vec<Vec<u8>> {
+        let own = of.headers.iter().filter(|field| field.name.eq_ignore_ascii_case(name));
+        own.map(|field| field.value.to_vec()).collect()
+    };
+    let all = asked.headers.iter().chain(request.headers.iter());
+    let changed = all.filter(|field| values(asked, field.name) != values(request, field.name));
+    changed.map(|field| field.name.to_ascii_lowercase()).collect()
 }
 
 /// Adds Host as programs see it, which a request for an origin has in its canonical form only.

@@ -376,6 +376,90 @@ sub vcl_deliver {
 }
 
 #[tokio::test]
+async fn a_response_on_which_the_vcl_fails_is_not_used() {
+    let subs = r#"
+sub vcl_backend_fetch { if (bereq.url == "/not-sent") { return (fail("no")); } }
+sub vcl_backend_response { if (bereq.url == "/bad") { return (fail("not today")); } }
+"#;
+    let blog = Blog::start(subs, "").await;
+    blog.on("/bad", "Cache-Control: max-age=60\r\nX-Inner: secret\r\n");
+    for count in 1..3 {
+        let bad = blog.get("/bad").await;
+        assert_eq!((bad.status, bad.field("x-inner"), blog.asked()), (502, None, count));
+        assert_eq!(blog.get("/not-sent").await.status, 503);
+    }
+    let record = record_of(&blog.stage.daemon, "/bad").await;
+    let told = record["error"].as_str().unwrap_or_default();
+    assert!(told.contains("vcl_backend_response"), "{record}");
+    assert_eq!(blog.get("/good").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_purge_that_fetches_anew_goes_through_the_subroutines() {
+    let subs = r#"
+sub vcl_recv { set req.url = regsub(req.url, "^/old/", "/new/"); }
+sub vcl_deliver { set resp.http.X-Way = "delivered"; }
+"#;
+    let blog =
+        Blog::start(subs, "purge = { allow = [\"127.0.0.0/8\"], dialects = [\"foshttpcache\"] }")
+            .await;
+    blog.get("/new/a").await;
+    let anew = blog.ask("/old/a", "Cache-Control: no-cache\r\n").await;
+    assert_eq!((field(&anew, "x-way").as_str(), blog.asked()), ("delivered", 2));
+    assert!(is_hit(&blog.get("/new/a").await));
+    assert_eq!(blog.asked(), 2);
+}
+
+#[tokio::test]
+async fn variants_that_a_client_s_request_does_not_select_are_not_stored() {
+    let subs = r#"
+sub vcl_backend_fetch { set bereq.http.X-Device = regsub(bereq.http.User-Agent, "/.*", ""); }
+sub vcl_backend_response {
+    if (bereq.url == "/lost") { unset beresp.http.Vary; }
+}
+"#;
+    let blog = Blog::start(subs, "").await;
+    for (uri, vary, is_stored) in
+        [("/device", "X-Device", false), ("/lost", "X-Group", false), ("/group", "X-Group", true)]
+    {
+        blog.on(uri, &format!("Cache-Control: max-age=60\r\nVary: {vary}\r\n"));
+        for is_second in [false, true] {
+            let reply = blog.ask(uri, "User-Agent: phone/1\r\nX-Group: 1\r\n").await;
+            assert_eq!(is_hit(&reply), is_stored && is_second, "{uri}");
+        }
+        assert!(!is_hit(&blog.ask(uri, "User-Agent: desk/1\r\nX-Group: 2\r\n").await), "{uri}");
+    }
+}
+
+#[tokio::test]
+async fn directives_of_the_vcl_open_nothing_to_others_when_a_304_confirms_the_response() {
+    let subs = r#"
+sub vcl_backend_response {
+    set beresp.http.Cache-Control = "public, max-age=3600";
+    set beresp.grace = 0s;
+    if (bereq.http.If-None-Match) { set beresp.ttl = 1h; } else { set beresp.ttl = 1ms; }
+}
+"#;
+    let (folder, origin) = (Folder::new(), ScriptedOrigin::start().await.expect("an origin"));
+    folder.file("extra.vcl", format!("vcl 4.1;\n{subs}"));
+    let daemon = Daemon::start(&format!(
+        "listen = \"127.0.0.1:0\"\n[[site]]\nhost = \"*\"\norigin = \"http://{}\"\n\
+         vcl = \"{}\"\n",
+        origin.addr(),
+        folder.path().join("extra.vcl").display()
+    ))
+    .expect("it starts");
+    origin.on("/a", Script::ok("Cache-Control: max-age=60\r\nETag: \"a\"\r\n", "a page"));
+    assert_eq!(get_from(&daemon, "a.test", "/a", "").await.text(), "a page");
+    origin.on("/a", Script::respond("HTTP/1.1 304 Not Modified\r\nETag: \"a\"\r\n\r\n"));
+    let confirmed = async || is_hit(&get_from(&daemon, "a.test", "/a", "").await);
+    eventually("a confirmed response", confirmed).await;
+    origin.on("/a", Script::ok("Cache-Control: private\r\n", "mine"));
+    let personal = get_from(&daemon, "a.test", "/a", "Cookie: session=1\r\n").await;
+    assert_eq!((personal.text().as_str(), is_hit(&personal)), ("mine", false));
+}
+
+#[tokio::test]
 async fn state_lasts_from_recv_to_deliver_and_each_fragment_has_its_own() {
     let subs = r#"
 import var;

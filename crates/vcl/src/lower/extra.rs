@@ -200,6 +200,8 @@ impl Lowering<'_> {
         match &*name.text {
             // The status of what the settings deliver is part of what they have decided.
             "resp.status" | "resp.reason" => Sub::Synth.only(),
+            // The declared steps take it up behind vcl_recv, and no other subroutine.
+            "req.url" => Sub::Recv.only(),
             other if SETTABLE.contains(&other) => places,
             other => {
                 let what = format!("`{other}` cannot be set");
@@ -287,6 +289,11 @@ mod tests {
                 "sub vcl_deliver { set resp.status = 404; }",
                 "`resp.status` cannot be set in vcl_deliver",
                 "it works in vcl_synth only",
+            ),
+            (
+                "sub vcl_hash { set req.url = \"/\"; }",
+                "`req.url` cannot be set in vcl_hash",
+                "it works in vcl_recv only",
             ),
         ] {
             let said = said(text);

@@ -24,7 +24,7 @@ use vcl::workspace::Workspace;
 use crate::state::live_configuration::LiveConfiguration;
 use crate::state::site::Site;
 
-/// The request that `vcl_recv` of `instance` makes of `asked`; `None` if it answers or fails.
+/// The request that `vcl_recv` of `instance` makes of `asked`; `None` if it fails.
 pub(crate) fn as_read(
     live: &LiveConfiguration,
     site: &Site,
@@ -57,7 +57,8 @@ pub(crate) fn as_read(
         resp: None,
         key: None,
     });
-    let goes_on = matches!(action, Action::Hash | Action::Pass(_));
+    // Readers of others may get further than the reader that a purge imagines.
+    let goes_on = matches!(action, Action::Hash | Action::Pass(_) | Action::Synth(_));
     (goes_on && adopt(live, site, &mut request, asked).is_ok()).then_some(request)
 }
 
