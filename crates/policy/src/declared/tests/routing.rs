@@ -450,7 +450,8 @@ proptest! {
             let (notes, actual, steps) = actual(&policy, &visit);
             prop_assert_eq!(&actual, &fate, "{:?}", visit);
             let Some(Chosen { own, also }) = chosen else { continue };
-            let noted = Chosen { own: notes.route as usize, also: notes.also.map(|at| at as usize) };
+            let noted_also = notes.also.map(|at| at as usize);
+            let noted = Chosen { own: notes.route as usize, also: noted_also };
             prop_assert_eq!(noted, Chosen { own, also }, "{:?}", visit);
             check_told(&routes, &visit, Chosen { own, also }, &steps);
         }
