@@ -133,8 +133,8 @@ impl Regex {
         edges::texts_at(Edge::Start, &self.0.pattern, self.0.options)
     }
 
-    /// Texts at the end: each subject that the pattern matches ends with one of them. `None` if they
-    /// are not known.
+    /// Texts at the end: each subject that the pattern matches ends with one of them. `None` if
+    /// they are not known.
     pub fn ends(&self) -> Option<Vec<Vec<u8>>> {
         edges::texts_at(Edge::End, &self.0.pattern, self.0.options)
     }

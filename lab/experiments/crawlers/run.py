@@ -140,20 +140,32 @@ def times(now, before):
     return f"{now / before:.2f}" if before else "–"
 
 
-def table(runs):
+def of_people(runs):
+    """What people and the crawler saw."""
     lines = [
-        "| stack | people's p50 | p99 | beside the crawler: p50 | p99 | p99, times | people got | the crawler got "
-        "| PHP's requests | beside the crawler | times | PHP's CPU | beside the crawler | times |", f"|{'---|' * 14}",
+        "| stack | alone: p50 | p99 | beside the crawler: p50 | p99 | p99, times | people got | the crawler got |",
+        f"|{'---|' * 8}",
     ]
     for name, (alone, beside) in runs.items():
         ms = [quantile(rounds, share) for rounds in (alone, beside) for share in (0.5, 0.99)]
-        php_requests = [median([one["scripts"] for one in rounds]) for rounds in (alone, beside)]
-        cpu = [median([one["cpu"] for one in rounds]) for rounds in (alone, beside)]
-        lines.append(
-            f"| {name} | {ms[0]:.1f} ms | {ms[1]:.1f} ms | {ms[2]:.1f} ms | {ms[3]:.1f} ms | {times(ms[3], ms[1])} "
-            f"| {statuses(beside, 'people')} | {statuses(beside, 'crawler')} | {php_requests[0]} | {php_requests[1]} "
-            f"| {times(php_requests[1], php_requests[0])} | {cpu[0]:.1f} s | {cpu[1]:.1f} s | {times(cpu[1], cpu[0])} |"
-        )
+        cells = [f"{one:.1f} ms" for one in ms] + [times(ms[3], ms[1])]
+        cells += [statuses(beside, "people"), statuses(beside, "crawler")]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def of_php(runs):
+    """What PHP did for them."""
+    lines = [
+        "| stack | requests: alone | beside the crawler | times | CPU: alone | beside the crawler | times |",
+        f"|{'---|' * 7}",
+    ]
+    for name, both in runs.items():
+        asked = [median([one["scripts"] for one in rounds]) for rounds in both]
+        cpu = [median([one["cpu"] for one in rounds]) for rounds in both]
+        cells = [str(asked[0]), str(asked[1]), times(asked[1], asked[0])]
+        cells += [f"{cpu[0]:.1f} s", f"{cpu[1]:.1f} s", times(cpu[1], cpu[0])]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
@@ -171,9 +183,10 @@ def main():
     parts = {"people": PEOPLE, "crawler": PEOPLE * TIMES, "seconds": SECONDS, "repeats": ROUNDS}
     for part, value in parts.items():
         page.put(part, str(value))
-    page.put("table", table(runs))
+    for part, text in {"seen": of_people(runs), "php": of_php(runs)}.items():
+        page.put(part, text)
+        print(f"{text}\n")
     page.write()
-    print(table(runs))
 
 
 main()

@@ -1,8 +1,8 @@
-//! Effects of Vary: which of its fields tell the stored bodies of a key apart, and how many variants
-//! would be left without a field, or with few forms of it.
+//! Effects of Vary: which of its fields tell the stored bodies of a key apart, and how many
+//! variants would be left without a field, or with few forms of it.
 //!
-//! Nothing may be said of a field unless stored bodies show it: it may be the reason for bodies that
-//! are not stored.
+//! Nothing may be said of a field unless stored bodies show it: it may be the reason for bodies
+//! that are not stored.
 
 use std::collections::BTreeMap;
 
@@ -264,10 +264,12 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_left_tells_all_bodies_apart(
-            bodies in prop::collection::vec(0..3_usize, 9), present in prop::collection::vec(any::<bool>(), 9),
+            bodies in prop::collection::vec(0..3_usize, 9),
+            present in prop::collection::vec(any::<bool>(), 9),
         ) {
             let texts = ["a", "b", "c"];
-            let all = (0..9).filter(|at| present[*at]).map(|at| ([texts[at / 3], texts[at % 3]], bodies[at]));
+            let there = (0..9).filter(|at| present[*at]);
+            let all = there.map(|at| ([texts[at / 3], texts[at % 3]], bodies[at]));
             let all: Vec<_> = all.collect();
             let variants: Vec<_> = all.iter().map(|(values, body)| (&values[..], *body)).collect();
             let found = effects(&["x", "y"], &variants);

@@ -323,6 +323,10 @@ async fn a_field_of_which_few_forms_make_a_difference_is_told_with_the_setting()
     let setting = "`vary.user_agent = \"device\"` would keep 2";
     assert_eq!(fact(variants, "effect of Vary"), format!("`User-Agent`: {setting}"));
     assert!(told["advice"][0].as_str().is_some_and(|advice| advice.contains(setting)), "{told}");
+    let metrics = ["larder_cache_variants_total", "larder_cache_variants_equal_total"];
+    for (name, wanted) in metrics.into_iter().zip([12, 10]) {
+        assert_eq!(stage.metric(name).await, wanted, "{name}");
+    }
     // The setting does what was said of it.
     let stage = start("[site.vary]\nuser_agent = \"device\"\n").await;
     stage.origin.on("/page", Script::ok(vary, "for all"));

@@ -206,7 +206,7 @@ impl JoinedLists {
                     Some((id, bucket_of_field(&test.name)))
                 })),
                 Condition::Client(addresses) => nets.extend_from_slice(&addresses.nets),
-                Condition::Country(own) => countries = countries.or(own.database.clone()),
+                Condition::Country(own) => countries = countries.or_else(|| own.database.clone()),
                 Condition::UserAgent(UserAgents { any, .. }) => {
                     agents.push(format!("(?:{})", any.as_str()));
                 }

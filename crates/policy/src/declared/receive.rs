@@ -90,17 +90,7 @@ impl Declared {
         listener.record(|| self.tell_route(selection, asked));
         self.note(selection, asked, readings.is_some(), ctx.notes);
         ctx.notes.personal = self.requests_are_personal && (head.authorization || head.cookie);
-        if let Some(access) = &plan.access {
-            listener.record(|| explanations::access(plan, access, client));
-        }
-        let mut keeps_out = plan.keeps_out(client);
-        if let Some(other) = also.map(|also| &self.plans[also]).filter(|_| !keeps_out) {
-            if let Some(access) = &other.access {
-                listener.record(|| explanations::access(other, access, client).of_other_reading());
-            }
-            keeps_out = other.keeps_out(client);
-        }
-        if keeps_out {
+        if self.keeps_out(selection, client, listener) {
             ctx.notes.rule = Rule::Access as u32;
             return ReceiveVerdict::Synth(Arc::clone(&self.refusals.access));
         }
@@ -133,6 +123,29 @@ impl Declared {
         };
         ctx.notes.rule = rule;
         verdict
+    }
+
+    /// Returns true if a route keeps a client out: the request's own, or one that its path leads to
+    /// in another reading.
+    #[inline(always)]
+    fn keeps_out(
+        &self,
+        RouteSelection { plan, also }: RouteSelection,
+        client: ConnectionPeer,
+        listener: &mut impl Listener,
+    ) -> bool {
+        let own = &self.plans[plan];
+        if let Some(access) = &own.access {
+            listener.record(|| explanations::access(own, access, client));
+        }
+        if own.keeps_out(client) {
+            return true;
+        }
+        let Some(other) = also.map(|also| &self.plans[also]) else { return false };
+        if let Some(access) = &other.access {
+            listener.record(|| explanations::access(other, access, client).of_other_reading());
+        }
+        other.keeps_out(client)
     }
 
     /// Notes the route of a request, whose path has several readings if it `is_odd`.

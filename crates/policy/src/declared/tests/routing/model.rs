@@ -1,5 +1,5 @@
-//! Model of rules: which route a request belongs to, and what becomes of its URL, by walking through
-//! texts as the guide describes them. It shares no code with the policy.
+//! Model of rules: which route a request belongs to, and what becomes of its URL, by walking
+//! through texts as the guide describes them. It shares no code with the policy.
 
 use message::ClientClass;
 
