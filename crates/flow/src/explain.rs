@@ -27,7 +27,7 @@ use crate::course;
 use crate::decisions::{self, RequestDestination};
 use crate::problem::Problem;
 use crate::purge::{PurgeRequest, Refusal};
-use crate::reception::received;
+use crate::reception::{identified, received, received_beside};
 use crate::stage::{Clearance, Entrant};
 use crate::state::assemble::Dialect;
 use crate::state::client::Client;
@@ -184,9 +184,12 @@ impl ForecastBuilder<'_> {
     ) -> Ending {
         let Entrant { site_ctx, client, now, .. } = *entrant;
         let (site, shared) = (site_ctx.site, self.forecast.shared);
-        let instance = site.extra.as_ref();
-        let received_by =
-            instance.and_then(|instance| extra::foretell(shared, instance, entrant, request));
+        let mut notes = Notes::default();
+        let received_by = site.extra.as_ref().and_then(|instance| {
+            notes = identified(entrant, request);
+            let who = notes.client.unwrap_or(client.peer);
+            extra::foretell(shared, instance, entrant, request, who)
+        });
         let (own, pass) = match received_by {
             None => (None, false),
             Some((own, extra::ExtraVerdict::On { pass })) => (Some(own), pass),
@@ -198,12 +201,14 @@ impl ForecastBuilder<'_> {
         if let Some(own) = &own {
             self.forecast.steps.extend(own.take_steps());
         }
-        let mut notes = Notes::default();
         let receive =
             |policy: &dyn Policy, policy_ctx: &mut ReceiveCtx<'_>| policy.explain(policy_ctx);
         let verification = site.verification.as_deref();
         let telling = verification.and_then(|own| own.telling_cookies(request, now.mono_ms));
-        let (mut verdict, told) = received(entrant, request, admission, pass, &mut notes, receive);
+        let (mut verdict, told) = match &site.extra {
+            Some(_) => received_beside(entrant, request, admission, pass, &mut notes, receive),
+            None => received(entrant, request, admission, pass, &mut notes, receive),
+        };
         self.forecast.steps.extend(told);
         if let Some(cookies) = telling
             && let Some(pass) = verification::overrule(request, &mut notes, &verdict, &cookies)

@@ -23,7 +23,7 @@ use crate::invalidate::{InvalidationTarget, Sites};
 use crate::peers::{self, PeerRefusal};
 use crate::problem::Problem;
 use crate::purge::{self, Answers, PurgeRequest, Refusal};
-use crate::reception::received;
+use crate::reception::{identified, received, received_beside};
 use crate::stage::Entrant;
 use crate::stage_row;
 use crate::state::assemble::FragmentContext;
@@ -213,19 +213,19 @@ impl CoreState {
         then: impl FnOnce(&RequestContext<'_>, ReceiveVerdict) -> Start,
     ) -> (Start, ConnectionPeer) {
         let Entrant { site_ctx, client, now, downstream } = *entrant;
-        let who = site_ctx.site.policy.client(request, client.peer);
-        let (own, pass) = match extra::receive(self, instance, entrant, request) {
+        let mut notes = identified(entrant, request);
+        let who = notes.client.unwrap_or(client.peer);
+        let (own, pass) = match extra::receive(self, instance, entrant, request, who) {
             None => (None, false),
             Some((own, ExtraVerdict::On { pass })) => (Some(own), pass),
             Some((own, ExtraVerdict::End(reply))) => {
                 return (self.answered_beside(entrant, request, own, reply), who);
             }
         };
-        let mut notes = Notes::default();
-        let verdict = received(entrant, request, admission, pass, &mut notes, |policy, ctx| {
-            policy.receive(ctx)
-        });
-        let who = notes.client.unwrap_or(client.peer);
+        let verdict =
+            received_beside(entrant, request, admission, pass, &mut notes, |policy, ctx| {
+                policy.receive(ctx)
+            });
         if let Some(own) = &own
             && !extra::hash(self, own, entrant, request, &verdict)
         {
@@ -579,7 +579,12 @@ impl<'a> CourseHandler for ServingCore<'a> {
 
     fn purge(&mut self, ctx: &RequestContext<'_>) -> Start {
         let (core, request) = (self.0, ctx.request);
-        let stored = core.removal(ctx.site, request, &ctx.notes, ctx.now);
+        let stored = core.removal(
+            SiteContext { live: ctx.live, site: ctx.site },
+            request,
+            &ctx.notes,
+            ctx.now,
+        );
         match core.invalidate(ctx, [stored]) {
             Ok(outcome) => {
                 let reply = purge::done(&core.counters, request, outcome, Answers::Always);

@@ -248,6 +248,10 @@ impl Policy for Declared {
         self.refusal_of(&request.method).is_some() || plans.any(|plan| plan.keeps_out(client))
     }
 
+    fn identify(&self, ctx: &mut ReceiveCtx<'_>) {
+        self.identified(ctx);
+    }
+
     fn receive(&self, ctx: &mut ReceiveCtx<'_>) -> ReceiveVerdict {
         self.decide(ctx, &mut NullListener)
     }

@@ -267,6 +267,10 @@ pub trait Policy: Send + Sync {
         false
     }
 
+    /// Notes the client, and brings scheme and the fields of proxies into canonical form.
+    /// [`Policy::receive`] leaves these alone afterwards, whatever has been changed meanwhile.
+    fn identify(&self, _ctx: &mut ReceiveCtx<'_>) {}
+
     /// Decides about a request (Varnish: `vcl_recv`).
     fn receive(&self, ctx: &mut ReceiveCtx<'_>) -> ReceiveVerdict;
 

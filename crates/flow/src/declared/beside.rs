@@ -52,13 +52,18 @@ impl PolicyJudge {
         let varied = varying(&response.headers);
         let mut is_sound = true;
         if extra.has(Sub::BackendResponse) {
+            let came = (plan.verdict() == Err(NotStored::NoLifetime)).then(|| response.clone());
             let before = shown(&plan, response, times);
             let mut state = before.clone();
             is_sound = extra.respond(fetch, response, &mut state);
-            let wish = Wish::of(&before, &state);
-            if is_sound && let Some(why) = self.grant(fetch, response, said, times, wish, &mut plan)
-            {
-                extra.note(&why);
+            if is_sound {
+                let wish = Wish::of(&before, &state);
+                if let Some(mut came) = came.filter(|_| wish.is_for_time()) {
+                    plan = self.plan_with_time(fetch, &mut came, said, times, wish);
+                }
+                if let Some(why) = self.grant(fetch, response, said, times, wish, &mut plan) {
+                    extra.note(&why);
+                }
             }
         }
         if plan.verdict().is_ok() && is_of_another_request(&extra, &varied, &response.headers) {
@@ -68,34 +73,37 @@ impl PolicyJudge {
         if is_sound { ResponseVerdict::Use(plan) } else { ResponseVerdict::Fail }
     }
 
+    /// The plan for the head as it came, which names no time, with the time that the subroutine
+    /// gives: the head says who may have the response, and if it may be used stale.
+    fn plan_with_time(
+        &self,
+        fetch: &Fetch,
+        came: &mut Response,
+        said: &AccelDirectives,
+        times: ExchangeTimes,
+        wish: Wish,
+    ) -> StorePlan {
+        let mut plan = self.plan_anew(fetch, came, said, times, wish.ttl_ms);
+        let (status, request, notes) = (came.status, &fetch.request, &self.notes);
+        let mut policy_ctx = ResponseCtx { request, response: came, plan: &mut plan, notes };
+        if self.site.policy.response(&mut policy_ctx) != BackendResponse::Deliver {
+            plan.refuse(NotStored::Program, status);
+        }
+        plan
+    }
+
     /// Changes `plan` as the subroutine wishes, as far as the rules permit. Returns what is not
     /// granted, in words for the log.
     fn grant(
         &self,
         fetch: &Fetch,
-        response: &mut Response,
+        response: &Response,
         said: &AccelDirectives,
         times: ExchangeTimes,
         wish: Wish,
         plan: &mut StorePlan,
     ) -> Option<String> {
         let status = response.status;
-        if plan.verdict() == Err(NotStored::NoLifetime)
-            && let Some(ttl_ms) = wish.ttl_ms.filter(|ttl_ms| *ttl_ms > 0)
-            && !wish.uncacheable
-        {
-            let came = *plan;
-            *plan = self.plan_anew(fetch, response, said, times, Some(ttl_ms));
-            // The head as it came says who may have the response, and if it may be used stale.
-            restrict(plan, came.shared, came.must_validate, came.never_stale);
-            let (request, notes) = (&fetch.request, &self.notes);
-            let mut policy_ctx = ResponseCtx { request, response, plan: &mut *plan, notes };
-            if self.site.policy.response(&mut policy_ctx) != BackendResponse::Deliver {
-                plan.refuse(NotStored::Program, status);
-            }
-            self.set_grace(wish, plan);
-            return plan.verdict().err().map(refused);
-        }
         if let Err(why) = plan.verdict() {
             let wants_store = wish.ttl_ms.is_some_and(|ttl_ms| ttl_ms > 0);
             return wants_store.then(|| refused(why));
@@ -105,7 +113,7 @@ impl PolicyJudge {
             return None;
         }
         // What it has added to the head may keep others from it.
-        let anew = self.plan_anew(fetch, response, said, times, None);
+        let anew = self.plan_anew(fetch, response, said, times, wish.ttl_ms);
         if let Err(
             why @ (NotStored::SetCookie
             | NotStored::Private
@@ -180,6 +188,11 @@ struct Wish {
 }
 
 impl Wish {
+    /// It gives a time to a response that may be stored.
+    fn is_for_time(&self) -> bool {
+        !self.uncacheable && self.ttl_ms.is_some_and(|ttl_ms| ttl_ms > 0)
+    }
+
     fn of(before: &BerespState, after: &BerespState) -> Self {
         let changed = |before: f64, after: f64| (before != after).then(|| milliseconds(after));
         Self {

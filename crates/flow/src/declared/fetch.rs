@@ -680,13 +680,16 @@ impl PolicyJudge {
 
     /// Gives up a response of `status`, which is unusable.
     pub(super) fn refuse(&self, fetch: &mut Fetch, status: Status) -> ResponseFate<Self> {
-        let reason = match self.extra.as_ref().is_some_and(|extra| extra.has_failed()) {
-            true => "vcl_backend_response of the site's VCL failed.".to_owned(),
-            false => format!("The origin answered with status {status}."),
+        let problem = match self.extra.as_ref().is_some_and(|extra| extra.has_failed()) {
+            true => Problem::Program,
+            false => Problem::Origin {
+                status: Status::BAD_GATEWAY,
+                reason: format!("The origin answered with status {status}."),
+                limit: None,
+            },
         };
         let sent_ms = self.sent.mono_ms;
         let stale = self.stand_in(fetch, |times| times.may_serve_on_error(sent_ms)).cloned();
-        let problem = Problem::Origin { status: Status::BAD_GATEWAY, reason, limit: None };
         self.fail(fetch, FetchFailure { problem, stale, unreachable: false })
     }
 

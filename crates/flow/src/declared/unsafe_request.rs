@@ -7,6 +7,7 @@ use message::{HeaderId, Response};
 use super::fetch::PolicyJudge;
 use crate::fetch::Fetch;
 use crate::state::invalidate::InvalidationMode;
+use crate::state::site_context::SiteContext;
 
 impl PolicyJudge {
     /// Invalidates after a successful unsafe request: the stored responses of its target, and those
@@ -17,11 +18,12 @@ impl PolicyJudge {
             return;
         }
         let (core, now) = (&fetch.core, fetch.now());
-        let mut untrue = vec![core.removal(&self.site, &self.request, &self.notes, now)];
+        let site_ctx = SiteContext { live: &fetch.live, site: &self.site };
+        let mut untrue = vec![core.removal(site_ctx, &self.request, &self.notes, now)];
         for id in [HeaderId::Location, HeaderId::ContentLocation] {
             for value in response.headers.values(id) {
                 if let Some(other) = same_origin(&self.request, value) {
-                    untrue.push(core.removal(&self.site, &other, &self.notes, now));
+                    untrue.push(core.removal(site_ctx, &other, &self.notes, now));
                 }
             }
         }

@@ -20,7 +20,7 @@ use crate::state::invalidate::Invalidator;
 use crate::state::live_configuration::LiveConfiguration;
 use crate::state::site::Site;
 use crate::state::tier::Cache;
-use crate::state::vcl::extra_reading;
+use crate::state::vcl::extra_reading::Reading;
 use crate::tags;
 
 /// An invalidation and its means.
@@ -131,7 +131,8 @@ impl Planner<'_> {
         came: Request,
     ) -> SmallVec<[Request; 2]> {
         let changed = site.extra.as_ref().and_then(|instance| {
-            let left = extra_reading::as_read(live, site, instance, &came, url.client, self.now)?;
+            let reading = Reading { live, instance, client: url.client, now: self.now };
+            let left = reading.received(site, &came)?;
             (left.target != came.target || left.host != came.host).then_some(left)
         });
         std::iter::once(came).chain(changed).collect()
@@ -233,7 +234,8 @@ fn as_read(
     site: &Site,
     now: Now,
 ) -> (Request, Notes) {
-    let mut notes = Notes::default();
+    // The VCL beside the settings may have set fields in which proxies name clients.
+    let mut notes = Notes { client: Some(client), ..Notes::default() };
     let mut ctx = ReceiveCtx { request: &mut request, client, now, pass: false, notes: &mut notes };
     // Only the changed request matters here, not the verdict.
     _ = site.policy.receive(&mut ctx);

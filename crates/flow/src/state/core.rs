@@ -11,7 +11,6 @@ use message::Request;
 use origin::CorePool;
 use policy::{ConnectionPeer, Notes};
 use vcl::counts::Counts;
-use vcl::sub::Sub;
 
 use crate::key::{self, KeyAddition, select_by};
 use crate::state::configuration_holder::CoreConfiguration;
@@ -23,14 +22,16 @@ use crate::state::live_configuration::LiveRef;
 use crate::state::request_context::RequestContext;
 use crate::state::shared::SharedState;
 use crate::state::site::Site;
+use crate::state::site_context::SiteContext;
 use crate::state::slices::SliceFetcher;
 use crate::state::task_slots::TaskSlots;
 use crate::state::term::Term;
 use crate::state::tier;
 use crate::state::tier::MissStep;
 use crate::state::vcl::CoreVcl;
+use crate::state::vcl::extra_reading::Reading;
 use crate::state::verification::CoreVerification;
-use purge::{Cause, Invalidation, InvalidationError, InvalidationTarget, Sites, Url};
+use purge::{Cause, Invalidation, InvalidationError, InvalidationTarget, Sites};
 
 /// Scratch buffers that a core's requests reuse one after the other.
 #[derive(Default)]
@@ -191,28 +192,24 @@ impl CoreState {
         key::make_key(&self.shared.seed, &*site.policy, request, notes, extra, key);
     }
 
-    /// The invalidation of the responses stored for a request.
+    /// The invalidation of the responses stored under the key of a request, as a reader's request
+    /// has it.
     pub(crate) fn removal(
         &self,
-        site: &Site,
+        SiteContext { live, site }: SiteContext<'_>,
         request: &Request,
         notes: &Notes,
         now: Now,
     ) -> Invalidation {
-        let invalidator = &self.shared.invalidator;
-        let target = match &site.extra {
-            // What its vcl_hash adds to the key of a reader's request is not known here.
-            Some(extra) if extra.program().uses().own.has(Sub::Hash) => {
-                let client = notes.client.unwrap_or(ConnectionPeer::Local);
-                InvalidationTarget::Url(Url::of(request, client))
-            }
-            _ => {
-                let mut key = self.scratch.key.borrow_mut();
-                self.make_key(site, request, notes, None, &mut key);
-                InvalidationTarget::key(&key)
-            }
-        };
-        let removal = invalidator.invalidation(target, false, Sites::Every, now);
+        let added = site.extra.as_ref().and_then(|instance| {
+            let client = notes.client.unwrap_or(ConnectionPeer::Local);
+            Reading { live, instance, client, now }.key_addition(request)
+        });
+        let added = added.as_ref().map(|added| -> &dyn KeyAddition { added });
+        let mut key = self.scratch.key.borrow_mut();
+        self.make_key(site, request, notes, added, &mut key);
+        let target = InvalidationTarget::key(&key);
+        let removal = self.shared.invalidator.invalidation(target, false, Sites::Every, now);
         removal.by(Cause::change(request))
     }
 

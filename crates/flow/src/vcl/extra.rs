@@ -51,16 +51,19 @@ pub(crate) enum ExtraVerdict {
     End(Reply),
 }
 
-/// Runs `vcl_recv` of `instance` for a request that its core serves, unless the rules of its path
-/// refuse the request as it came: `None` then, and the policy refuses it.
+/// Runs `vcl_recv` of `instance` for a request of `who` that its core serves, unless the rules of
+/// its path refuse the request as it came: `None` then, and the policy refuses it.
 pub(crate) fn receive(
     core: &Rc<CoreState>,
     instance: &Arc<Instance>,
     entrant: &Entrant<'_>,
     request: &mut Request,
+    who: ConnectionPeer,
 ) -> Option<(Rc<ExtraRequest>, ExtraVerdict)> {
     let Entrant { site_ctx: SiteContext { live, site }, client, now, downstream } = *entrant;
-    let who = client_of(entrant, request)?;
+    if site.policy.keeps_out(request, who) {
+        return None;
+    }
     let made = client.vcl_connection.is_none().then(|| VclConnection::of(client.peer));
     let vcl_connection = client.vcl_connection.or(made.as_ref())?;
     let host = ActingCore { core, counts: core.counts() };
@@ -74,7 +77,7 @@ pub(crate) fn receive(
         turn.state.esi_level = context.level;
     }
     let host = ActingCore { core, counts: core.counts() };
-    let verdict = run_recv(&mut turn, entrant, request, host).0;
+    let verdict = run_recv(&mut turn, entrant, request, who, host).0;
     Some((ExtraRequest::of_core(core, turn), verdict))
 }
 
@@ -84,9 +87,12 @@ pub(crate) fn foretell(
     instance: &Arc<Instance>,
     entrant: &Entrant<'_>,
     request: &mut Request,
+    who: ConnectionPeer,
 ) -> Option<(Rc<ExtraRequest>, ExtraVerdict)> {
-    let Entrant { site_ctx: SiteContext { live, .. }, client, now, .. } = *entrant;
-    let who = client_of(entrant, request)?;
+    let Entrant { site_ctx: SiteContext { live, site }, client, now, .. } = *entrant;
+    if site.policy.keeps_out(request, who) {
+        return None;
+    }
     let vcl_connection = VclConnection::of(client.peer);
     let mut turn = Box::new(ProgramRequest::new(instance, &vcl_connection));
     turn.address = vcl_connection.address();
@@ -95,7 +101,7 @@ pub(crate) fn foretell(
     turn.state = ReqState { time: seconds(now), ..ReqState::default() };
     set_client(&mut turn.session, who);
     let host = Rehearsal::new(shared, live, now);
-    let (verdict, host) = run_recv(&mut turn, entrant, request, host);
+    let (verdict, host) = run_recv(&mut turn, entrant, request, who, host);
     let mut steps = host.steps.take();
     let is_word =
         |line: &vcl::trace::LogLine| DecisionStep::new("error", shown(&line.1)).decisive();
@@ -103,24 +109,14 @@ pub(crate) fn foretell(
     Some((ExtraRequest::of_forecast(shared, turn, steps), verdict))
 }
 
-/// The client of a request, as the site's other rules see it; `None` if they refuse it.
-fn client_of(entrant: &Entrant<'_>, request: &Request) -> Option<ConnectionPeer> {
-    let policy = &entrant.site_ctx.site.policy;
-    let who = match entrant.downstream.page() {
-        Some(context) => context.top.peer,
-        None => policy.client(request, entrant.client.peer),
-    };
-    (!policy.keeps_out(request, who)).then_some(who)
-}
-
 fn run_recv<S: StepHost>(
     turn: &mut ProgramRequest,
     entrant: &Entrant<'_>,
     request: &mut Request,
+    who: ConnectionPeer,
     host: S,
 ) -> (ExtraVerdict, S) {
     let Entrant { site_ctx: SiteContext { live, site }, client, now, .. } = *entrant;
-    let who = client_of(entrant, request).unwrap_or(client.peer);
     let before = site.policy.routes(request, who);
     turn.req.clone_from(request);
     let connection = RequestConnection::of(client.account);

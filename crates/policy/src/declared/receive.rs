@@ -125,6 +125,12 @@ impl Declared {
         verdict
     }
 
+    /// Notes the client before the request is received.
+    #[inline(never)]
+    pub(super) fn identified(&self, ctx: &mut ReceiveCtx<'_>) -> ConnectionPeer {
+        self.client(HeadFindings::of(&ctx.request.headers), ctx)
+    }
+
     /// Returns true if a route keeps a client out: the request's own, or one that its path leads to
     /// in another reading.
     #[inline(always)]

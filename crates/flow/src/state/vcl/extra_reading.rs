@@ -1,17 +1,17 @@
 //! Extra reading: the request that `vcl_recv` of the VCL beside a site's settings makes of a
 //! reader's request, as the declared steps take it. A purge of a URL must reach what is stored
-//! under that.
+//! under that, and an unsafe request what is stored under the key of a GET.
 //!
-//! For a purge the subroutine runs without a request and without effects: it sees no files, no
+//! For these the subroutines run without a request and without effects: they see no files, no
 //! names and no memory of other requests.
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use base::{Limit, Now};
+use base::{KeyBuf, Limit, Now};
 use bytes::Bytes;
-use message::{HeaderBlock, HeaderId, Request, target};
+use message::{HeaderBlock, HeaderId, Method, Request, target};
 use policy::ConnectionPeer;
 use vcl::ctx::{Ctx, ProgramEnvironment, PurgeMode, Req, ReqState, Session, Tag, Task};
 use vcl::program::Instance;
@@ -21,45 +21,82 @@ use vcl::sub::{Action, Sub};
 use vcl::vmod::VmodState;
 use vcl::workspace::Workspace;
 
+use super::extra_request::add_hashed;
+use crate::key::KeyAddition;
 use crate::state::live_configuration::LiveConfiguration;
 use crate::state::site::Site;
 
-/// The request that `vcl_recv` of `instance` makes of `asked`; `None` if it fails.
-pub(crate) fn as_read(
-    live: &LiveConfiguration,
-    site: &Site,
-    instance: &Arc<Instance>,
-    asked: &Request,
-    client: ConnectionPeer,
-    now: Now,
-) -> Option<Request> {
-    let now_s = now.unix_ms as f64 / 1000.0;
-    let world = ReadingWorld { live, now_s, memory: VmodState::new(&live.limits) };
-    let mut request = asked.clone();
-    let mut session = Session::without_client();
-    set_client(&mut session, client);
-    let limits = &live.limits;
-    let mut task = Task::new(limits.vcl_steps, Workspace::of(limits.vcl_workspace_client));
-    let mut state = ReqState { time: now_s, ..ReqState::default() };
-    let head = &mut request;
-    let action = instance.run(&mut Ctx {
-        sub: Sub::Recv,
-        instance,
-        environment: &world,
-        now: now_s,
-        session: &mut session,
-        task: &mut task,
-        req: Some(Req { head, state: &mut state, original: Some(asked), key: None }),
-        req_top: None,
-        bereq: None,
-        beresp: None,
-        obj: None,
-        resp: None,
-        key: None,
-    });
-    // Readers of others may get further than the reader that a purge imagines.
-    let goes_on = matches!(action, Action::Hash | Action::Pass(_) | Action::Synth(_));
-    (goes_on && adopt(live, site, &mut request, asked).is_ok()).then_some(request)
+/// A run of a site's VCL for a reader's request that did not come.
+#[derive(Clone, Copy)]
+pub(crate) struct Reading<'a> {
+    pub(crate) live: &'a LiveConfiguration,
+    pub(crate) instance: &'a Arc<Instance>,
+    /// The reader.
+    pub(crate) client: ConnectionPeer,
+    pub(crate) now: Now,
+}
+
+/// The addition of `vcl_hash` to the key of a reader's request.
+pub(crate) struct ReadKeyAddition(KeyBuf);
+
+impl KeyAddition for ReadKeyAddition {
+    fn add_to(&self, key: &mut KeyBuf) {
+        add_hashed(self.0.bytes(), key);
+    }
+}
+
+impl Reading<'_> {
+    /// The request of a reader at `site` that `vcl_recv` makes of `asked`; `None` if it fails.
+    pub(crate) fn received(&self, site: &Site, asked: &Request) -> Option<Request> {
+        let mut request = asked.clone();
+        let action = self.run(Sub::Recv, &mut request, asked, None);
+        // Readers of others may get further than the reader that a purge imagines.
+        let goes_on = matches!(action, Action::Hash | Action::Pass(_) | Action::Synth(_));
+        (goes_on && adopt(self.live, site, &mut request, asked).is_ok()).then_some(request)
+    }
+
+    /// The addition of `vcl_hash` to the key of a GET with the other parts of `asked`, which has
+    /// gone through `vcl_recv`; `None` without one, or if it fails.
+    pub(crate) fn key_addition(&self, asked: &Request) -> Option<ReadKeyAddition> {
+        if !self.instance.program().uses().own.has(Sub::Hash) {
+            return None;
+        }
+        let mut request = Request { method: Method::Get, ..asked.clone() };
+        let mut key = KeyBuf::new();
+        let action = self.run(Sub::Hash, &mut request, asked, Some(&mut key));
+        (action == Action::Lookup).then_some(ReadKeyAddition(key))
+    }
+
+    fn run(
+        &self,
+        sub: Sub,
+        head: &mut Request,
+        asked: &Request,
+        key: Option<&mut KeyBuf>,
+    ) -> Action {
+        let now_s = self.now.unix_ms as f64 / 1000.0;
+        let (live, limits) = (self.live, &self.live.limits);
+        let world = ReadingWorld { live, now_s, memory: VmodState::new(limits) };
+        let mut session = Session::without_client();
+        set_client(&mut session, self.client);
+        let mut task = Task::new(limits.vcl_steps, Workspace::of(limits.vcl_workspace_client));
+        let mut state = ReqState { time: now_s, ..ReqState::default() };
+        self.instance.run(&mut Ctx {
+            sub,
+            instance: self.instance,
+            environment: &world,
+            now: now_s,
+            session: &mut session,
+            task: &mut task,
+            req: Some(Req { head, state: &mut state, original: Some(asked), key: None }),
+            req_top: None,
+            bereq: None,
+            beresp: None,
+            obj: None,
+            resp: None,
+            key,
+        })
+    }
 }
 
 /// Brings the request that `vcl_recv` has made of `asked` into canonical form.

@@ -36,11 +36,15 @@ pub(crate) enum ExtraRunner {
 /// The fields that `vcl_hash` has added.
 impl KeyAddition for ExtraRequest {
     fn add_to(&self, key: &mut KeyBuf) {
-        let turn = self.turn.borrow();
-        if !turn.key.bytes().is_empty() {
-            key.field(KEY_MARK);
-            key.field(turn.key.bytes());
-        }
+        add_hashed(self.turn.borrow().key.bytes(), key);
+    }
+}
+
+/// Adds what `vcl_hash` has `hashed` to a request's key.
+pub(super) fn add_hashed(hashed: &[u8], key: &mut KeyBuf) {
+    if !hashed.is_empty() {
+        key.field(KEY_MARK);
+        key.field(hashed);
     }
 }
 
