@@ -72,7 +72,14 @@ impl Marks {
     fn put_any(self, start: &mut Start) {
         match start {
             Start::Reply(reply) => self.put_on(reply),
-            Start::Slow(slow) => slow.marks = self,
+            Start::Slow(slow) => {
+                let other = std::mem::replace(&mut slow.marks, self);
+                match (&mut slow.marks.limit_permit, other.limit_permit) {
+                    (Some(own), Some(other)) => own.join(*other),
+                    (own @ None, other) => *own = other,
+                    (Some(_), None) => {}
+                }
+            }
         }
     }
 

@@ -25,6 +25,7 @@ use policy::{ConnectionPeer, DecisionStep, Notes, Policy, ReceiveCtx, Routes};
 
 use crate::course;
 use crate::decisions::{self, RequestDestination};
+use crate::limit_stage::LedRequest;
 use crate::problem::Problem;
 use crate::purge::{PurgeRequest, Refusal};
 use crate::reception::{identified, received, received_beside};
@@ -200,6 +201,11 @@ impl ForecastBuilder<'_> {
         };
         if let Some(own) = &own {
             self.forecast.steps.extend(own.take_steps());
+            let who = notes.client.unwrap_or(client.peer);
+            let led = LedRequest { came: &own.turn.borrow().req, request, client: who };
+            if let Some(ending) = led.foretell(&mut self.forecast, entrant) {
+                return ending;
+            }
         }
         let receive =
             |policy: &dyn Policy, policy_ctx: &mut ReceiveCtx<'_>| policy.explain(policy_ctx);

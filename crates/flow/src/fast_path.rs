@@ -18,8 +18,9 @@ use policy::{ConnectionPeer, Declared, Notes, ReceiveCtx, ReceiveVerdict, Synthe
 use crate::course::{self, CourseHandler};
 use crate::crawlers::FetchPermit;
 use crate::decisions::{self, LookupDecision, RequestDestination, freshness};
-use crate::disposition::{RequestDisposition, Start, WaitingRequest};
+use crate::disposition::{Marks, RequestDisposition, Start, WaitingRequest};
 use crate::invalidate::{InvalidationTarget, Sites};
+use crate::limit_stage::LedRequest;
 use crate::peers::{self, PeerRefusal};
 use crate::problem::Problem;
 use crate::purge::{self, Answers, PurgeRequest, Refusal};
@@ -215,9 +216,22 @@ impl CoreState {
         let Entrant { site_ctx, client, now, downstream } = *entrant;
         let mut notes = identified(entrant, request);
         let who = notes.client.unwrap_or(client.peer);
+        let mut limit_permit = None;
         let (own, pass) = match extra::receive(self, instance, entrant, request, who) {
             None => (None, false),
-            Some((own, ExtraVerdict::On { pass })) => (Some(own), pass),
+            Some((own, ExtraVerdict::On { pass })) => {
+                let counted = LedRequest { came: &own.turn.borrow().req, request, client: who }
+                    .count(self, entrant);
+                match counted {
+                    Ok(counted) => limit_permit = counted,
+                    Err(mut reply) => {
+                        reply.about.program_trace = own.take_trace();
+                        own.end(self);
+                        return (Start::Reply(reply), who);
+                    }
+                }
+                (Some(own), pass)
+            }
             Some((own, ExtraVerdict::End(reply))) => {
                 return (self.answered_beside(entrant, request, own, reply), who);
             }
@@ -233,8 +247,9 @@ impl CoreState {
             return (self.answered_beside(entrant, request, Rc::clone(own), reply), who);
         }
         let ctx = RequestContext::new(site_ctx, request, notes, now, client.account);
-        let start =
+        let mut start =
             then(&RequestContext { downstream, cookies, extra: own.as_ref(), ..ctx }, verdict);
+        Marks { limit_permit, user: None }.put(&mut start);
         if let Some(own) = own {
             own.end(self);
         }

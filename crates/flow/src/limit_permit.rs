@@ -40,7 +40,7 @@ impl LimitPermit {
         let Some(throttles) = &site.throttles else { return Ok(()) };
         let (seed, limited_client, now_ms) =
             (&core.shared.seed, self.limited_client, core.now().mono_ms);
-        let limited = LimitedRequest { seed, request, limited_client, now_ms };
+        let limited = LimitedRequest { seed, request, limited_client, now_ms, came: None };
         self.enter(throttles, &limited, &core.counters)
             .map_err(|problem| limit_page(site, request, problem))
     }
@@ -60,6 +60,16 @@ impl LimitPermit {
             LimitDecision::Refused(problem) => return Err(problem),
         }
         Ok(())
+    }
+
+    /// Takes over what `other` has counted for the same request.
+    pub(crate) fn join(&mut self, other: Self) {
+        let (own, counted) = (self.permit.take(), other.permit);
+        self.permit = match own {
+            Some(own) => Some(own.with(counted)),
+            None => counted,
+        };
+        self.spared = self.spared.take().or(other.spared);
     }
 
     /// Keeps the request counted until its reply ends, and logs a refusal that `dry_run` spared.

@@ -63,6 +63,8 @@ pub(crate) struct LimitedRequest<'a> {
     pub(crate) request: &'a Request,
     pub(crate) limited_client: LimitedClient,
     pub(crate) now_ms: u64,
+    /// The request as it came, by which it is counted already, if its site's VCL has changed it.
+    pub(crate) came: Option<&'a Self>,
 }
 
 /// A client that limits are checked for, and its routes.
@@ -76,7 +78,11 @@ pub(crate) struct LimitedClient {
 impl LimitedClient {
     /// The client for whom `peer` makes the request, by the site's policy.
     pub(crate) fn of(policy: &dyn Policy, request: &Request, peer: ConnectionPeer) -> Self {
-        let client = policy.client(request, peer);
+        Self::known(policy, request, policy.client(request, peer))
+    }
+
+    /// The client for whom the request is made, if it is known.
+    pub(crate) fn known(policy: &dyn Policy, request: &Request, client: ConnectionPeer) -> Self {
         Self { client, routes: policy.routes(request, client) }
     }
 }
@@ -138,14 +144,44 @@ impl Throttles {
         }
     }
 
-    fn rates(&self, routes: Routes) -> impl Iterator<Item = &RateLimit> + Clone {
+    /// The rates that the request is counted by, if they apply to it, and is not counted by yet.
+    fn rates<'t>(
+        &'t self,
+        limited: &'t LimitedRequest<'_>,
+    ) -> impl Iterator<Item = &'t RateLimit> + Clone {
+        let is_counted = |limit: &&RateLimit| {
+            limited.came.is_some_and(|came| {
+                limit.is_for(came)
+                    && self
+                        .rates_of(came.limited_client.routes)
+                        .any(|own| std::ptr::eq(own, *limit))
+            })
+        };
+        self.rates_of(limited.limited_client.routes).filter(move |limit| !is_counted(limit))
+    }
+
+    fn rates_of(&self, routes: Routes) -> impl Iterator<Item = &RateLimit> + Clone {
         let own = self.of(routes.own);
         let also = routes.also.map(|also| self.of(also));
         let also = also.filter(|also| !Arc::ptr_eq(&also.rates, &own.rates));
         own.rates.iter().chain(also.into_iter().flat_map(|also| also.rates.iter()))
     }
 
-    fn concurrency(&self, routes: Routes) -> impl Iterator<Item = &ConcurrencyLimit> + Clone {
+    /// Limits on concurrency, as [`Throttles::rates`].
+    fn concurrency<'t>(
+        &'t self,
+        limited: &'t LimitedRequest<'_>,
+    ) -> impl Iterator<Item = &'t ConcurrencyLimit> + Clone {
+        let is_counted = |limit: &&ConcurrencyLimit| {
+            limited.came.is_some_and(|came| {
+                let mut own = self.concurrency_of(came.limited_client.routes);
+                limit.is_for(came) && own.any(|own| std::ptr::eq(own, *limit))
+            })
+        };
+        self.concurrency_of(limited.limited_client.routes).filter(move |limit| !is_counted(limit))
+    }
+
+    fn concurrency_of(&self, routes: Routes) -> impl Iterator<Item = &ConcurrencyLimit> + Clone {
         let own = self.of(routes.own);
         let also = routes.also.map(|also| self.of(also));
         let also = also.filter(|also| !Arc::ptr_eq(&also.concurrency, &own.concurrency));
@@ -164,8 +200,7 @@ impl Throttles {
         limited: &LimitedRequest<'_>,
         counters: &Counters,
     ) -> LimitDecision<Option<Duration>> {
-        let rates =
-            || self.rates(limited.limited_client.routes).filter(|limit| limit.is_for(limited));
+        let rates = || self.rates(limited).filter(|limit| limit.is_for(limited));
         // With several rates, one may refuse what others have counted.
         if rates().nth(1).is_some() {
             let real = rates().filter(|limit| !limit.rule.0.terms.dry_run);
@@ -181,6 +216,10 @@ impl Throttles {
             match limit.admit(limited, counters) {
                 Admission::Now => {}
                 Admission::Later(_) if is_dry => {}
+                // Where the VCL has run, nothing waits.
+                Admission::Later(turn) if limited.came.is_some() => {
+                    return LimitDecision::Refused(limit.refuse(counters, turn));
+                }
                 Admission::Later(turn) => wait = wait.max(Some(turn)),
                 Admission::Refused(after) if is_dry => {
                     counters.inc(Counter::LimitsDryRun);
@@ -207,9 +246,7 @@ impl Throttles {
         counters: &Counters,
     ) -> LimitDecision<Option<ConcurrencyPermit>> {
         let (mut permit, mut spared) = (None, None);
-        for limit in
-            self.concurrency(limited.limited_client.routes).filter(|limit| limit.is_for(limited))
-        {
+        for limit in self.concurrency(limited).filter(|limit| limit.is_for(limited)) {
             match limit.table().acquire(limit.mark(limited), limit.rule.requests) {
                 Some(own) => permit = Some(own.with(permit)),
                 None => {
@@ -234,9 +271,8 @@ impl Throttles {
         &self,
         limited: &LimitedRequest<'_>,
     ) -> (Vec<DecisionStep>, Option<Problem>) {
-        let rates = self.rates(limited.limited_client.routes).map(|limit| limit.foretell(limited));
-        let concurrency =
-            self.concurrency(limited.limited_client.routes).map(|limit| limit.foretell(limited));
+        let rates = self.rates(limited).map(|limit| limit.foretell(limited));
+        let concurrency = self.concurrency(limited).map(|limit| limit.foretell(limited));
         let (steps, refusals): (Vec<_>, Vec<_>) = rates.chain(concurrency).unzip();
         (steps, refusals.into_iter().flatten().next())
     }

@@ -58,8 +58,14 @@ impl PolicyJudge {
             is_sound = extra.respond(fetch, response, &mut state);
             if is_sound {
                 let wish = Wish::of(&before, &state);
+                // The head as it came says who may have the response, and if it may be stale.
                 if let Some(mut came) = came.filter(|_| wish.is_for_time()) {
-                    plan = self.plan_with_time(fetch, &mut came, said, times, wish);
+                    plan = self.plan_anew(fetch, &came, said, times, wish.ttl_ms);
+                    self.judge_by_policy(fetch, &mut came, &mut plan);
+                    if plan.verdict().is_ok() {
+                        let mut anew = self.plan_anew(fetch, response, said, times, wish.ttl_ms);
+                        self.judge_by_policy(fetch, response, &mut anew);
+                    }
                 }
                 if let Some(why) = self.grant(fetch, response, said, times, wish, &mut plan) {
                     extra.note(&why);
@@ -73,23 +79,13 @@ impl PolicyJudge {
         if is_sound { ResponseVerdict::Use(plan) } else { ResponseVerdict::Fail }
     }
 
-    /// The plan for the head as it came, which names no time, with the time that the subroutine
-    /// gives: the head says who may have the response, and if it may be used stale.
-    fn plan_with_time(
-        &self,
-        fetch: &Fetch,
-        came: &mut Response,
-        said: &AccelDirectives,
-        times: ExchangeTimes,
-        wish: Wish,
-    ) -> StorePlan {
-        let mut plan = self.plan_anew(fetch, came, said, times, wish.ttl_ms);
-        let (status, request, notes) = (came.status, &fetch.request, &self.notes);
-        let mut policy_ctx = ResponseCtx { request, response: came, plan: &mut plan, notes };
+    /// Has the policy judge a response with `plan`, and change its head if it is stored.
+    fn judge_by_policy(&self, fetch: &Fetch, response: &mut Response, plan: &mut StorePlan) {
+        let (status, request, notes) = (response.status, &fetch.request, &self.notes);
+        let mut policy_ctx = ResponseCtx { request, response, plan: &mut *plan, notes };
         if self.site.policy.response(&mut policy_ctx) != BackendResponse::Deliver {
             plan.refuse(NotStored::Program, status);
         }
-        plan
     }
 
     /// Changes `plan` as the subroutine wishes, as far as the rules permit. Returns what is not
