@@ -2,6 +2,7 @@
 //! poisoning and deception.
 
 mod divided;
+mod identifying;
 mod routing;
 mod spellings;
 mod storing;
