@@ -30,7 +30,7 @@
 //! | 180 | 1 | use of a dictionary: number of [`DictionaryUse`] |
 //! | 181 | 2 | cipher suite of the client's connection; 0 without TLS |
 //! | 183 | 2 | port of the host; 0 for the scheme's default |
-//! | 185 | 1 | proof that the client is its crawler: 1 and the place in [`ClientProof::ALL`]; 0 without a crawler |
+//! | 185 | 1 | proof of the crawler: its place in [`ClientProof::ALL`], from 1; 0 without one |
 //!
 //! The name of the route follows if the flags say so, as its length in two bytes and its bytes.
 //! Then follow the [heads](crate::heads) of all sides, if the flags say so.
