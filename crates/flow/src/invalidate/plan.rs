@@ -234,6 +234,7 @@ fn as_read(
     now: Now,
 ) -> (Request, Notes) {
     let mut notes = Notes::default();
+    request.arrived_unix_ms = now.unix_ms;
     let mut ctx = ReceiveCtx { request: &mut request, client, now, pass: false, notes: &mut notes };
     // Only the changed request matters here, not the verdict.
     _ = site.policy.receive(&mut ctx);
