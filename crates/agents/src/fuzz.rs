@@ -37,7 +37,8 @@ pub fn web_bot_auth(data: &[u8]) {
         request.headers.push_named(name.as_bytes(), line.trim_ascii());
     }
     let fetched = FetchedKeys::default();
-    let context = SignatureContext { fetched: &fetched, now_secs: 1_735_689_600, lifetime_s: 60 };
+    let (scheme, now_secs, lifetime_s) = (request.scheme, 1_735_689_600, 60);
+    let context = SignatureContext { fetched: &fetched, scheme, now_secs, lifetime_s };
     let verdict = crawlers.verify(&request, context, || true);
     assert!(!matches!(verdict, SignatureVerdict::True(_)));
     let is_decided = matches!(verdict, SignatureVerdict::False(..));

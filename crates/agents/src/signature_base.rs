@@ -4,9 +4,8 @@
 //! Must never guess: a component that the canonical form does not have exactly as it was sent is
 //! [`BaseFault::Unsupported`].
 
-use message::authority::write_authority;
 use message::sf::{BareItem, InnerList, Item, Parameters, parse_dictionary};
-use message::{Method, Request};
+use message::{Method, Request, Scheme};
 
 use crate::structured_text::{write_item, write_list, write_value};
 
@@ -24,9 +23,11 @@ pub(crate) enum BaseFault {
     Missing,
 }
 
-/// Builds the base of a signature with these covered components and parameters.
+/// Builds the base of a signature with these covered components and parameters. `scheme` is the one
+/// that the client used, perhaps towards a balancer.
 pub(crate) fn signature_base(
     request: &Request,
+    scheme: Scheme,
     components: InnerList<'_>,
     parameters: Parameters<'_>,
 ) -> Result<Vec<u8>, BaseFault> {
@@ -38,7 +39,7 @@ pub(crate) fn signature_base(
         }
         write_item(component, &mut base).ok_or(BaseFault::Unsupported)?;
         base.extend_from_slice(b": ");
-        write_component(request, component, &mut base)?;
+        write_component(request, scheme, component, &mut base)?;
         base.push(b'\n');
         if base.len() > BASE_MAX {
             return Err(BaseFault::Unsupported);
@@ -52,12 +53,13 @@ pub(crate) fn signature_base(
 /// Appends the value of a component.
 fn write_component(
     request: &Request,
+    scheme: Scheme,
     component: Item<'_>,
     out: &mut Vec<u8>,
 ) -> Result<(), BaseFault> {
     let BareItem::String(name) = component.bare else { return Err(BaseFault::Unsupported) };
     match (name, component.parameters.iter().next()) {
-        ([b'@', ..], None) => write_derived(request, name, out),
+        ([b'@', ..], None) => write_derived(request, scheme, name, out),
         ([b'@', ..], Some(_)) => Err(BaseFault::Unsupported),
         (_, None) => write_field(request, name, out),
         (_, Some((b"key", BareItem::String(key)))) if component.parameters.iter().count() == 1 => {
@@ -68,17 +70,22 @@ fn write_component(
 }
 
 /// Appends a derived component (RFC 9421 2.2).
-fn write_derived(request: &Request, name: &[u8], out: &mut Vec<u8>) -> Result<(), BaseFault> {
+fn write_derived(
+    request: &Request,
+    scheme: Scheme,
+    name: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<(), BaseFault> {
     let target = request.sent_target();
     // Of OPTIONS *, which has no path.
     if !target.starts_with(b"/") || request.method == Method::Connect {
         return Err(BaseFault::Unsupported);
     }
-    let query_at = memchr(target);
+    let query_at = target.iter().position(|b| *b == b'?').unwrap_or(target.len());
     match name {
         b"@method" => out.extend_from_slice(request.method.token()),
-        b"@authority" => write_authority(out, request),
-        b"@scheme" => out.extend_from_slice(request.scheme.as_str().as_bytes()),
+        b"@authority" => write_authority(request, scheme, out),
+        b"@scheme" => out.extend_from_slice(scheme.as_str().as_bytes()),
         b"@path" => out.extend_from_slice(&target[..query_at]),
         b"@query" => {
             out.push(b'?');
@@ -86,9 +93,9 @@ fn write_derived(request: &Request, name: &[u8], out: &mut Vec<u8>) -> Result<()
         }
         b"@request-target" => out.extend_from_slice(target),
         b"@target-uri" => {
-            out.extend_from_slice(request.scheme.as_str().as_bytes());
+            out.extend_from_slice(scheme.as_str().as_bytes());
             out.extend_from_slice(b"://");
-            write_authority(out, request);
+            write_authority(request, scheme, out);
             out.extend_from_slice(target);
         }
         _ => return Err(BaseFault::Unsupported),
@@ -96,9 +103,12 @@ fn write_derived(request: &Request, name: &[u8], out: &mut Vec<u8>) -> Result<()
     Ok(())
 }
 
-/// The place of the first `?`, or the end.
-fn memchr(target: &[u8]) -> usize {
-    target.iter().position(|b| *b == b'?').unwrap_or(target.len())
+/// Appends the host, and the port unless it is the scheme's default (RFC 9421 2.2.3).
+fn write_authority(request: &Request, scheme: Scheme, out: &mut Vec<u8>) {
+    out.extend_from_slice(&request.host);
+    if let Some(port) = request.port.filter(|port| *port != scheme.default_port()) {
+        out.extend_from_slice(format!(":{port}").as_bytes());
+    }
 }
 
 /// The lines of a field as they were sent.
@@ -181,7 +191,7 @@ mod tests {
         parse_dictionary(lines, |member| found = Some(member)).expect("a dictionary");
         let member = found.expect("a member");
         let Value::List(list) = member.value else { panic!("an inner list") };
-        let base = signature_base(request, list, member.parameters)?;
+        let base = signature_base(request, request.scheme, list, member.parameters)?;
         Ok(String::from_utf8(base).expect("text"))
     }
 

@@ -10,7 +10,7 @@ use std::num::NonZeroU16;
 
 use data_encoding::BASE64_NOPAD;
 use message::sf::{BareItem, InnerList, Parameters, Value, parse_dictionary, parse_item};
-use message::{HttpsOrigin, Request};
+use message::{HttpsOrigin, Request, Scheme};
 
 use crate::key_directory::{DirectoryKey, KeyDirectory};
 use crate::signature_base::{BaseFault, lines, signature_base};
@@ -133,6 +133,8 @@ impl fmt::Display for OpenReason {
 pub struct SignatureContext<'a> {
     /// The keys that were fetched.
     pub fetched: &'a FetchedKeys,
+    /// The scheme that the client used.
+    pub scheme: Scheme,
     /// The time, in seconds since 1970.
     pub now_secs: u64,
     /// Seconds for which a signature counts, whatever it says itself.
@@ -286,7 +288,7 @@ impl<'r> AgentSignature<'r> {
             return Err(OpenReason::Algorithm.into());
         }
         let key = self.key(agent, context)?;
-        let base = signature_base(request, self.components, self.parameters);
+        let base = signature_base(request, context.scheme, self.components, self.parameters);
         let base = base.map_err(|fault| match fault {
             BaseFault::Unsupported => Doubt::Open(OpenReason::Component),
             BaseFault::Missing => Doubt::Fault(SignatureFault::Missing),

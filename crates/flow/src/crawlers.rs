@@ -87,6 +87,7 @@ fn judge(
 ) -> SignatureVerdict {
     let context = SignatureContext {
         fetched: &shared.crawlers.keys.load(),
+        scheme: entrant.site_ctx.site.policy.scheme(request, entrant.client.peer),
         now_secs: entrant.now.unix_secs(),
         lifetime_s: entrant.site_ctx.live.limits.signature_lifetime / 1000,
     };

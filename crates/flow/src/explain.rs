@@ -155,6 +155,7 @@ impl ForecastBuilder<'_> {
         self.tell_observation(&site);
         let (site_ctx, mut clearance) = (SiteContext { live, site: &site }, Clearance::default());
         let entrant = Entrant { site_ctx, client, now, downstream: &Downstream::Client };
+        stage_row::note_arrival(&entrant, request);
         crawlers::look(&mut self.forecast, &entrant, request);
         if let Some(ending) = stage_row::look(&mut self.forecast, &entrant, request, &mut clearance)
         {

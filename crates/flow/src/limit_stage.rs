@@ -106,7 +106,7 @@ impl LedRequest<'_> {
         &self,
         core: &CoreState,
         entrant: &Entrant<'_>,
-    ) -> Result<Option<Box<LimitPermit>>, Reply> {
+    ) -> Result<Option<Box<LimitPermit>>, Box<Reply>> {
         let site = entrant.site_ctx.site;
         let Some(throttles) = &site.throttles else { return Ok(None) };
         self.with_limited(&core.shared, entrant, |limited| {
@@ -122,7 +122,7 @@ impl LedRequest<'_> {
             Ok(has_effect.then(|| Box::new(limit_permit)))
         })
         .unwrap_or(Ok(None))
-        .map_err(|problem| limit_page(site, self.request, problem))
+        .map_err(|problem| Box::new(limit_page(site, self.request, problem)))
     }
 
     /// Forecasts [`LedRequest::count`].

@@ -179,6 +179,8 @@ fn config(options: Options) -> Config {
     Config::new()
         .utf8_empty(false)
         .nfa_size_limit(Some(options.program_bytes))
+        // With a whole automaton, regex-automata 0.4.14 to 0.4.18 let `(?i)ba.*a` match `bab`.
+        .dfa(false)
         .hybrid_cache_capacity(CACHE_BYTES)
 }
 
@@ -192,7 +194,33 @@ fn syntax(options: Options) -> syntax::Config {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    #[test]
+    fn a_letter_is_not_taken_twice() {
+        let options = Options { ignore_case: true, ..Options::default() };
+        for pattern in ["ba.*a", "(ba).*a", "ba.*?a", "b[a].*a$"] {
+            let pattern = Regex::new(pattern, options).expect("a pattern");
+            assert!(!pattern.is_match(b"bab") && pattern.is_match(b"BAbA"), "{pattern:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_pattern_matches_as_in_another_engine(
+            pattern in "(a|b|[ab]|[.]|[.][*]|[(]a[|]b[)]|b[+]|a[?]|x){1,6}",
+            subject in "[abx]{0,8}",
+            ignore_case: bool,
+        ) {
+            let own = Regex::new(&pattern, Options { ignore_case, ..Options::default() });
+            let mut other = regex::bytes::RegexBuilder::new(&pattern);
+            let other = other.unicode(false).case_insensitive(ignore_case).build();
+            let (own, other) = (own.expect("a pattern"), other.expect("a pattern"));
+            prop_assert_eq!(own.is_match(subject.as_bytes()), other.is_match(subject.as_bytes()));
+        }
+    }
 
     #[test]
     fn threads_search_with_one_pattern() {

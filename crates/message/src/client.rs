@@ -60,6 +60,16 @@ pub enum ClientProof {
 }
 
 impl ClientProof {
+    /// All proofs, each at the place of its number.
+    pub const ALL: [Self; 6] = [
+        Self::Claimed,
+        Self::Verified,
+        Self::Unverified,
+        Self::Pending,
+        Self::Signed,
+        Self::Forged,
+    ];
+
     /// The name in logs.
     pub const fn word(self) -> &'static str {
         match self {
@@ -94,6 +104,15 @@ mod tests {
             assert_eq!(ClientClass::of_word(class.word()), Some(class));
         }
         assert_eq!(ClientClass::of_word("Human"), None);
+    }
+
+    #[test]
+    fn each_proof_has_its_number_and_a_word_of_its_own() {
+        for (at, proof) in ClientProof::ALL.into_iter().enumerate() {
+            assert_eq!(proof as usize, at);
+            let same = ClientProof::ALL.iter().filter(|other| other.word() == proof.word());
+            assert_eq!(same.count(), 1);
+        }
     }
 
     #[test]

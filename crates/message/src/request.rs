@@ -198,6 +198,9 @@ pub struct Request {
     pub taken: Vec<u8>,
     /// The class of its client; `None` on sites that use no classes.
     pub client: Option<ClassifiedClient>,
+    /// The time at which its head was read, in milliseconds since 1970: the one that every look at
+    /// its conditions has. 0 until it is at its site.
+    pub arrived_unix_ms: u64,
     /// For logs: fields as they were sent, where `headers` has another form of them in their place.
     /// A field that was not sent has an empty value.
     pub replaced: Option<Box<HeaderBlock>>,
@@ -237,6 +240,7 @@ impl Clone for Request {
         self.passes_trailers = other.passes_trailers;
         self.taken.clone_from(&other.taken);
         self.client = other.client;
+        self.arrived_unix_ms = other.arrived_unix_ms;
         self.replaced.clone_from(&other.replaced);
     }
 }
@@ -284,6 +288,7 @@ impl Request {
         self.passes_trailers = false;
         self.taken.clear();
         self.client = None;
+        self.arrived_unix_ms = 0;
         if let Some(replaced) = &mut self.replaced {
             replaced.clear();
         }

@@ -159,7 +159,7 @@ fn write_json(
         ("limit", record.limit),
         ("class", record.class),
         ("crawler", record.crawler),
-        ("proof", record.proof),
+        ("proof", record.proof_word()),
     ] {
         if !value.is_empty() {
             text(out, name, value)?;
@@ -318,7 +318,7 @@ fn write_detail(
     }
     if !record.class.is_empty() {
         let (class, crawler) = (Printable(record.class), Printable(record.crawler));
-        let proof = Printable(record.proof);
+        let proof = Printable(record.proof_word());
         line("class", format!("{class} {crawler} {proof}").trim_end().to_owned())?;
     }
     for (name, value) in [("error", record.error), ("limit", record.limit)] {

@@ -21,15 +21,16 @@
 //! | 128 | 1 | cache result: number of [`Served`] |
 //! | 129 | 1 | protocol version, tens major, ones minor |
 //! | 130 | 2 | attempts at the origin |
-//! | 132 | 15 × 2 | lengths of the texts |
-//! | 162 | 1 | number of field values |
-//! | 163 | 1 | cause: number of [`Kind`] |
-//! | 164 | 2 | status of the origin's response; 0 without one |
-//! | 166 | 4 + 4 | numbers of the transaction and its session under VCL; 0 without |
-//! | 174 | 8 | number of the transaction that caused it; 0 without one |
-//! | 182 | 1 | use of a dictionary: number of [`DictionaryUse`] |
-//! | 183 | 2 | cipher suite of the client's connection; 0 without TLS |
-//! | 185 | 2 | port of the host; 0 for the scheme's default |
+//! | 132 | 14 × 2 | lengths of the texts |
+//! | 160 | 1 | number of field values |
+//! | 161 | 1 | cause: number of [`Kind`] |
+//! | 162 | 2 | status of the origin's response; 0 without one |
+//! | 164 | 4 + 4 | numbers of the transaction and its session under VCL; 0 without |
+//! | 172 | 8 | number of the transaction that caused it; 0 without one |
+//! | 180 | 1 | use of a dictionary: number of [`DictionaryUse`] |
+//! | 181 | 2 | cipher suite of the client's connection; 0 without TLS |
+//! | 183 | 2 | port of the host; 0 for the scheme's default |
+//! | 185 | 1 | proof of the crawler: its place in [`ClientProof::ALL`], from 1; 0 without one |
 //!
 //! The name of the route follows if the flags say so, as its length in two bytes and its bytes.
 //! Then follow the [heads](crate::heads) of all sides, if the flags say so.
@@ -41,6 +42,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use base::tally::Outcome;
+use message::ClientProof;
 
 use crate::suite::CipherSuite;
 
@@ -48,7 +50,7 @@ use crate::suite::CipherSuite;
 pub const VERSION: u32 = 9;
 
 /// Bytes of the fixed part.
-pub const FIXED: usize = 187;
+pub const FIXED: usize = 186;
 
 /// Longest text of a record. A longer text is cut, and [`Flags::CUT`] set. Limits on targets and
 /// fields are 8 KiB by default.
@@ -68,7 +70,7 @@ pub const VALUE_MAX: usize = 2 * 1024;
 /// Most bytes of heads in a record; the limit `log_heads` is usually less.
 pub const HEADS_MAX: usize = 64 * 1024;
 
-const TEXTS: usize = 15;
+const TEXTS: usize = 14;
 const LENGTHS_AT: usize = 132;
 const VALUES_AT: usize = LENGTHS_AT + 2 * TEXTS;
 const KIND_AT: usize = VALUES_AT + 1;
@@ -378,8 +380,8 @@ pub struct Record<'a> {
     pub class: &'a [u8],
     /// The crawler that the client's User-Agent or signature names.
     pub crawler: &'a [u8],
-    /// The proof that the client is this crawler; empty without a crawler.
-    pub proof: &'a [u8],
+    /// The proof that the client is this crawler; `None` without a crawler.
+    pub proof: Option<ClientProof>,
     /// The transaction's number, the first one in `X-Varnish`; 0 without VCL.
     pub xid: u32,
     /// The session's number; 0 without VCL.
@@ -407,6 +409,14 @@ impl<'a> Values<'a> {
             rest = after;
             Some(value)
         })
+    }
+}
+
+/// The proof of this number; `None` for a number of none.
+fn proof(number: u8) -> Option<Option<ClientProof>> {
+    match number.checked_sub(1) {
+        None => Some(None),
+        Some(at) => ClientProof::ALL.get(usize::from(at)).map(|proof| Some(*proof)),
     }
 }
 
@@ -502,6 +512,7 @@ impl<'a> Record<'a> {
         out.put([self.dictionary as u8]);
         out.put(self.suite.0.to_le_bytes());
         out.put(self.port.to_le_bytes());
+        out.put([self.proof.map_or(0, |proof| proof as u8 + 1)]);
     }
 
     fn texts(&self) -> [&'a [u8]; TEXTS] {
@@ -520,7 +531,6 @@ impl<'a> Record<'a> {
             self.vcl,
             self.class,
             self.crawler,
-            self.proof,
         ]
     }
 
@@ -592,6 +602,7 @@ impl<'a> Record<'a> {
             dictionary: DictionaryUse::of(from.take::<1>()[0])?,
             suite: CipherSuite(u16::from_le_bytes(from.take())),
             port: u16::from_le_bytes(from.take()),
+            proof: proof(from.take::<1>()[0])?,
             origin_status,
             start_unix_ms,
             start_us,
@@ -619,7 +630,7 @@ impl<'a> Record<'a> {
     /// Makes a record that has only texts.
     fn of_texts(texts: [&'a [u8]; TEXTS]) -> Self {
         let [method, host, target, site, rule, origin, server, rest @ ..] = texts;
-        let [error, limit, not_stored, evidence, vcl, class, crawler, proof] = rest;
+        let [error, limit, not_stored, evidence, vcl, class, crawler] = rest;
         Self {
             method,
             host,
@@ -635,9 +646,13 @@ impl<'a> Record<'a> {
             vcl,
             class,
             crawler,
-            proof,
             ..Self::default()
         }
+    }
+
+    /// The name of the proof; empty without one.
+    pub fn proof_word(&self) -> &'static [u8] {
+        self.proof.map_or(b"", |proof| proof.word().as_bytes())
     }
 
     /// The class in which counters count the transaction.

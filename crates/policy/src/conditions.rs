@@ -1,5 +1,5 @@
 //! Conditions that a route sets beside its path and method: fields, cookies, parameters, the
-//! client's address, User-Agent and class.
+//! client's address, User-Agent and class, and the time.
 //!
 //! They are compiled once, and a request is held against them without an allocation. Whatever a
 //! client may write in two ways that an application reads as one, they take as one: a rule that
@@ -19,6 +19,7 @@ use crate::countries::{Countries, CountryCode};
 use crate::headers::FieldName;
 use crate::pattern::{self, NamePattern, PathPattern, PatternError, TextPattern};
 use crate::peer::ConnectionPeer;
+use crate::time_windows::TimeWindows;
 use crate::value::ValuePattern;
 
 /// A request as routes look at it.
@@ -53,6 +54,8 @@ pub enum Condition {
     UserAgent(UserAgents),
     /// The client is of one of these classes.
     Class(Vec<ClientClass>),
+    /// The head of the request was read in one of these windows of time.
+    Time(Arc<TimeWindows>),
     /// This is not true of the request.
     Not(Box<RouteScope>),
 }
@@ -162,7 +165,8 @@ impl Conditions {
                 | Condition::Query(_)
                 | Condition::Client(_)
                 | Condition::UserAgent(_)
-                | Condition::Class(_) => {}
+                | Condition::Class(_)
+                | Condition::Time(_) => {}
             }
         }
     }
@@ -177,7 +181,8 @@ impl Conditions {
             | Condition::Query(_)
             | Condition::Client(_)
             | Condition::UserAgent(_)
-            | Condition::Class(_) => false,
+            | Condition::Class(_)
+            | Condition::Time(_) => false,
         })
     }
 
@@ -193,7 +198,8 @@ impl Conditions {
                 | Condition::Client(_)
                 | Condition::Country(_)
                 | Condition::UserAgent(_)
-                | Condition::Class(_) => {}
+                | Condition::Class(_)
+                | Condition::Time(_) => {}
             }
         }
         fields
@@ -238,6 +244,7 @@ impl Condition {
             Self::Class(classes) => {
                 request.client.is_some_and(|client| classes.contains(&client.class))
             }
+            Self::Time(windows) => windows.contain(request.arrived_unix_ms),
             Self::Not(scope) => !scope.contains(asked),
         }
     }
@@ -253,7 +260,8 @@ impl Condition {
             | Self::Client(_)
             | Self::Country(_)
             | Self::UserAgent(_)
-            | Self::Class(_) => self.to_string(),
+            | Self::Class(_)
+            | Self::Time(_) => self.to_string(),
         }
     }
 }
@@ -280,6 +288,7 @@ impl fmt::Display for Condition {
                 let words = classes.iter().map(|class| class.word().to_owned());
                 format!("class {}", alternatives(words))
             }
+            Self::Time(windows) => windows.to_string(),
             Self::Not(scope) => format!("not ({})", scope.told(ToString::to_string)),
         };
         f.write_str(&text)

@@ -3,8 +3,8 @@
 
 use crypto::signature::{Ed25519KeyPair, KeyPair};
 use data_encoding::{BASE64, BASE64URL_NOPAD};
+use message::Method;
 use message::sf::parse_dictionary;
-use message::{Method, Scheme};
 use proptest::prelude::*;
 
 use super::*;
@@ -36,7 +36,12 @@ fn get(target: &str, fields: &[(&str, &str)]) -> Request {
 
 fn verdict_at(agents: &[TrustedAgent], request: &Request, now_secs: u64) -> SignatureVerdict {
     let fetched = FetchedKeys::default();
-    let context = SignatureContext { fetched: &fetched, now_secs, lifetime_s: 86_400 };
+    let context = SignatureContext {
+        fetched: &fetched,
+        scheme: request.scheme,
+        now_secs,
+        lifetime_s: 86_400,
+    };
     judge(agents, request, context, || true)
 }
 
@@ -136,7 +141,8 @@ fn the_rfcs_example_is_signed_by_its_key() {
     })
     .expect("a dictionary");
     let own = own.expect("a member");
-    let base = signature_base(&request, own.components, own.parameters).expect("a base");
+    let base =
+        signature_base(&request, request.scheme, own.components, own.parameters).expect("a base");
     let keys = KeyDirectory::parse_with_published(EXAMPLE.as_bytes()).expect("a key set");
     let key = keys.key(b"poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U", 0).expect("the key");
     assert!(key.has_signed(&base, &own.bytes(&request).expect("64 bytes")));
@@ -175,7 +181,7 @@ impl Signer {
         let mut base = None;
         parse_dictionary(lines, |member| {
             if let Value::List(list) = member.value {
-                base = signature_base(request, list, member.parameters).ok();
+                base = signature_base(request, request.scheme, list, member.parameters).ok();
             }
         })
         .expect("a dictionary");
@@ -225,6 +231,24 @@ fn a_signature_is_verified_only_if_it_covers_enough() {
 }
 
 #[test]
+fn the_scheme_is_that_of_the_client() {
+    let signer = Signer::new();
+    let agent = "\"@target-uri\" \"signature-agent\";key=\"sig\"";
+    let mut request = signed(&signer, agent);
+    // A balancer has ended TLS.
+    request.scheme = Scheme::Http;
+    let fetched = FetchedKeys::default();
+    for (scheme, verdict) in [
+        (Scheme::Https, SignatureVerdict::True(NUMBER)),
+        (Scheme::Http, SignatureVerdict::False(NUMBER, SignatureFault::Wrong)),
+    ] {
+        let (now_secs, lifetime_s) = (CREATED, 60);
+        let context = SignatureContext { fetched: &fetched, scheme, now_secs, lifetime_s };
+        assert_eq!(judge(&signer.agents, &request, context, || true), verdict);
+    }
+}
+
+#[test]
 fn a_signature_must_say_how_long_it_counts() {
     let signer = Signer::new();
     for (more, fault) in [
@@ -253,7 +277,12 @@ fn what_cannot_be_decided_is_open() {
     let others = agents("https://agent.example", Some(keys));
     assert_eq!(verdict_at(&others, &request, CREATED), open(OpenReason::UnknownKey));
     let fetched = FetchedKeys::default();
-    let context = SignatureContext { fetched: &fetched, now_secs: CREATED, lifetime_s: 86_400 };
+    let context = SignatureContext {
+        fetched: &fetched,
+        scheme: request.scheme,
+        now_secs: CREATED,
+        lifetime_s: 86_400,
+    };
     let busy = judge(&signer.agents, &request, context, || false);
     assert_eq!(busy, open(OpenReason::Busy));
     let mut rsa = get("/", &[AGENT, ("Accept", "*")]);
@@ -273,7 +302,8 @@ fn keys_count_for_the_origin_that_they_were_fetched_from() {
     let other = HttpsOrigin::parse(b"https://other.example").expect("an origin");
     let fetched = none.with(&other, keys.clone());
     let judged = |fetched: &FetchedKeys| {
-        let context = SignatureContext { fetched, now_secs: CREATED, lifetime_s: 60 };
+        let context =
+            SignatureContext { fetched, scheme: request.scheme, now_secs: CREATED, lifetime_s: 60 };
         judge(&agents("https://agent.example", None), &request, context, || true)
     };
     assert_eq!(judged(&fetched), SignatureVerdict::Open(NUMBER, OpenReason::NoKeys));

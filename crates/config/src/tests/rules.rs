@@ -28,6 +28,10 @@ fn conditions_are_read_in_all_their_forms() {
         ("when = { client = [\"10.0.0.0/8\", \"::1\"] }", &["client 10.0.0.0/8 or ::1/128"]),
         ("when = { user_agent = [\"bot\", \"~ ^curl\"] }", &["user_agent bot or ~ ^curl"]),
         (
+            "when = { time = [\"Sat,Sun\", \"Mon-Fri 18:00-08:00\"], not = { time = \"2026-12-24\" } }",
+            &["time Sat,Sun or Mon-Fri 18:00-08:00", "not (time 2026-12-24)"],
+        ),
+        (
             "when = { not = { path = \"/a/*\", method = \"POST\", cookie = \"b\" } }",
             &["not (path /a/*, method POST, cookie b)"],
         ),
@@ -49,6 +53,12 @@ fn a_route_needs_something_that_it_is_for() {
         ("when = { user_agent = \"\" }", "`user_agent`: a name that cannot occur"),
         ("when = { user_agent = [\"a\", \"~ (\"] }", "`user_agent`: unclosed group"),
         ("when = { cookie = { a = \"~ (\" } }", "`cookie`: unclosed group"),
+        ("when = { time = [] }", "`time` is an empty list"),
+        ("when = { time = \"Mon 9-17\" }", "`time`: `9-17` is no date, weekday, time or zone"),
+        (
+            "when = { time = \"Mon Mars/Utopia_Planitia\" }",
+            "`time`: this machine has no time zone `Mars/Utopia_Planitia` (package tzdata)",
+        ),
     ] {
         assert_eq!(messages(&with_route(keys)), [message], "{keys}");
     }

@@ -286,7 +286,7 @@ impl Invalidator {
         // The journal's order is the order of effects.
         let order = (journal.is_some() || propagation.is_some()).then_some(applied);
         let mut committed = CommittedBatch::default();
-        let mut lost = HotPages::of(self, rt::now().mono_ms);
+        let mut lost = HotPages::of_now(self);
         for plan in plans {
             let selected =
                 plan.keys.iter().flat_map(|key| self.cache.peek(key, &mut |_, _| ()).variants);

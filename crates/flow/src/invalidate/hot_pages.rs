@@ -35,6 +35,12 @@ impl HotPages {
         })
     }
 
+    /// No pages yet, at the present time, which is not asked for if no site wants them.
+    pub(super) fn of_now(invalidator: &Invalidator) -> Option<Self> {
+        let own = Self::of(invalidator, 0)?;
+        Some(Self { now_ms: rt::now().mono_ms, ..own })
+    }
+
     /// Adds a stored response.
     pub(super) fn note(&mut self, object: &Object) {
         let Some((site, url)) = warm_url(&self.live, object) else { return };

@@ -236,6 +236,7 @@ fn as_read(
 ) -> (Request, Notes) {
     // The VCL beside the settings may have set fields in which proxies name clients.
     let mut notes = Notes { client: Some(client), ..Notes::default() };
+    request.arrived_unix_ms = now.unix_ms;
     let mut ctx = ReceiveCtx { request: &mut request, client, now, pass: false, notes: &mut notes };
     // Only the changed request matters here, not the verdict.
     _ = site.policy.receive(&mut ctx);

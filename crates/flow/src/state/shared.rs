@@ -119,7 +119,7 @@ impl SharedState {
         live.sites.carry_over(Some(&self.live().sites), self.cache.memory());
         self.cache.lower().set_limits(&live.limits);
         self.vcl.memory.set_limits(&live.limits);
-        self.warmth.keep_to(&live, rt::now().mono_ms);
+        self.warmth.keep_to(&live);
         self.in_force.replace(live);
     }
 

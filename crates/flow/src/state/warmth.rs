@@ -326,7 +326,7 @@ impl SharedWarmth {
     }
 
     /// Forgets what belongs to sites and origins that `live` has no more.
-    pub(crate) fn keep_to(&self, live: &LiveConfiguration, now_ms: u64) {
+    pub(crate) fn keep_to(&self, live: &LiveConfiguration) {
         let is_site = |name: &str| live.sites.listed.iter().any(|site| *site.name == *name);
         let is_origin = |name: &str| live.find_origin(|own| **own.name() == *name).is_some();
         self.hot.lock().retain(|site, _| is_site(site));
@@ -338,7 +338,10 @@ impl SharedWarmth {
             }
             stays
         });
-        gone.iter().for_each(|task| self.note(&task.campaign, WarmOutcome::Dropped, now_ms));
+        if !gone.is_empty() {
+            let now_ms = rt::now().mono_ms;
+            gone.iter().for_each(|task| self.note(&task.campaign, WarmOutcome::Dropped, now_ms));
+        }
         self.lanes.retain(|lane| is_site(lane) || is_origin(lane));
     }
 }

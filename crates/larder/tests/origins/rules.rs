@@ -62,6 +62,35 @@ async fn a_purge_of_a_url_reaches_the_pages_of_all_its_routes() {
 }
 
 #[tokio::test]
+async fn a_route_is_for_a_time() {
+    let site = r#"
+[[site.route]]
+name = "past"
+respond = { status = 410 }
+when = { time = "2001-01-01..2001-12-31" }
+[[site.route]]
+name = "closed"
+path = "/closed"
+respond = { status = 503 }
+when = { time = ["2001-01-01", "00:00-12:00,12:00-24:00 Europe/Berlin"] }
+[[site.route]]
+name = "never"
+path = "/open"
+respond = { status = 503 }
+when = { not = { time = "Mon-Sun" } }
+"#;
+    let stage = Setup { site, ..Setup::default() }.start().await;
+    stage.origin.otherwise(Script::ok(PUBLIC, "page"));
+    for (target, status) in [("/closed", 503), ("/open", 200), ("/page", 200)] {
+        assert_eq!(stage.ask("GET", target, "").await.status, status, "{target}");
+    }
+    assert!(is_hit(&stage.ask("GET", "/page", "").await));
+    let told = explain(&stage.daemon, &json!({ "url": "http://a.test/closed" })).await;
+    let because = "time 2001-01-01 or 00:00-12:00,12:00-24:00 Europe/Berlin";
+    assert_eq!(fact(step(&told, "route"), "because of"), because, "{told}");
+}
+
+#[tokio::test]
 async fn clients_are_let_in_or_not_by_what_they_send() {
     let site = r#"
 [[site.route]]

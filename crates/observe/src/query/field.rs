@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use message::ClientProof;
+
 use crate::format::FieldPositions;
 use crate::record::{DictionaryUse, Kind, Record, Served};
 
@@ -183,6 +185,7 @@ impl QueryField {
         match self {
             Self::Served => Served::ALL.iter().map(|served| served.word()).collect(),
             Self::Kind => Kind::ALL.iter().map(|kind| kind.word()).collect(),
+            Self::Proof => ClientProof::ALL.iter().map(|proof| proof.word()).collect(),
             Self::Dictionary => DictionaryUse::ALL.iter().map(|made| made.word()).collect(),
             _ => Vec::new(),
         }
@@ -247,7 +250,7 @@ impl QueryField {
             Self::Limit => RecordValue::Text(record.limit),
             Self::Class => RecordValue::Text(record.class),
             Self::Crawler => RecordValue::Text(record.crawler),
-            Self::Proof => RecordValue::Text(record.proof),
+            Self::Proof => RecordValue::Text(record.proof_word()),
             Self::Vcl => RecordValue::Text(record.vcl),
             Self::Id => number(record.id),
             Self::Xid => number(u64::from(record.xid)),

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::acl::parse_net;
+use crate::time_windows::TimeWindow;
 
 fn request(target: &str, fields: &[(&str, &str)]) -> Request {
     let mut request = Request::new();
@@ -38,6 +39,21 @@ fn cookie(name: &str, wanted: WantedValue<TextPattern>) -> Condition {
 fn query(name: &str, wanted: WantedValue<ValuePattern>) -> Condition {
     let name = NamePattern::query(name).expect("a name");
     Condition::Query(vec![NamedCondition { name, wanted }])
+}
+
+#[test]
+fn a_time_is_that_of_the_request() {
+    let zone = |name: &str| Err(name.to_owned());
+    let window = TimeWindow::parse("1970-01-02 00:00-00:01", zone).expect("a window");
+    let condition = Condition::Time(Arc::new(TimeWindows::new(vec![window])));
+    assert_eq!(condition.told(), "time 1970-01-02 00:00-00:01");
+    let mut request = request("/", &[]);
+    for (arrived_unix_ms, holds) in
+        [(86_399_999, false), (86_400_000, true), (86_459_999, true), (86_460_000, false)]
+    {
+        request.arrived_unix_ms = arrived_unix_ms;
+        assert_eq!(condition.holds(asked(&request)), holds, "{arrived_unix_ms}");
+    }
 }
 
 #[test]

@@ -65,7 +65,7 @@ pub(crate) fn answered(
     if let Some(client) = request.and_then(|request| request.client) {
         record.class = client.class.word().as_bytes();
         record.crawler = crawler(site, client).as_bytes();
-        record.proof = proof(client, record.crawler).as_bytes();
+        record.proof = Some(client.proof).filter(|_| !record.crawler.is_empty());
     }
     record.target = facts.received;
     if let Some(request) = request {
@@ -92,11 +92,6 @@ fn crawler(site: Option<&Arc<Site>>, client: ClassifiedClient) -> &str {
     let crawlers = site.and_then(|site| site.crawlers.as_deref());
     let is_crawler = client.class != ClientClass::Human;
     crawlers.filter(|_| is_crawler).and_then(|own| own.name(client)).unwrap_or_default()
-}
-
-/// The proof for a crawler's name.
-fn proof(client: ClassifiedClient, crawler: &[u8]) -> &'static str {
-    if crawler.is_empty() { "" } else { client.proof.word() }
 }
 
 /// The recorded values of a request.
