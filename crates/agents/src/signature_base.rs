@@ -134,16 +134,13 @@ fn write_authority(request: &Request, scheme: Scheme, out: &mut Vec<u8>) -> Resu
     if let Some(port) = request.port.filter(|port| *port != scheme.default_port()) {
         out.extend_from_slice(format!(":{port}").as_bytes());
     }
+    let Some(sent) = request.headers.value(HeaderId::Host) else { return Ok(()) };
+    let (sent, own) = (sent.to_ascii_lowercase(), &out[from..]);
     let default = format!(":{}", scheme.default_port());
-    match request.headers.value(HeaderId::Host).map(<[u8]>::to_ascii_lowercase) {
-        // With a dot at its end, or the default port of the scheme behind a balancer.
-        Some(sent)
-            if sent != out[from..]
-                && sent.strip_suffix(default.as_bytes()) != Some(&out[from..]) =>
-        {
-            Err(BaseFault::Unsupported)
-        }
-        _ => Ok(()),
+    // It may end with a dot, or have the port that is the listener's default but not the client's.
+    match sent == own || sent.strip_suffix(default.as_bytes()) == Some(own) {
+        true => Ok(()),
+        false => Err(BaseFault::Unsupported),
     }
 }
 
