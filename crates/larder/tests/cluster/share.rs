@@ -347,8 +347,8 @@ async fn crawlers_of_two_nodes_do_not_wait_for_each_other() {
     assert_eq!(statuses, [200; 40]);
 }
 
-/// A signature is for the request that a client has sent: the node that gets it judges it, and tells
-/// the owner of the page the class.
+/// A signature is for the request that a client has sent: the node that gets it judges it, and
+/// tells the owner of the page the class.
 #[tokio::test(flavor = "multi_thread")]
 async fn only_the_node_that_is_asked_judges_a_signature() {
     let (nats, origin, folder) = (Nats::start(&[]).await, origin().await, Folder::new());
