@@ -91,13 +91,13 @@ impl Crawlers {
         !self.agents.is_empty() && request.headers.value_named(b"signature-input").is_some()
     }
 
-    /// The verdict on the signatures of a request. Asks `may_verify` before the one step that takes
+    /// The verdict on the signatures of a request. Asks `may_verify` before each step that takes
     /// long.
     pub fn verify(
         &self,
         request: &Request,
         context: SignatureContext<'_>,
-        may_verify: impl FnOnce() -> bool,
+        may_verify: impl FnMut() -> bool,
     ) -> SignatureVerdict {
         judge(&self.agents, request, context, may_verify)
     }

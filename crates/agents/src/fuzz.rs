@@ -4,7 +4,7 @@
 use message::{HttpsOrigin, Request};
 
 use crate::crawlers::Crawlers;
-use crate::key_directory::KeyDirectory;
+use crate::key_directory::{KeyDirectory, PUBLISHED};
 use crate::list::CrawlerList;
 use crate::web_bot_auth::{FetchedKeys, SignatureContext, SignatureVerdict};
 
@@ -15,10 +15,12 @@ pub type FuzzTarget = fn(&[u8]);
 pub const ALL: &[(&str, FuzzTarget)] =
     &[("web_bot_auth", web_bot_auth), ("key_directory", key_directory)];
 
-/// A key directory: whatever can be read has keys.
+/// A key directory: it never has the key whose private half is printed in the RFC.
 pub fn key_directory(data: &[u8]) {
     if let Ok(read) = KeyDirectory::parse(data) {
-        assert_ne!(KeyDirectory::parse(b"{\"keys\":[]}").as_ref(), Ok(&read));
+        for now_secs in [0, 1_735_689_600, u64::MAX - 1] {
+            assert!(read.key(PUBLISHED.as_bytes(), now_secs).is_none());
+        }
     }
 }
 
@@ -51,6 +53,11 @@ mod tests {
 
     use super::*;
 
+    /// The key of RFC 9421, and another.
+    const SET: &str = r#"{"keys":[{"kty":"OKP","crv":"Ed25519","nbf":0,"exp":1735689601,
+        "x":"JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs"},{"kty":"OKP","crv":"Ed25519",
+        "x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo","use":"sig"}]}"#;
+
     const INPUT: &str = "sig=(\"@authority\" \"signature-agent\";key=\"sig\" \"x-other\");\
         created=1735689600;expires=1735689660;keyid=\"kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k\"\
         ;tag=\"web-bot-auth\"";
@@ -59,6 +66,11 @@ mod tests {
         #[test]
         fn any_bytes_are_safe(data in prop::collection::vec(any::<u8>(), 0..300)) {
             ALL.iter().for_each(|(_, target)| target(&data));
+        }
+
+        #[test]
+        fn what_is_nearly_a_key_set_is_safe(cut in 0..SET.len(), with in "[0-9\\-,{}\"a-z]{0,3}") {
+            key_directory(format!("{}{with}{}", &SET[..cut], &SET[cut..]).as_bytes());
         }
 
         #[test]

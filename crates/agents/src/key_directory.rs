@@ -18,7 +18,7 @@ const THUMBPRINT: usize = 43;
 /// seconds it would be a year behind 5000.
 const MILLISECONDS_FROM: u64 = 100_000_000_000;
 /// The thumbprint of `test-key-ed25519` of RFC 9421 B.1.4. Its private half is printed beside it.
-const PUBLISHED: &str = "poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U";
+pub(crate) const PUBLISHED: &str = "poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U";
 
 /// The keys of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,8 +85,9 @@ impl KeyDirectory {
 
     /// The key that has the thumbprint `keyid` and counts at `now_secs`.
     pub(crate) fn key(&self, keyid: &[u8], now_secs: u64) -> Option<&DirectoryKey> {
-        let counts = |key: &&DirectoryKey| (key.from_secs..key.until_secs).contains(&now_secs);
-        self.keys.iter().find(|key| key.thumbprint == *keyid).filter(counts)
+        // A key may be listed twice, with other times.
+        let counts = |key: &DirectoryKey| (key.from_secs..key.until_secs).contains(&now_secs);
+        self.keys.iter().find(|key| key.thumbprint == *keyid && counts(key))
     }
 }
 
@@ -169,6 +170,16 @@ pub(crate) mod tests {
         let more = r#","nbf":1735689600000,"exp":1735689601000"#;
         let read = KeyDirectory::parse(set(X, more).as_bytes()).expect("a set");
         assert!(read.key(ID, 1_735_689_600).is_some() && read.key(ID, 1_735_689_601).is_none());
+    }
+
+    #[test]
+    fn a_key_that_is_listed_twice_counts_at_both_times() {
+        let key = |times| format!(r#"{{"kty":"OKP","crv":"Ed25519","x":"{X}",{times}}}"#);
+        let (first, second) = (key(r#""exp":1000"#), key(r#""nbf":2000"#));
+        let set = format!(r#"{{"keys":[{first},{second}]}}"#);
+        let read = KeyDirectory::parse(set.as_bytes()).expect("a set");
+        let at = |now_secs| read.key(ID, now_secs).is_some();
+        assert_eq!([999, 1000, 1999, 2000].map(at), [true, false, false, true]);
     }
 
     #[test]

@@ -4,8 +4,10 @@
 //! Must never guess: a component that the canonical form does not have exactly as it was sent is
 //! [`BaseFault::Unsupported`].
 
+use std::ops::Range;
+
 use message::sf::{BareItem, InnerList, Item, Parameters, parse_dictionary};
-use message::{Method, Request, Scheme};
+use message::{HeaderId, Method, Request, Scheme};
 
 use crate::structured_text::{write_item, write_list, write_value};
 
@@ -13,6 +15,10 @@ use crate::structured_text::{write_item, write_list, write_value};
 const COMPONENTS_MAX: usize = 64;
 /// Longest base, in bytes: a little more than the head of a request may have by default.
 const BASE_MAX: usize = 64 * 1024;
+/// Most components that are members of a dictionary: agents cover one, that of Signature-Agent.
+const MEMBERS_MAX: usize = 8;
+/// Longest field that is read as a dictionary, in bytes: it is read once for each such component.
+const DICTIONARY_MAX: usize = 8 * 1024;
 
 /// The reason why there is no base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,13 +37,24 @@ pub(crate) fn signature_base(
     components: InnerList<'_>,
     parameters: Parameters<'_>,
 ) -> Result<Vec<u8>, BaseFault> {
+    if components.members().nth(COMPONENTS_MAX).is_some() {
+        return Err(BaseFault::Unsupported);
+    }
     let mut base = Vec::with_capacity(512);
-    for (at, component) in components.members().enumerate() {
+    let mut identifiers: Vec<Range<usize>> = Vec::new();
+    let mut members = 0;
+    for component in components.members() {
+        let from = base.len();
+        write_item(component, &mut base).ok_or(BaseFault::Unsupported)?;
+        let identifier = from..base.len();
         // RFC 9421 2.5: no component may occur twice.
-        if at >= COMPONENTS_MAX || components.members().take(at).any(|own| own == component) {
+        let is_repeated =
+            identifiers.iter().any(|own| base[own.clone()] == base[identifier.clone()]);
+        members += usize::from(component.parameters.iter().next().is_some());
+        if is_repeated || members > MEMBERS_MAX {
             return Err(BaseFault::Unsupported);
         }
-        write_item(component, &mut base).ok_or(BaseFault::Unsupported)?;
+        identifiers.push(identifier);
         base.extend_from_slice(b": ");
         write_component(request, scheme, component, &mut base)?;
         base.push(b'\n');
@@ -58,6 +75,9 @@ fn write_component(
     out: &mut Vec<u8>,
 ) -> Result<(), BaseFault> {
     let BareItem::String(name) = component.bare else { return Err(BaseFault::Unsupported) };
+    if name.iter().any(|b| b.is_ascii_uppercase() || *b == b'\\') {
+        return Err(BaseFault::Unsupported);
+    }
     match (name, component.parameters.iter().next()) {
         ([b'@', ..], None) => write_derived(request, scheme, name, out),
         ([b'@', ..], Some(_)) => Err(BaseFault::Unsupported),
@@ -77,14 +97,18 @@ fn write_derived(
     out: &mut Vec<u8>,
 ) -> Result<(), BaseFault> {
     let target = request.sent_target();
-    // Of OPTIONS *, which has no path.
+    // OPTIONS * has no path. An absolute target is not what agents sign, and replaces Host.
     if !target.starts_with(b"/") || request.method == Method::Connect {
+        return Err(BaseFault::Unsupported);
+    }
+    // Not every signer escapes what is beyond ASCII.
+    if !target.is_ascii() && !matches!(name, b"@method" | b"@authority" | b"@scheme") {
         return Err(BaseFault::Unsupported);
     }
     let query_at = target.iter().position(|b| *b == b'?').unwrap_or(target.len());
     match name {
         b"@method" => out.extend_from_slice(request.method.token()),
-        b"@authority" => write_authority(request, scheme, out),
+        b"@authority" => write_authority(request, scheme, out)?,
         b"@scheme" => out.extend_from_slice(scheme.as_str().as_bytes()),
         b"@path" => out.extend_from_slice(&target[..query_at]),
         b"@query" => {
@@ -95,7 +119,7 @@ fn write_derived(
         b"@target-uri" => {
             out.extend_from_slice(scheme.as_str().as_bytes());
             out.extend_from_slice(b"://");
-            write_authority(request, scheme, out);
+            write_authority(request, scheme, out)?;
             out.extend_from_slice(target);
         }
         _ => return Err(BaseFault::Unsupported),
@@ -104,10 +128,19 @@ fn write_derived(
 }
 
 /// Appends the host, and the port unless it is the scheme's default (RFC 9421 2.2.3).
-fn write_authority(request: &Request, scheme: Scheme, out: &mut Vec<u8>) {
+fn write_authority(request: &Request, scheme: Scheme, out: &mut Vec<u8>) -> Result<(), BaseFault> {
+    let from = out.len();
     out.extend_from_slice(&request.host);
     if let Some(port) = request.port.filter(|port| *port != scheme.default_port()) {
         out.extend_from_slice(format!(":{port}").as_bytes());
+    }
+    let Some(sent) = request.headers.value(HeaderId::Host) else { return Ok(()) };
+    let (sent, own) = (sent.to_ascii_lowercase(), &out[from..]);
+    let default = format!(":{}", scheme.default_port());
+    // It may end with a dot, or have the port that is the listener's default but not the client's.
+    match sent == own || sent.strip_suffix(default.as_bytes()) == Some(own) {
+        true => Ok(()),
+        false => Err(BaseFault::Unsupported),
     }
 }
 
@@ -119,14 +152,30 @@ pub(crate) fn lines<'a>(
     request.headers.values_named(name).map(<[u8]>::trim_ascii)
 }
 
+/// The lines of a field that is a dictionary; `None` if it is too long to be read as one.
+pub(crate) fn dictionary_lines<'a>(
+    request: &'a Request,
+    name: &'a [u8],
+) -> Option<impl Iterator<Item = &'a [u8]> + Clone> {
+    let lines = lines(request, name);
+    (lines.clone().map(<[u8]>::len).sum::<usize>() <= DICTIONARY_MAX).then_some(lines)
+}
+
+/// The fault of a field that is not there. One that Connection names was removed on arrival.
+fn absence(request: &Request, name: &[u8]) -> BaseFault {
+    let mut options =
+        request.headers.values(HeaderId::Connection).flat_map(|value| value.split(|b| *b == b','));
+    match options.any(|option| option.trim_ascii().eq_ignore_ascii_case(name)) {
+        true => BaseFault::Unsupported,
+        false => BaseFault::Missing,
+    }
+}
+
 /// Appends the lines of a field, with commas between them (RFC 9421 2.1).
 fn write_field(request: &Request, name: &[u8], out: &mut Vec<u8>) -> Result<(), BaseFault> {
-    if name.iter().any(|b| b.is_ascii_uppercase() || *b == b'\\') {
-        return Err(BaseFault::Unsupported);
-    }
     let mut lines = lines(request, name).peekable();
     if lines.peek().is_none() {
-        return Err(BaseFault::Missing);
+        return Err(absence(request, name));
     }
     for (at, line) in lines.enumerate() {
         if at > 0 {
@@ -144,21 +193,22 @@ fn write_member(
     key: &[u8],
     out: &mut Vec<u8>,
 ) -> Result<(), BaseFault> {
+    let lines = dictionary_lines(request, name).ok_or(BaseFault::Unsupported)?;
     let mut found = None;
-    parse_dictionary(lines(request, name), |member| {
+    parse_dictionary(lines, |member| {
         if member.key == key {
             found = Some(member);
         }
     })
     .map_err(|_| BaseFault::Unsupported)?;
-    let member = found.ok_or(BaseFault::Missing)?;
+    let member = found.ok_or_else(|| absence(request, name))?;
     write_value(member.value, member.parameters, out).ok_or(BaseFault::Unsupported)
 }
 
 #[cfg(test)]
 mod tests {
     use message::sf::{Member, Value};
-    use message::{HeaderId, Scheme};
+    use message::{Scheme, target};
 
     use super::*;
 
@@ -211,6 +261,7 @@ mod tests {
     fn each_component_has_its_value() {
         let mut request = request();
         request.port = Some(8443);
+        request.headers.set(HeaderId::Host, b"example.com:8443");
         for (component, value) in [
             ("\"@target-uri\"", "https://example.com:8443/foo?param=Value&Pet=dog"),
             ("\"@scheme\"", "https"),
@@ -250,6 +301,8 @@ mod tests {
             "\"Date\"",
             "date",
             "\"date\" \"@path\" \"date\"",
+            "\"x-dict\";key=\"b\" \"x-dict\"; key=\"b\"",
+            "\"X-Dict\";key=\"b\"",
         ] {
             let base = base_of(&request, &format!("s=({component})"));
             assert_eq!(base, Err(BaseFault::Unsupported), "{component}");
@@ -258,11 +311,66 @@ mod tests {
             let base = base_of(&request, &format!("s=({component})"));
             assert_eq!(base, Err(BaseFault::Missing), "{component}");
         }
-        let many: String = (0..=COMPONENTS_MAX).map(|n| format!("\"x-{n}\" ")).collect();
-        assert!(base_of(&request, &format!("s=({many})")).is_err());
         request.headers.push(HeaderId::Cookie, "a".repeat(BASE_MAX).as_bytes());
         assert_eq!(base_of(&request, "s=(\"cookie\")"), Err(BaseFault::Unsupported));
         request.target = b"*".to_vec();
         assert_eq!(base_of(&request, "s=(\"@path\")"), Err(BaseFault::Unsupported));
+    }
+
+    #[test]
+    fn work_is_bounded() {
+        let mut request = request();
+        let base_with = |request: &Request, components: &[String]| {
+            base_of(request, &format!("s=({})", components.join(" "))).map(|_| ())
+        };
+        let fields = |count| (0..count).map(|n| format!("\"x-{n}\"")).collect::<Vec<_>>();
+        let members = |count| (0..count).map(|n| format!("\"d\";key=\"k{n}\"")).collect::<Vec<_>>();
+        for n in 0..=COMPONENTS_MAX {
+            request.headers.push_named(format!("X-{n}").as_bytes(), b"");
+            request.headers.push_named(b"D", format!("k{n}").as_bytes());
+        }
+        assert_eq!(base_with(&request, &fields(COMPONENTS_MAX)), Ok(()));
+        let many = base_with(&request, &fields(COMPONENTS_MAX + 1));
+        assert_eq!(many, Err(BaseFault::Unsupported));
+        assert_eq!(base_with(&request, &members(MEMBERS_MAX)), Ok(()));
+        let many = base_with(&request, &members(MEMBERS_MAX + 1));
+        assert_eq!(many, Err(BaseFault::Unsupported));
+        request
+            .headers
+            .push_named(b"D", format!("l=\"{}\"", "x".repeat(DICTIONARY_MAX)).as_bytes());
+        assert_eq!(base_with(&request, &members(1)), Err(BaseFault::Unsupported));
+    }
+
+    #[test]
+    fn what_differs_from_what_was_sent_has_no_base() {
+        let base_with = |request: &Request, component: &str| {
+            base_of(request, &format!("s=(\"{component}\")")).map(|_| ())
+        };
+        let unsupported = Err(BaseFault::Unsupported);
+        for (host, known) in [
+            ("Example.com", Ok(())),
+            ("example.com:443", Ok(())),
+            ("example.com.", unsupported),
+            // Over HTTP it is the default port, and is gone. The client has used HTTPS.
+            ("example.com:80", unsupported),
+        ] {
+            let mut request = request();
+            request.headers.set(HeaderId::Host, host.as_bytes());
+            assert_eq!(base_with(&request, "@authority"), known, "{host}");
+            assert_eq!(base_with(&request, "@target-uri"), known, "{host}");
+        }
+        let mut named = request();
+        named.headers.push(HeaderId::Connection, b"close, X-Gone");
+        assert_eq!(base_with(&named, "x-gone"), unsupported);
+        assert_eq!(base_with(&named, "x-other"), Err(BaseFault::Missing));
+        for (sent, authority) in [("https://example.com/a", unsupported), ("/\u{e9}", Ok(()))] {
+            let mut request = request();
+            target::read(sent.as_bytes(), Scheme::Https, &mut request).expect("a target");
+            target::canonical(&mut request);
+            assert_eq!(base_with(&request, "@authority"), authority, "{sent}");
+            for component in ["@path", "@query", "@request-target", "@target-uri"] {
+                assert_eq!(base_with(&request, component), unsupported, "{sent}");
+            }
+        }
     }
 }

@@ -6,6 +6,9 @@
 use data_encoding::{BASE64, BASE64_NOPAD};
 use message::sf::{BareItem, InnerList, Item, Parameters, Value};
 
+/// Most parameters of one value: a signature has eight (RFC 9421 2.3 and its tag's draft).
+const PARAMETERS_MAX: usize = 16;
+
 /// Appends an item.
 pub(crate) fn write_item(item: Item<'_>, out: &mut Vec<u8>) -> Option<()> {
     write_bare(item.bare, out)?;
@@ -42,6 +45,9 @@ pub(crate) fn write_value(
 }
 
 fn write_parameters(parameters: Parameters<'_>, out: &mut Vec<u8>) -> Option<()> {
+    if parameters.iter().nth(PARAMETERS_MAX).is_some() {
+        return None;
+    }
     for (at, (key, value)) in parameters.iter().enumerate() {
         // A repeated one has the place of the first and the value of the last: no one writes that.
         if parameters.iter().take(at).any(|(earlier, _)| earlier == key) {
@@ -132,6 +138,17 @@ mod tests {
         // Bits behind the last byte, a repeated parameter, and a string of percent escapes.
         for member in ["a=:aGl=:", "a=1;b=1;b=2", "a=%\"x\""] {
             assert_eq!(written(member), None, "{member}");
+        }
+    }
+
+    #[test]
+    fn values_with_many_parameters_are_not_written() {
+        let with = |count: usize| (0..count).map(|n| format!(";p{n}")).collect::<String>();
+        let most = format!("(1{0}){0}", with(PARAMETERS_MAX));
+        assert_eq!(written(&format!("a={most}")), Some(most));
+        let many = with(PARAMETERS_MAX + 1);
+        for member in [format!("a{many}"), format!("a=(1){many}"), format!("a=(1{many})")] {
+            assert_eq!(written(&member), None, "{member}");
         }
     }
 

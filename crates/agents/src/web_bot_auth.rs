@@ -13,7 +13,7 @@ use message::sf::{BareItem, InnerList, Parameters, Value, parse_dictionary, pars
 use message::{HttpsOrigin, Request, Scheme};
 
 use crate::key_directory::{DirectoryKey, KeyDirectory};
-use crate::signature_base::{BaseFault, lines, signature_base};
+use crate::signature_base::{BaseFault, dictionary_lines, lines, signature_base};
 
 /// The tag of the signatures that agents make.
 const TAG: &[u8] = b"web-bot-auth";
@@ -141,28 +141,30 @@ pub struct SignatureContext<'a> {
     pub lifetime_s: u64,
 }
 
-/// Judges the signatures of a request: the first one that is by a trusted agent. Asks `may_verify`
-/// before the one step that takes long.
+/// Judges the signatures of a request that are by trusted agents: one that is true proves its
+/// agent, and otherwise the first one counts. Asks `may_verify` before each step that takes long.
 pub(crate) fn judge(
     agents: &[TrustedAgent],
     request: &Request,
     context: SignatureContext<'_>,
-    may_verify: impl FnOnce() -> bool,
+    mut may_verify: impl FnMut() -> bool,
 ) -> SignatureVerdict {
-    let signatures = signatures(request);
-    let mut claims = signatures.iter().filter_map(|signature| {
-        let origin = signature.agent(request)?;
-        Some((signature, agents.iter().find(|agent| agent.origin == origin)?))
-    });
-    let Some((signature, agent)) = claims.next() else { return SignatureVerdict::Absent };
-    match signature.verify(agent, request, context, may_verify) {
-        Ok(()) => SignatureVerdict::True(agent.number),
-        Err(Doubt::Fault(fault)) => SignatureVerdict::False(agent.number, fault),
-        Err(Doubt::Open(why)) => SignatureVerdict::Open(agent.number, why),
+    let mut first = None;
+    for signature in signatures(request) {
+        let Some(origin) = signature.agent(request) else { continue };
+        let Some(agent) = agents.iter().find(|agent| agent.origin == origin) else { continue };
+        let verdict = match signature.verify(agent, request, context, &mut may_verify) {
+            Ok(()) => return SignatureVerdict::True(agent.number),
+            Err(Doubt::Fault(fault)) => SignatureVerdict::False(agent.number, fault),
+            Err(Doubt::Open(why)) => SignatureVerdict::Open(agent.number, why),
+        };
+        first.get_or_insert(verdict);
     }
+    first.unwrap_or(SignatureVerdict::Absent)
 }
 
 /// A signature that is not proved.
+#[derive(Clone, Copy, Debug)]
 enum Doubt {
     Fault(SignatureFault),
     Open(OpenReason),
@@ -195,7 +197,8 @@ fn signatures(request: &Request) -> Vec<AgentSignature<'_>> {
         let Value::List(components) = member.value else { return };
         let (label, parameters) = (member.key, member.parameters);
         let own = AgentSignature { label, components, parameters };
-        if own.parameter(b"tag") == Some(BareItem::String(TAG)) {
+        let is_agents = || own.parameter(b"tag") == Some(BareItem::String(TAG));
+        if found.len() <= SIGNATURES_MAX && is_agents() {
             found.push(own);
         }
     });
@@ -231,7 +234,7 @@ impl<'r> AgentSignature<'r> {
         let (value, parameters) = match covered.parameters.iter().next() {
             Some((b"key", BareItem::String(key))) => {
                 let mut found = None;
-                parse_dictionary(lines(request, FIELD), |member| {
+                parse_dictionary(dictionary_lines(request, FIELD)?, |member| {
                     if member.key == key {
                         found = Some((member.value, member.parameters));
                     }
@@ -258,17 +261,20 @@ impl<'r> AgentSignature<'r> {
     }
 
     /// The 64 bytes of the signature.
-    fn bytes(&self, request: &Request) -> Option<[u8; 64]> {
+    fn bytes(&self, request: &Request) -> Result<[u8; 64], Doubt> {
+        let lines = dictionary_lines(request, b"signature").ok_or(OpenReason::Component)?;
         let mut found = None;
-        parse_dictionary(lines(request, b"signature"), |member| {
+        let parsed = parse_dictionary(lines, |member| {
             if member.key == self.label {
                 found = Some(member.value);
             }
-        })
-        .ok()?;
-        let Value::Item(BareItem::Bytes(text)) = found? else { return None };
-        let data = text.split(|b| *b == b'=').next()?;
-        BASE64_NOPAD.decode(data).ok()?.try_into().ok()
+        });
+        let (Ok(_), Some(Value::Item(BareItem::Bytes(text)))) = (parsed, found) else {
+            return Err(SignatureFault::Incomplete.into());
+        };
+        let data = text.split(|b| *b == b'=').next().unwrap_or_default();
+        let bytes = BASE64_NOPAD.decode(data).ok().and_then(|bytes| bytes.try_into().ok());
+        bytes.ok_or_else(|| SignatureFault::Incomplete.into())
     }
 
     fn verify(
@@ -278,24 +284,25 @@ impl<'r> AgentSignature<'r> {
         context: SignatureContext<'_>,
         may_verify: impl FnOnce() -> bool,
     ) -> Result<(), Doubt> {
-        let bytes = self.bytes(request).ok_or(SignatureFault::Incomplete)?;
-        self.check_times(context)?;
-        if !self.covers(b"@authority") && !self.covers(b"@target-uri") {
-            return Err(SignatureFault::Unbound.into());
-        }
+        // The length of a signature by another algorithm is no fault.
         let algorithm = self.parameter(b"alg");
         if algorithm.is_some_and(|own| own != BareItem::String(b"ed25519")) {
             return Err(OpenReason::Algorithm.into());
         }
         let key = self.key(agent, context)?;
+        let bytes = self.bytes(request)?;
+        self.check_times(context)?;
+        if !self.covers(b"@authority") && !self.covers(b"@target-uri") {
+            return Err(SignatureFault::Unbound.into());
+        }
+        if !may_verify() {
+            return Err(OpenReason::Busy.into());
+        }
         let base = signature_base(request, context.scheme, self.components, self.parameters);
         let base = base.map_err(|fault| match fault {
             BaseFault::Unsupported => Doubt::Open(OpenReason::Component),
             BaseFault::Missing => Doubt::Fault(SignatureFault::Missing),
         })?;
-        if !may_verify() {
-            return Err(OpenReason::Busy.into());
-        }
         match key.has_signed(&base, &bytes) {
             true => Ok(()),
             false => Err(SignatureFault::Wrong.into()),

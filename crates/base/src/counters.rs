@@ -135,8 +135,8 @@ counters! {
     CrawlersQueued crawlers_queued_total Counter "Requests with `serve = \"stored\"` whose fetch waited in the queue for crawlers.";
     CrawlersRefused crawlers_refused_total Counter "Requests with `serve = \"stored\"` that were rejected, because the queue for crawlers was full.";
     SignaturesTrue signatures_true_total Counter "Requests with a valid signature of an agent in `[crawlers] signatures`.";
-    SignaturesFalse signatures_false_total Counter "Requests that claimed the signature of such an agent, and whose signature was false or had expired. Their client is `unknown`.";
-    SignaturesOpen signatures_open_total Counter "Requests that claimed the signature of such an agent, and whose signature could not be verified: the key is not known, or something is signed that Larder cannot rebuild.";
+    SignaturesFalse signatures_false_total Counter "Requests that claimed the signature of such an agent, and whose signature was false, incomplete or had expired. Their client is `unknown`.";
+    SignaturesOpen signatures_open_total Counter "Requests that claimed the signature of such an agent, and whose signature could not be verified: the key or the algorithm is not known, something is signed that Larder cannot rebuild, or `signature_checks` were verified in that second.";
     KeyDirectoryFetches key_directory_fetches_total Counter "Fetches of key directories of agents.";
     KeyDirectoryFailures key_directory_failures_total Counter "Of these, those that failed. The keys stay as they were.";
     WarmFetched warm_fetched_total Counter "URLs that were warmed: their responses were fetched before a visitor asked for them, and are stored.";

@@ -59,6 +59,11 @@ impl DirectoryPlan {
         let sources = agents.iter().map(source).collect();
         Self { sources, bounds: Some((bounds, limits.key_directory_retry_wait)) }
     }
+
+    /// Returns true if the plan has the directory of `source` and the same trust in its server.
+    fn has(&self, source: &DocumentSource) -> bool {
+        self.sources.iter().any(|own| own.origin == source.origin && own.trust == source.trust)
+    }
 }
 
 /// Keeps the keys for the latest plan, until its sender is dropped.
@@ -71,6 +76,7 @@ pub(crate) async fn run(
         crawlers,
         counters,
         plan: DirectoryPlan::default(),
+        plans: 0,
         states: BTreeMap::new(),
         running: JoinSet::new(),
     };
@@ -85,7 +91,7 @@ pub(crate) async fn run(
             Some(done) = keeper.running.join_next() => {
                 // A task that panicked has no result; its directory is fetched again.
                 match done {
-                    Ok((origin, fetched)) => keeper.take(&origin, fetched),
+                    Ok(answer) => keeper.take(answer),
                     Err(_) => keeper.restart(),
                 }
             }
@@ -98,13 +104,25 @@ struct Directories {
     crawlers: Arc<SharedCrawlers>,
     counters: Arc<Counters>,
     plan: DirectoryPlan,
+    /// Plans so far.
+    plans: u64,
     states: BTreeMap<HttpsOrigin, DirectoryState>,
-    running: JoinSet<(HttpsOrigin, Result<RemoteDocument, DocumentError>)>,
+    running: JoinSet<DirectoryAnswer>,
+}
+
+/// The result of a fetch.
+struct DirectoryAnswer {
+    origin: HttpsOrigin,
+    /// The number of the plan with which its state began.
+    since: u64,
+    fetched: Result<RemoteDocument, DocumentError>,
 }
 
 /// The state of a directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct DirectoryState {
+    /// The number of the plan that brought the directory, or another trust in its server.
+    since: u64,
     /// The time of the next fetch, on the monotonic clock.
     next_ms: u64,
     is_running: bool,
@@ -115,11 +133,15 @@ struct DirectoryState {
 }
 
 impl Directories {
-    /// Takes over a plan. What failed before is tried at once.
+    /// Takes over a plan. What failed before is tried at once. Keys that came by another trust are
+    /// dropped, and fetched again.
     fn adopt(&mut self, plan: DirectoryPlan) {
+        self.plans += 1;
         let before = std::mem::take(&mut self.states);
         for source in &plan.sources {
-            let mut state = before.get(&source.origin).copied().unwrap_or_default();
+            let own = before.get(&source.origin).filter(|_| self.plan.has(source));
+            let new = DirectoryState { since: self.plans, ..DirectoryState::default() };
+            let mut state = own.copied().unwrap_or(new);
             if state.failures > 0 {
                 (state.next_ms, state.failures) = (0, 0);
             }
@@ -127,7 +149,8 @@ impl Directories {
         }
         self.plan = plan;
         let keys = self.crawlers.keys.load();
-        let kept = keys.only(|origin| self.states.contains_key(origin));
+        let is_kept = |state: &DirectoryState| state.since < self.plans;
+        let kept = keys.only(|origin| self.states.get(origin).is_some_and(is_kept));
         self.crawlers.keys.store(Arc::new(kept));
     }
 
@@ -147,10 +170,10 @@ impl Directories {
             }
             state.is_running = true;
             self.counters.inc(Counter::KeyDirectoryFetches);
-            let source = source.clone();
+            let (source, since) = (source.clone(), state.since);
             self.running.spawn(async move {
                 let fetched = fetch_document(&source, bounds).await;
-                (source.origin, fetched)
+                DirectoryAnswer { origin: source.origin, since, fetched }
             });
         }
         sleep.max(1)
@@ -163,9 +186,11 @@ impl Directories {
         }
     }
 
-    /// Takes over the result of a fetch.
-    fn take(&mut self, origin: &HttpsOrigin, fetched: Result<RemoteDocument, DocumentError>) {
-        let Some(state) = self.states.get_mut(origin) else { return };
+    /// Takes over the result of a fetch, unless it came by a trust that is not the plan's any more.
+    fn take(&mut self, answer: DirectoryAnswer) {
+        let DirectoryAnswer { origin, since, fetched } = answer;
+        let state = self.states.get_mut(&origin).filter(|state| state.since == since);
+        let Some(state) = state else { return };
         state.is_running = false;
         let now_ms = rt::now().mono_ms;
         match fetched.and_then(|document| read(&document)) {
@@ -177,7 +202,7 @@ impl Directories {
                 } else if !is_told {
                     base::tell!(Notice, "larder: {origin}: the keys of its agent are here");
                 }
-                self.put(origin, keys);
+                self.put(&origin, keys);
             }
             Err(DocumentError { why, limit }) => {
                 state.is_told = false;

@@ -36,8 +36,9 @@ pub(crate) fn classify(
     if request.client.is_some() {
         return;
     }
-    let signed = crawlers
-        .may_be_signed(request)
+    // Another node has judged the request as it was sent, which this one has not seen.
+    let is_judged_here = !entrant.downstream.is_node() && crawlers.may_be_signed(request);
+    let signed = is_judged_here
         .then(|| crawlers.signed_client(verify(core, entrant, crawlers, request)))
         .flatten();
     let client = signed.unwrap_or_else(|| class_of(&core.shared, entrant, crawlers, request));
@@ -83,7 +84,7 @@ fn judge(
     entrant: &Entrant<'_>,
     crawlers: &Crawlers,
     request: &Request,
-    may_verify: impl FnOnce() -> bool,
+    may_verify: impl FnMut() -> bool,
 ) -> SignatureVerdict {
     let context = SignatureContext {
         fetched: &shared.crawlers.keys.load(),

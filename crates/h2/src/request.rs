@@ -182,7 +182,12 @@ impl Collector {
                     Some(len) if len > limits.target_bytes => {
                         return Err(Limit::TargetBytes.into());
                     }
-                    Some(_) => target::push(value, &mut request.target),
+                    Some(len) => {
+                        target::push(value, &mut request.target);
+                        if len != value.len() {
+                            request.respelt.extend_from_slice(value);
+                        }
+                    }
                     None if value.len() > limits.target_bytes => {
                         return Err(Limit::TargetBytes.into());
                     }

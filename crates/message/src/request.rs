@@ -177,8 +177,9 @@ pub struct Request {
     /// Path and query, byte for byte as they will be keyed and forwarded, in ASCII; begins with
     /// `/`, or is `*` for OPTIONS.
     pub target: Vec<u8>,
-    /// The target as sent, if [`canonical`](crate::target::canonical) has spelt its path otherwise;
-    /// empty if not. Only for what clients sign.
+    /// The target as sent, if `target` differs from it: it was absolute or had bytes beyond ASCII,
+    /// or [`canonical`](crate::target::canonical) has spelt its path otherwise. Empty if not. Only
+    /// for what clients sign.
     pub respelt: Vec<u8>,
     /// Header fields as received, Host included.
     pub headers: HeaderBlock,
@@ -305,7 +306,7 @@ impl Request {
         self.headers.iter().filter(is_there).chain(sent.filter(|field| !field.value.is_empty()))
     }
 
-    /// The target in the spelling in which it was sent.
+    /// The target as it was sent.
     pub fn sent_target(&self) -> &[u8] {
         if self.respelt.is_empty() { &self.target } else { &self.respelt }
     }

@@ -63,6 +63,9 @@ pub fn read(raw: &[u8], scheme: Scheme, request: &mut Request) -> Result<bool, T
         request.target.push(b'/');
     }
     push(path, &mut request.target);
+    if absolute || request.target.len() != raw.len() {
+        request.respelt.extend_from_slice(raw);
+    }
     refuse_nul(request)?;
     Ok(absolute)
 }
@@ -203,6 +206,7 @@ mod tests {
             let mut request = request(method);
             let absolute = read(raw.as_bytes(), Scheme::Http, &mut request);
             assert_eq!(absolute, Ok(!host.is_empty()), "{raw}");
+            assert_eq!(request.sent_target(), raw.as_bytes());
             assert_eq!(
                 (&request.target[..], &request.host[..]),
                 (target.as_bytes(), host.as_bytes())

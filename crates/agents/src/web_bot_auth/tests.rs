@@ -294,6 +294,76 @@ fn what_cannot_be_decided_is_open() {
 }
 
 #[test]
+fn a_signature_by_another_algorithm_is_not_false() {
+    let signer = Signer::new();
+    let times = format!("created={CREATED};expires={}", CREATED + 60);
+    let rsa = format!("sig=:{}:", BASE64.encode(&[7; 256]));
+    let judged = |more: &str, agents: &[TrustedAgent]| {
+        let mut request = get("/", &[AGENT, ("Accept", "*")]);
+        signer.sign_with(&mut request, COVERED, more);
+        request.headers.set_named(b"Signature", rsa.as_bytes());
+        verdict_at(agents, &request, CREATED)
+    };
+    let open = |why| SignatureVerdict::Open(NUMBER, why);
+    let named = format!("{times};alg=\"rsa-v1_5-sha256\"");
+    assert_eq!(judged(&named, &signer.agents), open(OpenReason::Algorithm));
+    let keys = KeyDirectory::parse_with_published(EXAMPLE.as_bytes()).expect("a key set");
+    let others = agents("https://agent.example", Some(keys));
+    assert_eq!(judged(&times, &others), open(OpenReason::UnknownKey));
+    let short = SignatureVerdict::False(NUMBER, SignatureFault::Incomplete);
+    assert_eq!(judged(&times, &signer.agents), short);
+}
+
+#[test]
+fn a_later_signature_may_be_the_true_one() {
+    let signer = Signer::new();
+    let mut request = get("/", &[AGENT, ("Accept", "*")]);
+    let covered = "(\"@authority\" \"signature-agent\";key=\"sig\")";
+    let times = format!("created={CREATED};expires={}", CREATED + 60);
+    let id = &signer.id;
+    // One with a key that has gone, one by another algorithm, and one over another request.
+    for input in [
+        format!("old={covered};{times};keyid=\"gone\";tag=\"web-bot-auth\""),
+        format!("rsa={covered};{times};keyid=\"{id}\";alg=\"x\";tag=\"web-bot-auth\""),
+        format!("bad={covered};{times};keyid=\"{id}\";tag=\"web-bot-auth\""),
+    ] {
+        request.headers.push_named(b"Signature-Input", input.as_bytes());
+    }
+    let bad = format!("bad=:{}:", BASE64.encode(&[7; 64]));
+    request.headers.push_named(b"Signature", bad.as_bytes());
+    let unsigned = request.clone();
+    let open = SignatureVerdict::Open(NUMBER, OpenReason::UnknownKey);
+    assert_eq!(signer.verdict(&unsigned), open, "the first counts");
+    signer.sign(&mut request, COVERED);
+    assert_eq!(signer.verdict(&request), SignatureVerdict::True(NUMBER));
+    let fetched = FetchedKeys::default();
+    let (scheme, now_secs, lifetime_s) = (request.scheme, CREATED, 60);
+    let context = SignatureContext { fetched: &fetched, scheme, now_secs, lifetime_s };
+    for (most, verdict) in [(1, open), (2, SignatureVerdict::True(NUMBER))] {
+        let mut left = most;
+        let may_verify = || {
+            left -= 1;
+            left >= 0
+        };
+        assert_eq!(judge(&signer.agents, &request, context, may_verify), verdict);
+    }
+}
+
+#[test]
+fn no_base_is_built_without_a_quota() {
+    let signer = Signer::new();
+    // It cannot be built, which shows only if it is tried.
+    let request = signed(&signer, &format!("{COVERED} \"date\";bs"));
+    let fetched = FetchedKeys::default();
+    let (scheme, now_secs, lifetime_s) = (request.scheme, CREATED, 60);
+    let context = SignatureContext { fetched: &fetched, scheme, now_secs, lifetime_s };
+    for (may_verify, why) in [(false, OpenReason::Busy), (true, OpenReason::Component)] {
+        let verdict = judge(&signer.agents, &request, context, || may_verify);
+        assert_eq!(verdict, SignatureVerdict::Open(NUMBER, why));
+    }
+}
+
+#[test]
 fn keys_count_for_the_origin_that_they_were_fetched_from() {
     let signer = Signer::new();
     let request = signed(&signer, COVERED);

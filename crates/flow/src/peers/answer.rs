@@ -6,7 +6,7 @@ use arc_swap::ArcSwapOption;
 use base::Now;
 use bytes::Bytes;
 use cache::{Object, Reader};
-use message::{HeaderId, Method, Request, Response, Status};
+use message::{ClassifiedClient, ClientProof, HeaderId, Method, Request, Response, Status};
 use policy::ConnectionPeer;
 
 use super::field::{PEER, RECORD, read_question, write_record};
@@ -33,8 +33,8 @@ pub(crate) fn may_have(ctx: &RequestContext<'_>) -> bool {
     !ctx.downstream.is_node() && !ctx.notes.personal
 }
 
-/// Removes a node's question from its request. Its client and scheme replace those of the
-/// connection. `None` if the connection is no node's.
+/// Removes a node's question from its request. Its client, with its class, and its
+/// scheme replace those of the connection. `None` if the connection is no node's.
 ///
 /// # Errors
 /// The answer, if it is known already.
@@ -61,6 +61,8 @@ pub(crate) fn begin<'a>(
     }
     request.headers.remove_named(PEER);
     request.scheme = question.scheme;
+    let proof = ClientProof::Claimed;
+    request.client = question.class.map(|class| ClassifiedClient { class, proof, number: None });
     let peer = question.client.map_or(ConnectionPeer::Unnamed(None), ConnectionPeer::Host);
     Some(Ok(Client {
         peer,

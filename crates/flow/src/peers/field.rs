@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use base::Now;
 use cache::Record;
 use data_encoding::BASE64_NOPAD as BASE64;
-use message::Scheme;
+use message::{ClientClass, Scheme};
 
 use crate::state::peers::InvalidationPosition;
 
@@ -19,7 +19,7 @@ pub(super) const RECORD: &[u8] = b"Larder-Record";
 pub(super) const RECORD_BYTES: usize = 12 << 10;
 
 /// The version of these fields. A node answers no other.
-const VERSION: u64 = 2;
+const VERSION: u64 = 3;
 
 /// The facts of a node's question to an owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,16 +30,20 @@ pub struct PeerQuestion {
     pub client: Option<IpAddr>,
     /// The client's scheme.
     pub scheme: Scheme,
+    /// The client's class; `None` if the site uses no classes. The owner could not find it anew: a
+    /// signature is for the request as it was sent, and counts once.
+    pub class: Option<ClientClass>,
 }
 
 impl PeerQuestion {
     pub(super) fn write(&self) -> String {
-        let Self { applied: InvalidationPosition { epoch, sequence, stored_ns }, client, scheme } =
-            self;
+        let Self { applied, client, scheme, class } = self;
+        let InvalidationPosition { epoch, sequence, stored_ns } = applied;
         let stored_ns = stored_ns.map_or_else(|| "-".to_owned(), |stored_ns| stored_ns.to_string());
         let scheme = if *scheme == Scheme::Https { "https" } else { "http" };
         let client = client.map_or_else(|| "-".to_owned(), |client| client.to_string());
-        format!("{VERSION} {epoch} {sequence} {stored_ns} {client} {scheme}")
+        let class = class.map_or("-", ClientClass::word);
+        format!("{VERSION} {epoch} {sequence} {stored_ns} {client} {scheme} {class}")
     }
 }
 
@@ -62,9 +66,13 @@ pub fn read_question(value: &[u8]) -> Option<PeerQuestion> {
         "https" => Scheme::Https,
         _ => return None,
     };
+    let class = match words.next()? {
+        "-" => None,
+        class => Some(ClientClass::of_word(class)?),
+    };
     let applied = InvalidationPosition { epoch, sequence, stored_ns };
     let is_all = version == VERSION && words.next().is_none();
-    is_all.then_some(PeerQuestion { applied, client, scheme })
+    is_all.then_some(PeerQuestion { applied, client, scheme, class })
 }
 
 /// A clock that two nodes share whatever theirs show: now is 1970.
@@ -92,39 +100,41 @@ mod tests {
 
     #[test]
     fn questions_are_written_and_read() {
-        for (stored_ns, client, scheme, text) in [
-            (None, None, Scheme::Http, "2 7 9 - - http"),
-            (Some(5), Some("192.0.2.1"), Scheme::Https, "2 7 9 5 192.0.2.1 https"),
-            (Some(0), Some("2001:db8::1"), Scheme::Http, "2 7 9 0 2001:db8::1 http"),
+        let ai = Some(ClientClass::Ai);
+        for (stored_ns, client, scheme, class, text) in [
+            (None, None, Scheme::Http, None, "3 7 9 - - http -"),
+            (Some(5), Some("192.0.2.1"), Scheme::Https, None, "3 7 9 5 192.0.2.1 https -"),
+            (Some(0), Some("2001:db8::1"), Scheme::Http, ai, "3 7 9 0 2001:db8::1 http ai"),
         ] {
             let applied = InvalidationPosition { epoch: 7, sequence: 9, stored_ns };
             let client = client.map(|client| client.parse().expect("an address"));
-            let question = PeerQuestion { applied, client, scheme };
+            let question = PeerQuestion { applied, client, scheme, class };
             assert_eq!(question.write(), text);
             assert_eq!(read_question(text.as_bytes()), Some(question));
         }
         for wrong in [
             "",
-            "2",
-            "2 7 9 - - http ",
-            "2 7 9 - -  http",
-            // Without a time, as in version 1.
-            "1 7 9 - http",
-            "2 7 9 - http",
-            "1 7 9 - - http",
+            "3",
+            "3 7 9 - - http - ",
+            "3 7 9 - -  http -",
+            // Without a class, as in version 2.
+            "2 7 9 - - http",
             "3 7 9 - - http",
-            "2 7 9 - - ftp",
-            "2 -7 9 - - http",
-            "2 7 +9 - - http",
-            "2 7 9 +5 - http",
-            "2 7 9 x - http",
-            "2 7 9 - host http",
-            "2 7 18446744073709551616 - - http",
-            "2 7 9 - - http x",
+            "2 7 9 - - http -",
+            "4 7 9 - - http -",
+            "3 7 9 - - ftp -",
+            "3 7 9 - - http bot",
+            "3 -7 9 - - http -",
+            "3 7 +9 - - http -",
+            "3 7 9 +5 - http -",
+            "3 7 9 x - http -",
+            "3 7 9 - host http -",
+            "3 7 18446744073709551616 - - http -",
+            "3 7 9 - - http - x",
         ] {
             assert_eq!(read_question(wrong.as_bytes()), None, "{wrong:?}");
         }
-        assert_eq!(read_question(b"2 7 9 - - http\xff"), None);
+        assert_eq!(read_question(b"3 7 9 - - http -\xff"), None);
     }
 
     proptest! {

@@ -115,7 +115,8 @@ impl OwnerRequest {
         let applied = peers.standing.asks()?;
         counted.inspect(|counter| core.counters.inc(*counter));
         let (client, scheme) = (identity.caller.client, self.request.scheme);
-        let mut request = self.question(PeerQuestion { applied, client, scheme });
+        let class = self.request.client.map(|classified| classified.class);
+        let mut request = self.question(PeerQuestion { applied, client, scheme, class });
         change(&mut request);
         send(core, &owner, &request, identity).await
     }

@@ -110,6 +110,8 @@ fn utf8_in_a_path_is_escaped_unless_that_is_not_wanted() {
     let lines = [":method: GET", ":scheme: https", ":authority: a.example", ":path: /é?é"];
     let form = |limits: &ListLimits| read(Tls, &lines, limits).map(|request| describe(&request));
     assert_eq!(form(&limits()), Ok("GET a.example /%C3%A9?%C3%A9 none".to_owned()));
+    let sent = read(Tls, &lines, &limits()).map(|request| request.sent_target().to_vec());
+    assert_eq!(sent.as_deref(), Ok("/é?é".as_bytes()));
     let strict = ListLimits { raw_utf8: false, ..limits() };
     assert_eq!(form(&strict), Err(Malformed::Target(TargetError::Byte).into()));
     // The limit applies to the escaped form.

@@ -346,3 +346,40 @@ async fn crawlers_of_two_nodes_do_not_wait_for_each_other() {
     let statuses = futures_util::future::join_all(asked).await;
     assert_eq!(statuses, [200; 40]);
 }
+
+/// A signature is for the request that a client has sent: the node that gets it judges it, and
+/// tells the owner of the page the class.
+#[tokio::test(flavor = "multi_thread")]
+async fn only_the_node_that_is_asked_judges_a_signature() {
+    let (nats, origin, folder) = (Nats::start(&[]).await, origin().await, Folder::new());
+    let x = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo";
+    folder.file("keys.json", format!(r#"{{"keys":[{{"kty":"OKP","crv":"Ed25519","x":"{x}"}}]}}"#));
+    let top = format!(
+        "[crawlers.signatures]\n\
+         ChatGPT-User = {{ agent = \"https://agent.test\", keys = \"{}/keys.json\" }}\n",
+        folder.path().display()
+    );
+    // Pages for the class are stored apart from those for browsers.
+    let site = "[[site.route]]\npath = \"/\"\nwhen = { class = \"unknown\" }\ncache = { ttl = \"1h\" }\n";
+    let wanted = Wanted { top: &top, site, ..PLAIN };
+    let nodes = ["n1", "n2"].map(|name| node(name, &nats, &origin, wanted));
+    all_share(&nodes).await;
+    // It has expired, so the client is no browser.
+    let expired = format!(
+        "User-Agent: Mozilla/5.0 (X11; Linux x86_64) Chrome/150.0 Safari/537.36\r\n\
+         Signature-Agent: sig=\"https://agent.test\"\r\n\
+         Signature-Input: sig=(\"@authority\" \"signature-agent\";key=\"sig\");created=1;expires=2;\
+         keyid=\"kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k\";tag=\"web-bot-auth\"\r\n\
+         Signature: sig=:{}:\r\n",
+        BASE64.encode(&[7; 64])
+    );
+    let found = figure(&nodes, "peers_found_total").await;
+    for page in 0..PAGES {
+        for node in &nodes {
+            assert_eq!(node.ask("GET", &format!("/page/{page}"), &expired).await.status, 200);
+        }
+        assert_eq!(origin.seen(&format!("/page/{page}")), 1, "the owner has stored it: {page}");
+    }
+    assert!(figure(&nodes, "peers_found_total").await > found);
+    assert_eq!(figure(&nodes, "signatures_false_total").await, 2 * PAGES as u64);
+}

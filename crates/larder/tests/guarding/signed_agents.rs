@@ -60,17 +60,26 @@ impl Agent {
 
     /// The fields of a signed GET of `path` at `authority`, made so many seconds ago.
     fn sign_at(&self, authority: &str, path: &str, made_s_ago: u64) -> String {
+        let covered = [("@authority", authority), ("@method", "GET"), ("@path", path)];
+        self.sign_components(&covered, made_s_ago)
+    }
+
+    /// The fields of a signature over these components and the agent's own.
+    fn sign_components(&self, covered: &[(&str, &str)], made_s_ago: u64) -> String {
         let created = now_secs() - made_s_ago;
         let (origin, id) = (&self.origin, &self.id);
+        let names: String = covered.iter().map(|(name, _)| format!("\"{name}\" ")).collect();
+        let lines: String =
+            covered.iter().map(|(name, value)| format!("\"{name}\": {value}\n")).collect();
         let params = format!(
-            "(\"@authority\" \"@method\" \"@path\" \"signature-agent\";key=\"sig1\");\
+            "({names}\"signature-agent\";key=\"sig1\");\
              created={created};expires={};nonce=\"bm9uY2U=\";keyid=\"{id}\";alg=\"ed25519\";\
              tag=\"web-bot-auth\"",
             created + 300
         );
         let base = format!(
-            "\"@authority\": {authority}\n\"@method\": GET\n\"@path\": {path}\n\
-             \"signature-agent\";key=\"sig1\": \"{origin}\"\n\"@signature-params\": {params}"
+            "{lines}\"signature-agent\";key=\"sig1\": \"{origin}\"\n\
+             \"@signature-params\": {params}"
         );
         let signature = BASE64.encode(&self.key.sign(base.as_bytes()).expect("signed"));
         format!(
@@ -194,6 +203,56 @@ async fn a_signature_is_for_one_site_one_path_and_a_time() {
         has("ai", "signature") == 2 && has("unknown", "forged") == 6
     })
     .await;
+}
+
+/// A balancer that ends TLS changes the scheme of the listener, and not what the agent has signed.
+#[tokio::test]
+async fn a_signature_is_for_the_scheme_of_the_client() {
+    let (agent, folder) = (Agent::new(1, "https://agent.test"), Folder::new());
+    let stage = with_file(&agent, &folder, "trusted_proxies = \"127.0.0.1\"\n", "").await;
+    let signed = agent
+        .sign_components(&[("@target-uri", "https://larder.test/page"), ("@scheme", "https")], 1);
+    let ask = async |fields: &str| stage.ask("GET", "/page", &format!("{BROWSER}{fields}")).await;
+    for (more, status) in [
+        ("X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-Proto: https\r\n", 200),
+        ("X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-Proto: http\r\n", 403),
+        ("", 403),
+    ] {
+        assert_eq!(ask(&format!("{signed}{more}")).await.status, status, "{more}");
+    }
+    assert_eq!(counts(&stage).await, [1, 2, 0]);
+}
+
+/// Trust in another authority ends what came by the trust in the first one.
+#[tokio::test]
+async fn keys_end_with_the_trust_in_their_server() {
+    let (authority, other, folder) = (Authority::new(), Authority::new(), Folder::new());
+    let server = DirectoryServer::start(&authority).await;
+    let origin = format!("https://127.0.0.1:{}", server.port);
+    let agent = Agent::new(1, &origin);
+    server.answer("200 OK", &agent.keys());
+    let trust = |authority: &Authority| {
+        folder.file("ca.pem", std::fs::read(authority.path("ca.pem")).expect("a file"));
+    };
+    trust(&authority);
+    let top = format!(
+        "[crawlers.signatures]\nChatGPT-User = {{ agent = \"{origin}\", ca = \"{}/ca.pem\" }}\n",
+        folder.path().display()
+    );
+    let stage = Setup { top: &top, site: SITE, ..Setup::default() }.start().await;
+    stage.origin.otherwise(Script::cacheable("page"));
+    let ask = async || {
+        stage.ask("GET", "/page", &format!("{BROWSER}{}", agent.sign("/page"))).await.status
+    };
+    eventually("the keys", async || ask().await == 200).await;
+    let reload = async || stage.daemon.ask_admin("POST", "/reload").await.expect("an answer");
+    trust(&other);
+    assert_eq!(reload().await.status, 200);
+    eventually("the end of the keys", async || ask().await == 402).await;
+    stage.daemon.assert_logged("not signed by a trusted authority").await;
+    trust(&authority);
+    assert_eq!(reload().await.status, 200);
+    eventually("the keys again", async || ask().await == 200).await;
 }
 
 #[tokio::test]

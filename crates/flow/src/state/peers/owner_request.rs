@@ -37,7 +37,8 @@ impl OwnerRequest {
     /// Bytes in memory.
     pub(crate) fn memory(&self) -> usize {
         let of = |request: &Request| {
-            request.headers.memory() + request.target.len() + request.host.len()
+            let target = request.target.len() + request.respelt.len();
+            request.headers.memory() + target + request.host.len()
         };
         let requests = of(&self.request) + self.selecting.as_ref().map_or(0, of);
         size_of::<Self>() + requests + self.key.len()
