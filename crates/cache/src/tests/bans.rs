@@ -91,6 +91,24 @@ fn an_object_keeps_key_variant_and_head_beside_its_tags() {
 }
 
 #[test]
+fn a_sweep_shows_what_it_ends_with_its_hits() {
+    let cache = cache();
+    for (name, tag) in [("gone", 1), ("stale", 2), ("stays", 3)] {
+        tagged(&cache, name, &[tag]);
+        assert!(found(&cache, name).is_some());
+    }
+    cache.ban(ban(by_tags(&[1])));
+    cache.ban(soft(by_tags(&[2]), 1));
+    let mut shown = Vec::new();
+    let mut ended = |object: &Object| shown.push((object.key().to_vec(), object.hits()));
+    let hooks = SweepHooks { pause: &mut || (), ended: &mut ended };
+    cache.sweep_with(u32::MAX, 1, hooks);
+    shown.sort();
+    let wanted = ["gone", "stale"].map(|name| (key(name).bytes().to_vec(), 1));
+    assert_eq!(shown, wanted);
+}
+
+#[test]
 fn a_sweep_tests_unrequested_objects_and_frees_their_memory() {
     let cache = cache();
     for n in 0..3000 {
