@@ -229,6 +229,13 @@ fn state() -> [NamedSchema; 4] {
         "origins": list(json!({ "type": "string" })),
         "requests": counts(),
         "errors": number("Answers with a 5xx status."),
+        "observed": maybe(counts(), "object"),
+        "differing": list(object(json!({
+            "url": text("The URL."),
+            "route": text("The route; empty for none."),
+            "cause": text("The cookie or field that makes the difference."),
+            "unix_ms": number("The time, in milliseconds since 1970."),
+        }))),
         "rules": text("Its rules in the order in which they decide."),
     }));
     let server = object(json!({

@@ -134,6 +134,11 @@ counters! {
     UnknownFetches class_unknown_fetches_total Counter "Of these, those for which the origin was asked.";
     CrawlersQueued crawlers_queued_total Counter "Requests with `serve = \"stored\"` whose fetch waited in the queue for crawlers.";
     CrawlersRefused crawlers_refused_total Counter "Requests with `serve = \"stored\"` that were rejected, because the queue for crawlers was full.";
+    SignaturesTrue signatures_true_total Counter "Requests with a valid signature of an agent in `[crawlers] signatures`.";
+    SignaturesFalse signatures_false_total Counter "Requests that claimed the signature of such an agent, and whose signature was false or had expired. Their client is `unknown`.";
+    SignaturesOpen signatures_open_total Counter "Requests that claimed the signature of such an agent, and whose signature could not be verified: the key is not known, or something is signed that Larder cannot rebuild.";
+    KeyDirectoryFetches key_directory_fetches_total Counter "Fetches of key directories of agents.";
+    KeyDirectoryFailures key_directory_failures_total Counter "Of these, those that failed. The keys stay as they were.";
     WarmFetched warm_fetched_total Counter "URLs that were warmed: their responses were fetched before a visitor asked for them, and are stored.";
     WarmFresh warm_fresh_total Counter "URLs that were to be warmed, of which a fresh response was stored already.";
     WarmUnstored warm_unstored_total Counter "URLs that were to be warmed, whose responses may not be stored for all visitors.";
@@ -170,6 +175,12 @@ counters! {
     OriginKept origin_kept_total Counter "Connections to origins kept for the next request.";
     Mirrored mirrored_total Counter "Copies of requests sent to an origin that `mirror` names.";
     MirrorFailures mirror_failures_total Counter "Copies of requests without a usable response.";
+    VerifiedSame verified_same_total Counter "Hits that `verify` compared with the origin's response, which was equal.";
+    VerifiedChanged verified_changed_total Counter "Hits that `verify` compared, whose page had changed at the origin for all visitors.";
+    VerifiedDiffering verified_differing_total Counter "Hits that `verify` compared, whose page is another one for this visitor: the cache served a wrong page.";
+    VerifiedUnsteady verified_unsteady_total Counter "Hits that `verify` compared, whose page is another one at every request, so that nothing can be said.";
+    VerifyFailures verify_failures_total Counter "Hits that `verify` could not compare, as the origin gave no comparable response.";
+    VerifyPasses verify_passes_total Counter "Requests that bypassed the cache because of a cookie by which `verify` saw pages differ.";
     OriginRetries origin_retries_total Counter "Origin requests tried again.";
     OriginBytesIn origin_bytes_in_total Counter "Bytes read from origins.";
     OriginLineFeeds origin_line_feeds_total Counter "Response heads of origins with lines that ended without CR, taken because of `lenient_origin`.";

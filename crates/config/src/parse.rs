@@ -42,6 +42,7 @@ mod sites;
 mod sticky;
 mod syntax;
 mod throttle;
+mod times;
 mod tls;
 mod top;
 mod tracing;

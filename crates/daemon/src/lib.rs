@@ -21,7 +21,7 @@
 //! ground    3  neighbours secrets varnishd
 //! ground    2  cli_certificates collector config_file crawlers error_log error_pages
 //! ground    2  geoip_file machine_warnings records redirect_files users
-//! ground    1  folder_ownership hot_list_file keeper ports versions
+//! ground    1  folder_ownership hot_list_file keeper key_directories ports versions
 //! ground    0  account address_holders allocator certificate_orders config_bundle
 //! ground    0  disk_store documents glob guard managed_origin process ring server_log servers
 //! ground    0  service_manager sharing socket_activation url_request vsm
@@ -53,6 +53,7 @@ mod guard;
 mod hot_list_file;
 mod htcp;
 mod keeper;
+mod key_directories;
 mod live;
 mod machine_warnings;
 mod managed_origin;
@@ -101,7 +102,7 @@ pub use config_file::{load, render};
 pub use keeper::{KeeperArgs, run as keep};
 pub use material::{Material, check_material};
 pub use net::Sharing;
-pub use programs::gather;
+pub use programs::{check_programs, gather};
 pub use ring::usual_folder;
 pub use serve::{helper_runtime, listeners, run};
 pub use socket_activation::Sockets;

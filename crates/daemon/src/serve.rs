@@ -178,6 +178,7 @@ impl Daemon {
         let connections = keep_back(descriptors, config.limits.descriptors_reserve) / 5 * 4;
         let settings = net::Settings { connections, records };
         daemon.start_stapling();
+        daemon.start_fetching_keys();
         daemon.load_programs(config)?;
         // The disk's invalidations are read by the rules of sites and programs.
         if let Some(below) = below {

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use super::PlacedPath;
+use super::location::PlacedPath;
 
 /// `[site.warm]`.
 #[derive(Clone, Debug, Default)]

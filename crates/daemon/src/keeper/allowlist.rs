@@ -100,7 +100,9 @@ fn named(config: &Config) -> HashSet<PathBuf> {
     };
     all.extend(config.sites.iter().flat_map(files));
     let lists = config.crawlers.verify.iter().map(|(_, file)| file);
-    all.extend(lists.chain(&config.crawlers.file).map(|file| file.path.clone()));
+    let signers = config.crawlers.signatures.iter();
+    let keys = signers.flat_map(|own| own.keys.iter().chain(&own.ca));
+    all.extend(lists.chain(&config.crawlers.file).chain(keys).map(|file| file.path.clone()));
     all.extend(config.geoip.iter().map(|file| file.path.clone()));
     if let Programs::File(file) = &config.vcl {
         all.insert(file.path.clone());

@@ -131,7 +131,8 @@ impl RowStage for AuthStage {
 fn answer_outside(entrant: &Entrant<'_>, request: &mut Request) -> Start {
     let mut notes = Notes::default();
     let (site, now) = (entrant.site_ctx.site, entrant.now);
-    let mut ctx = ReceiveCtx { request, client: entrant.client.peer, now, notes: &mut notes };
+    let mut ctx =
+        ReceiveCtx { request, client: entrant.client.peer, now, pass: false, notes: &mut notes };
     let ReceiveVerdict::Synth(synthetic) = site.policy.receive(&mut ctx) else {
         return Start::Reply(pages::problem(request, Problem::Internal));
     };

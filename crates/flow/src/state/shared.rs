@@ -82,7 +82,7 @@ impl SharedState {
     ) -> Arc<Self> {
         let vcl = SharedVcl::default();
         vcl.memory.set_limits(&live.limits);
-        live.sites.carry_over_limits(None, cache.memory());
+        live.sites.carry_over(None, cache.memory());
         let (trust, counters) = (Arc::clone(&live.trust), Registry::default());
         let in_force = Arc::new(ConfigurationHolder::new(live));
         let warmth = Arc::new(SharedWarmth::new(counters.register()));
@@ -116,7 +116,7 @@ impl SharedState {
 
     /// Puts `live` in force for all requests from now on.
     pub fn replace(&self, live: LiveConfiguration) {
-        live.sites.carry_over_limits(Some(&self.live().sites), self.cache.memory());
+        live.sites.carry_over(Some(&self.live().sites), self.cache.memory());
         self.cache.lower().set_limits(&live.limits);
         self.vcl.memory.set_limits(&live.limits);
         self.warmth.keep_to(&live, rt::now().mono_ms);

@@ -20,9 +20,9 @@ use crate::crawlers::FetchPermit;
 use crate::decisions::{LookupDecision, freshness};
 use crate::declared;
 use crate::disposition::{RequestDisposition, WaitingRequest};
-use crate::fast_path::received;
 use crate::files as from_files;
 use crate::key::select_by;
+use crate::reception::received;
 use crate::stage::Entrant;
 use crate::stage_row;
 use crate::state::core::CoreState;
@@ -68,7 +68,7 @@ impl Renewal {
         match core.shared.cache.begin_refresh(&key, &object) {
             Some(lead) => {
                 let permit = FetchPermit::of_warmth(ticket);
-                declared::refresh(core, &ctx, &key, lead, &object, core.log.number(), permit);
+                declared::refresh(core, &ctx, &key, lead, Some(&object), core.log.number(), permit);
             }
             None => ticket.end(WarmOutcome::Fresh),
         }
@@ -83,6 +83,10 @@ pub(super) fn look(
     request: &mut Request,
     renews: bool,
 ) -> (WarmStep, Option<Arc<Origin>>) {
+    if site_ctx.site.extra.is_some() {
+        // Its subroutines have a say in the key, and run for clients only.
+        return (UNSTORED, None);
+    }
     let (client, now) = (&client_of(core), core.now());
     let entrant = Entrant { site_ctx, client, now, downstream: &Downstream::Warmth };
     let Some(clearance) = stage_row::pass(core, &entrant, request) else {
@@ -90,9 +94,10 @@ pub(super) fn look(
     };
     let mut notes = Notes::default();
     let admission = clearance.admission.as_ref();
-    let verdict = received(&entrant, request, admission, &mut notes, |policy, policy_ctx| {
-        policy.receive(policy_ctx)
-    });
+    let verdict =
+        received(&entrant, request, admission, false, &mut notes, |policy, policy_ctx| {
+            policy.receive(policy_ctx)
+        });
     let ctx = RequestContext::new(site_ctx, request, notes, now, client.account);
     let ctx = RequestContext { downstream: entrant.downstream, ..ctx };
     let origin = site_ctx.site.origin(&notes).map(|own| Arc::clone(&own.origin));

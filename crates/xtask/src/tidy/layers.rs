@@ -72,7 +72,7 @@ const NARROWED: &[(&str, &[&str])] = &[
             "flow",
         ],
     ),
-    ("agents", &["base", "message"]),
+    ("agents", &["base", "crypto", "message"]),
     ("acme", &["base", "rt", "message", "h1", "tls"]),
     ("admin", &["base", "rt", "message"]),
     ("cluster", &["base", "crypto", "rt", "purge"]),
