@@ -249,7 +249,7 @@ impl<'a> PageReader<'a> {
             return Err(format!("`{url}` is a page of another site"));
         }
         let url = WarmUrl::of_request(&request).ok_or("a URL is too long")?;
-        Ok(WarmWish { site, url: Arc::new(url), score: visits, renews: false })
+        Ok(WarmWish { site, url: Arc::new(url), score: visits })
     }
 
     /// Adds a wish.

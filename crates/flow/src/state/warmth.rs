@@ -97,15 +97,13 @@ pub struct WarmWish {
     pub url: Arc<WarmUrl>,
     /// The heat: about the number of its visits.
     pub score: u64,
-    /// It is fetched even if a fresh response is stored.
-    pub renews: bool,
 }
 
 impl WarmWish {
     /// The wish for a page of a site's hot list.
     pub fn of_hot(site: &Arc<str>, HotUrl { url, score }: HotUrl) -> Self {
         let score = (score * SCORE_STEPS) as u64;
-        Self { site: Arc::clone(site), url, score, renews: false }
+        Self { site: Arc::clone(site), url, score }
     }
 }
 
@@ -152,10 +150,10 @@ impl SharedWarmth {
         now_ms: u64,
     ) {
         let mut sites = self.sites.lock();
-        for WarmWish { site, url, score, renews } in wishes {
+        for WarmWish { site, url, score } in wishes {
             campaign.note_found();
             let campaign = Arc::clone(campaign);
-            let task = WarmTask { site, url, failures: 0, score, renews, campaign };
+            let task = WarmTask { site, url, failures: 0, score, round: 0, campaign };
             self.push(&mut sites, task, most, now_ms);
         }
         let is_waiting = |queue: &SiteQueue| !queue.is_claimed && queue.tasks.len() > 0;
@@ -182,12 +180,17 @@ impl SharedWarmth {
 
     /// Puts a task back whose origin has failed, behind hotter ones. It fails for good after some
     /// tries.
-    fn put_back(&self, task: WarmTask, now_ms: u64) {
+    fn try_again(&self, task: WarmTask, now_ms: u64) {
         let task =
             WarmTask { failures: task.failures.saturating_add(1), score: task.score / 2, ..task };
         if task.failures >= TRIES {
             return self.note(&task.campaign, WarmOutcome::Failed, now_ms);
         }
+        self.put_back(task, now_ms);
+    }
+
+    /// Puts a task back.
+    fn put_back(&self, task: WarmTask, now_ms: u64) {
         let mut sites = self.sites.lock();
         // It had a place before.
         self.push(&mut sites, task, u64::MAX, now_ms);

@@ -60,14 +60,17 @@ impl HotList {
     }
 
     fn shrink(&mut self, now_ms: u64, most: u64) {
-        let mut values: Vec<f64> = self.scores.values().map(|score| score.at(now_ms)).collect();
         let most = usize::try_from(most).unwrap_or(usize::MAX);
-        if values.len() <= most {
-            return;
+        let mut all: Vec<(Arc<WarmUrl>, HotScore)> = self.scores.drain().collect();
+        all.retain(|(_, score)| score.at(now_ms) >= LEAST);
+        if all.len() > most {
+            // Many may have the same score.
+            all.select_nth_unstable_by(most, |(a_url, a), (b_url, b)| {
+                b.at(now_ms).total_cmp(&a.at(now_ms)).then_with(|| a_url.cmp(b_url))
+            });
+            all.truncate(most);
         }
-        let (_, least, _) = values.select_nth_unstable_by(most, |a, b| b.total_cmp(a));
-        let least = least.max(LEAST);
-        self.scores.retain(|_, score| score.at(now_ms) > least);
+        self.scores.extend(all);
     }
 
     /// At most `most` URLs, the hottest first.
@@ -114,6 +117,13 @@ mod tests {
         assert_eq!(names(HALF_LIFE_MS * 2), ["/1"]);
         assert!(names(HALF_LIFE_MS * 9).is_empty());
         assert_eq!(list.hottest(0, 1).len(), 1);
+    }
+
+    #[test]
+    fn of_equal_scores_as_many_stay_as_there_is_room_for() {
+        let mut list = HotList::default();
+        (0..200).for_each(|number| _ = list.add(&url(number), 1.0, 0, 100));
+        assert!((100..=110).contains(&list.scores.len()), "{}", list.scores.len());
     }
 
     proptest! {
