@@ -68,51 +68,53 @@ impl CoreState {
         }
     }
 
+    /// Finds the request of a task, and takes the permit to ask its origin.
+    ///
+    /// # Errors
+    /// The reason for which it gets none.
+    async fn take_place(
+        self: &Rc<Self>,
+        ticket: &mut WarmTicket,
+        full: &mut FullLanes,
+    ) -> Result<WarmRequest, PlaceRefusal> {
+        loop {
+            let warm = WarmRequest::find(self, ticket).map_err(PlaceRefusal::End)?;
+            if let Some(permit) = warm.place(self, ticket.task(), full).await? {
+                ticket.enter(permit);
+                return Ok(warm);
+            }
+        }
+    }
+
     /// Carries out the tasks of a site, the hottest first.
     async fn work_off(self: &Rc<Self>, claim: SiteClaim) {
         let mut full = FullLanes::default();
         while let Some(task) = claim.next() {
             let mut ticket = WarmTicket::new(&self.shared.warmth, task);
-            let warm = match WarmRequest::find(self, &ticket) {
+            let warm = match self.take_place(&mut ticket, &mut full).await {
                 Ok(warm) => warm,
-                Err(outcome) => {
-                    ticket.end(outcome);
+                Err(refusal) => {
+                    match refusal {
+                        PlaceRefusal::End(outcome) => ticket.end(outcome),
+                        PlaceRefusal::Full => ticket.put_behind(),
+                    }
                     // Many tasks may need no fetch, and others want the core, too.
                     rt::yield_now().await;
                     continue;
                 }
             };
-            match warm.place(self, ticket.task(), &mut full).await {
-                LanePlace::Permit(permit) => ticket.enter(permit),
-                LanePlace::Stopped => {
-                    ticket.end(WarmOutcome::Dropped);
-                    continue;
-                }
-                LanePlace::Full => {
-                    ticket.put_behind();
-                    rt::yield_now().await;
-                    continue;
-                }
-                LanePlace::Reloaded => {
-                    ticket.put_back();
-                    continue;
-                }
-            }
             let core = Rc::clone(self);
             rt::spawn_local(async move { warm.carry_out(&core, ticket).await });
         }
     }
 }
 
-/// The result of waiting for a place in a lane.
-enum LanePlace {
-    Permit(WarmPermit),
-    /// The campaign is stopped.
-    Stopped,
-    /// There has been no place.
+/// The reason for which a task gets no place in a lane.
+enum PlaceRefusal {
+    /// It needs none, or has been stopped.
+    End(WarmOutcome),
+    /// There has been none for some time.
     Full,
-    /// Another configuration is in force.
-    Reloaded,
 }
 
 /// The lanes that had no place for tasks of one round.
@@ -181,30 +183,31 @@ impl WarmRequest {
     }
 
     /// Waits for a place in the lane: visitors come first. A lane without a place for some time is
-    /// noted in `full`, and tasks of the same round do not wait for it again.
+    /// noted in `full`, and tasks of the same round do not wait for it again. `None` if another
+    /// configuration is in force now.
     async fn place(
         &self,
         core: &Rc<CoreState>,
         task: &WarmTask,
         full: &mut FullLanes,
-    ) -> LanePlace {
+    ) -> Result<Option<WarmPermit>, PlaceRefusal> {
         let (lanes, began_ms) = (&core.shared.warmth.lanes, core.now().mono_ms);
         let patience_ms = if full.has(&self.lane, task.round) { 0 } else { PATIENCE_MS };
         loop {
             let now_ms = core.now().mono_ms;
             if task.campaign.is_stopped() {
-                return LanePlace::Stopped;
+                return Err(PlaceRefusal::End(WarmOutcome::Dropped));
             }
             // Its origins may have been replaced.
             if !Arc::ptr_eq(&core.live(), &self.live) {
-                return LanePlace::Reloaded;
+                return Ok(None);
             }
             if let Some(permit) = lanes.try_enter(&self.lane, self.terms(now_ms), now_ms) {
-                return LanePlace::Permit(permit);
+                return Ok(Some(permit));
             }
             if now_ms.saturating_sub(began_ms) >= patience_ms {
                 full.note(&self.lane, task.round);
-                return LanePlace::Full;
+                return Err(PlaceRefusal::Full);
             }
             _ = rt::time::timeout(PAUSE, lanes.wait()).await;
         }

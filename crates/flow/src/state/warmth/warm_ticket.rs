@@ -67,11 +67,6 @@ impl WarmTicket {
         self.outcome = outcome;
     }
 
-    /// Lets the task wait again, at its old place.
-    pub(crate) fn put_back(mut self) {
-        self.returns = true;
-    }
-
     /// Lets the task wait again, behind all that have waited less often.
     pub(crate) fn put_behind(mut self) {
         self.task.round = self.task.round.saturating_add(1);
