@@ -36,10 +36,15 @@ pub(crate) struct WarmQueue {
     tasks: BTreeMap<Rank, WarmTask>,
     ranks: HashMap<Arc<WarmUrl>, Rank>,
     sequence: u64,
+    /// The bytes of all URLs.
+    bytes: u64,
 }
 
+/// The bytes of a URL that the limit of URLs counts on. Few are as long.
+const URL_BYTES: u64 = 512;
+
 impl WarmQueue {
-    /// Adds a task. Beyond `most` tasks, the coldest one is returned. A URL that waits already
+    /// Adds a task. Beyond `most` tasks, or so many bytes, the coldest one is returned. A URL that waits already
     /// keeps the better place, and the other of its two tasks is returned.
     pub(crate) fn push(&mut self, task: WarmTask, most: u64) -> PushResult {
         if let Some(rank) = self.ranks.get(&task.url).copied()
@@ -56,7 +61,9 @@ impl WarmQueue {
         }
         self.sequence += 1;
         self.insert(task, self.sequence);
-        if self.tasks.len() as u64 > most
+        let is_full = self.tasks.len() as u64 > most || self.bytes > most.saturating_mul(URL_BYTES);
+        if is_full
+            && self.tasks.len() > 1
             && let Some(rank) = self.tasks.last_key_value().map(|(rank, _)| *rank)
             && let Some(coldest) = self.take(rank)
         {
@@ -67,6 +74,7 @@ impl WarmQueue {
 
     fn insert(&mut self, task: WarmTask, sequence: u64) {
         let rank = Rank { round: task.round, score: Reverse(task.score), sequence };
+        self.bytes += task.url.bytes() as u64;
         self.ranks.insert(Arc::clone(&task.url), rank);
         self.tasks.insert(rank, task);
     }
@@ -74,6 +82,7 @@ impl WarmQueue {
     fn take(&mut self, rank: Rank) -> Option<WarmTask> {
         let task = self.tasks.remove(&rank)?;
         self.ranks.remove(&task.url);
+        self.bytes = self.bytes.saturating_sub(task.url.bytes() as u64);
         Some(task)
     }
 
@@ -86,6 +95,7 @@ impl WarmQueue {
     /// Removes all tasks.
     pub(crate) fn clear(&mut self) -> Vec<WarmTask> {
         self.ranks.clear();
+        self.bytes = 0;
         std::mem::take(&mut self.tasks).into_values().collect()
     }
 
@@ -177,6 +187,8 @@ mod tests {
                 }
                 prop_assert!(queue.len() as u64 <= most);
                 prop_assert_eq!(queue.len(), queue.ranks.len());
+                let bytes = queue.tasks.values().map(|task| task.url.bytes() as u64).sum::<u64>();
+                prop_assert_eq!(queue.bytes, bytes);
             }
         }
     }

@@ -95,7 +95,8 @@ impl WarmUrl {
         (url.bytes() <= BYTES_MAX).then_some(url)
     }
 
-    fn bytes(&self) -> usize {
+    /// The bytes of the URL and its fields.
+    pub(crate) fn bytes(&self) -> usize {
         let own = |field: &VariantField| {
             field.name.len() + field.value.as_ref().map_or(0, |value| value.len())
         };
