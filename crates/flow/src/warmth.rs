@@ -47,8 +47,8 @@ use crate::vcl::start as program;
 /// The pause between two looks at an origin whose connections are in use. The end of a fetch ends
 /// it early.
 const PAUSE: Duration = Duration::from_millis(50);
-/// The time, in milliseconds, for which a task waits for a place before others of its site get their
-/// turn: their origins may have one.
+/// The time, in milliseconds, for which a task waits for a place before others of its site get
+/// their turn: their origins may have one.
 const PATIENCE_MS: u64 = 2_000;
 
 impl CoreState {

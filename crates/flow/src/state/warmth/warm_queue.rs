@@ -44,8 +44,8 @@ pub(crate) struct WarmQueue {
 const URL_BYTES: u64 = 512;
 
 impl WarmQueue {
-    /// Adds a task. Beyond `most` tasks, or so many bytes, the coldest one is returned. A URL that waits already
-    /// keeps the better place, and the other of its two tasks is returned.
+    /// Adds a task. Beyond `most` tasks, or so many bytes, the coldest one is returned. A URL that
+    /// waits already keeps the better place, and the other of its two tasks is returned.
     pub(crate) fn push(&mut self, task: WarmTask, most: u64) -> PushResult {
         if let Some(rank) = self.ranks.get(&task.url).copied()
             && let Some(waiting) = self.take(rank)

@@ -4,7 +4,8 @@
 
 use message::{ClassifiedClient, ClientClass, ClientProof, HeaderId, Request, Scheme, Version};
 
-/// The most bytes of a URL with its fields. Longer ones are not warmed. A sitemap's URLs are as long.
+/// The most bytes of a URL with its fields. Longer ones are not warmed. URLs of sitemaps are no
+/// longer.
 const BYTES_MAX: usize = 2 * 1024;
 
 /// The fields with which a variant is asked for again: those of negotiation, as a class of browsers
@@ -28,8 +29,8 @@ const NEGOTIATION: [&str; 17] = [
     "x-requested-with",
     "x-ua-device",
 ];
-/// The beginnings of further such fields: client hints and what browsers say of a fetch. Others that
-/// begin with `sec-` may be a secret, such as `Sec-WebSocket-Key`.
+/// The beginnings of further such fields: client hints and what browsers say of a fetch. Others
+/// that begin with `sec-` may be a secret, such as `Sec-WebSocket-Key`.
 const NEGOTIATION_PREFIXES: [&str; 3] = ["sec-ch-", "sec-fetch-", "sec-gpc"];
 
 /// Fields of requests that warm, unless the variant has another value: those of a usual browser, so
