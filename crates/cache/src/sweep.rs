@@ -18,7 +18,16 @@ pub struct SweepHooks<'a> {
     /// Called every few microseconds, without a lock.
     pub pause: &'a mut dyn FnMut(),
     /// Shown each object that a ban has removed, or made stale. Called without a lock.
-    pub ended: &'a mut dyn FnMut(&Object),
+    pub ended: &'a mut dyn FnMut(&Object, ObjectEnding),
+}
+
+/// The effect of an invalidation on an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ObjectEnding {
+    /// It leaves the store.
+    Removed,
+    /// It was fresh, and is stale now.
+    MadeStale,
 }
 
 /// An entry of [`Cache::bans`].
@@ -119,7 +128,7 @@ impl<L: Lower> Cache<L> {
     /// been done, and removes what they match. `pause` is called every few microseconds, without a
     /// lock. Of several callers one works and the others wait.
     pub fn sweep(&self, until: u32, now_ms: u64, pause: &mut dyn FnMut()) {
-        self.sweep_with(until, now_ms, SweepHooks { pause, ended: &mut |_| () });
+        self.sweep_with(until, now_ms, SweepHooks { pause, ended: &mut |_, _| () });
     }
 
     /// [`Cache::sweep`] with both hooks.
@@ -138,7 +147,11 @@ impl<L: Lower> Cache<L> {
     /// [`Cache::sweep`] for a thread that serves requests: it waits for no other sweep, and ends
     /// after about `places` slots of the index. Returns true if these were all. `ended` as in
     /// [`SweepHooks`].
-    pub fn sweep_first(&self, mut places: usize, ended: &mut dyn FnMut(&Object)) -> bool {
+    pub fn sweep_first(
+        &self,
+        mut places: usize,
+        ended: &mut dyn FnMut(&Object, ObjectEnding),
+    ) -> bool {
         let target = self.bans.newest();
         for at in 0..self.shards() {
             let mut cursor = Position::default();
@@ -200,7 +213,7 @@ impl<L: Lower> Cache<L> {
         at: usize,
         target: u32,
         cursor: &mut Position,
-        ended: &mut dyn FnMut(&Object),
+        ended: &mut dyn FnMut(&Object, ObjectEnding),
     ) -> bool {
         let mut found = Vec::new();
         let more = self.shared_shard(at).untested(target, cursor, BATCH, &mut found);
@@ -210,11 +223,13 @@ impl<L: Lower> Cache<L> {
             let fresh_until_ms = object.fresh_until_ms();
             match self.bans.test(&object, object.is_live()) {
                 BanTestResult::Banned(ban) => banned.push((h32, object, ban)),
-                BanTestResult::Passed if object.fresh_until_ms() < fresh_until_ms => ended(&object),
+                BanTestResult::Passed if object.fresh_until_ms() < fresh_until_ms => {
+                    ended(&object, ObjectEnding::MadeStale);
+                }
                 BanTestResult::Passed => {}
             }
         }
-        banned.iter().for_each(|(_, object, _)| ended(object));
+        banned.iter().for_each(|(_, object, _)| ended(object, ObjectEnding::Removed));
         let mut dead = RemovedObjects::new();
         if !banned.is_empty() {
             self.expel(at, banned, &mut dead);

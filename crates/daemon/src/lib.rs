@@ -21,10 +21,10 @@
 //! ground    3  neighbours secrets varnishd
 //! ground    2  cli_certificates collector config_file crawlers error_log error_pages
 //! ground    2  geoip_file machine_warnings records redirect_files users
-//! ground    1  folder_ownership keeper key_directories ports versions
+//! ground    1  folder_ownership hot_list_file keeper key_directories ports versions
 //! ground    0  account address_holders allocator certificate_orders config_bundle
 //! ground    0  disk_store documents glob guard managed_origin process ring server_log servers
-//! ground    0  hot_list_file service_manager sharing socket_activation url_request vsm
+//! ground    0  service_manager sharing socket_activation url_request vsm
 //! ```
 
 mod account;

@@ -4,6 +4,7 @@
 //! A sitemap is asked for inside the daemon, of the site itself. Pages of other sites never count.
 
 use std::collections::{HashSet, VecDeque};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -66,19 +67,34 @@ pub(crate) fn read_own_sources(daemon: &Arc<Daemon>, campaign: &Arc<Campaign>, s
             let read = move || keeper::read_bounded(&path, "the size of lists", LIST_BYTES_MAX);
             match rt::run_blocking(read).await {
                 Ok(bytes) => {
-                    let mut pages = PageReader::new(&daemon, &campaign, Some(name));
-                    let text = String::from_utf8_lossy(&bytes);
-                    let urls = text.lines().map(str::trim).enumerate();
-                    for (at, url) in urls.filter(|(_, url)| !url.is_empty()) {
-                        pages.add(url, || format!("{}:{}", file.display(), at + 1));
-                    }
-                    pages.finish();
+                    let to = Arc::clone(&campaign);
+                    let read = move || read_list(&daemon, &to, name, &file, &bytes);
+                    rt::run_blocking(read).await;
                 }
-                Err(why) => campaign.note_fault(why),
+                Err(why) => note_fault(&campaign, &why),
             }
             campaign.close(rt::now().mono_ms);
         });
     }
+}
+
+/// Reads the pages of a site's list into a campaign.
+fn read_list(daemon: &Daemon, campaign: &Arc<Campaign>, site: Arc<str>, file: &Path, bytes: &[u8]) {
+    let mut pages = PageReader::new(daemon, campaign, Some(site));
+    for (at, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
+        if campaign.is_stopped() {
+            break;
+        }
+        let line = line.trim_ascii();
+        match std::str::from_utf8(line) {
+            Ok("") => {}
+            Ok(url) => pages.add(url, || format!("{}:{}", file.display(), at + 1)),
+            Err(_) => {
+                campaign.note_fault(&format!("{}:{}: not UTF-8", file.display(), at + 1));
+            }
+        }
+    }
+    pages.finish();
 }
 
 /// Reads sitemaps, and those that they name, into a campaign, in the background.
@@ -87,8 +103,10 @@ pub(crate) fn read_sitemaps(daemon: &Arc<Daemon>, campaign: &Arc<Campaign>, urls
     campaign.open();
     rt::spawn(async move {
         let mut seen = HashSet::new();
-        let mut queue = VecDeque::from(urls);
-        while let Some(url) = queue.pop_front() {
+        // Those that a sitemap names belong to its site.
+        let of_any = |url| (url, None::<Arc<str>>);
+        let mut queue: VecDeque<_> = urls.into_iter().map(of_any).collect();
+        while let Some((url, owner)) = queue.pop_front() {
             let limits = daemon.shared.live().limits.clone();
             if campaign.is_stopped() {
                 break;
@@ -98,35 +116,47 @@ pub(crate) fn read_sitemaps(daemon: &Arc<Daemon>, campaign: &Arc<Campaign>, urls
             }
             if seen.len() as u64 > limits.sitemaps {
                 daemon.admin_counts.lock().limit(base::Limit::Sitemaps);
-                campaign.note_fault(format!("{url}: there are more than `sitemaps` of them"));
+                campaign.note_fault(&format!("{url}: there are more than `sitemaps` of them"));
                 break;
             }
-            match fetch(&daemon, &campaign, &url, &limits).await {
+            match fetch(&daemon, &campaign, &url, owner.as_ref(), &limits).await {
                 Ok(Sitemap { site, xml }) => {
                     let (own, to) = (Arc::clone(&daemon), Arc::clone(&campaign));
-                    let read = move || read_sitemap(&own, &to, &site, &url, &xml);
-                    queue.extend(rt::run_blocking(read).await);
+                    let (of, most) = (Arc::clone(&site), limits.sitemap_bytes);
+                    // One more, so that the limit is reported.
+                    let room =
+                        limits.sitemaps.saturating_sub((seen.len() + queue.len()) as u64) + 1;
+                    let read = move || match unpacked(xml, most) {
+                        Ok(xml) => read_sitemap(&own, &to, &of, &url, &xml, room),
+                        Err(why) => {
+                            note_fault(&to, &format!("{url}: {why}"));
+                            Vec::new()
+                        }
+                    };
+                    let named = rt::run_blocking(read).await;
+                    queue.extend(named.into_iter().map(|url| (url, Some(Arc::clone(&site)))));
                 }
-                Err(why) => note_fault(&campaign, format!("{url}: {why}")),
+                Err(why) => note_fault(&campaign, &format!("{url}: {why}")),
             }
         }
         campaign.close(rt::now().mono_ms);
     });
 }
 
-fn note_fault(campaign: &Campaign, fault: String) {
+fn note_fault(campaign: &Campaign, fault: &str) {
+    let fault = campaign.note_fault(fault);
     base::tell!(Warn, "larder: warming: {fault}");
-    campaign.note_fault(fault);
 }
 
 /// A sitemap that was read.
 struct Sitemap {
     /// The site that it belongs to.
     site: Arc<str>,
+    /// It may be in gzip.
     xml: Vec<u8>,
 }
 
-/// Gets a sitemap from its site, without compression.
+/// Gets a sitemap from its site, which must be that of `owner`.
 ///
 /// # Errors
 /// The reason why it cannot be had.
@@ -134,10 +164,14 @@ async fn fetch(
     daemon: &Daemon,
     campaign: &Campaign,
     url: &str,
+    owner: Option<&Arc<str>>,
     limits: &Limits,
 ) -> Result<Sitemap, String> {
     let request = url_request::parse(url)?;
     let site = site_of(&daemon.shared.live(), &request.host).ok_or("no site has this host")?;
+    if owner.is_some_and(|owner| *owner != site) {
+        return Err("it is on another site than the sitemap that names it".to_owned());
+    }
     let url = WarmUrl::of_request(&request).ok_or("the URL is too long")?;
     let most = limits.sitemap_bytes;
     let mut read = daemon.shared.warmth.read(url.clone(), most).await;
@@ -148,8 +182,7 @@ async fn fetch(
         rt::time::sleep(TRY_PAUSE).await;
         read = daemon.shared.warmth.read(url.clone(), most).await;
     }
-    let xml = unpacked(read?, most)?;
-    Ok(Sitemap { site, xml })
+    Ok(Sitemap { site, xml: read? })
 }
 
 /// The site of a host, by name.
@@ -157,13 +190,14 @@ fn site_of(live: &LiveConfiguration, host: &[u8]) -> Option<Arc<str>> {
     live.sites.by_host.find(host).map(|site| Arc::clone(&site.name))
 }
 
-/// Reads a sitemap's pages into a campaign, and returns the sitemaps that it names.
+/// Reads a sitemap's pages into a campaign, and returns the sitemaps that it names, up to `most`.
 fn read_sitemap(
     daemon: &Arc<Daemon>,
     campaign: &Arc<Campaign>,
     site: &Arc<str>,
     url: &str,
     xml: &[u8],
+    most: u64,
 ) -> Vec<String> {
     let mut pages = PageReader::new(daemon, campaign, Some(Arc::clone(site)));
     let mut sitemaps = Vec::new();
@@ -171,11 +205,17 @@ fn read_sitemap(
         Location::Page(page) if page.len() <= URL_BYTES_MAX => {
             pages.add(page, || format!("{url}: line {line}"));
         }
-        Location::Page(_) => campaign.note_fault(format!("{url}: line {line}: a URL is too long")),
-        Location::Sitemap(more) => sitemaps.push(more.to_owned()),
+        Location::Sitemap(more) if more.len() <= URL_BYTES_MAX => {
+            if (sitemaps.len() as u64) < most {
+                sitemaps.push(more.to_owned());
+            }
+        }
+        Location::Page(_) | Location::Sitemap(_) => {
+            campaign.note_fault(&format!("{url}: line {line}: a URL is too long"));
+        }
     });
     if let Err(error) = read {
-        note_fault(campaign, format!("{url}: {error}"));
+        note_fault(campaign, &format!("{url}: {error}"));
     }
     pages.finish();
     sitemaps
@@ -233,7 +273,7 @@ impl<'a> PageReader<'a> {
     fn add(&mut self, url: &str, place: impl Fn() -> String) {
         match self.wish(url, 0) {
             Ok(wish) => self.push(wish),
-            Err(why) => self.campaign.note_fault(format!("{}: {why}", place())),
+            Err(why) => _ = self.campaign.note_fault(&format!("{}: {why}", place())),
         }
     }
 
@@ -249,7 +289,7 @@ impl<'a> PageReader<'a> {
             return Err(format!("`{url}` is a page of another site"));
         }
         let url = WarmUrl::of_request(&request).ok_or("a URL is too long")?;
-        Ok(WarmWish { site, url: Arc::new(url), score: visits, renews: false })
+        Ok(WarmWish { site, url: Arc::new(url), score: visits })
     }
 
     /// Adds a wish.
@@ -277,14 +317,16 @@ async fn warm_hot_lists(daemon: &Daemon) {
     let rewarms = |name: &str| {
         live.sites.listed.iter().find(|site| *site.name == *name && site.warmth.rewarm)
     };
-    if !live.sites.listed.iter().any(|site| site.warmth.rewarm) {
-        return;
-    }
     let loaded = rt::run_blocking(|| hot_list_file::load(&hot_list_file::folder())).await;
-    let lists = loaded.unwrap_or_else(|why| {
+    let mut lists = loaded.unwrap_or_else(|why| {
         base::tell!(Warn, "larder: warming: the hot list is lost: {why}");
         Vec::new()
     });
+    daemon.shared.warmth.note_loaded();
+    lists.retain(|list| rewarms(&list.site).is_some());
+    if lists.is_empty() {
+        return;
+    }
     let now_ms = rt::now().mono_ms;
     let (warmth, limits) = (&daemon.shared.warmth, &live.limits);
     let campaign = warmth.begin("what was hot before the start", now_ms);
@@ -310,6 +352,10 @@ pub(crate) async fn keep_hot_lists(daemon: Arc<Daemon>) {
 
 /// Saves the hot lists, if there are any.
 pub(crate) async fn save_hot_lists(daemon: &Daemon) {
+    // What was hot before must not be replaced by less.
+    if !daemon.shared.warmth.is_loaded() {
+        return;
+    }
     let lists = daemon.shared.invalidator.hot_lists(rt::now().mono_ms).await;
     if lists.is_empty() {
         return;

@@ -10,6 +10,7 @@
 mod page_reading;
 mod warming_core;
 
+use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,8 +25,8 @@ use vcl::backend::Backend;
 use vcl::program::Instance;
 
 use self::page_reading::drain;
-use self::warming_core::WarmStep;
-use crate::disposition::{Start, WaitingRequest};
+use self::warming_core::{PageFetch, WarmStep};
+use crate::disposition::Start;
 use crate::stage::Entrant;
 use crate::stage_row;
 use crate::state::client::Client;
@@ -39,13 +40,16 @@ use crate::state::site::Site;
 use crate::state::site_context::SiteContext;
 use crate::state::vcl::link::BackendOrigin;
 use crate::state::warmth::{
-    Campaign, LaneTerms, SiteClaim, WarmOutcome, WarmPermit, WarmReply, WarmTicket,
+    LaneTerms, SiteClaim, WarmOutcome, WarmPermit, WarmReply, WarmTask, WarmTicket,
 };
 use crate::vcl::start as program;
 
 /// The pause between two looks at an origin whose connections are in use. The end of a fetch ends
 /// it early.
 const PAUSE: Duration = Duration::from_millis(50);
+/// The time, in milliseconds, for which a task waits for a place before others of its site get
+/// their turn: their origins may have one.
+const PATIENCE_MS: u64 = 2_000;
 
 impl CoreState {
     /// Carries out what is to be warmed, for as long as the core runs.
@@ -64,27 +68,73 @@ impl CoreState {
         }
     }
 
+    /// Finds the request of a task, and takes the permit to ask its origin.
+    ///
+    /// # Errors
+    /// The reason for which it gets none.
+    async fn take_place(
+        self: &Rc<Self>,
+        ticket: &mut WarmTicket,
+        full: &mut FullLanes,
+    ) -> Result<WarmRequest, PlaceRefusal> {
+        loop {
+            let warm = WarmRequest::find(self, ticket).map_err(PlaceRefusal::End)?;
+            if let Some(permit) = warm.place(self, ticket.task(), full).await? {
+                ticket.enter(permit);
+                return Ok(warm);
+            }
+        }
+    }
+
     /// Carries out the tasks of a site, the hottest first.
     async fn work_off(self: &Rc<Self>, claim: SiteClaim) {
+        let mut full = FullLanes::default();
         while let Some(task) = claim.next() {
             let mut ticket = WarmTicket::new(&self.shared.warmth, task);
-            let warm = match WarmRequest::find(self, &ticket) {
+            let warm = match self.take_place(&mut ticket, &mut full).await {
                 Ok(warm) => warm,
-                Err(outcome) => {
-                    ticket.end(outcome);
+                Err(refusal) => {
+                    match refusal {
+                        PlaceRefusal::End(outcome) => ticket.end(outcome),
+                        PlaceRefusal::Full => ticket.put_behind(),
+                    }
                     // Many tasks may need no fetch, and others want the core, too.
                     rt::yield_now().await;
                     continue;
                 }
             };
-            let Some(permit) = warm.place(self, &ticket.task().campaign).await else {
-                ticket.end(WarmOutcome::Dropped);
-                continue;
-            };
-            ticket.enter(permit);
             let core = Rc::clone(self);
             rt::spawn_local(async move { warm.carry_out(&core, ticket).await });
         }
+    }
+}
+
+/// The reason for which a task gets no place in a lane.
+enum PlaceRefusal {
+    /// It needs none, or has been stopped.
+    End(WarmOutcome),
+    /// There has been none for some time.
+    Full,
+}
+
+/// The lanes that had no place for tasks of one round.
+#[derive(Default)]
+struct FullLanes {
+    round: u32,
+    lanes: HashSet<Arc<str>>,
+}
+
+impl FullLanes {
+    fn has(&self, lane: &str, round: u32) -> bool {
+        self.round == round && self.lanes.contains(lane)
+    }
+
+    fn note(&mut self, lane: &Arc<str>, round: u32) {
+        if self.round != round {
+            self.round = round;
+            self.lanes.clear();
+        }
+        self.lanes.insert(Arc::clone(lane));
     }
 }
 
@@ -121,7 +171,7 @@ impl WarmRequest {
         }
         target::canonical(&mut request);
         let mut warm = Self { lane: Arc::clone(&site.name), live, site, request, origins: vec![] };
-        match warm.look(core, task.renews) {
+        match warm.look(core) {
             (WarmStep::End(outcome), _) => return Err(outcome),
             (_, Some(origin)) => {
                 warm.lane = Arc::clone(origin.name());
@@ -132,16 +182,32 @@ impl WarmRequest {
         Ok(warm)
     }
 
-    /// Waits for a place in the lane: visitors come first. `None` if the campaign is stopped.
-    async fn place(&self, core: &Rc<CoreState>, campaign: &Campaign) -> Option<WarmPermit> {
-        let lanes = &core.shared.warmth.lanes;
+    /// Waits for a place in the lane: visitors come first. A lane without a place for some time is
+    /// noted in `full`, and tasks of the same round do not wait for it again. `None` if another
+    /// configuration is in force now.
+    async fn place(
+        &self,
+        core: &Rc<CoreState>,
+        task: &WarmTask,
+        full: &mut FullLanes,
+    ) -> Result<Option<WarmPermit>, PlaceRefusal> {
+        let (lanes, began_ms) = (&core.shared.warmth.lanes, core.now().mono_ms);
+        let patience_ms = if full.has(&self.lane, task.round) { 0 } else { PATIENCE_MS };
         loop {
             let now_ms = core.now().mono_ms;
-            if campaign.is_stopped() {
-                return None;
+            if task.campaign.is_stopped() {
+                return Err(PlaceRefusal::End(WarmOutcome::Dropped));
+            }
+            // Its origins may have been replaced.
+            if !Arc::ptr_eq(&core.live(), &self.live) {
+                return Ok(None);
             }
             if let Some(permit) = lanes.try_enter(&self.lane, self.terms(now_ms), now_ms) {
-                return Some(permit);
+                return Ok(Some(permit));
+            }
+            if now_ms.saturating_sub(began_ms) >= patience_ms {
+                full.note(&self.lane, task.round);
+                return Err(PlaceRefusal::Full);
             }
             _ = rt::time::timeout(PAUSE, lanes.wait()).await;
         }
@@ -151,30 +217,30 @@ impl WarmRequest {
         let limits = &self.live.limits;
         let connections = self.origins.iter().map(|origin| connections_of(origin)).min();
         let share = connections.flatten().map_or(u64::MAX, |all| all * limits.warm_share / 100);
-        LaneTerms {
-            most: share.min(limits.warm_fetches).max(1),
-            has_room: self.origins.iter().all(|origin| origin.has_room(now_ms)),
-        }
+        // A sick backend is not asked, and nobody waits for it.
+        let is_full = self.origins.iter().any(|origin| origin.is_full(now_ms));
+        let is_any = self.origins.is_empty() || self.origins.iter().any(|own| own.has_room(now_ms));
+        LaneTerms { most: share.min(limits.warm_fetches).max(1), has_room: is_any && !is_full }
     }
 
     /// Fetches.
-    async fn carry_out(mut self, core: &Rc<CoreState>, mut ticket: WarmTicket) {
+    async fn carry_out(self, core: &Rc<CoreState>, mut ticket: WarmTicket) {
         let (now, began_us) = (core.now(), core.micros());
-        let slow = match &self.site.vcl {
+        let PageFetch { waiting, request } = match &self.site.vcl {
             Some(instance) => match self.start_program(core, instance, now) {
-                Ok(slow) => slow,
+                Ok(fetch) => fetch,
                 Err(outcome) => return ticket.end(outcome),
             },
-            None => match self.look(core, ticket.task().renews).0 {
+            None => match self.look(core).0 {
                 WarmStep::End(outcome) => return ticket.end(outcome),
-                WarmStep::Fetch(slow) => slow,
+                WarmStep::Fetch(fetch) => *fetch,
                 WarmStep::Renew(renewal) => return renewal.begin(core, ticket),
             },
         };
         let account = Arc::clone(&core.background);
         let connection = RequestConnection::of(&account);
         // Boxed, as in a connection.
-        let mut reply = Box::pin(slow.run(core, &self.request, None, connection)).await;
+        let mut reply = Box::pin(waiting.run(core, &request, None, connection)).await;
         if let Some(trace) = reply.about.trace.clone() {
             ticket.follow(&trace);
         }
@@ -188,16 +254,16 @@ impl WarmRequest {
             _ if failed => WarmReply::Failed,
             _ => WarmReply::Other,
         });
-        self.record(core, &reply, RecordTimes { now, began_us, body_bytes });
+        self.record(core, &reply, &request, RecordTimes { now, began_us, body_bytes });
     }
 
     /// Takes the request of a declared site as far as possible without asking anybody. Also returns
     /// the origin that would be asked.
-    fn look(&mut self, core: &Rc<CoreState>, renews: bool) -> (WarmStep, Option<Arc<Origin>>) {
+    fn look(&self, core: &Rc<CoreState>) -> (WarmStep, Option<Arc<Origin>>) {
         let site_ctx = SiteContext { live: &self.live, site: &self.site };
         // The policy changes the request, which may be looked at again.
         let mut request = self.request.clone();
-        warming_core::look(core, site_ctx, &mut request, renews)
+        warming_core::look(core, site_ctx, &mut request)
     }
 
     /// Starts the request in its site's program.
@@ -206,7 +272,7 @@ impl WarmRequest {
         core: &Rc<CoreState>,
         instance: &Arc<Instance>,
         now: Now,
-    ) -> Result<Box<WaitingRequest>, WarmOutcome> {
+    ) -> Result<PageFetch, WarmOutcome> {
         let site_ctx = SiteContext { live: &self.live, site: &self.site };
         let client = &client_of(core);
         let downstream = &Downstream::Warmth;
@@ -216,7 +282,7 @@ impl WarmRequest {
             return Err(WarmOutcome::Unstored);
         }
         match program::start(core, instance, &entrant, &request) {
-            Start::Slow(slow) if slow.is_fetch() => Ok(slow),
+            Start::Slow(waiting) if waiting.is_fetch() => Ok(PageFetch { waiting, request }),
             Start::Slow(_) => Err(WarmOutcome::Unstored),
             Start::Reply(reply) => Err(match reply.served {
                 CacheOutcome::Hit | CacheOutcome::Stale => WarmOutcome::Fresh,
@@ -226,7 +292,7 @@ impl WarmRequest {
     }
 
     /// Writes the record of a fetch.
-    fn record(&self, core: &CoreState, reply: &Reply, times: RecordTimes) {
+    fn record(&self, core: &CoreState, reply: &Reply, request: &Request, times: RecordTimes) {
         let RecordTimes { now, began_us, body_bytes } = times;
         let started = RequestStart {
             at: now,
@@ -239,7 +305,7 @@ impl WarmRequest {
         core.log.beside(
             reply,
             &TransactionFacts {
-                request: Some(&self.request),
+                request: Some(request),
                 body_out: body_bytes,
                 kind: Kind::Warm,
                 ..TransactionFacts::new(NOBODY, &self.live, &started)

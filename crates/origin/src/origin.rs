@@ -96,6 +96,12 @@ impl Origin {
         usable(is_backup).any(|(_, server)| server.has_room())
     }
 
+    /// Returns true if servers are in use at `now_ms` (of the monotonic clock), and a request would
+    /// wait at each.
+    pub fn is_full(&self, now_ms: u64) -> bool {
+        !self.has_room(now_ms) && (0..self.servers.len()).any(|at| self.is_usable(at, now_ms))
+    }
+
     /// The server for a request with this hash at `now_ms` (of the monotonic clock), which is the
     /// one at `preferred` while that is in use. `None` if probes report every server sick. Changes
     /// no state.

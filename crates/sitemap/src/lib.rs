@@ -152,11 +152,14 @@ impl Element {
     }
 }
 
+/// Bytes of a location beyond the longest URL: a longer one is recognised by them, unless they are
+/// the space behind a URL.
+const ROOM: usize = 256;
+
 /// Appends to `location` up to somewhat more than the longest URL.
 fn push(location: &mut String, part: &str) {
-    if location.len() <= URL_BYTES_MAX {
-        location.push_str(part);
-    }
+    let room = (URL_BYTES_MAX + ROOM).saturating_sub(location.len());
+    location.push_str(&part[..part.floor_char_boundary(room)]);
 }
 
 /// The lines of a text, for offsets that ascend.
@@ -246,6 +249,9 @@ mod tests {
     fn a_long_location_is_cut_and_recognisable() {
         let xml = format!("<urlset><url><loc>{}</loc></url></urlset>", "&amp;".repeat(9_000));
         let (found, _) = locations(xml.as_bytes());
-        assert_eq!(found[0].1.len(), URL_BYTES_MAX + 1);
+        assert_eq!(found[0].1.len(), URL_BYTES_MAX + ROOM);
+        let xml = format!("<urlset><url><loc>{}</loc></url></urlset>", "ü".repeat(99_999));
+        let (found, _) = locations(xml.as_bytes());
+        assert!(found[0].1.len() <= URL_BYTES_MAX + ROOM, "{}", found[0].1.len());
     }
 }

@@ -1,6 +1,7 @@
 //! Bans: invalidation by what a response is, instead of by key.
 
 use super::*;
+use crate::ObjectEnding;
 
 fn tags(tags: &[u64]) -> Tags {
     Tags::new(tags.to_vec())
@@ -91,6 +92,26 @@ fn an_object_keeps_key_variant_and_head_beside_its_tags() {
 }
 
 #[test]
+fn a_sweep_shows_what_it_ends_with_its_hits() {
+    let cache = cache();
+    for (name, tag) in [("gone", 1), ("stale", 2), ("stays", 3)] {
+        tagged(&cache, name, &[tag]);
+        assert!(found(&cache, name).is_some());
+    }
+    cache.ban(ban(by_tags(&[1])));
+    cache.ban(soft(by_tags(&[2]), 1));
+    let mut shown = Vec::new();
+    let mut ended =
+        |object: &Object, ending| shown.push((object.key().to_vec(), object.hits(), ending));
+    let hooks = SweepHooks { pause: &mut || (), ended: &mut ended };
+    cache.sweep_with(u32::MAX, 1, hooks);
+    shown.sort_by(|a, b| a.0.cmp(&b.0));
+    let wanted = [("gone", ObjectEnding::Removed), ("stale", ObjectEnding::MadeStale)]
+        .map(|(name, ending)| (key(name).bytes().to_vec(), 1, ending));
+    assert_eq!(shown, wanted);
+}
+
+#[test]
 fn a_sweep_tests_unrequested_objects_and_frees_their_memory() {
     let cache = cache();
     for n in 0..3000 {
@@ -125,7 +146,7 @@ fn a_serving_thread_sweeps_no_more_than_its_limit() {
         tagged(&cache, &format!("page {n}"), &[n % 2]);
     }
     let made = cache.ban_at_once(ban(by_tags(&[1])));
-    assert!(!cache.sweep_first(1_000, &mut |_| ()));
+    assert!(!cache.sweep_first(1_000, &mut |_, _| ()));
     let counted = made.objects();
     assert!((1..5_000).contains(&counted), "{counted}");
     // An object that the sweep did not reach is banned nevertheless, and left to the next sweep.
@@ -134,7 +155,7 @@ fn a_serving_thread_sweeps_no_more_than_its_limit() {
     assert_eq!(made.objects(), 10_000);
     // A small store is counted as a whole.
     let rest = cache.ban_at_once(ban(by_tags(&[0])));
-    assert!(cache.sweep_first(1_000_000, &mut |_| ()) && !cache.has_untested());
+    assert!(cache.sweep_first(1_000_000, &mut |_, _| ()) && !cache.has_untested());
     assert_eq!((rest.objects(), cache.stats().objects), (10_000, 0));
     cache.check();
 }

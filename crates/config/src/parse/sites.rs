@@ -135,7 +135,7 @@ fn site(r: &mut Reader, table: &TomlTable<'_>, config: &Config, whole: bool) -> 
     if is_beside {
         not_compared(r, table, &draft.site);
         if let Some(item) = table.item("warm") {
-            r.error(item.span.clone(), "`warm` is not for a site with a VCL beside settings")
+            r.error(item.span, "`warm` is not for a site with a VCL beside settings")
                 .help = Some("its subroutines run for clients only".to_owned());
         }
     }
@@ -163,7 +163,7 @@ fn not_compared(r: &mut Reader, table: &TomlTable<'_>, site: &SiteConfig) {
     let name = if site.observes { "mode" } else { "cache.verify" };
     let item = table.item("mode").filter(|_| site.observes).or_else(|| table.item("vcl"));
     if let Some(item) = item {
-        r.error(item.span.clone(), format!("`{name}` is not for a site with a VCL")).help =
+        r.error(item.span, format!("`{name}` is not for a site with a VCL")).help =
             Some("comparisons with the origin run none of its subroutines".to_owned());
     }
 }

@@ -98,7 +98,7 @@ impl Daemon {
         for PageBody { url, visits } in &wanted.pages {
             match pages.wish(url, *visits) {
                 Ok(wish) => pages.push(wish),
-                Err(why) => campaign.note_fault(why),
+                Err(why) => _ = campaign.note_fault(&why),
             }
         }
         pages.finish();

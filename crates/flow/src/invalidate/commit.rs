@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use base::{Counter, Now};
+use cache::ObjectEnding;
 use purge::{Cause, Level, PeerCaches, PreparedPropagation, Propagation};
 use smallvec::SmallVec;
 
@@ -210,9 +211,9 @@ impl Invalidator {
     /// Counts on a core's thread. Returns true if everything stored was tested.
     fn sweep_first(&self, now_ms: u64) -> bool {
         let mut lost = HotPages::of(self, now_ms);
-        let all = self.cache.sweep_first(COUNT_PLACES, &mut |object| {
+        let all = self.cache.sweep_first(COUNT_PLACES, &mut |object, ending| {
             if let Some(lost) = &mut lost {
-                lost.note(object);
+                lost.note(object, ending);
             }
         });
         lost.into_iter().for_each(HotPages::rewarm);
@@ -291,7 +292,11 @@ impl Invalidator {
             let selected =
                 plan.keys.iter().flat_map(|key| self.cache.peek(key, &mut |_, _| ()).variants);
             if let Some(lost) = &mut lost {
-                selected.for_each(|variant| lost.note(&variant.object));
+                let soft = plan.invalidation.soft;
+                let ending = if soft { ObjectEnding::MadeStale } else { ObjectEnding::Removed };
+                let fresh = selected.filter(|variant| lost.is_fresh(&variant.object));
+                let fresh: SmallVec<[_; 4]> = fresh.collect();
+                fresh.iter().for_each(|variant| lost.note(&variant.object, ending));
             }
             committed.objects += plan.carry_out(&self.cache, &mut number, &mut committed.bans);
         }

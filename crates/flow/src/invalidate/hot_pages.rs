@@ -6,20 +6,20 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use cache::{Object, Record};
+use cache::{Object, ObjectEnding, Record};
 use message::vary::signature_values;
 
 use super::stored_response::StoredUrl;
 use crate::key::is_internal;
 use crate::state::invalidate::Invalidator;
 use crate::state::live_configuration::LiveConfiguration;
-use crate::state::warmth::{HotUrl, SharedWarmth, WarmUrl};
+use crate::state::warmth::{HotUrl, PageHits, SharedWarmth, WarmUrl};
 
 /// The hottest pages of some stored responses, by site.
 pub(super) struct HotPages {
     live: Arc<LiveConfiguration>,
     warmth: Arc<SharedWarmth>,
-    sites: HashMap<Arc<str>, Vec<HotUrl>>,
+    sites: HashMap<Arc<str>, Vec<PageHits>>,
     now_ms: u64,
 }
 
@@ -41,14 +41,23 @@ impl HotPages {
         Some(Self { now_ms: rt::now().mono_ms, ..own })
     }
 
-    /// Adds a stored response.
-    pub(super) fn note(&mut self, object: &Object) {
+    /// Returns true if a stored response is fresh. Visitors have left others alone.
+    pub(super) fn is_fresh(&self, object: &Object) -> bool {
+        i64::try_from(self.now_ms).is_ok_and(|now_ms| now_ms < object.fresh_until_ms())
+    }
+
+    /// Adds a stored response that was fresh until it ended in this way.
+    pub(super) fn note(&mut self, object: &Object, ending: ObjectEnding) {
+        if ending == ObjectEnding::Removed && !self.is_fresh(object) {
+            return;
+        }
         let Some((site, url)) = warm_url(&self.live, object) else { return };
         let pages = self.sites.entry(site).or_default();
-        pages.push(HotUrl { url: Arc::new(url), score: f64::from(object.hits()) });
+        let (hits, stays) = (object.hits(), ending == ObjectEnding::MadeStale);
+        pages.push(PageHits { url: Arc::new(url), hits, stays });
         let most = usize::try_from(self.live.limits.hot_urls).unwrap_or(usize::MAX);
         if pages.len() > most.saturating_mul(2) {
-            pages.select_nth_unstable_by(most, |a, b| b.score.total_cmp(&a.score));
+            pages.select_nth_unstable_by(most, |a, b| b.hits.cmp(&a.hits));
             pages.truncate(most);
         }
     }
@@ -67,7 +76,7 @@ impl Invalidator {
     pub async fn hot_lists(&self, now_ms: u64) -> Vec<(Arc<str>, Vec<HotUrl>)> {
         let Some(pages) = HotPages::of(self, now_ms) else { return Vec::new() };
         let (live, see) = (Arc::clone(&pages.live), |pages: &mut HotPages, object: &Object| {
-            pages.note(object);
+            pages.note(object, ObjectEnding::Removed);
             true
         });
         let mut sites = self.look_through(pages, see).await.sites;

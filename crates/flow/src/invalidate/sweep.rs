@@ -29,9 +29,9 @@ impl Invalidator {
                     rt::pause(PAUSE);
                 }
             };
-            let mut ended = |object: &Object| {
+            let mut ended = |object: &Object, ending| {
                 if let Some(lost) = &mut lost {
-                    lost.note(object);
+                    lost.note(object, ending);
                 }
             };
             let hooks = SweepHooks { pause: &mut pause, ended: &mut ended };

@@ -24,6 +24,11 @@ impl Downstream {
         matches!(self, Self::Client)
     }
 
+    /// Returns true if the request warms the store, and no client waits for it.
+    pub(crate) fn is_warmth(&self) -> bool {
+        matches!(self, Self::Warmth)
+    }
+
     pub(crate) fn is_node(&self) -> bool {
         matches!(self, Self::Node)
     }

@@ -26,6 +26,7 @@ use crate::state::live_configuration::LiveConfiguration;
 pub use self::campaign::{Campaign, CampaignCounts, WarmOutcome};
 use self::hot_list::HotList;
 pub use self::hot_list::HotUrl;
+pub(crate) use self::hot_list::PageHits;
 pub use self::site_warmth::SiteWarmth;
 pub use self::warm_lanes::LaneListing;
 pub(crate) use self::warm_lanes::{LaneTerms, WarmLanes, WarmPermit};
@@ -36,6 +37,9 @@ pub use self::warm_url::{VariantField, WarmUrl};
 
 /// Campaigns that are remembered, those that are over the shortest.
 const CAMPAIGNS_MAX: usize = 16;
+
+/// Wishes that are added under one hold of the lock: cores wait for it between two tasks.
+const ADDED_AT_ONCE: usize = 256;
 
 /// The title of the campaign for what purges have removed.
 const REWARMED: &str = "what was purged";
@@ -58,6 +62,8 @@ pub struct SharedWarmth {
     wanted: Notify,
     /// The daemon ends.
     ended: AtomicBool,
+    /// The hot lists from before the start are known.
+    loaded: AtomicBool,
     readings: Mutex<VecDeque<ReadingOrder>>,
     /// Behind a lock, as several threads count.
     counters: Mutex<Arc<Counters>>,
@@ -97,15 +103,13 @@ pub struct WarmWish {
     pub url: Arc<WarmUrl>,
     /// The heat: about the number of its visits.
     pub score: u64,
-    /// It is fetched even if a fresh response is stored.
-    pub renews: bool,
 }
 
 impl WarmWish {
     /// The wish for a page of a site's hot list.
     pub fn of_hot(site: &Arc<str>, HotUrl { url, score }: HotUrl) -> Self {
         let score = (score * SCORE_STEPS) as u64;
-        Self { site: Arc::clone(site), url, score, renews: false }
+        Self { site: Arc::clone(site), url, score }
     }
 }
 
@@ -120,6 +124,7 @@ impl SharedWarmth {
             sequence: AtomicU64::new(0),
             wanted: Notify::new(),
             ended: AtomicBool::new(false),
+            loaded: AtomicBool::new(false),
             readings: Mutex::default(),
             counters: Mutex::new(counters),
         }
@@ -151,13 +156,17 @@ impl SharedWarmth {
         most: u64,
         now_ms: u64,
     ) {
-        let mut sites = self.sites.lock();
-        for WarmWish { site, url, score, renews } in wishes {
-            campaign.note_found();
-            let campaign = Arc::clone(campaign);
-            let task = WarmTask { site, url, failures: 0, score, renews, campaign };
-            self.push(&mut sites, task, most, now_ms);
+        let mut wishes = wishes.into_iter().peekable();
+        while wishes.peek().is_some() {
+            let mut sites = self.sites.lock();
+            for WarmWish { site, url, score } in wishes.by_ref().take(ADDED_AT_ONCE) {
+                campaign.note_found();
+                let campaign = Arc::clone(campaign);
+                let task = WarmTask { site, url, failures: 0, score, round: 0, campaign };
+                self.push(&mut sites, task, most, now_ms);
+            }
         }
+        let sites = self.sites.lock();
         let is_waiting = |queue: &SiteQueue| !queue.is_claimed && queue.tasks.len() > 0;
         let waiting = sites.values().filter(|queue| is_waiting(queue)).count();
         drop(sites);
@@ -182,12 +191,17 @@ impl SharedWarmth {
 
     /// Puts a task back whose origin has failed, behind hotter ones. It fails for good after some
     /// tries.
-    fn put_back(&self, task: WarmTask, now_ms: u64) {
+    fn try_again(&self, task: WarmTask, now_ms: u64) {
         let task =
             WarmTask { failures: task.failures.saturating_add(1), score: task.score / 2, ..task };
         if task.failures >= TRIES {
             return self.note(&task.campaign, WarmOutcome::Failed, now_ms);
         }
+        self.put_back(task, now_ms);
+    }
+
+    /// Puts a task back.
+    fn put_back(&self, task: WarmTask, now_ms: u64) {
         let mut sites = self.sites.lock();
         // It had a place before.
         self.push(&mut sites, task, u64::MAX, now_ms);
@@ -207,6 +221,17 @@ impl SharedWarmth {
     pub fn end(&self, now_ms: u64) {
         self.ended.store(true, Ordering::Release);
         self.stop(now_ms);
+    }
+
+    /// Notes that the hot lists from before the start have been read.
+    pub fn note_loaded(&self) {
+        self.loaded.store(true, Ordering::Release);
+    }
+
+    /// Returns true if the hot lists from before the start have been read, so that they may be
+    /// saved again.
+    pub fn is_loaded(&self) -> bool {
+        self.loaded.load(Ordering::Acquire)
     }
 
     /// Notes the fate of a task.
@@ -284,10 +309,33 @@ impl SharedWarmth {
         visits.into_iter().map(add).collect()
     }
 
+    /// The scores of pages that have ended.
+    fn end_pages(
+        &self,
+        site: &Arc<str>,
+        pages: Vec<PageHits>,
+        most: u64,
+        now_ms: u64,
+    ) -> Vec<HotUrl> {
+        let mut lists = self.hot.lock();
+        let list = lists.entry(Arc::clone(site)).or_default();
+        let end = |page: PageHits| {
+            let score = list.end(&page, now_ms, most);
+            HotUrl { url: page.url, score }
+        };
+        pages.into_iter().map(end).collect()
+    }
+
     /// Lets pages come back that have left the store: those that visitors have asked for, the
-    /// hottest first. The scores are the visits since they were stored.
-    pub(crate) fn rewarm(&self, site: &Arc<str>, pages: Vec<HotUrl>, limits: &Limits, now_ms: u64) {
-        let pages = self.note_visits(site, pages, limits.hot_urls, now_ms);
+    /// hottest first.
+    pub(crate) fn rewarm(
+        &self,
+        site: &Arc<str>,
+        pages: Vec<PageHits>,
+        limits: &Limits,
+        now_ms: u64,
+    ) {
+        let pages = self.end_pages(site, pages, limits.hot_urls, now_ms);
         let hot = pages.into_iter().filter(|page| page.score >= VISITED);
         let mut wishes: Vec<WarmWish> = hot.map(|page| WarmWish::of_hot(site, page)).collect();
         if wishes.is_empty() {
@@ -312,14 +360,22 @@ impl SharedWarmth {
     pub(crate) fn hottest_with(
         &self,
         site: &str,
-        others: Vec<HotUrl>,
+        others: Vec<PageHits>,
         most: u64,
         now_ms: u64,
     ) -> Vec<HotUrl> {
-        let listed = self.hot.lock().get(site).map(|list| list.hottest(now_ms, most));
+        let mut lists = self.hot.lock();
+        let list = lists.entry(site.into()).or_default();
+        let visits = |page: PageHits| {
+            let score = f64::from(list.visits(&page));
+            HotUrl { url: page.url, score }
+        };
+        let others: Vec<HotUrl> = others.into_iter().map(visits).collect();
+        let listed = list.hottest(now_ms, most);
+        drop(lists);
         let mut both = HotList::default();
         let room = most.saturating_mul(4);
-        for HotUrl { url, score } in listed.into_iter().flatten().chain(others) {
+        for HotUrl { url, score } in listed.into_iter().chain(others) {
             both.add(&url, score, now_ms, room);
         }
         both.hottest(now_ms, most)

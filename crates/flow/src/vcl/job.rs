@@ -115,6 +115,7 @@ pub(crate) fn job(
     let purpose = if missing.is_none() { Purpose::Pass } else { Purpose::Fetch };
     let stale = missing.as_ref().and_then(|missing| missing.stale.as_ref());
     let mut bereq = bereq(turn, env, purpose, stale);
+    bereq.state.is_bgfetch = turn.downstream.is_warmth();
     bereq.state.has_body = upload.is_some() && has_body(env.asked);
     env.count(Count::SFetch);
     if missing.is_none() {

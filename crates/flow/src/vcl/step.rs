@@ -24,6 +24,8 @@ pub(crate) enum RequestStep<L = Lead, T = Ticket> {
     Pause(FetchPause<L, T>, Option<Arc<Object>>),
     /// No usable object was found.
     Miss(FetchMiss<L>),
+    /// A stored object is renewed by this request itself, as it warms the store.
+    Renewal(FetchMiss<L>),
     Pass,
     Pipe,
     Purge,

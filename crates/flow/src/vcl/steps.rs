@@ -49,6 +49,7 @@ impl ProgramRequest {
                         step
                     }
                 },
+                RequestStep::Renewal(missing) => return Halt::Fetch(missing),
                 RequestStep::Pass | RequestStep::Pipe if self.downstream.is_node() => {
                     return Halt::Reply(peers::silent(PeerRefusal::Nothing));
                 }
@@ -312,6 +313,12 @@ impl ProgramRequest {
         match action {
             Action::Deliver => {
                 if let Some(lead) = lead {
+                    // The task has its place at the backend; a background fetch would have none.
+                    if self.downstream.is_warmth() {
+                        self.found = LookupResult::Stale;
+                        let stale = Some(object);
+                        return RequestStep::Renewal(FetchMiss { lead, stale });
+                    }
                     env.count(Count::SBgfetch);
                     S::refresh(self, env, lead, &object);
                 }

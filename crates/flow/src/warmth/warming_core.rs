@@ -42,9 +42,16 @@ pub(super) enum WarmStep {
     /// Nothing is to be fetched.
     End(WarmOutcome),
     /// The response is missing.
-    Fetch(Box<WaitingRequest>),
+    Fetch(Box<PageFetch>),
     /// The stored response is renewed.
     Renew(Box<Renewal>),
+}
+
+/// The fetch of a missing response.
+pub(super) struct PageFetch {
+    pub(super) waiting: Box<WaitingRequest>,
+    /// As the policy has changed it: what its key was made of is what the origin is asked for.
+    pub(super) request: Request,
 }
 
 /// The renewal of a stored response.
@@ -81,7 +88,6 @@ pub(super) fn look(
     core: &Rc<CoreState>,
     site_ctx: SiteContext<'_>,
     request: &mut Request,
-    renews: bool,
 ) -> (WarmStep, Option<Arc<Origin>>) {
     if site_ctx.site.extra.is_some() {
         // Its subroutines have a say in the key, and run for clients only.
@@ -104,14 +110,12 @@ pub(super) fn look(
     if notes.personal {
         return (WarmStep::End(WarmOutcome::Unstored), origin);
     }
-    (course::follow(&mut WarmingCore { core, renews }, &ctx, verdict), origin)
+    (course::follow(&mut WarmingCore { core }, &ctx, verdict), origin)
 }
 
 /// A core that looks whether a response is to be fetched.
 struct WarmingCore<'a> {
     core: &'a Rc<CoreState>,
-    /// A fresh response is renewed, too.
-    renews: bool,
 }
 
 /// The end of a task whose response is not for the store.
@@ -167,7 +171,7 @@ impl<'a> CourseHandler for WarmingCore<'a> {
     ) -> WarmStep {
         let times = freshness(ctx.live, &object, ctx.now.mono_ms);
         let is_fresh = served == CacheOutcome::Hit && !is_near_end(&times, ctx.now.mono_ms);
-        if is_fresh && !self.renews {
+        if is_fresh {
             return WarmStep::End(WarmOutcome::Fresh);
         }
         WarmStep::Renew(Box::new(Renewal {
@@ -206,7 +210,8 @@ impl<'a> CourseHandler for WarmingCore<'a> {
         match next {
             LookupDecision::Fetch(old) => {
                 let disposition = RequestDisposition::Fetch { key: key.clone(), old };
-                WarmStep::Fetch(self.core.waiting(ctx, disposition))
+                let waiting = self.core.waiting(ctx, disposition);
+                WarmStep::Fetch(Box::new(PageFetch { waiting, request: ctx.request.clone() }))
             }
             _ => UNSTORED,
         }

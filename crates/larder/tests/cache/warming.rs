@@ -130,12 +130,117 @@ async fn a_task_is_anonymous_and_never_passes_the_store() {
 }
 
 #[tokio::test]
+async fn the_origin_is_asked_for_what_the_key_was_made_of() {
+    let site = "vary = { accept = \"images\" }\n";
+    let stage = Setup { site, ..Setup::default() }.start().await;
+    stage.origin.otherwise(page("Vary: Accept\r\n", "page"));
+    let url = ["http://larder.test/a?utm_source=<b>"];
+    let printed = warmed(&stage, &url).await;
+    assert!(printed.starts_with("1 fetched in "), "{printed}");
+    assert_eq!(stage.origin.targets(), ["/a"]);
+    assert!(is_hit(&stage.ask("GET", "/a", "Accept: */*\r\n").await));
+    let printed = warmed(&stage, &url).await;
+    assert!(printed.starts_with("0 fetched, 1 stored before in "), "{printed}");
+}
+
+/// A second origin, `other`, beside the stage's own.
+async fn other() -> (ScriptedOrigin, String) {
+    let other = ScriptedOrigin::start().await.expect("a port for the origin");
+    other.otherwise(page("", "other"));
+    let settings = format!("[[origin]]\nname = \"other\"\nservers = \"http://{}\"\n", other.addr());
+    (other, settings)
+}
+
+#[tokio::test]
+async fn tasks_take_the_routes_of_people() {
+    let (other, origin) = other().await;
+    let site =
+        "[[site.route]]\npath = \"/page\"\norigin = \"other\"\nwhen = { class = \"human\" }\n";
+    let stage = Setup { site, origin: &origin, ..Setup::default() }.start().await;
+    stage.origin.otherwise(page("", "page"));
+    warmed(&stage, &["http://larder.test/page"]).await;
+    assert_eq!((other.seen("/page"), stage.origin.seen("/page")), (1, 0));
+}
+
+#[tokio::test]
+async fn a_page_whose_origin_hangs_holds_up_no_other_origin() {
+    let (other, origin) = other().await;
+    let site = "[[site.route]]\npath = \"/other/*\"\norigin = \"other\"\n";
+    let stage =
+        Setup { limits: IN_ORDER, site, origin: &origin, one_core: true, ..Setup::default() };
+    let stage = stage.start().await;
+    for target in ["/one", "/two", "/three"] {
+        stage.origin.on(target, Script::default().hang());
+    }
+    let urls = ["one", "two", "three", "other/a", "other/b"];
+    let urls = urls.map(|path| format!("http://larder.test/{path}"));
+    let mut arguments: Vec<&str> = urls.iter().map(String::as_str).collect();
+    arguments.push("--background");
+    warmed(&stage, &arguments).await;
+    eventually("the other origin is asked", async || other.targets().len() == 2).await;
+    assert_eq!(stage.origin.targets(), ["/one"]);
+}
+
+#[tokio::test]
+async fn a_task_that_waits_takes_the_origin_of_a_reload() {
+    let (other, _) = other().await;
+    let origin = "connections = 1\nclient_share = 100\n";
+    let setup = Setup { site: "bypass = { path = \"/held\" }\n", origin, ..Setup::default() };
+    let stage = setup.start().await;
+    stage.origin.on("/held", Script::default().hang());
+    let stream = TcpStream::connect(stage.daemon.addr()).await.expect("a connection");
+    let mut visitor = RawClient::over(stream);
+    visitor.send(&request("GET", "/held", ""), WriteSplit::Whole).await.expect("sent");
+    eventually("the connection is in use", async || stage.origin.seen("/held") == 1).await;
+    warmed(&stage, &["http://larder.test/page", "--background"]).await;
+    std::fs::write(stage.daemon.config_file(), setup.file(&other)).expect("written");
+    let reply = Ask::post("/api/v1/config/reload", &json!(null)).send_locally(&stage.daemon).await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    eventually("the page", async || other.seen("/page") == 1).await;
+    assert_eq!(stage.origin.seen("/page"), 0);
+}
+
+#[tokio::test]
+async fn stale_pages_of_a_program_are_fetched_by_the_task_and_sick_backends_hold_up_none() {
+    let folder = Folder::new();
+    let origin = ScriptedOrigin::start().await.expect("a port for the origin");
+    // Port 1 refuses, so that the second backend is sick.
+    let program = format!(
+        "vcl 4.1;\nbackend default {{ .host = \"127.0.0.1\"; .port = \"{}\"; }}\n\
+         backend sick {{ .host = \"127.0.0.1\"; .port = \"1\"; \
+         .probe = {{ .url = \"/\"; .initial = 0; }} }}\n\
+         sub vcl_recv {{ if (req.url ~ \"^/sick\") {{ set req.backend_hint = sick; }} }}\n\
+         sub vcl_backend_response {{ set beresp.grace = 1h; \
+         set beresp.http.background = bereq.is_bgfetch; }}\n",
+        origin.addr().port()
+    );
+    folder.file("site.vcl", program.as_bytes());
+    let file = format!(
+        "listen = \"127.0.0.1:0\"\nworkers = 1\n[limits]\n{IN_ORDER}\n[[site]]\nhost = \"*\"\n\
+         vcl = \"{}\"\n",
+        folder.path().join("site.vcl").display()
+    );
+    origin.otherwise(page("", "page"));
+    let stage = Stage { origin, daemon: Daemon::start(&file).expect("larder starts") };
+    let urls = ["http://larder.test/a", "http://larder.test/b"];
+    for round in 1..3 {
+        let printed = warmed(&stage, &urls).await;
+        assert!(printed.starts_with("2 fetched in "), "{printed}");
+        assert_eq!((stage.origin.seen("/a"), stage.origin.seen("/b")), (round, round));
+        let reply = stage.get("/a").await;
+        assert_eq!(reply.field("background").as_deref(), Some("true"), "nobody waits for it");
+        purge(&stage.daemon, &json!({ "all": true, "soft": true })).await;
+    }
+}
+
+#[tokio::test]
 async fn sitemaps_are_followed_and_name_only_pages_of_their_site() {
     let site = "[[site]]\nhost = \"other.test\"\norigin = \"app\"\n";
     let stage = Setup { site, ..Setup::default() }.start().await;
     stage.origin.otherwise(page("", "page"));
     let index = "<sitemapindex><sitemap><loc>http://larder.test/1.xml.gz</loc></sitemap>\
-                 <sitemap><loc>http://larder.test/none.xml</loc></sitemap></sitemapindex>";
+                 <sitemap><loc>http://larder.test/none.xml</loc></sitemap>\
+                 <sitemap><loc>http://other.test/other.xml</loc></sitemap></sitemapindex>";
     stage.origin.on("/sitemap.xml", page("", index));
     stage.origin.on("/none.xml", page("", "no sitemap"));
     let pages = "<urlset><url><loc>http://larder.test/a?b=1&amp;c=2</loc></url>\
@@ -155,9 +260,14 @@ async fn sitemaps_are_followed_and_name_only_pages_of_their_site() {
     let campaign: Value = serde_json::from_str(&printed).expect("JSON");
     assert_eq!((&campaign["found"], &campaign["fetched"]), (&json!(2), &json!(2)), "{campaign}");
     let faults = campaign["faults"].to_string();
-    for words in ["a page of another site", "none.xml: line 1: no sitemap"] {
+    for words in [
+        "a page of another site",
+        "none.xml: line 1: no sitemap",
+        "other.xml: it is on another site",
+    ] {
         assert!(faults.contains(words), "{faults}");
     }
+    assert_eq!(stage.origin.seen("/other.xml"), 0);
     assert!(is_hit(&stage.get("/a?b=1&c=2").await) && is_hit(&stage.get("/z").await));
     assert_eq!(stage.origin.seen("/foreign"), 0);
 }
@@ -212,12 +322,14 @@ async fn what_a_purge_removes_comes_back_hottest_first_in_the_variants_that_were
     assert_eq!(sent_field(&stage.sole_request("/vary"), "accept-language"), "de");
     assert!(is_hit(&stage.ask("GET", "/vary", "Accept-Language: de\r\n").await));
     assert!(is_hit(&stage.get("/hot").await) && is_hit(&stage.get("/else").await));
-    // Nobody has asked since, and they are still hot.
+    // Where nobody has asked since, what was popular is still hot.
     stage.origin.forget();
     purge(&stage.daemon, &json!({ "all": true })).await;
-    eventually("the pages", async || stage.origin.targets().len() == 5).await;
+    eventually("the pages", async || stage.origin.targets().len() == 4).await;
     let seen = stage.origin.targets();
-    assert!(!seen.contains(&"/never".to_owned()), "{seen:?}");
+    for cold in ["/never", "/cold"] {
+        assert!(!seen.contains(&cold.to_owned()), "{seen:?}");
+    }
     until_over(&stage.daemon).await;
     // A soft purge makes them stale, and they are renewed.
     stage.origin.forget();

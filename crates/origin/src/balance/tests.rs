@@ -357,15 +357,15 @@ fn room_is_that_of_the_servers_in_use() {
     config.probe = Some(ProbeConfig::default());
     let origin = crate::origin::Origin::new(config);
     let [first, backup] = origin.shared() else { panic!("two servers") };
-    assert!(origin.has_room(0));
+    assert!(origin.has_room(0) && !origin.is_full(0));
     let total = Deadline::new(TimeoutStep::Total, Instant::now(), 60_000);
     let counters = base::Counters::default();
     let permit = first.permit(origin.config(), None, total, &counters);
     let held = runtime.block_on(permit).expect("room");
-    assert!(!origin.has_room(0), "the backup is not in use");
+    assert!(!origin.has_room(0) && origin.is_full(0), "the backup is not in use");
     probed(first, false);
     assert!(origin.has_room(0), "now it is");
     probed(backup, false);
-    assert!(!origin.has_room(0), "no server is in use");
+    assert!(!origin.has_room(0) && !origin.is_full(0), "no server is in use");
     drop(held);
 }

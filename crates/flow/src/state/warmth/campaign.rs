@@ -8,6 +8,28 @@ use parking_lot::Mutex;
 /// Faults that are kept.
 const FAULTS_MAX: usize = 20;
 
+/// Characters of a fault that are kept.
+const FAULT_CHARS_MAX: usize = 400;
+
+/// A text of others, for logs and terminals.
+fn legible(text: &str) -> String {
+    let mut legible = String::new();
+    for (at, char) in text.chars().enumerate() {
+        match char {
+            _ if at >= FAULT_CHARS_MAX => {
+                legible.push_str("...");
+                break;
+            }
+            // Controls, and what turns the direction of text.
+            char if char.is_control() || !char.is_ascii() && !char.is_alphanumeric() => {
+                legible.extend(char.escape_unicode());
+            }
+            char => legible.push(char),
+        }
+    }
+    legible
+}
+
 /// The fate of a URL that was to be warmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WarmOutcome {
@@ -118,12 +140,15 @@ impl Campaign {
         self.note_end(now_ms);
     }
 
-    /// Notes that something could not be read.
-    pub fn note_fault(&self, fault: String) {
+    /// Notes that something could not be read. Returns the fault as it is kept: cut, and without
+    /// control characters, as it may have words of a sitemap.
+    pub fn note_fault(&self, fault: &str) -> String {
+        let fault = legible(fault);
         let mut faults = self.faults.lock();
         if faults.len() < FAULTS_MAX {
-            faults.push(fault);
+            faults.push(fault.clone());
         }
+        fault
     }
 
     /// Sources that could not be read, the first ones.
@@ -178,5 +203,20 @@ impl Campaign {
             let end = now_ms.max(1);
             _ = self.ended_ms.compare_exchange(0, end, Ordering::AcqRel, Ordering::Acquire);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_are_short_and_have_no_controls() {
+        let campaign = Campaign::new(String::new(), 1, 0);
+        assert_eq!(campaign.note_fault("a\u{1b}[2Jü\u{202e}"), "a\\u{1b}[2Jü\\u{202e}");
+        let long = campaign.note_fault(&"x".repeat(9_000));
+        assert_eq!(long.len(), FAULT_CHARS_MAX + 3);
+        (0..99).for_each(|_| _ = campaign.note_fault("more"));
+        assert_eq!(campaign.faults().len(), FAULTS_MAX);
     }
 }

@@ -17,6 +17,8 @@ struct HotScore {
     value: f64,
     /// The time of the value, in milliseconds of the monotonic clock.
     at_ms: u64,
+    /// The hits of a stored response that are in it already, while that stays in the store.
+    noted: u32,
 }
 
 impl HotScore {
@@ -36,6 +38,17 @@ pub struct HotUrl {
     pub score: f64,
 }
 
+/// A stored response that an invalidation has ended.
+#[derive(Clone, Debug)]
+pub(crate) struct PageHits {
+    /// The URL and its variant.
+    pub(crate) url: Arc<WarmUrl>,
+    /// Its hits since it was stored, and those of what it has replaced.
+    pub(crate) hits: u32,
+    /// It stays in the store, stale. What replaces it counts on.
+    pub(crate) stays: bool,
+}
+
 /// The hot URLs of one site.
 #[derive(Debug, Default)]
 pub(crate) struct HotList {
@@ -46,12 +59,37 @@ impl HotList {
     /// Adds `visits` to the score of `url`, and returns it. Beyond `most` URLs the coldest are
     /// forgotten.
     pub(crate) fn add(&mut self, url: &Arc<WarmUrl>, visits: f64, now_ms: u64, most: u64) -> f64 {
-        let before = self.scores.get(url).map_or(0.0, |score| score.at(now_ms));
-        let value = before + visits;
-        if value < LEAST {
+        let own = self.scores.get(url);
+        let (before, noted) = own.map_or((0.0, 0), |own| (own.at(now_ms), own.noted));
+        self.put(url, HotScore { value: before + visits, at_ms: now_ms, noted }, most)
+    }
+
+    /// Adds the visits of a page that has ended, and returns its score. Without any since it was
+    /// warmed, the score halves: what is purged again and again cools if no visitor comes.
+    pub(crate) fn end(&mut self, page: &PageHits, now_ms: u64, most: u64) -> f64 {
+        let before = self.scores.get(&page.url).map_or(0.0, |own| own.at(now_ms));
+        let value = match self.visits(page) {
+            0 => before / 2.0,
+            visits => before + f64::from(visits),
+        };
+        let noted = if page.stays { page.hits } else { 0 };
+        self.put(&page.url, HotScore { value, at_ms: now_ms, noted }, most)
+    }
+
+    /// The hits of a page that are not in its score yet.
+    pub(crate) fn visits(&self, page: &PageHits) -> u32 {
+        let noted = self.scores.get(&page.url).map_or(0, |own| own.noted);
+        // A response that counts from zero has replaced what was noted.
+        page.hits.checked_sub(noted).unwrap_or(page.hits)
+    }
+
+    fn put(&mut self, url: &Arc<WarmUrl>, score: HotScore, most: u64) -> f64 {
+        let HotScore { value, at_ms: now_ms, noted } = score;
+        if value < LEAST && noted == 0 {
+            self.scores.remove(url);
             return value;
         }
-        self.scores.insert(Arc::clone(url), HotScore { value, at_ms: now_ms });
+        self.scores.insert(Arc::clone(url), score);
         // A tenth at once, so that not every new URL sorts the list.
         if self.scores.len() as u64 > most.saturating_add(most / 10) {
             self.shrink(now_ms, most);
@@ -60,14 +98,17 @@ impl HotList {
     }
 
     fn shrink(&mut self, now_ms: u64, most: u64) {
-        let mut values: Vec<f64> = self.scores.values().map(|score| score.at(now_ms)).collect();
         let most = usize::try_from(most).unwrap_or(usize::MAX);
-        if values.len() <= most {
-            return;
+        let mut all: Vec<(Arc<WarmUrl>, HotScore)> = self.scores.drain().collect();
+        all.retain(|(_, score)| score.at(now_ms) >= LEAST);
+        if all.len() > most {
+            // Many may have the same score.
+            all.select_nth_unstable_by(most, |(a_url, a), (b_url, b)| {
+                b.at(now_ms).total_cmp(&a.at(now_ms)).then_with(|| a_url.cmp(b_url))
+            });
+            all.truncate(most);
         }
-        let (_, least, _) = values.select_nth_unstable_by(most, |a, b| b.total_cmp(a));
-        let least = least.max(LEAST);
-        self.scores.retain(|_, score| score.at(now_ms) > least);
+        self.scores.extend(all);
     }
 
     /// At most `most` URLs, the hottest first.
@@ -114,6 +155,33 @@ mod tests {
         assert_eq!(names(HALF_LIFE_MS * 2), ["/1"]);
         assert!(names(HALF_LIFE_MS * 9).is_empty());
         assert_eq!(list.hottest(0, 1).len(), 1);
+    }
+
+    #[test]
+    fn hits_count_once_and_what_is_not_visited_cools() {
+        let mut list = HotList::default();
+        let page = |hits, stays| PageHits { url: url(1), hits, stays };
+        assert_eq!(list.end(&page(8, true), 0, 10), 8.0);
+        // Soft-purged again, once renewed: the same hits, and two more.
+        assert_eq!(list.end(&page(8, true), 0, 10), 4.0);
+        assert_eq!(list.visits(&page(10, true)), 2);
+        assert_eq!(list.end(&page(10, false), 0, 10), 6.0);
+        // What came back counts from zero.
+        for score in [3.0, 1.5, 0.75, 0.375] {
+            assert_eq!(list.end(&page(0, false), 0, 10), score);
+        }
+        assert!(list.scores.is_empty());
+        // A cold page is not hot again by hits that were noted.
+        list.end(&page(1, true), 0, 10);
+        (0..3).for_each(|_| _ = list.end(&page(1, true), 0, 10));
+        assert!(list.hottest(0, 10).is_empty());
+    }
+
+    #[test]
+    fn of_equal_scores_as_many_stay_as_there_is_room_for() {
+        let mut list = HotList::default();
+        (0..200).for_each(|number| _ = list.add(&url(number), 1.0, 0, 100));
+        assert!((100..=110).contains(&list.scores.len()), "{}", list.scores.len());
     }
 
     proptest! {

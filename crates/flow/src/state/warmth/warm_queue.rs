@@ -17,14 +17,15 @@ pub(crate) struct WarmTask {
     pub(crate) failures: u8,
     /// The heat: about the number of its visits.
     pub(crate) score: u64,
-    /// It is fetched even if a fresh response is stored.
-    pub(crate) renews: bool,
+    /// Times that its origin had no place for it for too long. All others come before it.
+    pub(crate) round: u32,
     pub(crate) campaign: Arc<Campaign>,
 }
 
-/// The place of a task: the hottest first, of equals the one that came first.
+/// The place of a task: the hottest of a round first, of equals the one that came first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
+    round: u32,
     score: Reverse<u64>,
     sequence: u64,
 }
@@ -35,27 +36,34 @@ pub(crate) struct WarmQueue {
     tasks: BTreeMap<Rank, WarmTask>,
     ranks: HashMap<Arc<WarmUrl>, Rank>,
     sequence: u64,
+    /// The bytes of all URLs.
+    bytes: u64,
 }
 
+/// The bytes of a URL that the limit of URLs counts on. Few are as long.
+const URL_BYTES: u64 = 512;
+
 impl WarmQueue {
-    /// Adds a task. Beyond `most` tasks, the coldest one is returned. A URL that waits already
-    /// keeps the better place, and the other of its two tasks is returned.
+    /// Adds a task. Beyond `most` tasks, or so many bytes, the coldest one is returned. A URL that
+    /// waits already keeps the better place, and the other of its two tasks is returned.
     pub(crate) fn push(&mut self, task: WarmTask, most: u64) -> PushResult {
         if let Some(rank) = self.ranks.get(&task.url).copied()
             && let Some(waiting) = self.take(rank)
         {
-            let renews = task.renews || waiting.renews;
+            let round = task.round.min(waiting.round);
             let (kept, other) = match task.score > waiting.score {
                 true => (task, waiting),
                 false => (waiting, task),
             };
             let sequence = rank.sequence;
-            self.insert(WarmTask { renews, ..kept }, sequence);
+            self.insert(WarmTask { round, ..kept }, sequence);
             return PushResult::Twice(other);
         }
         self.sequence += 1;
         self.insert(task, self.sequence);
-        if self.tasks.len() as u64 > most
+        let is_full = self.tasks.len() as u64 > most || self.bytes > most.saturating_mul(URL_BYTES);
+        if is_full
+            && self.tasks.len() > 1
             && let Some(rank) = self.tasks.last_key_value().map(|(rank, _)| *rank)
             && let Some(coldest) = self.take(rank)
         {
@@ -65,7 +73,8 @@ impl WarmQueue {
     }
 
     fn insert(&mut self, task: WarmTask, sequence: u64) {
-        let rank = Rank { score: Reverse(task.score), sequence };
+        let rank = Rank { round: task.round, score: Reverse(task.score), sequence };
+        self.bytes += task.url.bytes() as u64;
         self.ranks.insert(Arc::clone(&task.url), rank);
         self.tasks.insert(rank, task);
     }
@@ -73,6 +82,7 @@ impl WarmQueue {
     fn take(&mut self, rank: Rank) -> Option<WarmTask> {
         let task = self.tasks.remove(&rank)?;
         self.ranks.remove(&task.url);
+        self.bytes = self.bytes.saturating_sub(task.url.bytes() as u64);
         Some(task)
     }
 
@@ -85,6 +95,7 @@ impl WarmQueue {
     /// Removes all tasks.
     pub(crate) fn clear(&mut self) -> Vec<WarmTask> {
         self.ranks.clear();
+        self.bytes = 0;
         std::mem::take(&mut self.tasks).into_values().collect()
     }
 
@@ -118,7 +129,7 @@ mod tests {
         };
         let campaign = Campaign::new(String::new(), 1, 0);
         let (url, site) = (Arc::new(url), "a".into());
-        WarmTask { site, url, failures: 0, score, renews: false, campaign }
+        WarmTask { site, url, failures: 0, score, round: 0, campaign }
     }
 
     fn drain(queue: &mut WarmQueue) -> Vec<u8> {
@@ -133,6 +144,16 @@ mod tests {
         }
         assert_eq!((queue.len(), drain(&mut queue)), (3, b"bac".to_vec()));
         assert!(queue.ranks.is_empty());
+    }
+
+    #[test]
+    fn what_had_no_place_comes_after_all_others() {
+        let mut queue = WarmQueue::default();
+        queue.push(WarmTask { round: 1, ..task(b'a', 9) }, 10);
+        queue.push(WarmTask { round: 2, ..task(b'b', 99) }, 10);
+        queue.push(WarmTask { round: 1, ..task(b'c', 8) }, 10);
+        queue.push(task(b'd', 1), 10);
+        assert_eq!(drain(&mut queue), b"dacb".to_vec());
     }
 
     #[test]
@@ -166,6 +187,8 @@ mod tests {
                 }
                 prop_assert!(queue.len() as u64 <= most);
                 prop_assert_eq!(queue.len(), queue.ranks.len());
+                let bytes = queue.tasks.values().map(|task| task.url.bytes() as u64).sum::<u64>();
+                prop_assert_eq!(queue.bytes, bytes);
             }
         }
     }

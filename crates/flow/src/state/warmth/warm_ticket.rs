@@ -35,13 +35,22 @@ pub(crate) struct WarmTicket {
     /// The result, if the fetch had a reply.
     reply: Option<WarmReply>,
     outcome: WarmOutcome,
+    /// The task waits again.
+    returns: bool,
 }
 
 impl WarmTicket {
     /// A task that has not asked its origin yet.
     pub(crate) fn new(warmth: &Arc<SharedWarmth>, task: WarmTask) -> Self {
-        let warmth = Arc::clone(warmth);
-        Self { warmth, task, permit: None, trace: None, reply: None, outcome: WarmOutcome::Dropped }
+        Self {
+            warmth: Arc::clone(warmth),
+            task,
+            permit: None,
+            trace: None,
+            reply: None,
+            outcome: WarmOutcome::Dropped,
+            returns: false,
+        }
     }
 
     pub(crate) fn task(&self) -> &WarmTask {
@@ -56,6 +65,12 @@ impl WarmTicket {
     /// Ends the task, whose origin was not asked.
     pub(crate) fn end(mut self, outcome: WarmOutcome) {
         self.outcome = outcome;
+    }
+
+    /// Lets the task wait again, behind all that have waited less often.
+    pub(crate) fn put_behind(mut self) {
+        self.task.round = self.task.round.saturating_add(1);
+        self.returns = true;
     }
 
     /// Notes the trace of the fetch, by which the end will be judged.
@@ -97,6 +112,9 @@ impl WarmTicket {
 
 impl Drop for WarmTicket {
     fn drop(&mut self) {
+        if self.returns {
+            return self.warmth.put_back(self.task.clone(), rt::now().mono_ms);
+        }
         let outcome = match &self.trace {
             Some(trace) => self.judge(trace),
             // An answer of a failing origin may leave a mark that the page is not stored.
@@ -110,7 +128,7 @@ impl Drop for WarmTicket {
         // The place in the lane is free before the task may come again.
         self.permit = None;
         match outcome {
-            WarmOutcome::Failed => self.warmth.put_back(self.task.clone(), now_ms),
+            WarmOutcome::Failed => self.warmth.try_again(self.task.clone(), now_ms),
             outcome => self.warmth.note(&self.task.campaign, outcome, now_ms),
         }
     }

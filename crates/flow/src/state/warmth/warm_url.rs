@@ -2,10 +2,11 @@
 //!
 //! Must never hold what identifies a visitor: no cookie, no credentials.
 
-use message::{HeaderId, Request, Scheme, Version};
+use message::{ClassifiedClient, ClientClass, ClientProof, HeaderId, Request, Scheme, Version};
 
-/// The most bytes of a URL with its fields. Longer ones are not warmed.
-const BYTES_MAX: usize = 8 * 1024;
+/// The most bytes of a URL with its fields. Longer ones are not warmed. URLs of sitemaps are no
+/// longer.
+const BYTES_MAX: usize = 2 * 1024;
 
 /// The fields with which a variant is asked for again: those of negotiation, as a class of browsers
 /// sends them. All others may be a secret of one visitor, such as an API key.
@@ -28,8 +29,9 @@ const NEGOTIATION: [&str; 17] = [
     "x-requested-with",
     "x-ua-device",
 ];
-/// The beginning of further such fields: client hints and what browsers say of a fetch.
-const NEGOTIATION_PREFIX: &[u8] = b"sec-";
+/// The beginnings of further such fields: client hints and what browsers say of a fetch. Others
+/// that begin with `sec-` may be a secret, such as `Sec-WebSocket-Key`.
+const NEGOTIATION_PREFIXES: [&str; 3] = ["sec-ch-", "sec-fetch-", "sec-gpc"];
 
 /// Fields of requests that warm, unless the variant has another value: those of a usual browser, so
 /// that the origin answers as it answers visitors.
@@ -38,6 +40,10 @@ const USUAL: [(&[u8], &[u8]); 3] = [
     (b"Accept-Encoding", b"gzip, deflate, br, zstd"),
     (b"User-Agent", b"Mozilla/5.0 (compatible; larder-warm)"),
 ];
+
+/// The class of such requests, whatever list of crawlers the site has.
+const PERSON: ClassifiedClient =
+    ClassifiedClient { class: ClientClass::Human, proof: ClientProof::Claimed, number: None };
 
 /// A field that selects a variant.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -90,7 +96,8 @@ impl WarmUrl {
         (url.bytes() <= BYTES_MAX).then_some(url)
     }
 
-    fn bytes(&self) -> usize {
+    /// The bytes of the URL and its fields.
+    pub(crate) fn bytes(&self) -> usize {
         let own = |field: &VariantField| {
             field.name.len() + field.value.as_ref().map_or(0, |value| value.len())
         };
@@ -103,6 +110,8 @@ impl WarmUrl {
         let (host, target) = (self.host.to_vec(), self.target.to_vec());
         let mut request = Request { scheme, host, port: self.port, target, ..Request::new() };
         request.version = Version::Http11;
+        // It warms for people: rules for other classes are not for it.
+        request.client = Some(PERSON);
         let mut authority = self.host.to_vec();
         if let Some(port) = self.port {
             authority.extend_from_slice(format!(":{port}").as_bytes());
@@ -122,7 +131,8 @@ impl WarmUrl {
 }
 
 fn is_negotiation(name: &[u8]) -> bool {
-    NEGOTIATION.iter().any(|own| own.as_bytes() == name) || name.starts_with(NEGOTIATION_PREFIX)
+    NEGOTIATION.iter().any(|own| own.as_bytes() == name)
+        || NEGOTIATION_PREFIXES.iter().any(|own| name.starts_with(own.as_bytes()))
 }
 
 #[cfg(test)]
@@ -154,7 +164,15 @@ mod tests {
 
     #[test]
     fn variants_of_one_visitor_are_not_warmed() {
-        for name in ["cookie", "authorization", "x-api-key", "x-forwarded-for", "range"] {
+        for name in [
+            "cookie",
+            "authorization",
+            "x-api-key",
+            "x-forwarded-for",
+            "range",
+            "sec-token",
+            "sec-websocket-key",
+        ] {
             assert_eq!(url().with_values(&[(name.as_bytes(), Some(b"1"))]), None, "{name}");
         }
         assert!(url().with_values(&[(b"sec-ch-ua-mobile", Some(b"?1"))]).is_some());

@@ -147,6 +147,11 @@ pub(crate) const SAMPLES: &[(&str, &str, Sample)] = &[
              \"$PWD/moved.txt\" > moved.toml; larder check moved.toml",
         ),
     ),
+    (
+        "warming.md",
+        "########",
+        Listed("the progress of a large site: crates/tools/src/warm.rs tests its words"),
+    ),
 ];
 
 /// Commands that are not run: their start, and the reason.
@@ -154,6 +159,8 @@ pub(crate) const LISTED: &[(&str, &str)] = &[
     ("make ", "builds, tests or packs this tree; CI runs it"),
     ("ls target/package", "what `make package` leaves"),
     ("cargo install", "builds this tree once more"),
+    ("larder warm --sitemap", "tests/cache/warming.rs has a site with sitemaps"),
+    ("larder warm example.com", "tests/cache/warming.rs has a site with sitemaps"),
     ("larder cluster roll-out", "tests/cluster/cluster_configuration.rs rolls out over five nodes"),
     ("larder cluster configuration", "tests/cluster/cluster_configuration.rs has such nodes"),
     ("larder import --compare", "tests/operations/import.rs compares two daemons"),

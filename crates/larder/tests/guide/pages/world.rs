@@ -406,6 +406,7 @@ fn write_files(folder: &Folder, origin: &ScriptedOrigin) {
     let owner = fs::Permissions::from_mode(0o600);
     fs::set_permissions(folder.path().join("here/own.token"), owner).expect("a mode");
     folder.file("here/list", "/a\n/b\n");
+    folder.file("here/urls.txt", "/a\n/b\n");
     let log =
         "192.0.2.1 - - [22/Nov/2026:09:46:40 +0000] \"GET /a HTTP/1.1\" 200 7 \"-\" \"curl\"\n";
     folder.file("var/log/nginx/access.log", log.repeat(3));
