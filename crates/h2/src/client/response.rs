@@ -232,7 +232,7 @@ impl ResponseCollector {
     /// # Errors
     /// The first fault.
     pub(crate) fn finish(
-        &mut self,
+        &self,
         ends: bool,
         is_head: bool,
         response: &mut Response,

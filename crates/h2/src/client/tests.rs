@@ -368,7 +368,7 @@ fn a_request_has_no_fields_of_http_1() {
     ] {
         request.headers.push_named(name.as_bytes(), value.as_bytes());
     }
-    let mut read = |request: &Request| {
+    let read = |request: &Request| {
         let mut client = Client::ready();
         assert_eq!(client.start(request, true), Some(1));
         let (head, block) = frames(&client.out).remove(0);
