@@ -62,6 +62,8 @@ pub struct OriginConfig {
     /// A body that ends with its connection, by FIN or over TLS by close_notify, counts as complete
     /// and may be stored.
     pub store_close_delimited: bool,
+    /// The version of HTTP that its servers are spoken to in.
+    pub http: HttpVersion,
     /// LF alone ends a line of its servers' response heads (RFC 9112 2.2), as old CGI programs send
     /// it.
     pub lenient: bool,
@@ -213,6 +215,18 @@ pub enum Protocol {
     Http,
     /// FastCGI 1.0, as PHP-FPM does.
     FastCgi,
+}
+
+/// The version of HTTP towards a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum HttpVersion {
+    /// HTTP/1.1.
+    #[default]
+    Http11,
+    /// HTTP/2. Without TLS, the server must know it (RFC 9113 3.3).
+    Http2,
+    /// Over TLS the one that the server chooses (RFC 7301), otherwise HTTP/1.1.
+    Auto,
 }
 
 /// The address of a server.
@@ -403,6 +417,7 @@ impl OriginConfig {
             eject: EjectConfig::default(),
             slow_start_ms: 0,
             store_close_delimited: false,
+            http: HttpVersion::default(),
             lenient: false,
             scripts: None,
             files: None,

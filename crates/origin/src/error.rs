@@ -131,6 +131,39 @@ pub enum Error {
         /// The status of its response.
         status: Status,
     },
+    /// The server guarantees that it has not processed the request (HTTP/2, REFUSED_STREAM).
+    Refused {
+        /// The server.
+        server: Arc<str>,
+    },
+    /// The server ended the exchange, and not the connection (HTTP/2, RST_STREAM).
+    Reset {
+        /// The server.
+        server: Arc<str>,
+        /// The error code (RFC 9113 7).
+        code: u32,
+        /// The exchange ended after the response's head.
+        in_body: bool,
+    },
+    /// The connection broke the rules of HTTP/2.
+    Frames {
+        /// The server.
+        server: Arc<str>,
+        /// The reason.
+        source: h2::ConnectionError,
+    },
+    /// The response is malformed or too large (HTTP/2).
+    Fields {
+        /// The server.
+        server: Arc<str>,
+        /// The reason.
+        source: h2::ResponseError,
+    },
+    /// The server chose another protocol than HTTP/2 (RFC 7301).
+    NotHttp2 {
+        /// The server.
+        server: Arc<str>,
+    },
     /// The request's body does not match its framing, or its source failed.
     RequestBody(RequestBodyError),
 }
@@ -206,6 +239,8 @@ impl Error {
             Self::TooManyInterim { .. } => Some(Limit::InterimResponses),
             Self::Response { source, .. } => source.limit().map(of_response),
             Self::Body { source, .. } => source.limit(),
+            Self::Frames { source, .. } => source.limit.map(of_response),
+            Self::Fields { source, .. } => source.limit().map(of_response),
             Self::ScriptHead { source, .. } => source.limit().map(of_response),
             Self::RequestBody(RequestBodyError::TooLarge(limit)) => Some(*limit),
             Self::RequestBody(RequestBodyError::NoFileSpace) => Some(Limit::SpoolFileBytes),
@@ -225,6 +260,8 @@ impl Error {
             | Self::NoHealthyServer { .. }
             | Self::Write { .. }
             | Self::ClosedBeforeHead { .. }
+            | Self::NotHttp2 { .. }
+            | Self::Reset { in_body: false, .. }
             | Self::Read { in_body: false, .. } => true,
             Self::Timeout { step, .. } => {
                 matches!(step, TimeoutStep::Connect | TimeoutStep::Send | TimeoutStep::FirstByte)
@@ -357,6 +394,19 @@ impl fmt::Display for Error {
             Self::Truncated { server } => {
                 write!(f, "{server}: the connection ended before the response's body did")
             }
+            Self::Refused { server } => {
+                write!(f, "{server}: refused the request (REFUSED_STREAM)")
+            }
+            Self::Reset { server, code, in_body } => {
+                let part = if *in_body { "in the response's body" } else { "without a response" };
+                match h2::Code::name(*code) {
+                    Some(name) => write!(f, "{server}: ended the request {part} ({name})"),
+                    None => write!(f, "{server}: ended the request {part} (code {code})"),
+                }
+            }
+            Self::Frames { server, source } => write!(f, "{server}: bad HTTP/2: {source}"),
+            Self::Fields { server, source } => write!(f, "{server}: bad response: {source}"),
+            Self::NotHttp2 { server } => write!(f, "{server}: does not speak HTTP/2"),
             Self::Unwanted { server, status } => write!(f, "{server}: answered {status}"),
             Self::RequestBody(error) => write!(f, "request body: {error}"),
         }
@@ -383,6 +433,8 @@ impl std::error::Error for Error {
             Self::Body { source, .. } => Some(source),
             Self::Records { source, .. } => Some(source),
             Self::ScriptHead { source, .. } => Some(source),
+            Self::Frames { source, .. } => Some(source),
+            Self::Fields { source, .. } => Some(source),
             _ => None,
         }
     }

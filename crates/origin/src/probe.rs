@@ -175,7 +175,7 @@ async fn probe_once(
 ) -> Result<(), ProbeError> {
     let deadline = Deadline::new(TimeoutStep::Connect, Instant::now(), probe.timeout_ms);
     let asking = async {
-        let (stream, peer) = server.connect(deadline).await.map_err(ProbeError::Connect)?;
+        let (stream, peer) = server.connect(deadline, false).await.map_err(ProbeError::Connect)?;
         seen.connected = Some(match peer {
             None => Family::Unix,
             Some(SocketAddr::V4(_)) => Family::V4,

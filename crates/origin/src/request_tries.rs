@@ -6,23 +6,24 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{Counter, Limit};
-use message::{Framing, Request};
+use message::{Framing, Request, Status, Upgrade};
 use rt::time::Instant;
 
 use crate::attempt::{AttemptFailure, AttemptResponse, Call, Reach};
 use crate::client_ends::ClientEnds;
-use crate::config::{Opening, Protocol, ProxyHeader, Timeouts};
+use crate::config::{HttpVersion, Opening, Protocol, ProxyHeader, Timeouts};
 use crate::deadline::Deadline;
 use crate::error::{Error, TimeoutStep};
 use crate::events::Events;
 use crate::exchange::{Exchange, ExchangeInput};
 use crate::exchange_slots::Holder;
 use crate::fastcgi_exchange::{Cgi, OriginRequestContext};
+use crate::multiplex::{Checkout, MultiplexedConnection, OpeningGuard};
 use crate::origin::Origin;
 use crate::owner::Owner;
 use crate::pool::{CorePool, CorePoolState};
 use crate::scripts;
-use crate::server::Server;
+use crate::server::{Permit, Server};
 use crate::stream::IdleCheck;
 use crate::upload::{RequestBody, Upload};
 use crate::upstream_connection::UpstreamConnection;
@@ -170,6 +171,29 @@ pub(crate) fn opening(
     out
 }
 
+/// A request that its server admits.
+struct Admission {
+    /// The server's index.
+    at: usize,
+    permit: Permit,
+    began_us: u64,
+}
+
+impl Admission {
+    fn note_answered(&self, status: Status) {
+        let server = self.permit.server();
+        server.answered(status, rt::now().mono_ms);
+        server.waited(rt::micros().saturating_sub(self.began_us));
+    }
+}
+
+/// The outcome of asking a server that may multiplex.
+enum MultiplexedOutcome {
+    Answered(Exchange),
+    /// The server has chosen HTTP/1.1, perhaps over this connection.
+    Single(Admission, Option<UpstreamConnection>),
+}
+
 /// A request being sent.
 struct Sender<'a, 'b> {
     core: &'a Rc<CorePoolState>,
@@ -197,7 +221,7 @@ struct Sender<'a, 'b> {
     tries: u32,
 }
 
-impl Sender<'_, '_> {
+impl<'a> Sender<'a, '_> {
     async fn send(&mut self, hash: u64) -> Result<Exchange, Error> {
         loop {
             let now_ms = rt::now().mono_ms;
@@ -251,36 +275,34 @@ impl Sender<'_, '_> {
         let (holder, counters) = (self.holder, &self.core.counters);
         let permit = server.permit(origin.config(), holder, self.total, counters).await;
         let permit = permit.inspect_err(unconnected)?;
-        let (now_ms, began_us) = (rt::now().mono_ms, rt::micros());
-        let mut kept = self.core.checkout(server, now_ms, self.look(), self.owner);
+        let mut admission = Admission { at, permit, began_us: rt::micros() };
+        let mut opened = None;
+        if self.multiplexes(server) {
+            // Boxed: most exchanges are of HTTP/1, and their futures should not be as large.
+            match Box::pin(self.ask_multiplexed(admission)).await? {
+                MultiplexedOutcome::Answered(exchange) => return Ok(exchange),
+                MultiplexedOutcome::Single(same, link) => (admission, opened) = (same, link),
+            }
+        }
+        let now_ms = rt::now().mono_ms;
+        let mut kept = match opened {
+            Some(_) => None,
+            None => self.core.checkout(server, now_ms, self.look(), self.owner),
+        };
         loop {
             let reused = kept.is_some();
-            let link = match kept.take() {
+            let link = match kept.take().or_else(|| opened.take()) {
                 Some(link) => link,
-                None => self.connect(server).await?,
+                None => self.connect(server, false).await?,
             };
-            if reused {
-                self.core.counters.inc(Counter::OriginReuse);
-            }
-            self.events.connected(&server.name, reused);
-            self.tries += 1;
+            self.note_connected(server, reused);
             match self.attempt(server, link, reused).await {
                 Ok(mut answer) => {
                     if self.cgi.is_none() {
                         answer.give_to(self.owner, self.request);
                     }
-                    server.answered(answer.response.status, rt::now().mono_ms);
-                    server.waited(rt::micros().saturating_sub(began_us));
-                    let of = ExchangeInput {
-                        server: at,
-                        reused,
-                        tries: self.tries,
-                        permit,
-                        total: self.total,
-                        between_bytes_ms: self.timeouts.between_bytes_ms,
-                        read_at_most: self.read_at_most,
-                    };
-                    return Ok(Exchange::new(answer, of));
+                    admission.note_answered(answer.response.status);
+                    return Ok(Exchange::new(answer, self.input(admission, reused)));
                 }
                 // The server closed the idle connection meanwhile, which is not a failure.
                 Err(failure) if reused && self.was_stale(&failure) => {
@@ -291,6 +313,102 @@ impl Sender<'_, '_> {
         }
     }
 
+    /// Returns true if the request is sent over a connection that may carry others: a switch of
+    /// protocols needs one of HTTP/1.1.
+    fn multiplexes(&self, server: &Server) -> bool {
+        server.http != HttpVersion::Http11 && self.request.upgrade == Upgrade::None
+    }
+
+    /// Sends the request over a stream of a multiplexed connection. If the server chooses HTTP/1.1,
+    /// the connection opened for it is returned.
+    async fn ask_multiplexed(
+        &mut self,
+        admission: Admission,
+    ) -> Result<MultiplexedOutcome, AttemptFailure> {
+        let server = &self.origin.shared()[admission.at];
+        let mut is_last = false;
+        loop {
+            let connection = match self.checkout_multiplexed(server).await? {
+                Checkout::Shared(connection) => Ok(connection),
+                Checkout::Single => return Ok(MultiplexedOutcome::Single(admission, None)),
+                Checkout::Open(guard) => Err(guard),
+            };
+            let reused = connection.is_ok();
+            let connection = match connection {
+                Ok(connection) => connection,
+                Err(guard) => match self.open_multiplexed(server, guard).await? {
+                    Ok(connection) => connection,
+                    Err(link) => return Ok(MultiplexedOutcome::Single(admission, Some(link))),
+                },
+            };
+            self.note_connected(server, reused);
+            let call = self.call(server, Vec::new());
+            let answered = call.attempt_stream(&connection, &mut self.upload, self.events).await;
+            match answered {
+                Ok(answer) => {
+                    admission.note_answered(answer.response.status);
+                    let rest = answer.is_early().then(|| self.upload.take_rest());
+                    let input = self.input(admission, reused);
+                    let exchange = Exchange::over_stream(answer, connection.peer, rest, input);
+                    return Ok(MultiplexedOutcome::Answered(exchange));
+                }
+                // As with an idle connection of HTTP/1, once.
+                Err(failure) if reused && !is_last && self.was_stale(&failure) => {
+                    is_last = true;
+                    self.note_retry(&failure.error);
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+
+    /// A multiplexed connection to `server`, or the task to open one.
+    async fn checkout_multiplexed(&self, server: &Arc<Server>) -> Result<Checkout, AttemptFailure> {
+        let connect_ms = self.timeouts.connect_ms;
+        let deadline =
+            Deadline::new(TimeoutStep::Connect, Instant::now(), connect_ms).or(self.total);
+        let taken = rt::time::timeout_at(deadline.at, self.core.checkout_multiplexed(server)).await;
+        Ok(taken.map_err(|_| server.deadline_error(deadline))?)
+    }
+
+    /// Opens a connection; the inner error is one over which the server has chosen HTTP/1.1.
+    async fn open_multiplexed(
+        &self,
+        server: &Arc<Server>,
+        guard: OpeningGuard,
+    ) -> Result<Result<Rc<MultiplexedConnection>, UpstreamConnection>, AttemptFailure> {
+        let link = self.connect(server, true).await?;
+        if server.config.tls && !link.stream.chose_http2() {
+            if server.http == HttpVersion::Http2 {
+                return Err(Error::NotHttp2 { server: Arc::clone(&server.name) }.into());
+            }
+            guard.single();
+            return Ok(Err(link));
+        }
+        let first = opening(&server.opening, self.ends, &link);
+        Ok(Ok(self.core.multiplex(server, link, first, guard)))
+    }
+
+    fn note_connected(&mut self, server: &Server, reused: bool) {
+        if reused {
+            self.core.counters.inc(Counter::OriginReuse);
+        }
+        self.events.connected(&server.name, reused);
+        self.tries += 1;
+    }
+
+    fn input(&self, admission: Admission, reused: bool) -> ExchangeInput {
+        ExchangeInput {
+            server: admission.at,
+            reused,
+            tries: self.tries,
+            permit: admission.permit,
+            total: self.total,
+            between_bytes_ms: self.timeouts.between_bytes_ms,
+            read_at_most: self.read_at_most,
+        }
+    }
+
     /// The check that an idle connection needs. If the request can be repeated over another
     /// connection, no system call is needed.
     fn look(&self) -> IdleCheck {
@@ -298,13 +416,17 @@ impl Sender<'_, '_> {
         if repeats { IdleCheck::AsNoticed } else { IdleCheck::Sure }
     }
 
-    async fn connect(&self, server: &Server) -> Result<UpstreamConnection, AttemptFailure> {
+    async fn connect(
+        &self,
+        server: &Server,
+        multiplexed: bool,
+    ) -> Result<UpstreamConnection, AttemptFailure> {
         let connect_ms = self.timeouts.connect_ms;
         let deadline =
             Deadline::new(TimeoutStep::Connect, Instant::now(), connect_ms).or(self.total);
         let hold = self.timeouts.hold;
         server.held(hold, rt::now().mono_ms)?;
-        let (stream, peer) = server.connect(deadline).await.inspect_err(|error| {
+        let (stream, peer) = server.connect(deadline, multiplexed).await.inspect_err(|error| {
             server.traffic.unconnected(error);
             server.note_unconnected(error, rt::now().mono_ms);
         })?;
@@ -318,8 +440,17 @@ impl Sender<'_, '_> {
         link: UpstreamConnection,
         reused: bool,
     ) -> Result<AttemptResponse, AttemptFailure> {
-        let call = Call {
-            first: if reused { Vec::new() } else { opening(&server.opening, self.ends, &link) },
+        let first = if reused { Vec::new() } else { opening(&server.opening, self.ends, &link) };
+        let call = self.call(server, first);
+        call.attempt(link, &mut self.upload, self.events).await
+    }
+
+    fn call<'c>(&self, server: &'c Arc<Server>, first: Vec<u8>) -> Call<'c>
+    where
+        'a: 'c,
+    {
+        Call {
+            first,
             core: self.core,
             server,
             request: self.request,
@@ -327,8 +458,7 @@ impl Sender<'_, '_> {
             total: self.total,
             cgi: self.cgi,
             read_at_most: self.read_at_most,
-        };
-        call.attempt(link, &mut self.upload, self.events).await
+        }
     }
 
     /// Returns true if the failed try had no effect: the server sent no byte, and received no byte
