@@ -3,6 +3,7 @@
 use base::Limit;
 use message::{Framing, HeaderId, Request};
 
+use crate::budget::EARNED;
 use crate::connection::{BLOCK_KEPT, Connection, Event, Farewell, PartialFieldBlock, StreamHandle};
 use crate::error::{Code, ConnectionError};
 use crate::frame::{FrameHead, flag};
@@ -141,6 +142,7 @@ impl Connection {
         priority: Priority,
         takes: bool,
     ) -> StreamHandle {
+        self.control.earn(EARNED);
         let due = match request.framing {
             Framing::Length(length) if takes && !open.ends => Some(length),
             _ => None,

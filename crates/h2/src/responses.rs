@@ -3,6 +3,7 @@
 
 use message::{HeaderId, Trailers};
 
+use crate::budget::EARNED;
 use crate::connection::{Connection, Farewell, StreamHandle};
 use crate::encode::EncodedFields;
 use crate::error::{Code, ConnectionError};
@@ -149,6 +150,7 @@ impl Connection {
             self.send_window -= bytes as i64;
             let (turns, urgency) = (stream.priority.incremental, stream.priority.urgency);
             let at = StreamHandle { place, id: stream.id };
+            self.control.earn(EARNED);
             if stream.offered == 0 || turns {
                 stream.queued = stream.offered > 0;
                 let again = stream.queued;

@@ -29,6 +29,8 @@ pub(crate) struct Call<'a> {
     pub(crate) request: &'a Request,
     pub(crate) timeouts: Timeouts,
     pub(crate) total: Deadline,
+    /// The client has set `total`.
+    pub(crate) is_timed: bool,
     /// FastCGI parameters, for a FastCGI server.
     pub(crate) cgi: Option<&'a Cgi<'a>>,
     /// The most bytes of one read.

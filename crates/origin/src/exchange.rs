@@ -101,6 +101,8 @@ pub(crate) struct ExchangeInput {
     pub(crate) tries: u32,
     pub(crate) permit: Permit,
     pub(crate) total: Deadline,
+    /// The client has set `total`: it holds to the body's end.
+    pub(crate) is_timed: bool,
     pub(crate) between_bytes_ms: u64,
     pub(crate) read_at_most: usize,
 }
@@ -165,7 +167,11 @@ impl Exchange {
         let response = std::mem::replace(&mut answer.response, Response::new(Status::OK));
         let framing = answer.framing;
         let server_name = Arc::clone(&of.permit.server().name);
-        let timeouts = BodyTimeouts { total: of.total, between_bytes_ms: of.between_bytes_ms };
+        let timeouts = BodyTimeouts {
+            total: of.total,
+            is_timed: of.is_timed,
+            between_bytes_ms: of.between_bytes_ms,
+        };
         let open = StreamBody::new(answer, timeouts, of.read_at_most, of.permit, upload);
         Self {
             response,
@@ -212,7 +218,7 @@ impl Exchange {
         let never = || Deadline::new(TimeoutStep::Total, Instant::now(), u64::MAX);
         match &mut self.body {
             Body::Open(open) => open.total = never(),
-            Body::Stream(open) => open.total = never(),
+            Body::Stream(open) => open.lift_total(never()),
             _ => {}
         }
     }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{Counter, Limit};
-use message::{Framing, Request, Status, Upgrade};
+use message::{Framing, Request, Status, Upgrade, grpc};
 use rt::time::Instant;
 
 use crate::attempt::{AttemptFailure, AttemptResponse, Call, Reach};
@@ -53,7 +53,12 @@ impl CorePool {
         events: &mut dyn Events,
     ) -> Result<Exchange, Error> {
         let core = &self.core;
-        let timeouts = caller.timeouts.unwrap_or_else(|| origin.config().timeouts);
+        let mut timeouts = caller.timeouts.unwrap_or_else(|| origin.config().timeouts);
+        let call_ms =
+            grpc::timeout_ms(&request.headers).filter(|_| grpc::is_call(&request.headers));
+        if let Some(call_ms) = call_ms {
+            timeouts.total_ms = timeouts.total_ms.min(call_ms);
+        }
         let mut request = with_host(origin, request);
         let mut body = body;
         let mut cgi = None;
@@ -85,6 +90,7 @@ impl CorePool {
             timeouts,
             ends: caller.ends,
             once: caller.once,
+            is_timed: call_ms.is_some(),
             holder: Holder::of(caller.client, caller.ends),
             owner: caller.owner.as_ref(),
             preferred: caller.preferred,
@@ -208,6 +214,8 @@ struct Sender<'a, 'b> {
     ends: Option<ClientEnds>,
     /// The request is not repeated if an idle connection turns out to be closed.
     once: bool,
+    /// The client has set the time that the exchange may take.
+    is_timed: bool,
     /// The holder of its slot.
     holder: Option<Holder>,
     /// The client's connection.
@@ -404,6 +412,7 @@ impl<'a> Sender<'a, '_> {
             tries: self.tries,
             permit: admission.permit,
             total: self.total,
+            is_timed: self.is_timed,
             between_bytes_ms: self.timeouts.between_bytes_ms,
             read_at_most: self.read_at_most,
         }
@@ -456,6 +465,7 @@ impl<'a> Sender<'a, '_> {
             request: self.request,
             timeouts: self.timeouts,
             total: self.total,
+            is_timed: self.is_timed,
             cgi: self.cgi,
             read_at_most: self.read_at_most,
         }

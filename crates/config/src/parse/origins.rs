@@ -1,6 +1,8 @@
 //! `[[origin]]`, and origins that sites name by URL.
 
-use origin::{Address, Balance, HttpVersion, OriginConfig, Protocol, RetryOn, ServerConfig, parse_server};
+use origin::{
+    Address, Balance, HttpVersion, OriginConfig, Protocol, RetryOn, ServerConfig, parse_server,
+};
 use policy::rules::{Settings, SiteRules};
 
 use super::probes::{EJECT, PROBE, eject, host, probe};

@@ -3,7 +3,7 @@
 
 use base::{Counters, Limit, Limits};
 use flow::{Reply, WaitingRequest, pages};
-use message::{Framing, Request, Status, Upgrade};
+use message::{Framing, Request, Status, Upgrade, grpc};
 
 use crate::account;
 
@@ -43,7 +43,11 @@ impl Intake {
         let late = request.expect_continue && slow.continues_late();
         Self::Taken {
             continues: request.expect_continue && !late,
-            gathers: limits.body_buffer_bytes > 0 && request.upgrade == Upgrade::None && !late,
+            // The server may answer the first message of a gRPC call before the second is sent.
+            gathers: limits.body_buffer_bytes > 0
+                && request.upgrade == Upgrade::None
+                && !late
+                && !grpc::is_call(&request.headers),
         }
     }
 }

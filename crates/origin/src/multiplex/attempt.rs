@@ -3,6 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use message::{Framing, Response, Status};
 use rt::time::Instant;
@@ -30,6 +31,9 @@ impl StreamResponse {
         self.writer.is_some()
     }
 }
+
+/// The differences of timers that fire at the same time.
+const TICK: Duration = Duration::from_millis(10);
 
 /// An event on the stream.
 enum StreamEvent {
@@ -184,6 +188,13 @@ impl StreamAttempt<'_, '_, '_> {
     }
 
     fn failed(&self, error: Error) -> AttemptFailure {
+        let error = match error {
+            // The server's clock, which has the client's deadline, too, may be ahead by a tick.
+            Error::Reset { .. } if self.call.is_timed && self.call.total.is_close(TICK) => {
+                self.call.server.deadline_error(self.call.total)
+            }
+            error => error,
+        };
         // The head was written at once: the server may have it.
         let reach = if self.delivered { Reach::Whole } else { Reach::Part };
         AttemptFailure { error, answered: self.answered, reach }

@@ -25,8 +25,7 @@ pub(crate) struct StreamBody {
     piece: Vec<u8>,
     at: usize,
     rest: Option<RequestRest>,
-    pub(crate) total: Deadline,
-    between_bytes_ms: u64,
+    timeouts: BodyTimeouts,
     /// The most bytes that are passed on at once.
     most: usize,
     most_now: usize,
@@ -51,6 +50,8 @@ struct RequestRest {
 #[derive(Clone, Copy)]
 pub(crate) struct BodyTimeouts {
     pub(crate) total: Deadline,
+    /// The client has set `total`.
+    pub(crate) is_timed: bool,
     pub(crate) between_bytes_ms: u64,
 }
 
@@ -65,25 +66,21 @@ impl StreamBody {
         upload: Option<Upload<'static>>,
     ) -> Self {
         let StreamResponse { stream, writer, .. } = answer;
-        let BodyTimeouts { total, between_bytes_ms } = timeouts;
         let rest = writer.zip(upload).map(|(writer, upload)| RequestRest { writer, upload });
         let most = read_at_most.clamp(1, PIECE_BYTES);
-        Self {
-            stream,
-            piece: Vec::new(),
-            at: 0,
-            rest,
-            total,
-            between_bytes_ms,
-            most,
-            most_now: most,
-            permit,
-        }
+        Self { stream, piece: Vec::new(), at: 0, rest, timeouts, most, most_now: most, permit }
     }
 
     /// Limits each step to `bytes` from now on, and never above the limit of the request's caller.
     pub(crate) fn read_at_most(&mut self, bytes: usize) {
         self.most_now = bytes.clamp(1, self.most);
+    }
+
+    /// Replaces the total timeout by `never`, unless the client has set it.
+    pub(crate) fn lift_total(&mut self, never: Deadline) {
+        if !self.timeouts.is_timed {
+            self.timeouts.total = never;
+        }
     }
 
     /// Records a failure of the body.
@@ -139,12 +136,13 @@ impl StreamBody {
     async fn part(&self) -> Result<StreamPart, Error> {
         let (now, now_ms) = (Instant::now(), rt::now().mono_ms);
         let server = self.permit.server();
-        if now >= self.total.at {
+        let BodyTimeouts { total, between_bytes_ms, .. } = self.timeouts;
+        if now >= total.at {
             // Checked here, too: while bytes arrive, no timer is created.
-            return Err(server.deadline_error(self.total));
+            return Err(server.deadline_error(total));
         }
-        let between = Deadline::new(TimeoutStep::BetweenBytes, now, self.between_bytes_ms);
-        let deadline = between.or(self.total);
+        let between = Deadline::new(TimeoutStep::BetweenBytes, now, between_bytes_ms);
+        let deadline = between.or(total);
         match deadline.wait(|cx| self.stream.poll_part(cx)).await {
             Some(part) => part.map_err(|failure| failure.error(&Arc::clone(&server.name), true)),
             None => {
