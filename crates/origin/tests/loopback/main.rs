@@ -6,6 +6,7 @@ mod backends;
 mod bodies;
 mod health;
 mod kit;
+mod multiplexed;
 mod places;
 mod queue;
 mod responses;
