@@ -289,6 +289,8 @@ pub enum Balance {
 pub struct ProbeConfig {
     /// Target of the probe's GET.
     pub path: String,
+    /// The gRPC service to check by `grpc.health.v1`, instead of a GET; empty for the whole server.
+    pub grpc: Option<String>,
     /// The complete head of the request, instead of one made for `path` (Varnish: `.request`).
     pub request: Option<Vec<u8>>,
     /// Good probes assumed before the first one: they decide until it has ended, as in Varnish. If
@@ -316,6 +318,7 @@ impl Default for ProbeConfig {
     fn default() -> Self {
         Self {
             path: "/".to_owned(),
+            grpc: None,
             request: None,
             initial: None,
             expect_close: false,
