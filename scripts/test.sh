@@ -20,7 +20,7 @@ declare -A running commands
 applications=(wordpress mediawiki django http2-clients dashboard)
 # Steps of many programs that wait for each other. One that fails runs again, alone, as a failed test does; passes it
 # then, it is named as flaky. What a step finds by numbers, seeds or models has no second chance.
-labs=("${applications[@]}" wordpress-restart wordpress-nodes tools watchers import islands experiments)
+labs=("${applications[@]}" wordpress-restart wordpress-nodes grpc tools watchers import islands experiments)
 
 # Runs a step's command, and leaves the seconds that it took, by the clock and of processors.
 measured() {

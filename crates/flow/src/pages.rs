@@ -70,7 +70,8 @@ fn failed_call(status: Status, limit: Option<Limit>, said: &str, number: Option<
     if let Some(number) = number {
         response.headers.push_named(b"X-Request-Id", format!("{number:x}").as_bytes());
     }
-    let mut reply = Reply::owned(response, ReplyBody::None, CacheOutcome::Synthetic);
+    let body = ReplyBody::from(Bytes::new());
+    let mut reply = Reply::owned(response, body, CacheOutcome::Synthetic);
     reply.made = ReplyOrigin::Here;
     reply
 }
