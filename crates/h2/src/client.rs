@@ -460,7 +460,7 @@ impl ClientConnection {
         Ok(Some(ClientEvent::Head { stream: id, framing }))
     }
 
-    /// Decodes a block of which nothing is needed.
+    /// Decodes a block only to keep the decoder's table.
     fn skip(&mut self, block: &[u8]) -> Result<(), ConnectionError> {
         let (most, mut size) = (2 * self.settings.head.bytes(), 0);
         Ok(self.decoder.block(block, |_, name, value| {

@@ -305,8 +305,8 @@ impl Encoder {
         out.push(0x80 | index);
     }
 
-    /// Begins a request's block with its pseudo-fields (RFC 9113 8.3.1). Paths seldom recur, so they
-    /// are not added to the table.
+    /// Begins a request's block with its pseudo-fields (RFC 9113 8.3.1). Paths seldom recur, so
+    /// they are not added to the table.
     pub(crate) fn begin_request(&mut self, head: &RequestLine<'_>, out: &mut Vec<u8>) {
         self.begin_trailers(out);
         for (name, value, form) in [

@@ -233,8 +233,9 @@ fn assert_canonical(request: &Request) {
     }
 }
 
-/// Runs a server that sends anything against a client with four requests. `data` selects the frames:
-/// a byte for the kind, one for flags and stream, one for the length of the payload that follows.
+/// Runs a server that sends anything against a client with four requests. `data` selects the
+/// frames: a byte for the kind, one for flags and stream, one for the length of the payload that
+/// follows.
 pub fn client(data: &[u8]) {
     let limits = Limits { origin_h2_control_frames: 200, ..Limits::default() };
     let (settings, seed, mut out) =

@@ -371,8 +371,8 @@ fn ping_data(stream: u32) -> [u8; 8] {
     mark
 }
 
-/// Writes the frame's head of a field block that ends `out` and begins at `at`, where space was left
-/// for it.
+/// Writes the frame's head of a field block that ends `out` and begins at `at`, where space was
+/// left for it.
 pub(crate) fn close_head(stream: u32, at: usize, ends: bool, out: &mut Vec<u8>) {
     let from = at + HEAD_BYTES;
     let length = out.len() - from;

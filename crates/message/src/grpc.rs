@@ -62,8 +62,8 @@ pub fn is_call(headers: &HeaderBlock) -> bool {
     })
 }
 
-/// The time that a call may take, in milliseconds, rounded up; `None` without a valid `grpc-timeout`
-/// (`1*8DIGIT` and a unit: H, M, S, m, u or n).
+/// The time that a call may take, in milliseconds, rounded up; `None` without a valid
+/// `grpc-timeout` (`1*8DIGIT` and a unit: H, M, S, m, u or n).
 pub fn timeout_ms(headers: &HeaderBlock) -> Option<u64> {
     let (unit, digits) = headers.value_named(TIMEOUT)?.split_last()?;
     if !(1..=8).contains(&digits.len()) || !digits.iter().all(u8::is_ascii_digit) {
@@ -81,8 +81,8 @@ pub fn timeout_ms(headers: &HeaderBlock) -> Option<u64> {
     })
 }
 
-/// Writes `text` as the value of `grpc-message`: visible ASCII except `%` as it is, every other byte
-/// but a space escaped.
+/// Writes `text` as the value of `grpc-message`: visible ASCII except `%`, and spaces, as they are,
+/// every other byte escaped.
 pub fn write_message(text: &str, out: &mut Vec<u8>) {
     for byte in text.bytes() {
         match byte {

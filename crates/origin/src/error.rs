@@ -4,8 +4,8 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-use base::Limit;
 use base::units::DurationMs;
+use base::{Counter, Counters, Limit};
 use message::Status;
 
 /// The reason why an exchange failed. Every variant but those about the whole origin names the
@@ -231,6 +231,16 @@ impl Error {
         Status::new(code).expect("a status of three digits")
     }
 
+    /// Counts an exchange without a usable response. Failures of the client are counted elsewhere.
+    pub(crate) fn count(&self, counters: &Counters) {
+        if !matches!(self, Self::RequestBody(_)) {
+            counters.inc(Counter::FetchFailures);
+        }
+        if let Some(limit) = self.limit() {
+            counters.limit(limit);
+        }
+    }
+
     /// The limit that was exceeded, if it was one.
     pub fn limit(&self) -> Option<Limit> {
         match self {
@@ -261,7 +271,6 @@ impl Error {
             | Self::Write { .. }
             | Self::ClosedBeforeHead { .. }
             | Self::NotHttp2 { .. }
-            | Self::Reset { in_body: false, .. }
             | Self::Read { in_body: false, .. } => true,
             Self::Timeout { step, .. } => {
                 matches!(step, TimeoutStep::Connect | TimeoutStep::Send | TimeoutStep::FirstByte)
@@ -397,19 +406,21 @@ impl fmt::Display for Error {
             Self::Refused { server } => {
                 write!(f, "{server}: refused the request (REFUSED_STREAM)")
             }
-            Self::Reset { server, code, in_body } => {
-                let part = if *in_body { "in the response's body" } else { "without a response" };
-                match h2::Code::name(*code) {
-                    Some(name) => write!(f, "{server}: ended the request {part} ({name})"),
-                    None => write!(f, "{server}: ended the request {part} (code {code})"),
-                }
-            }
+            Self::Reset { server, code, in_body } => write_reset(f, server, *code, *in_body),
             Self::Frames { server, source } => write!(f, "{server}: bad HTTP/2: {source}"),
             Self::Fields { server, source } => write!(f, "{server}: bad response: {source}"),
             Self::NotHttp2 { server } => write!(f, "{server}: does not speak HTTP/2"),
             Self::Unwanted { server, status } => write!(f, "{server}: answered {status}"),
             Self::RequestBody(error) => write!(f, "request body: {error}"),
         }
+    }
+}
+
+fn write_reset(f: &mut fmt::Formatter<'_>, server: &str, code: u32, in_body: bool) -> fmt::Result {
+    let part = if in_body { "in the response's body" } else { "without a response" };
+    match h2::Code::name(code) {
+        Some(name) => write!(f, "{server}: ended the request {part} ({name})"),
+        None => write!(f, "{server}: ended the request {part} (code {code})"),
     }
 }
 

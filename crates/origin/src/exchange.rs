@@ -307,7 +307,7 @@ impl Exchange {
                 Ok(false)
             }
             Err(error) => {
-                open.work.core().note_failure(&error);
+                error.count(&open.work.core().counters);
                 open.permit.server().note_error(error.to_string());
                 open.abandon();
                 self.body = Body::Failed;

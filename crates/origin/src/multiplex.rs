@@ -1,8 +1,8 @@
 //! Multiplexing: many exchanges at once over one connection (HTTP/2, RFC 9113).
 //!
-//! A connection belongs to the core that opened it. One task moves its bytes; an exchange is a
-//! [`MultiplexedStream`], which reads what the task has left for it. A stream that is dropped before
-//! its end must be reset, and a response must never end cleanly if its stream did not.
+//! A connection belongs to the core that opened it. One task moves its bytes; an exchange reads
+//! what the task has left for its stream. A stream that is dropped before its end must be reset,
+//! and a response must never end cleanly if its stream did not.
 
 mod attempt;
 mod body;
@@ -13,6 +13,6 @@ mod upload;
 
 pub(crate) use self::attempt::StreamResponse;
 pub(crate) use self::body::{BodyProgress, BodyTimeouts, StreamBody};
-pub(crate) use self::connection::{ConnectionOpening, MultiplexedConnection};
-pub(crate) use self::driver::drive;
+pub(crate) use self::connection::MultiplexedConnection;
+pub(crate) use self::driver::connect;
 pub(crate) use self::pool::{Checkout, MultiplexPool, OpeningGuard};

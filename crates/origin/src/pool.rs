@@ -15,11 +15,8 @@ use h2::ClientSettings;
 use message::Request;
 
 use crate::config::ScriptsConfig;
-use crate::error::Error;
 use crate::fastcgi_exchange::{FastCgiContext, FastCgiResponse};
-use crate::multiplex::{
-    self, Checkout, ConnectionOpening, MultiplexPool, MultiplexedConnection, OpeningGuard,
-};
+use crate::multiplex::{Checkout, MultiplexPool};
 use crate::origin::Origin;
 use crate::owner::Owner;
 use crate::scripts::{ResolvedScript, ScriptPaths};
@@ -55,7 +52,7 @@ pub(crate) struct CorePoolState {
     shared_pool: Arc<SharedPool>,
     kept: Rc<RefCell<HashMap<usize, CoreIdlePool>>>,
     multiplexed: Rc<MultiplexPool>,
-    stream_settings: ClientSettings,
+    pub(crate) stream_settings: ClientSettings,
     spare: RefCell<Vec<WorkspaceBuffers>>,
     /// Unused buffers.
     buffers: RefCell<Vec<Box<[u8]>>>,
@@ -177,27 +174,6 @@ impl CorePoolState {
         self.multiplexed.checkout(server.endpoint(&self.shared_pool), &self.counters).await
     }
 
-    /// Adds a multiplexed connection over `link`, and drives it. `first` comes before the
-    /// protocol's own bytes.
-    pub(crate) fn multiplex(
-        self: &Rc<Self>,
-        server: &Arc<Server>,
-        link: UpstreamConnection,
-        first: Vec<u8>,
-        guard: OpeningGuard,
-    ) -> Rc<MultiplexedConnection> {
-        let connection = guard.opened(ConnectionOpening {
-            server: Arc::clone(server),
-            peer: link.peer,
-            first,
-            settings: self.stream_settings,
-            core: Rc::downgrade(self),
-        });
-        let driven = multiplex::drive(Rc::clone(&connection), Rc::clone(self), link.stream);
-        rt::spawn_local(driven);
-        connection
-    }
-
     /// Returns true if `owner` has an idle connection to `server`.
     pub(crate) fn has_owned(&self, server: &Arc<Server>, owner: &Owner) -> bool {
         let endpoint = server.endpoint(&self.shared_pool);
@@ -249,16 +225,6 @@ impl CorePoolState {
             && let Some(journal) = self.shared_pool.journal()
         {
             journal.line_feeds(&server.name);
-        }
-    }
-
-    /// Counts an exchange without a usable response. Failures of the client are counted elsewhere.
-    pub(crate) fn note_failure(&self, error: &Error) {
-        if !matches!(error, Error::RequestBody(_)) {
-            self.counters.inc(Counter::FetchFailures);
-        }
-        if let Some(limit) = error.limit() {
-            self.counters.limit(limit);
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::events::Events;
 use crate::exchange::{Exchange, ExchangeInput};
 use crate::exchange_slots::Holder;
 use crate::fastcgi_exchange::{Cgi, OriginRequestContext};
-use crate::multiplex::{Checkout, MultiplexedConnection, OpeningGuard};
+use crate::multiplex::{self, Checkout, MultiplexedConnection, OpeningGuard};
 use crate::origin::Origin;
 use crate::owner::Owner;
 use crate::pool::{CorePool, CorePoolState};
@@ -70,7 +70,7 @@ impl CorePool {
             if request.framing == Framing::Chunked {
                 let whole = core.spooling.take(body, caller.account.as_ref(), &core.counters).await;
                 let whole = whole.map_err(Error::RequestBody);
-                let whole = whole.inspect_err(|error| core.note_failure(error))?;
+                let whole = whole.inspect_err(|error| error.count(&core.counters))?;
                 request.to_mut().framing = Framing::Length(whole.len());
                 body = RequestBody::Stream(Box::new(whole));
             }
@@ -99,7 +99,7 @@ impl CorePool {
             tried: Vec::new(),
             tries: 0,
         };
-        sender.send(hash).await.inspect_err(|error| core.note_failure(error))
+        sender.send(hash).await.inspect_err(|error| error.count(&core.counters))
     }
 
     /// The path, relative to the root, of the file that a FastCGI origin's rules select for
@@ -394,7 +394,7 @@ impl<'a> Sender<'a, '_> {
             return Ok(Err(link));
         }
         let first = opening(&server.opening, self.ends, &link);
-        Ok(Ok(self.core.multiplex(server, link, first, guard)))
+        Ok(Ok(multiplex::connect(self.core, server, link, first, guard)))
     }
 
     fn note_connected(&mut self, server: &Server, reused: bool) {

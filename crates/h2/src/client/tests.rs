@@ -490,7 +490,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn both_sides_understand_each_other(calls in calls(), cuts in prop::collection::vec(1..9000_usize, 1..9)) {
+    fn both_sides_understand_each_other(
+        calls in calls(),
+        cuts in prop::collection::vec(1..9000_usize, 1..9),
+    ) {
         let (mut client, mut peer) = (Client::new(&Limits::default()), Peer::new());
         let mut left = Vec::new();
         for (n, call) in calls.iter().enumerate() {
@@ -542,7 +545,8 @@ proptest! {
         prop_assert_eq!(interims, calls.iter().filter(|call| call.interim).count());
         for (at, call) in calls.iter().enumerate() {
             prop_assert!(bodies[at] == call.body);
-            let line = call.trailer.as_ref().map(|value| format!("x-end: {value}\r\n").into_bytes());
+            let line = |value: &String| format!("x-end: {value}\r\n").into_bytes();
+            let line = call.trailer.as_ref().map(line);
             prop_assert_eq!(&ends[at], &Some(line));
         }
         prop_assert_eq!((client.engine.streams(), peer.engine.streams()), (0, 0));

@@ -9,7 +9,7 @@ use message::{Framing, Response, Status};
 use rt::time::Instant;
 
 use super::connection::{MultiplexedConnection, MultiplexedStream, StreamFailure, StreamHead};
-use super::upload::{SendOutcome, StreamWriter};
+use super::upload::StreamWriter;
 use crate::attempt::{AttemptFailure, Call, Reach};
 use crate::deadline::Deadline;
 use crate::error::{Error, TimeoutStep};
@@ -40,7 +40,7 @@ enum StreamEvent {
     Head(StreamHead),
     Failed(StreamFailure),
     /// The request was written, or the server takes no more of it.
-    Sent(SendOutcome),
+    Sent,
     /// Writing now waits for the other side: the server or the source.
     Turned,
     WriteFailed(WriteError),
@@ -53,7 +53,6 @@ struct StreamAttempt<'a, 'b, 'c> {
     stream: MultiplexedStream,
     writer: StreamWriter,
     sending: bool,
-    delivered: bool,
     /// The server's windows are shut; if false, the source has no bytes.
     blocked: bool,
     answered: bool,
@@ -80,7 +79,6 @@ impl Call<'_> {
             stream,
             writer,
             sending: has_body,
-            delivered: !has_body,
             blocked: false,
             answered: false,
             seen_interim: 0,
@@ -124,8 +122,8 @@ impl StreamAttempt<'_, '_, '_> {
                     }
                     return Err(self.failed(error));
                 }
-                StreamEvent::Sent(outcome) => {
-                    (self.sending, self.delivered) = (false, outcome == SendOutcome::Done);
+                StreamEvent::Sent => {
+                    self.sending = false;
                     since = Instant::now();
                 }
                 StreamEvent::Turned => since = Instant::now(),
@@ -164,7 +162,7 @@ impl StreamAttempt<'_, '_, '_> {
         }
         let (blocked, before) = (self.blocked, self.writer.written);
         match self.writer.poll(cx, self.upload, &mut self.blocked) {
-            Poll::Ready(Ok(outcome)) => Poll::Ready(StreamEvent::Sent(outcome)),
+            Poll::Ready(Ok(())) => Poll::Ready(StreamEvent::Sent),
             Poll::Ready(Err(error)) => Poll::Ready(StreamEvent::WriteFailed(error)),
             // The start of the timeout has changed.
             Poll::Pending if self.blocked != blocked || self.writer.written != before => {
@@ -195,8 +193,7 @@ impl StreamAttempt<'_, '_, '_> {
             }
             error => error,
         };
-        // The head was written at once: the server may have it.
-        let reach = if self.delivered { Reach::Whole } else { Reach::Part };
-        AttemptFailure { error, answered: self.answered, reach }
+        // A server may act on a head before the request's end (a stream of gRPC).
+        AttemptFailure { error, answered: self.answered, reach: Reach::Whole }
     }
 }

@@ -126,8 +126,8 @@ impl StreamBody {
 
     /// The trailers of a body whose end has arrived.
     fn end_now(&self) -> Option<Trailers> {
-        let mut cx = Context::from_waker(Waker::noop());
-        match self.stream.poll_part(&mut cx) {
+        let cx = Context::from_waker(Waker::noop());
+        match self.stream.poll_part(&cx) {
             Poll::Ready(Ok(StreamPart::End(trailers))) => trailers,
             _ => None,
         }

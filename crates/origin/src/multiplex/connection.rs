@@ -9,17 +9,16 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use base::HashSeed;
+use base::{Counters, HashSeed};
 use h2::{ClientConnection, ClientEvent, ClientSettings, Code, ConnectionError};
 use message::{Framing, Request, Response, Scheme, Status, Trailers};
 
 use super::pool::EndpointConnections;
 use crate::error::Error;
-use crate::pool::CorePoolState;
 use crate::server::Server;
 
-/// Bytes that may wait for the socket before requests' bodies wait instead, and before nothing more
-/// is read.
+/// Bytes that may wait for the socket before requests' bodies wait instead, and before nothing
+/// more is read.
 pub(super) const OUT_BYTES: usize = 64 << 10;
 
 /// The reason why a stream failed.
@@ -73,7 +72,7 @@ pub(super) struct StreamHead {
     pub(super) framing: Framing,
 }
 
-/// What has arrived for one stream.
+/// The parts of a response that have arrived for one stream.
 #[derive(Debug)]
 struct StreamState {
     id: u32,
@@ -121,7 +120,7 @@ pub(crate) struct MultiplexedConnection {
     scheme: Scheme,
     /// 1xx responses of one exchange.
     interim_responses: usize,
-    core: Weak<CorePoolState>,
+    counters: Arc<Counters>,
     endpoint: Weak<EndpointConnections>,
     state: RefCell<ConnectionState>,
 }
@@ -133,20 +132,22 @@ pub(crate) struct ConnectionOpening {
     /// Bytes in front of the protocol's own.
     pub(crate) first: Vec<u8>,
     pub(crate) settings: ClientSettings,
-    pub(crate) core: Weak<CorePoolState>,
+    /// 1xx responses of one exchange.
+    pub(crate) interim_responses: usize,
+    pub(crate) counters: Arc<Counters>,
 }
 
 impl MultiplexedConnection {
     pub(super) fn new(opening: ConnectionOpening, endpoint: &Rc<EndpointConnections>) -> Rc<Self> {
         let now_ms = rt::now().mono_ms;
-        let ConnectionOpening { server, peer, first: mut out, settings, core } = opening;
+        let ConnectionOpening { server, peer, first: mut out, settings, .. } = opening;
         let engine = ClientConnection::new(settings, HashSeed::random(), now_ms, &mut out);
         Rc::new(Self {
             scheme: if server.config.tls { Scheme::Https } else { Scheme::Http },
             server,
             peer,
-            interim_responses: core.upgrade().map_or(0, |core| core.interim_responses),
-            core,
+            interim_responses: opening.interim_responses,
+            counters: opening.counters,
             endpoint: Rc::downgrade(endpoint),
             state: RefCell::new(ConnectionState {
                 engine,
@@ -239,9 +240,7 @@ impl MultiplexedConnection {
 
     /// Counts an exchange without a usable response.
     pub(super) fn note_failure(&self, error: &Error) {
-        if let Some(core) = self.core.upgrade() {
-            core.note_failure(error);
-        }
+        error.count(&self.counters);
     }
 
     fn stream<T>(&self, id: u32, with: impl FnOnce(&mut StreamState) -> T) -> Option<T> {
@@ -266,8 +265,8 @@ impl MultiplexedConnection {
         }
     }
 
-    /// Passes the bytes that wait for the socket to `write`, which returns how many it took. Returns
-    /// true if too many are left to read more.
+    /// Passes the bytes that wait for the socket to `write`, which returns how many it took.
+    /// Returns true if too many are left to read more.
     pub(super) fn write(
         &self,
         mut write: impl FnMut(&[u8]) -> Poll<io::Result<usize>>,
@@ -348,7 +347,7 @@ impl MultiplexedConnection {
 }
 
 impl ConnectionState {
-    fn wake_driver(&mut self) {
+    fn wake_driver(&self) {
         if let Some(driver) = &self.driver {
             driver.wake_by_ref();
         }
@@ -465,18 +464,12 @@ impl MultiplexedStream {
     }
 
     /// The next head.
-    pub(super) fn poll_head(
-        &self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<StreamHead, StreamFailure>> {
+    pub(super) fn poll_head(&self, cx: &Context<'_>) -> Poll<Result<StreamHead, StreamFailure>> {
         self.poll(cx, |stream| stream.heads.pop_front())
     }
 
     /// The next part of the body.
-    pub(super) fn poll_part(
-        &self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<StreamPart, StreamFailure>> {
+    pub(super) fn poll_part(&self, cx: &Context<'_>) -> Poll<Result<StreamPart, StreamFailure>> {
         self.poll(cx, |stream| match stream.data.is_empty() {
             false => Some(StreamPart::Data(std::mem::take(&mut stream.data))),
             true => stream.ended.then(|| StreamPart::End(stream.trailers.take())),
@@ -485,7 +478,7 @@ impl MultiplexedStream {
 
     fn poll<T>(
         &self,
-        cx: &mut Context<'_>,
+        cx: &Context<'_>,
         take: impl FnOnce(&mut StreamState) -> Option<T>,
     ) -> Poll<Result<T, StreamFailure>> {
         let polled = self.connection.stream(self.id, |stream| {
@@ -569,8 +562,8 @@ pub(super) enum SendRoom {
 }
 
 impl StreamSender {
-    /// The room for the next bytes; if there is none, the task is woken when there may be some.
-    pub(super) fn room(&self, cx: &mut Context<'_>) -> SendRoom {
+    /// The room for the next bytes. Without any, the task is woken when there may be some.
+    pub(super) fn room(&self, cx: &Context<'_>) -> SendRoom {
         let mut state = self.connection.state.borrow_mut();
         let ConnectionState { engine, out, streams, end, .. } = &mut *state;
         let stream = streams.iter_mut().find(|stream| stream.id == self.id);

@@ -3,21 +3,42 @@
 use std::future::poll_fn;
 use std::io::IoSlice;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::connection::{MultiplexedConnection, StreamFailure};
+use super::connection::{ConnectionOpening, MultiplexedConnection, StreamFailure};
+use super::pool::OpeningGuard;
 use crate::pool::{CorePoolState, Workspace};
+use crate::server::Server;
 use crate::stream::Stream;
+use crate::upstream_connection::UpstreamConnection;
 
 /// Reads in one turn, after which other tasks have theirs.
 const TURNS: usize = 32;
 
+/// Adds a multiplexed connection to `server` over `link`, and drives it. `first` comes before the
+/// protocol's own bytes.
+pub(crate) fn connect(
+    core: &Rc<CorePoolState>,
+    server: &Arc<Server>,
+    link: UpstreamConnection,
+    first: Vec<u8>,
+    guard: OpeningGuard,
+) -> Rc<MultiplexedConnection> {
+    let connection = guard.opened(ConnectionOpening {
+        server: Arc::clone(server),
+        peer: link.peer,
+        first,
+        settings: core.stream_settings,
+        interim_responses: core.interim_responses,
+        counters: Arc::clone(&core.counters),
+    });
+    rt::spawn_local(drive(Rc::clone(&connection), Rc::clone(core), link.stream));
+    connection
+}
+
 /// Moves the bytes of `connection` until it ends.
-pub(crate) async fn drive(
-    connection: Rc<MultiplexedConnection>,
-    core: Rc<CorePoolState>,
-    mut stream: Stream,
-) {
+async fn drive(connection: Rc<MultiplexedConnection>, core: Rc<CorePoolState>, mut stream: Stream) {
     let mut work = Workspace::lend(&core);
     let failure = poll_fn(|cx| poll_drive(&connection, cx, &mut stream, &mut work)).await;
     connection.end(failure);

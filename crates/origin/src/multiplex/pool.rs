@@ -96,7 +96,7 @@ impl EndpointConnections {
 
     fn poll_checkout(
         connections: &Rc<Self>,
-        cx: &mut Context<'_>,
+        cx: &Context<'_>,
         counters: &Counters,
     ) -> Poll<Checkout> {
         let live = connections.live.borrow();

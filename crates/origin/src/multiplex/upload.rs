@@ -5,15 +5,6 @@ use std::task::{Context, Poll};
 use super::connection::{SendRoom, StreamSender};
 use crate::upload::{Upload, WriteError};
 
-/// The state of sending over a stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SendOutcome {
-    /// The whole request was written.
-    Done,
-    /// The server takes no more of it.
-    Ended,
-}
-
 /// The output of a request's body.
 #[derive(Debug)]
 pub(super) struct StreamWriter {
@@ -26,18 +17,18 @@ impl StreamWriter {
         Self { sender, written: 0 }
     }
 
-    /// Writes until the request is complete. If pending, `blocked` is true if the server's windows
-    /// are shut, and false if the source has no bytes.
+    /// Writes until the request is complete, or the server takes no more of it. If pending,
+    /// `blocked` is true if the server's windows are shut, and false if the source has no bytes.
     pub(super) fn poll(
         &mut self,
         cx: &mut Context<'_>,
         upload: &mut Upload<'_>,
         blocked: &mut bool,
-    ) -> Poll<Result<SendOutcome, WriteError>> {
+    ) -> Poll<Result<(), WriteError>> {
         loop {
             *blocked = false;
             let room = match self.sender.room(cx) {
-                SendRoom::Ended => return Poll::Ready(Ok(SendOutcome::Ended)),
+                SendRoom::Ended => return Poll::Ready(Ok(())),
                 SendRoom::Shut => 0,
                 SendRoom::Bytes(room) => room,
             };
@@ -60,7 +51,7 @@ impl StreamWriter {
             self.written += taken as u64;
             upload.advance(taken);
             if is_last {
-                return Poll::Ready(Ok(SendOutcome::Done));
+                return Poll::Ready(Ok(()));
             }
         }
     }

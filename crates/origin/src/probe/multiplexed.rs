@@ -59,7 +59,7 @@ impl ProbeCall {
     /// Sends the request over a new connection behind `first`; returns the status of the response.
     ///
     /// # Errors
-    /// If there is none, or the service is not healthy.
+    /// If no response comes, or the service is not healthy.
     pub(super) async fn ask(
         &self,
         stream: &mut Stream,
@@ -103,7 +103,7 @@ impl ProbeCall {
     }
 }
 
-/// What a response says about a service.
+/// The verdict of a response on a service.
 #[derive(Default)]
 struct ProbeAnswer {
     body: Vec<u8>,
@@ -125,7 +125,7 @@ impl ProbeAnswer {
             }
             ClientEvent::End { trailers: Some(trailers), .. } => {
                 let said = trailers.iter().find(|field| field.name == b"grpc-status");
-                self.status = said.map(|field| field.value.to_vec()).or(self.status.take());
+                self.status = said.map(|field| field.value.to_vec()).or_else(|| self.status.take());
             }
             ClientEvent::Reset { code, .. } => return Err(ProbeError::Reset(*code)),
             ClientEvent::Rejected { error, .. } => return Err(ProbeError::Fields(*error)),
