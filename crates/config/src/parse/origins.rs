@@ -259,14 +259,14 @@ fn check_version(r: &mut Reader, table: &TomlTable<'_>, config: &OriginConfig) {
     if let Some(item) = table.item("http_version")
         && speaks_none
     {
-        r.error(item.span.clone(), "a FastCGI server has no version of HTTP");
+        r.error(item.span, "a FastCGI server has no version of HTTP");
     }
     let checks_service = config.probe.as_ref().is_some_and(|probe| probe.grpc.is_some());
     if checks_service
         && config.http == HttpVersion::Http11
         && let Some(item) = table.item("probe")
     {
-        r.error(item.span.clone(), "a gRPC health check needs HTTP/2").help =
+        r.error(item.span, "a gRPC health check needs HTTP/2").help =
             Some("add `http_version = \"2\"`, or \"auto\", to the origin".to_owned());
     }
 }
