@@ -72,7 +72,8 @@ impl Client {
         let Ok(body) = body.collect().await.map(http_body_util::Collected::to_bytes);
         let request = canonical(&parts, body.len())?;
         let host = String::from_utf8_lossy(&request.host).into_owned();
-        let mut stream = self.connect(&host, request.port.unwrap_or(443)).await?;
+        let port = request.port.unwrap_or(443);
+        let mut stream = connect(&self.trust, &host, port, self.bounds.exchange_ms).await?;
         let mut out = Vec::new();
         encode::request_head(&mut out, &request);
         out.extend_from_slice(&body);
@@ -80,18 +81,6 @@ impl Client {
         stream.flush().await?;
         let most = self.bounds.answer_bytes;
         read(&mut stream, &request.method, most, Limit::AcmeAnswerBytes).await
-    }
-
-    async fn connect(&self, host: &str, port: u16) -> io::Result<TlsStream<TcpStream>> {
-        let bare = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-        let peer = self.trust.peer(&bare);
-        let peer =
-            peer.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not a host name"))?;
-        let addresses: Vec<_> = tokio::net::lookup_host((bare, port)).await?.collect();
-        let tcp = Self::first_of(&addresses, self.bounds.exchange_ms).await?;
-        tcp.set_nodelay(true)?;
-        let connecting = TlsConnector::from(peer.config()).connect(peer.name(), tcp);
-        connecting.await.map_err(tls::explained)
     }
 
     /// The first address that connects: a machine may have addresses without a route.
@@ -110,6 +99,24 @@ impl Client {
         }
         Err(last)
     }
+}
+
+/// Connects to a host, whose certificate must be its own.
+pub(crate) async fn connect(
+    trust: &Upstream,
+    host: &str,
+    port: u16,
+    exchange_ms: u64,
+) -> io::Result<TlsStream<TcpStream>> {
+    let bare = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+    let peer = trust.peer(&bare);
+    let peer =
+        peer.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not a host name"))?;
+    let addresses: Vec<_> = tokio::net::lookup_host((bare, port)).await?.collect();
+    let tcp = Client::first_of(&addresses, exchange_ms).await?;
+    tcp.set_nodelay(true)?;
+    let connecting = TlsConnector::from(peer.config()).connect(peer.name(), tcp);
+    connecting.await.map_err(tls::explained)
 }
 
 impl HttpClient for Client {

@@ -1,5 +1,5 @@
-//! Certificates from an ACME authority (RFC 8555) such as Let's Encrypt, and OCSP staples (RFC
-//! 6960).
+//! Certificates from an ACME authority (RFC 8555) such as Let's Encrypt, OCSP staples (RFC 6960),
+//! and other documents that are fetched beside the cores.
 //!
 //! It must never serve a connection, change a file in use, or delete one: a file that it cannot
 //! read is set aside. It runs beside the cores, never on one.
@@ -7,11 +7,12 @@
 //! Begin with [`run()`], which gets and renews a certificate for every name of a
 //! [`CertificatePlan`]; the listeners take the files ([`Storage::certificate`]) and answer the
 //! challenges ([`ChallengeResponder`]). [`CertificatePeers`] is for several daemons with the same
-//! names, and [`staple()`] fetches the staples.
+//! names, and [`staple()`] fetches the staples. [`fetch_document`] is for other small documents.
 
 mod certificate_peers;
 mod challenge_responder;
 mod client;
+mod document;
 mod order;
 mod plan;
 mod renewals;
@@ -25,6 +26,9 @@ pub use crate::certificate_peers::{
     CertificatePeers, ChallengeAnswer, OrderPermission, PendingFuture, SharedEntry,
 };
 pub use crate::challenge_responder::ChallengeResponder;
+pub use crate::document::{
+    DocumentBounds, DocumentError, DocumentSource, RemoteDocument, fetch_document,
+};
 pub use crate::plan::{Authority, Binding, Bounds, CertificatePlan, Challenge};
 pub use crate::renewals::run;
 pub use crate::report::{Event, OrderFailure};

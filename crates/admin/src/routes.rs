@@ -50,6 +50,10 @@ pub enum Operation {
     Bans,
     /// Invalidate.
     Purge,
+    /// Warm the store.
+    Warm,
+    /// The progress of warming.
+    Warming,
     /// The configuration in force.
     Config,
     /// Check a configuration.
@@ -403,6 +407,18 @@ pub const TABLE: &[Route] = &[
         takes: RequestContent::Json("Purge"),
         also: &[(404, "No site has the URL's host."), (422, "An invalid URL or expression.")],
         ..get("/api/v1/purge", PURGE, Operation::Purge, Content::Json("Purged"))
+    },
+    Route {
+        verb: RouteMethod::Post,
+        changes: true,
+        about: "Has pages fetched before a visitor asks for them, or stops that.",
+        takes: RequestContent::Json("Warm"),
+        also: &[(404, "There is no such site or campaign."), (422, "An invalid URL.")],
+        ..get("/api/v1/warm", PURGE, Operation::Warm, Content::Json("Campaign"))
+    },
+    Route {
+        about: "The campaigns that warm the store, and the pace of each origin.",
+        ..get("/api/v1/warm", READ, Operation::Warming, Content::Json("Warming"))
     },
     Route {
         about: "The configuration in force, every site in full, secrets left out.",

@@ -229,6 +229,13 @@ fn state() -> [NamedSchema; 4] {
         "origins": list(json!({ "type": "string" })),
         "requests": counts(),
         "errors": number("Answers with a 5xx status."),
+        "observed": maybe(counts(), "object"),
+        "differing": list(object(json!({
+            "url": text("The URL."),
+            "route": text("The route; empty for none."),
+            "cause": text("The cookie or field that makes the difference."),
+            "unix_ms": number("The time, in milliseconds since 1970."),
+        }))),
         "rules": text("Its rules in the order in which they decide."),
     }));
     let server = object(json!({
@@ -282,7 +289,7 @@ fn state() -> [NamedSchema; 4] {
     ]
 }
 
-fn store() -> [NamedSchema; 4] {
+fn store() -> [NamedSchema; 7] {
     let stored = object(json!({
         "url": text("Its URL."),
         "vary": list(json!({ "type": "string" })),
@@ -314,7 +321,89 @@ fn store() -> [NamedSchema; 4] {
         ("Bans", object(json!({ "bans": list(ban) }))),
         ("Purge", purge()),
         ("Purged", purged),
+        ("Warm", warm()),
+        ("Campaign", campaign()),
+        ("Warming", warming()),
     ]
+}
+
+/// The schema of an order to warm the store.
+fn warm() -> Value {
+    let url = json!({ "type": "string", "pattern": "^https?://[a-z0-9]{1,60}/[a-z0-9/]{0,60}$" });
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "title": { "type": "string", "maxLength": 200, "description": "What is warmed, for the list of campaigns." },
+            "pages": {
+                "type": "array",
+                "maxItems": 1000,
+                "description": "The pages.",
+                "items": {
+                    "type": "object",
+                    "additionalProperties": false,
+                    "required": ["url"],
+                    "properties": {
+                        "url": url,
+                        "visits": {
+                            "type": "integer", "minimum": 0, "maximum": 1_000_000_000_000_u64,
+                            "description": "The number of visits. Pages with more are fetched first.",
+                        },
+                    },
+                },
+            },
+            "sitemaps": {
+                "type": "array", "maxItems": 100, "items": url,
+                "description": "URLs of sitemaps. The sites themselves are asked for them.",
+            },
+            "site": {
+                "type": "string", "minLength": 1,
+                "description": "The site, by its first host, whose own sitemaps and list are read.",
+            },
+            "campaign": number("The campaign to which pages are added, by its number."),
+            "more": flag("Further pages follow for this campaign."),
+            "stop": flag("Stops all campaigns; goes with nothing else."),
+        },
+    })
+}
+
+/// The schema of a campaign that warms the store.
+fn campaign() -> Value {
+    object(json!({
+        "number": number("Its number."),
+        "title": text("What it warms."),
+        "found": number("URLs so far."),
+        "fetched": number("URLs that were fetched and are stored."),
+        "fresh": number("URLs of which a fresh response was stored already."),
+        "unstored": number("URLs whose responses may not be stored for all visitors."),
+        "failed": number("URLs whose origin failed."),
+        "dropped": number("URLs that had no place, or were stopped."),
+        "over": flag("The fate of all URLs is known."),
+        "stopped": flag("It was stopped."),
+        "took_ms": number("The time that it has taken so far, or took, in milliseconds."),
+        "left_ms": maybe(number("The time until its end at its present rate, in milliseconds."), "integer"),
+        "faults": list(text("A sitemap or line that could not be read.")),
+    }))
+}
+
+/// The schema of the state of warming.
+fn warming() -> Value {
+    let waiting = object(json!({
+        "site": text("The site, by its first host."),
+        "urls": number("The number of URLs that wait."),
+    }));
+    let origin = object(json!({
+        "origin": text("Its name; that of the site if a VCL selects it."),
+        "running": number("Fetches under way."),
+        "window": number("Fetches at the same time that its first-byte time allows."),
+        "median_ms": maybe(json!({ "type": "number", "minimum": 0, "description": "The median of its last first-byte times, in milliseconds." }), "number"),
+        "rests": flag("It fails, and is left alone for a while."),
+    }));
+    object(json!({
+        "campaigns": list(campaign()),
+        "waiting": list(waiting),
+        "origins": list(origin),
+    }))
 }
 
 /// The schema of a purge, which selects objects in exactly one way.

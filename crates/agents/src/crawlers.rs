@@ -1,14 +1,17 @@
-//! Crawlers, compiled: all patterns in one automaton, and the proof of each name.
+//! Crawlers, compiled: all patterns in one automaton, the proof of each name, and the agents that
+//! sign their requests.
 
 use std::net::IpAddr;
 use std::num::NonZeroU16;
 
 use aho_corasick::{AhoCorasick, BuildError, MatchKind};
-use message::{ClassifiedClient, ClientClass, ClientProof};
+use message::{ClassifiedClient, ClientClass, ClientProof, HttpsOrigin, Request};
 
 use crate::addresses::AddressList;
+use crate::key_directory::KeyDirectory;
 use crate::list::CrawlerList;
 use crate::proofs::{AddressProofs, DnsVerdict};
+use crate::web_bot_auth::{SignatureContext, SignatureVerdict, TrustedAgent, judge};
 
 /// Bytes of User-Agent that are looked at: no honest one is longer.
 const LOOKED_AT: usize = 1024;
@@ -20,6 +23,8 @@ pub struct Crawlers {
     patterns: AhoCorasick,
     /// The index in `names` of each pattern.
     name_of: Vec<u16>,
+    /// The names that a signature can prove.
+    agents: Vec<TrustedAgent>,
 }
 
 #[derive(Debug)]
@@ -69,7 +74,46 @@ impl Crawlers {
             };
             Crawler { name: listed.name.into(), class: listed.class, proof }
         });
-        Ok(Self { names: names.collect(), patterns, name_of })
+        Ok(Self { names: names.collect(), patterns, name_of, agents: Vec::new() })
+    }
+
+    /// Has signatures of the agent at `origin` prove the crawler `name`, by these keys or by those
+    /// that are fetched. A name that is not in the list is ignored.
+    pub fn trust(&mut self, name: &str, origin: HttpsOrigin, keys: Option<KeyDirectory>) {
+        let found = self.names.iter().zip(1_u16..).find(|(own, _)| *own.name == *name);
+        if let Some(number) = found.and_then(|(_, number)| NonZeroU16::new(number)) {
+            self.agents.push(TrustedAgent { number, origin, keys });
+        }
+    }
+
+    /// Returns true if the request may have a signature that proves something.
+    pub fn may_be_signed(&self, request: &Request) -> bool {
+        !self.agents.is_empty() && request.headers.value_named(b"signature-input").is_some()
+    }
+
+    /// The verdict on the signatures of a request. Asks `may_verify` before the one step that takes
+    /// long.
+    pub fn verify(
+        &self,
+        request: &Request,
+        context: SignatureContext<'_>,
+        may_verify: impl FnOnce() -> bool,
+    ) -> SignatureVerdict {
+        judge(&self.agents, request, context, may_verify)
+    }
+
+    /// The client that a verdict means; `None` if its class depends on other things.
+    pub fn signed_client(&self, verdict: SignatureVerdict) -> Option<ClassifiedClient> {
+        let (number, proof) = match verdict {
+            SignatureVerdict::True(number) => (number, ClientProof::Signed),
+            SignatureVerdict::False(number, _) => (number, ClientProof::Forged),
+            SignatureVerdict::Absent | SignatureVerdict::Open(..) => return None,
+        };
+        let class = match proof {
+            ClientProof::Signed => self.crawler(number.get() - 1)?.class,
+            _ => ClientClass::Unknown,
+        };
+        Some(ClassifiedClient { class, proof, number: Some(number) })
     }
 
     /// The class of a client with these values of User-Agent, at `address`. It has the name of the
@@ -90,8 +134,10 @@ impl Crawlers {
         };
         let proof = crawler.proof(address, proofs, now_ms);
         let class = match proof {
-            ClientProof::Claimed | ClientProof::Verified => crawler.class,
-            ClientProof::Unverified | ClientProof::Pending => ClientClass::Unknown,
+            ClientProof::Unverified | ClientProof::Pending | ClientProof::Forged => {
+                ClientClass::Unknown
+            }
+            ClientProof::Claimed | ClientProof::Verified | ClientProof::Signed => crawler.class,
         };
         ClassifiedClient { class, proof, number }
     }

@@ -257,6 +257,12 @@ limits! {
     RetryBudget retry_budget Percent 20, "Maximum share of an origin's requests that may be retries. Beyond it, failed requests are not retried.";
     Retries retries Count 2, "Maximum number of retries of an idempotent request.", most(10);
     Mirrors mirrors Count 100, "Maximum number of copies of requests under way on one core (see `mirror`). Beyond it, requests are not copied.";
+    Verifications verifications Count 4, "Maximum number of hits that one core compares with the origin at the same time (see `verify`). Further hits are not compared.";
+    VerifyBytes verify_bytes Bytes 4 * MIB, "Maximum size of a body that is compared with the origin (see `verify`). Larger ones are not compared.";
+    VerifyCookies verify_cookies Count 32, "Maximum number of cookies of a request whose hit is compared with the origin (see `verify`). Hits of requests with more are not compared.";
+    VerifyTimeout verify_timeout Ms 30_000, "Maximum time for one comparison with the origin (see `verify`). After that, nothing is said about the hit.";
+    VerifyHold verify_hold Ms 3_600_000, "Time for which Larder acts on a page that `verify` saw differ by visitor: requests with the cookie that makes the difference bypass the cache, or the page is not stored.";
+    VerifyFindings verify_findings Count 100, "Maximum number of findings of `verify` that are kept for each site. Beyond it, the oldest is dropped.";
     Tunnels tunnels Count 10_000, "Maximum number of connections that changed their protocol (WebSocket). Further ones get 503.";
     TunnelsPerIp tunnels_per_ip Count 128, "Maximum number of tunnels (see `tunnels`) per IPv4 address or IPv6 /64, except loopback. Further ones get 503. 0: no limit.";
     TunnelIdleTimeout tunnel_idle_timeout Ms 3_600_000, "Time after which a tunnel without traffic in either direction is closed.";
@@ -313,6 +319,17 @@ limits! {
     CrawlerQueue crawler_queue Count 64, "Maximum number of requests with `serve = \"stored\"` that wait for a fetch from one origin. Further requests get 429 with Retry-After.", most(100_000);
     CrawlerChecks crawler_checks Count 64, "Maximum number of clients that wait to be verified as search engines by DNS. Further clients are looked up when they come again.", most(10_000);
     CrawlerListBytes crawler_list_bytes Bytes 4 * MIB, "Maximum size of a file of `[crawlers]`. A configuration with a larger file is not loaded.", most(64 * MIB);
+    SignatureChecks signature_checks Count 1_000, "Maximum number of signatures of agents (`[crawlers] signatures`) that each core verifies per second. Each takes about 50 to 100 microseconds. Further ones stay unverified.", most(1_000_000);
+    SignatureLifetime signature_lifetime Ms 86_400_000, "Maximum time for which the signature of an agent counts after it was made, even if it says that it expires later.", least(1_000);
+    KeyDirectoryBytes key_directory_bytes Bytes 64 * KIB, "Maximum size of an agent's key directory, in a file or fetched. A configuration with a larger file is not loaded. After a larger response, the keys stay as they were.", most(16 * MIB);
+    KeyDirectoryTimeout key_directory_timeout Ms 10_000, "Maximum time for one fetch of a key directory. After that, the keys stay as they were.", least(100);
+    KeyDirectoryRetryWait key_directory_retry_wait Ms 60_000, "Time before the next fetch of a key directory after a failed one. Each further failure doubles it, up to an hour.", least(100);
+    WarmFetches warm_fetches Count 16, "Maximum number of concurrent fetches from one origin by which the cache is warmed. The first-byte time of the origin may allow fewer.", least(1), most(10_000);
+    WarmShare warm_share Percent 25, "Maximum share of an origin's `max_connections` that warming uses, at least one connection. Warming waits as long as all connections are in use.", least(1), most(100);
+    WarmUrls warm_urls Count 100_000, "Maximum number of URLs that wait to be warmed on one site, at some 300 bytes each. Beyond the limit, the coldest are dropped.", least(1), most(10_000_000);
+    HotUrls hot_urls Count 10_000, "Maximum number of URLs in the hot list of a site, at some 300 bytes each. Beyond the limit, the coldest are forgotten.", least(1), most(1_000_000);
+    SitemapBytes sitemap_bytes Bytes 50 * MIB, "Maximum size of a sitemap that is read to warm a site, after decompression. Pages of a larger one are not warmed.", most(1024 * MIB);
+    Sitemaps sitemaps Count 1_000, "Maximum number of sitemaps that are read for one site, those of indexes included. Further ones are not read.", least(1), most(50_000);
     Ranges ranges Count 32, "Maximum number of ranges in one request. With more, the whole representation is sent.", most(1000);
 }
 
@@ -347,6 +364,11 @@ pub const UNCOUNTED: &[(Limit, &str)] = &[
         "a configuration that reaches it is not loaded, and the error names it",
     ),
     (Limit::CrawlerFetches, "what there is no place for begins later"),
+    (Limit::SignatureLifetime, "how long something is believed"),
+    (Limit::KeyDirectoryRetryWait, "how long is waited before a try"),
+    (Limit::WarmFetches, "what there is no place for begins later"),
+    (Limit::WarmShare, "what there is no place for begins later"),
+    (Limit::HotUrls, "the coldest are forgotten, as they cool"),
     (Limit::UsersBytes, "a configuration that reaches it is not loaded, and the error names it"),
     (Limit::PasswordKeep, "how long something is believed"),
     (Limit::GeoipBytes, "a program that reaches it is not loaded, and the error names it"),

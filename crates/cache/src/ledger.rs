@@ -52,6 +52,10 @@ pub struct Stats {
     pub ban_sweeps_met: u64,
     /// Responses not stored because their bodies were too large.
     pub too_large: u64,
+    /// Bodies stored for some requests for their key only, which `Vary` selects.
+    pub variants: u64,
+    /// The part of them whose bytes another variant of the key has in common.
+    pub variants_equal: u64,
     /// Responses evicted because their key had too many variants.
     pub variants_over: u64,
     /// Bans added beyond the limit of bans.
@@ -79,6 +83,8 @@ pub(crate) struct Ledger {
     pub(crate) ban_sweeps: AtomicU64,
     pub(crate) ban_sweeps_met: AtomicU64,
     pub(crate) too_large: AtomicU64,
+    pub(crate) variants: AtomicU64,
+    pub(crate) variants_equal: AtomicU64,
     pub(crate) variants_over: AtomicU64,
     pub(crate) bans_over: AtomicU64,
 }
@@ -103,6 +109,8 @@ impl Ledger {
             ban_sweeps: AtomicU64::new(0),
             ban_sweeps_met: AtomicU64::new(0),
             too_large: AtomicU64::new(0),
+            variants: AtomicU64::new(0),
+            variants_equal: AtomicU64::new(0),
             variants_over: AtomicU64::new(0),
             bans_over: AtomicU64::new(0),
         }
@@ -153,6 +161,8 @@ impl Ledger {
             ban_sweeps: read(&self.ban_sweeps),
             ban_sweeps_met: read(&self.ban_sweeps_met),
             too_large: read(&self.too_large),
+            variants: read(&self.variants),
+            variants_equal: read(&self.variants_equal),
             variants_over: read(&self.variants_over),
             bans_over: read(&self.bans_over),
         }

@@ -61,7 +61,7 @@ pub use object_writer::{ObjectWriter, StoreRefusal};
 pub use peek::{KeyInspection, VariantInspection};
 pub use reader::Reader;
 pub use record::{Flags, LifetimeUpdate, NewObject, Record};
-pub use sweep::BanListing;
+pub use sweep::{BanListing, SweepHooks};
 pub use tags::Tags;
 pub use variant::{SignatureFunction, Variant, VarySpec};
 pub use window::{BodyWindow, BodyWriter, ReaderWatch};

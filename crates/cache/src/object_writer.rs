@@ -208,6 +208,7 @@ impl<L: Lower> ObjectWriter<L> {
         self.open = false;
         if !self.window {
             let body = self.seal();
+            count(&self.cache.ledger().variants, u64::from(self.object.vary().is_some()));
             let mut body = self.merged(body);
             if let Some(trailers) = trailers
                 && let Some(charge) = self.cache.reserve(CompleteBody::trailed_bytes(&trailers))
@@ -304,7 +305,9 @@ impl<L: Lower> ObjectWriter<L> {
         let is_same = |other: &CompleteBody| {
             other.state().whole().is_some_and(|other| other.has_bytes_of(own))
         };
-        others.into_iter().find(is_same).unwrap_or(body)
+        let equal = others.into_iter().find(is_same);
+        count(&self.cache.ledger().variants_equal, u64::from(equal.is_some()));
+        equal.unwrap_or(body)
     }
 
     /// Makes the complete body of the pushed bytes.

@@ -13,6 +13,14 @@ use crate::shard::{KeyLocation, Position, RemovedObjects};
 /// Slots of the index visited under one hold of the lock: some microseconds.
 const BATCH: usize = 128;
 
+/// The hooks of a sweep.
+pub struct SweepHooks<'a> {
+    /// Called every few microseconds, without a lock.
+    pub pause: &'a mut dyn FnMut(),
+    /// Shown each object that a ban has removed, or made stale. Called without a lock.
+    pub ended: &'a mut dyn FnMut(&Object),
+}
+
 /// An entry of [`Cache::bans`].
 #[derive(Clone, Debug)]
 pub struct BanListing {
@@ -111,11 +119,16 @@ impl<L: Lower> Cache<L> {
     /// been done, and removes what they match. `pause` is called every few microseconds, without a
     /// lock. Of several callers one works and the others wait.
     pub fn sweep(&self, until: u32, now_ms: u64, pause: &mut dyn FnMut()) {
+        self.sweep_with(until, now_ms, SweepHooks { pause, ended: &mut |_| () });
+    }
+
+    /// [`Cache::sweep`] with both hooks.
+    pub fn sweep_with(&self, until: u32, now_ms: u64, mut hooks: SweepHooks<'_>) {
         let _one = self.sweeping.lock();
         if self.bans.swept() < until {
             let target = self.bans.newest();
             for at in 0..self.shards() {
-                self.sweep_shard(at, target, pause);
+                self.sweep_shard(at, target, &mut hooks);
             }
             self.bans.swept_to(target);
         }
@@ -123,12 +136,13 @@ impl<L: Lower> Cache<L> {
     }
 
     /// [`Cache::sweep`] for a thread that serves requests: it waits for no other sweep, and ends
-    /// after about `places` slots of the index. Returns true if these were all.
-    pub fn sweep_first(&self, mut places: usize) -> bool {
+    /// after about `places` slots of the index. Returns true if these were all. `ended` as in
+    /// [`SweepHooks`].
+    pub fn sweep_first(&self, mut places: usize, ended: &mut dyn FnMut(&Object)) -> bool {
         let target = self.bans.newest();
         for at in 0..self.shards() {
             let mut cursor = Position::default();
-            while self.sweep_batch(at, target, &mut cursor) {
+            while self.sweep_batch(at, target, &mut cursor, ended) {
                 let Some(left) = places.checked_sub(BATCH) else { return false };
                 places = left;
             }
@@ -173,24 +187,34 @@ impl<L: Lower> Cache<L> {
         }
     }
 
-    fn sweep_shard(&self, at: usize, target: u32, pause: &mut dyn FnMut()) {
+    fn sweep_shard(&self, at: usize, target: u32, hooks: &mut SweepHooks<'_>) {
         let mut cursor = Position::default();
-        while self.sweep_batch(at, target, &mut cursor) {
-            pause();
+        while self.sweep_batch(at, target, &mut cursor, hooks.ended) {
+            (hooks.pause)();
         }
     }
 
     /// Tests the next slots of a shard. Returns true if there are more.
-    fn sweep_batch(&self, at: usize, target: u32, cursor: &mut Position) -> bool {
+    fn sweep_batch(
+        &self,
+        at: usize,
+        target: u32,
+        cursor: &mut Position,
+        ended: &mut dyn FnMut(&Object),
+    ) -> bool {
         let mut found = Vec::new();
         let more = self.shared_shard(at).untested(target, cursor, BATCH, &mut found);
         count(&self.ledger().ban_sweeps, found.len() as u64);
         let mut banned = Vec::new();
         for (h32, object) in found {
-            if let BanTestResult::Banned(ban) = self.bans.test(&object, object.is_live()) {
-                banned.push((h32, object, ban));
+            let fresh_until_ms = object.fresh_until_ms();
+            match self.bans.test(&object, object.is_live()) {
+                BanTestResult::Banned(ban) => banned.push((h32, object, ban)),
+                BanTestResult::Passed if object.fresh_until_ms() < fresh_until_ms => ended(&object),
+                BanTestResult::Passed => {}
             }
         }
+        banned.iter().for_each(|(_, object, _)| ended(object));
         let mut dead = RemovedObjects::new();
         if !banned.is_empty() {
             self.expel(at, banned, &mut dead);

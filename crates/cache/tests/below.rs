@@ -191,8 +191,9 @@ fn permit() -> Permit {
 
 /// Stores this many responses, and demotes all of them to the disk.
 fn fill(cache: &Arc<Cache<Below>>, objects: u64) {
+    // What comes while the index is full is not kept: the thread that empties it may be late.
     let catch_up = || {
-        while cache.lower().disk().is_behind() {
+        while cache.lower().disk().is_behind() || cache.index().is_full() {
             std::thread::sleep(Duration::from_millis(1));
         }
     };

@@ -21,6 +21,7 @@ mod restart_settings;
 mod rows;
 mod shared_config;
 mod site_listing;
+mod site_program;
 pub mod sizing;
 mod suggestions;
 mod varnishd;
@@ -41,7 +42,8 @@ pub use model::{
     ConfigLocation, CrawlersConfig, DiskConfig, DiskVolume, ErrorLog, FieldSource, HealthConfig,
     Htcp, Isolation, ListenSpec, LogFormat, LogRing, LogTarget, MemoryConfig, MemorySize,
     MetricsConfig, NamedHost, NamedPath, NeighbourConfig, NeighbourTransport, OriginTls, PageFile,
-    PairFiles, PlacedPath, Programs, ServiceAccount, SiteConfig, SiteTls, Tracing, VarnishCli,
+    PairFiles, PlacedPath, Programs, ServiceAccount, SigningCrawler, SiteConfig, SiteTls, Tracing,
+    VarnishCli, WarmConfig,
 };
 pub use parse::load_str;
 pub use reference::{REFERENCE_INTRODUCTION, reference_markdown, reference_sections};

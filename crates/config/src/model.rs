@@ -2,9 +2,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use base::Limits;
 use base::logging::Priority;
@@ -17,13 +15,17 @@ use policy::forwarded::ClientField;
 use policy::headers::{FieldName, FieldValue};
 use policy::{Includes, Profile, Purge, SiteRules};
 
-use crate::diagnostic::{Diagnostic, Severity, SourceText};
-
 mod cluster;
+mod crawlers;
+mod location;
+mod warm;
 
 pub use cluster::{
     ClusterConfig, ClusterCredentials, Isolation, NeighbourConfig, NeighbourTransport,
 };
+pub use crawlers::{CrawlersConfig, SigningCrawler};
+pub use location::{ConfigLocation, PlacedPath};
+pub use warm::WarmConfig;
 
 /// A whole configuration.
 #[derive(Clone, Debug)]
@@ -180,48 +182,6 @@ pub struct ListenSpec {
     pub name: Option<String>,
 }
 
-/// A location in the file, for faults that show only in use.
-#[derive(Clone, Debug)]
-pub struct ConfigLocation {
-    /// The file.
-    pub file: Arc<SourceText>,
-    /// The span in it, in bytes.
-    pub span: Range<usize>,
-}
-
-impl PartialEq for ConfigLocation {
-    /// A setting's value does not depend on its location.
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-
-impl Eq for ConfigLocation {}
-
-impl ConfigLocation {
-    /// No location: the command line's.
-    pub(crate) fn nowhere() -> Self {
-        let file = SourceText { name: String::new(), text: String::new() };
-        Self { file: Arc::new(file), span: 0..0 }
-    }
-
-    /// An error at the location.
-    pub fn error(&self, message: String) -> Diagnostic {
-        self.say(Severity::Error, message)
-    }
-
-    /// A warning at the location.
-    pub fn warning(&self, message: String) -> Diagnostic {
-        self.say(Severity::Warning, message)
-    }
-
-    fn say(&self, severity: Severity, message: String) -> Diagnostic {
-        let is_in_file = !self.file.name.is_empty();
-        let (file, span) = (Arc::clone(&self.file), is_in_file.then(|| self.span.clone()));
-        Diagnostic { severity, message, span, related: None, help: None, file }
-    }
-}
-
 /// A certificate's file and its key's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PairFiles {
@@ -375,22 +335,6 @@ pub struct MemoryConfig {
     pub size: MemorySize,
     /// The location of the setting.
     pub place: ConfigLocation,
-}
-
-/// A file that a setting names.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlacedPath {
-    /// Its path.
-    pub path: PathBuf,
-    /// The location of the setting.
-    pub place: ConfigLocation,
-}
-
-impl PlacedPath {
-    /// An error at the setting: the reason why the file cannot be used.
-    pub fn error(&self, why: impl fmt::Display) -> Diagnostic {
-        self.place.error(format!("{}: {why}", self.path.display()))
-    }
 }
 
 /// A directory or a socket that the configuration names and another program creates.
@@ -714,25 +658,6 @@ pub enum CacheStatus {
     Detail,
 }
 
-/// `[crawlers]`: the list of crawlers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CrawlersConfig {
-    /// A list that precedes the built-in one.
-    pub file: Option<PlacedPath>,
-    /// The built-in list counts.
-    pub built_in: bool,
-    /// Address lists of crawlers, by name.
-    pub verify: Vec<(String, PlacedPath)>,
-    /// Search engines without an address list are verified by DNS.
-    pub dns: bool,
-}
-
-impl Default for CrawlersConfig {
-    fn default() -> Self {
-        Self { file: None, built_in: true, verify: Vec::new(), dns: true }
-    }
-}
-
 /// The source of the VCL for sites that name none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Programs {
@@ -748,8 +673,11 @@ pub enum Programs {
 /// One site.
 #[derive(Clone, Debug, Default)]
 pub struct SiteConfig {
-    /// The site's own VCL, which decides in place of all following settings but TLS.
+    /// The site's own VCL.
     pub vcl: Option<PlacedPath>,
+    /// The VCL stands beside the site's settings, and its subroutines run before and after their
+    /// steps. Otherwise it decides in place of all settings but TLS and guards.
+    pub is_beside: bool,
     /// Its hosts in canonical form, for [`policy::HostTable::insert`]; at least one.
     pub hosts: Vec<String>,
     /// Its origins, as indices into [`Config::origins`]; [`policy::Notes::origin`] is an index into
@@ -785,4 +713,8 @@ pub struct SiteConfig {
     pub includes: Includes,
     /// The compression of its bodies.
     pub compress: CompressionScope,
+    /// Every request goes to the origin, and the cache only watches.
+    pub observes: bool,
+    /// Fetches before a visitor asks.
+    pub warm: WarmConfig,
 }

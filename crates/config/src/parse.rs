@@ -42,10 +42,12 @@ mod sites;
 mod sticky;
 mod syntax;
 mod throttle;
+mod times;
 mod tls;
 mod top;
 mod tracing;
 mod vary;
+mod warm;
 
 pub(crate) use self::files::defaults_beside_scripts;
 pub(crate) use acme::plain as parse_acme;

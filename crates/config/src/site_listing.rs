@@ -54,6 +54,7 @@ fn site(config: &Config, site: &SiteConfig, discreet: bool) -> String {
         "presets",
         if site.presets.is_empty() { "none".into() } else { site.presets.join(", ") },
     );
+    page.list("mode", site.observes.then_some("observe: every request goes to the origin"));
     page.line("profile", word(&PROFILES, &rules.profile));
     page.list("trusted proxies", &rules.trusted_proxies);
     for (at, route) in rules.routes.iter().enumerate() {

@@ -18,6 +18,7 @@ mod rules;
 mod throttle;
 mod tracing;
 mod vary;
+mod vcl;
 
 use base::Limits;
 use insta::assert_snapshot;

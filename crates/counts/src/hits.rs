@@ -19,7 +19,7 @@ use flow::{
     Site, SiteTable, Start,
 };
 use h1::encode::{self, BodyFraming, ConnectionHeader};
-use message::Request;
+use message::{ClassifiedClient, Request};
 use policy::{Notes, Policy, ReceiveCtx, ReceiveVerdict};
 
 use crate::samples::{self, BROWSER_REQUEST, NOW, PLAIN_REQUEST};
@@ -34,7 +34,8 @@ pub(crate) fn policy(rounds: u32) {
     for _ in 0..rounds {
         let mut notes = Notes::default();
         let request = black_box(&mut request);
-        let mut ctx = ReceiveCtx { request, client: CLIENT, now: NOW, notes: &mut notes };
+        let mut ctx =
+            ReceiveCtx { request, client: CLIENT, now: NOW, pass: false, notes: &mut notes };
         let verdict = site.receive(&mut ctx);
         assert!(matches!(verdict, ReceiveVerdict::Lookup));
         black_box(notes);
@@ -113,6 +114,16 @@ fn hit_with(rounds: u32, wire: &[u8], change: impl FnOnce(&mut Flags), form: Opt
     if let Some(coding) = form {
         put_form(&core.shared.cache, &key, coding);
     }
+    serve(rounds, &core, &mut request, None);
+}
+
+/// A hit on `site` by `client`, whose class has been found before.
+pub(crate) fn hit_of(rounds: u32, site: Site, wire: &[u8], client: Option<ClassifiedClient>) {
+    let mut request = samples::request(wire);
+    request.client = client;
+    let store = stores::store(1 << 20);
+    let core = CoreState::new(SharedState::with_seed(store, live(site), samples::seed()));
+    store_for(&core, &request);
     serve(rounds, &core, &mut request, None);
 }
 

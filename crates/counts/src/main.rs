@@ -14,6 +14,7 @@ mod heads;
 mod hits;
 mod programs;
 mod records;
+mod rules;
 mod samples;
 mod stores;
 
@@ -39,6 +40,9 @@ const SCENARIOS: &[Scenario] = &[
     Scenario { name: "hit-text", run: hits::hit_text },
     Scenario { name: "hit-text-browser", run: hits::hit_text_browser },
     Scenario { name: "hit-text-gzip", run: hits::hit_text_gzip },
+    Scenario { name: "hit-50-routes", run: rules::hit_past },
+    Scenario { name: "hit-50-browser", run: rules::hit_past_browser },
+    Scenario { name: "hit-50th-route", run: rules::hit_last },
     Scenario { name: "purge-url", run: hits::purge_url },
     Scenario { name: "vcl-hit-builtin", run: programs::hit_builtin },
     Scenario { name: "vcl-hit-site", run: programs::hit_site },

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use base::KeyBuf;
 use flow::vcl::{ProgramWorld, VclConnection};
 use flow::{CoreState, LiveConfiguration, SharedState};
-use vcl::program::{CompileSettings, Input, Instance, Program};
+use vcl::program::{CompileSettings, Input, Instance, Program, ProgramRole};
 use vcl::source::Loader;
 
 use crate::hits::{self, live, site};
@@ -48,6 +48,7 @@ fn compiled(text: &str) -> Arc<Program> {
         labels: &[],
         include_depth: 10,
         unused_is_error: true,
+        role: ProgramRole::Whole,
     };
     let input = Input { name: "default.vcl", text: text.as_bytes(), loader: &FixedLoader, rules };
     Program::compile(&input).expect("a right program").program

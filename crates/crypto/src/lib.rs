@@ -5,7 +5,7 @@
 mod library {
     pub use aws_lc_rs::aead::AES_256_GCM_SIV as SEALING;
     pub use aws_lc_rs::rand::fill;
-    pub use aws_lc_rs::{aead, digest, hkdf};
+    pub use aws_lc_rs::{aead, digest, hkdf, signature};
 }
 
 #[cfg(larder_demo)]
@@ -13,7 +13,7 @@ mod library {
     pub use ring::aead::AES_256_GCM as SEALING;
     use ring::error::Unspecified;
     use ring::rand::{SecureRandom, SystemRandom};
-    pub use ring::{aead, digest, hkdf};
+    pub use ring::{aead, digest, hkdf, signature};
 
     /// Fills `bytes` from the system's random source.
     ///
@@ -24,4 +24,4 @@ mod library {
     }
 }
 
-pub use library::{SEALING, aead, digest, fill, hkdf};
+pub use library::{SEALING, aead, digest, fill, hkdf, signature};

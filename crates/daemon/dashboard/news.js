@@ -25,7 +25,8 @@ export function badNews(figures) {
   const ofVolumes = out.map((volume) => `Disk ${volume.path} is out of use: ${volume.state.replace(/^out of use: /, '')}.`);
   const broken = figures.disk.filter((volume) => volume.is_in && volume.errors > 0);
   const ofErrors = broken.map((volume) => `Disk ${volume.path} had ${count(volume.errors)} errors since the start.`);
-  return [...ofOrigins, ...ofCertificates, ...ofVolumes, ...ofErrors];
+  const ofPages = figures.differing.map((page) => `Page ${page.url} differs by ${page.cause}, which the cache ignores (seen at ${moment(page.unix_ms)}).`);
+  return [...ofPages, ...ofOrigins, ...ofCertificates, ...ofVolumes, ...ofErrors];
 }
 
 export class News {

@@ -4,6 +4,7 @@ mod cluster;
 mod log;
 mod state;
 mod store;
+mod warm;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -164,6 +165,8 @@ impl Api for AdminService {
             Operation::Objects => daemon.objects(asked).await,
             Operation::Bans => Ok(daemon.bans()),
             Operation::Purge => daemon.purge(asked).await,
+            Operation::Warm => self.daemon.warm(asked),
+            Operation::Warming => Ok(daemon.warming()),
             Operation::Config => Ok(daemon.config()),
             Operation::Check => daemon.check(asked),
             Operation::Parameters => Ok(daemon.parameters()),

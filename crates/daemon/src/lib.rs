@@ -14,17 +14,17 @@
 //! faces    10  dashboard metrics varnish_cli
 //! faces     9  explain htcp live otlp outages pressure readiness stats
 //! faces     8  rollout
-//! faces     7  canary summary volumes
+//! faces     7  canary summary volumes warm_sources
 //! state     6  state
 //! ground    5  ocsp_staples programs site_assembly
 //! ground    4  material node source vcl
 //! ground    3  neighbours secrets varnishd
 //! ground    2  cli_certificates collector config_file crawlers error_log error_pages
 //! ground    2  geoip_file machine_warnings records redirect_files users
-//! ground    1  folder_ownership keeper ports versions
+//! ground    1  folder_ownership keeper key_directories ports versions
 //! ground    0  account address_holders allocator certificate_orders config_bundle
 //! ground    0  disk_store documents glob guard managed_origin process ring server_log servers
-//! ground    0  service_manager sharing socket_activation vsm
+//! ground    0  hot_list_file service_manager sharing socket_activation url_request vsm
 //! ```
 
 mod account;
@@ -50,8 +50,10 @@ mod folder_ownership;
 mod geoip_file;
 mod glob;
 mod guard;
+mod hot_list_file;
 mod htcp;
 mod keeper;
+mod key_directories;
 mod live;
 mod machine_warnings;
 mod managed_origin;
@@ -84,6 +86,7 @@ mod source;
 mod state;
 mod stats;
 mod summary;
+mod url_request;
 mod users;
 mod varnish_cli;
 mod varnishd;
@@ -91,6 +94,7 @@ mod vcl;
 mod versions;
 mod volumes;
 mod vsm;
+mod warm_sources;
 
 pub use account::RunAs;
 pub use config_bundle::ConfigBundle;
@@ -98,7 +102,7 @@ pub use config_file::{load, render};
 pub use keeper::{KeeperArgs, run as keep};
 pub use material::{Material, check_material};
 pub use net::Sharing;
-pub use programs::gather;
+pub use programs::{check_programs, gather};
 pub use ring::usual_folder;
 pub use serve::{helper_runtime, listeners, run};
 pub use socket_activation::Sockets;

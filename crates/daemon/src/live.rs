@@ -21,6 +21,7 @@ use tokio::sync::{Notify, watch};
 
 use crate::state::Daemon;
 use figures::FigureReading;
+pub(crate) use figures::finding_row;
 use history::History;
 use ring::RingView;
 

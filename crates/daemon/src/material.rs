@@ -182,7 +182,7 @@ impl Material {
         material.error_pages = PageFiles::read(config, &mut found);
         material.users = UserFiles::read(config, &mut found);
         material.policy_files.redirects = redirect_files::read(config, &mut found);
-        material.crawlers = CrawlerLists::read(config, &mut found);
+        material.crawlers = CrawlerLists::read(config, &trust, &mut found);
         material.policy_files.countries = geoip_file::read(config, &mut found);
         found.extend(material.uncovered(config));
         material.read_ordered(config, &mut found);
@@ -207,9 +207,7 @@ impl Material {
     /// Reads the certificates ordered earlier. An unusable one is ordered again.
     fn read_ordered(&mut self, config: &Config, found: &mut Vec<Diagnostic>) {
         let Some(acme) = &config.acme else { return };
-        match read_authorities(acme.ca.as_ref(), &acme.place)
-            .and_then(|pem| trusting(Some(pem), None, &acme.place))
-        {
+        match trust(acme.ca.as_ref(), &acme.place) {
             Ok(trust) => self.authority = Some((trust, acme.place.clone())),
             Err(problem) => found.push(*problem),
         }
@@ -535,6 +533,11 @@ fn read_authorities(
         Box::new(place.error(text.to_owned()))
     };
     base::system_authorities().ok_or_else(none)
+}
+
+/// The trust in servers by the authorities in a file, or by the system's.
+fn trust(ca: Option<&PlacedPath>, place: &ConfigLocation) -> Result<Upstream, Box<Diagnostic>> {
+    trusting(Some(read_authorities(ca, place)?), None, place)
 }
 
 fn trusting(

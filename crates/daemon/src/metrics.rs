@@ -47,6 +47,7 @@ fn figures(daemon: &Daemon) -> Vec<(&'static str, counters::Kind, &'static str, 
         ("bans_total", Counter, "Bans made: purges of more than one URL.", store.bans),
         ("bans", Gauge, "Bans kept.", daemon.shared.cache.bans().len() as u64),
     ]);
+    all.extend(of_variants(&store));
     let about = "1 while the index of the disk is being read after the start.";
     all.push(("disk_finding", Gauge, about, daemon.shared.cache.lower().is_finding().into()));
     let index = daemon.shared.cache.index();
@@ -121,6 +122,26 @@ fn of_cluster(status: &cluster::Status) -> [(&'static str, counters::Kind, &'sta
             Counter,
             "Invalid cards and acknowledgements, which were ignored.",
             counts.strange,
+        ),
+    ]
+}
+
+/// Figures of bodies that `Vary` selects.
+fn of_variants(store: &cache::Stats) -> [(&'static str, counters::Kind, &'static str, u64); 2] {
+    use counters::Kind::Counter;
+    [
+        (
+            "cache_variants_total",
+            Counter,
+            "Bodies stored for some requests for their URL only, which `Vary` selects.",
+            store.variants,
+        ),
+        (
+            "cache_variants_equal_total",
+            Counter,
+            "Of these, bodies equal to that of another variant of the URL: its `Vary` may name a \
+             field that changes nothing.",
+            store.variants_equal,
         ),
     ]
 }

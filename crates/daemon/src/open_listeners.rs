@@ -18,7 +18,7 @@ use crate::keeper::{self, KeeperArgs};
 use crate::ports::Ports;
 use crate::source::{ConfigSource, DaemonOptions};
 use crate::varnishd::ProgramFlag;
-use crate::{config_bundle, ring, varnishd, vsm};
+use crate::{config_bundle, hot_list_file, ring, varnishd, vsm};
 
 /// Folders of the daemon itself, as its unit creates them.
 const OWN: [&str; 2] = ["/run/larder", "/var/lib/larder"];
@@ -79,6 +79,9 @@ pub(crate) fn open(
     folders.extend(config.acme.as_ref().map(|acme| acme.storage.clone()));
     let sharing = config.cluster.as_ref().filter(|cluster| cluster.shares_configuration);
     folders.extend(sharing.map(|cluster| config_bundle::folder(cluster.storage.as_deref())));
+    if config.sites.iter().any(|site| site.warm.rewarm) {
+        folders.push(hot_list_file::folder());
+    }
     folders.extend(config.log_ring.is_some().then(|| ring.clone()));
     for own in OWN.map(Path::new) {
         if socket.starts_with(own) || folders.iter().any(|folder| folder.starts_with(own)) {

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use config::{Config, ListenSpec, PlacedPath, Programs};
 use vcl::params::Params;
+use vcl::program::{Program, ProgramRole};
+use vcl::sub::Sub;
 
 use crate::config_bundle::ConfigBundle;
 use crate::config_file::render;
@@ -90,6 +92,7 @@ pub(crate) fn prepare<'a>(
                 from: program.from(),
                 file: None,
                 active: at == last,
+                role: ProgramRole::Whole,
             });
         }
         return vcls.prepare(&all, &BTreeMap::new());
@@ -103,6 +106,7 @@ pub(crate) fn prepare<'a>(
             from: Code::File(text),
             file: Some(own.file),
             active: own.active,
+            role: own.role,
         });
     }
     let none = BTreeMap::new();
@@ -121,8 +125,10 @@ pub fn gather(path: &Path) -> Result<ConfigBundle, String> {
     let files = config::check_shared(named).map_err(|found| render(&found))?;
     let mut vcl = BTreeMap::new();
     for file in files {
-        let from = Code::File(&file.to_string_lossy());
-        let (program, _) = compile(from, &Params::default(), &["s0", "Transient"], &[])?;
+        let name = file.to_string_lossy();
+        let of_role = |role| compile_file(&name, role);
+        // The site that names it knows its part, and checks it.
+        let program = of_role(ProgramRole::Extra).or_else(|_| of_role(ProgramRole::Whole))?.0;
         // The last one is the builtin VCL.
         let sources = program.sources().files();
         for source in sources.iter().filter(|source| !source.name.starts_with('<')) {
@@ -133,6 +139,35 @@ pub fn gather(path: &Path) -> Result<ConfigBundle, String> {
     }
     let name = path.file_name().map_or_else(|| shown.clone(), |n| n.to_string_lossy().into_owned());
     Ok(ConfigBundle { name, toml, vcl })
+}
+
+/// Compiles a file for this part in a site.
+fn compile_file(name: &str, role: ProgramRole) -> Result<(Arc<Program>, String), String> {
+    compile(Code::File(name), &Params::default(), &["s0", "Transient"], &[], role)
+}
+
+/// Compiles the programs that sites of a configuration name. Returns a line about each: which part
+/// it has in its site.
+///
+/// # Errors
+/// The faults, rendered.
+pub fn check_programs(config: &Config) -> Result<Vec<String>, String> {
+    let mut lines = Vec::new();
+    for own in of_sites(config) {
+        let (program, warnings) = compile_file(&own.file.to_string_lossy(), own.role)?;
+        if !warnings.is_empty() {
+            base::tell!(Warn, "{}", warnings.trim_end());
+        }
+        let subs: Vec<_> = program.uses().own.iter().map(Sub::name).collect();
+        lines.push(match own.role {
+            ProgramRole::Whole => format!("{}: decides alone", own.file.display()),
+            ProgramRole::Extra => {
+                let subs = subs.join(", ");
+                format!("{}: stands beside settings: {subs}", own.file.display())
+            }
+        });
+    }
+    Ok(lines)
 }
 
 /// The listener with this number, as programs see it.
@@ -147,20 +182,21 @@ fn endpoint(at: usize, spec: &ListenSpec) -> flow::Endpoint {
     flow::Endpoint { socket: socket.into(), endpoint: address.into() }
 }
 
-/// The VCL files of a configuration, each once: its program's name, the file, and whether it is the
-/// default of sites.
+/// The VCL files of a configuration, each once for each part that it has.
 fn of_sites(config: &Config) -> Vec<ProgramFile<'_>> {
     let mut all: Vec<ProgramFile<'_>> = Vec::new();
     if let Programs::File(PlacedPath { path: file, .. }) = &config.vcl {
-        all.push(ProgramFile { name: "boot".to_owned(), file, active: true });
+        let (name, role) = ("boot".to_owned(), ProgramRole::Whole);
+        all.push(ProgramFile { name, file, active: true, role });
     }
     for site in &config.sites {
         let Some(PlacedPath { path: file, .. }) = &site.vcl else { continue };
-        if all.iter().all(|own| own.file != file) {
+        let role = if site.is_beside { ProgramRole::Extra } else { ProgramRole::Whole };
+        if all.iter().all(|own| own.file != file || own.role != role) {
             let host = site.hosts.first().map_or("", String::as_str);
             let word = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
             let name = format!("site_{}", host.chars().map(word).collect::<String>());
-            all.push(ProgramFile { name, file, active: false });
+            all.push(ProgramFile { name, file, active: false, role });
         }
     }
     all
@@ -168,7 +204,10 @@ fn of_sites(config: &Config) -> Vec<ProgramFile<'_>> {
 
 /// A VCL file that a configuration names.
 struct ProgramFile<'a> {
+    /// Its program's name.
     name: String,
     file: &'a PathBuf,
+    /// It is the default of sites.
     active: bool,
+    role: ProgramRole,
 }

@@ -22,7 +22,7 @@ use crate::source::{ConfigSource, DaemonOptions};
 use crate::state::{Daemon, Machinery};
 use crate::{
     account, api, crawlers, disk_store, htcp, keeper, node, otlp, outages, pressure, readiness,
-    rollout, summary, varnish_cli, vsm,
+    rollout, summary, varnish_cli, vsm, warm_sources,
 };
 
 /// The shortest interval between two messages about a stalled core.
@@ -101,6 +101,8 @@ fn serve(source: DaemonOptions) -> Result<(), String> {
     daemon.notify.stopping();
     daemon.shared.invalidator.trust.set_stopping();
     base::tell!(Info, "larder: finishing requests under way");
+    daemon.shared.warmth.end(rt::now().mono_ms);
+    runtime.block_on(warm_sources::save_hot_lists(&daemon));
     server.drain(Duration::from_millis(daemon.shared.live().limits.drain_time));
     if let Some(node) = daemon.node.lock().take() {
         runtime.block_on(node.leave());
@@ -176,6 +178,7 @@ impl Daemon {
         let connections = keep_back(descriptors, config.limits.descriptors_reserve) / 5 * 4;
         let settings = net::Settings { connections, records };
         daemon.start_stapling();
+        daemon.start_fetching_keys();
         daemon.load_programs(config)?;
         // The disk's invalidations are read by the rules of sites and programs.
         if let Some(below) = below {
@@ -212,6 +215,9 @@ impl Daemon {
         });
         let own = Arc::clone(&daemon);
         keep_running(&daemon.shared, move || readiness::run(Arc::clone(&own)));
+        warm_sources::begin(&daemon);
+        let own = Arc::clone(&daemon);
+        keep_running(&daemon.shared, move || warm_sources::keep_hot_lists(Arc::clone(&own)));
         let Ports { admin, health, metrics, varnish_cli, htcp } = ports;
         api::serve(&daemon, live, console, [admin, health, metrics]);
         daemon.start_ports(config, varnish_cli, htcp);

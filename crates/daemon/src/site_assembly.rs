@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use base::{HashSeed, Limits};
 use config::sizing::Machine;
-use config::{CacheStatus, ClientFiles, Config, Programs, SiteConfig};
+use config::{CacheStatus, ClientFiles, Config, Programs, SiteConfig, WarmConfig};
 use files::Root;
 use flow::tier::{Cache, memory_only};
 use flow::tracing::Tracing;
 use flow::{
     CertificateFields, ClientCheck, ConnectionRules, LiveConfiguration, ProxyFields, PurgeAccess,
-    ShownFields, Site, SiteAuthChecks, SiteMirrors, SiteOrigin, SiteTable, Throttles,
-    UnloggedRoutes, VclSettings,
+    ShownFields, Site, SiteAuthChecks, SiteMirrors, SiteOrigin, SiteTable, SiteVerification,
+    SiteWarmth, Throttles, UnloggedRoutes, VclSettings,
 };
 use h1::HeadLimits;
 use origin::{Origin, OriginConfig, ReservedAddresses, TlsConfig};
@@ -119,10 +119,14 @@ fn site_of(
     let throttles = Throttles::new(&rules, limits);
     let unlogged = UnloggedRoutes::of(&rules);
     let mirrors = SiteMirrors::of(&rules, origins);
+    let SitePrograms { vcl, extra } = programs(config, site, view);
+    let is_declared = vcl.is_none() && extra.is_none();
+    let verification = SiteVerification::of(&rules, site.observes).filter(|_| is_declared);
     Site {
         name: name.into(),
         number,
-        vcl: program(config, site, view),
+        vcl,
+        extra,
         policy: Arc::new(Declared::with_files(rules, &material.policy_files)),
         origins: site.origins.iter().map(|i| SiteOrigin::new(&origins[*i])).collect(),
         mirrors,
@@ -142,6 +146,18 @@ fn site_of(
         unlogged,
         gates,
         crawlers,
+        verification,
+        warmth: warmth(&site.warm),
+    }
+}
+
+fn warmth(warm: &WarmConfig) -> SiteWarmth {
+    let WarmConfig { rewarm, refresh_ahead, sitemaps, list } = warm;
+    SiteWarmth {
+        rewarm: *rewarm,
+        refresh_ahead: *refresh_ahead,
+        sitemaps: sitemaps.clone(),
+        list: list.as_ref().map(|file| file.path.clone()),
     }
 }
 
@@ -160,15 +176,29 @@ fn tracing(config: &Config) -> Option<Arc<Tracing>> {
     config.tracing.as_ref().map(|tracing| Arc::new(Tracing::new(tracing.sample)))
 }
 
-/// The program that decides for a site, if it has one.
-fn program(config: &Config, site: &SiteConfig, view: &ActivePrograms) -> Option<Arc<Instance>> {
-    let taken = site.vcl.as_ref().map(|file| view.files.get(&file.path).cloned());
-    match (taken, &config.vcl) {
-        // Without its program a site must not be served by another's rules.
-        (Some(own), _) => own.or_else(|| view.active.clone()),
-        (None, Programs::None) => None,
-        (None, Programs::Flags | Programs::File(..)) => view.active.clone(),
+/// The programs of a site.
+struct SitePrograms {
+    /// The one that decides.
+    vcl: Option<Arc<Instance>>,
+    /// The one beside its settings.
+    extra: Option<Arc<Instance>>,
+}
+
+/// The programs of a site, if it has any.
+fn programs(config: &Config, site: &SiteConfig, view: &ActivePrograms) -> SitePrograms {
+    // Without its program a site must not be served by another's rules, or by its settings alone.
+    let stand_in = || view.active.clone();
+    if let Some(file) = site.extra() {
+        let extra = view.extras.get(&file.path).cloned();
+        return SitePrograms { vcl: if extra.is_none() { stand_in() } else { None }, extra };
     }
+    let taken = site.program().map(|file| view.files.get(&file.path).cloned());
+    let vcl = match (taken, &config.vcl) {
+        (Some(own), _) => own.or_else(stand_in),
+        (None, Programs::None) => None,
+        (None, Programs::Flags | Programs::File(..)) => stand_in(),
+    };
+    SitePrograms { vcl, extra: None }
 }
 
 fn announce(config: &Config) -> ProxyFields {

@@ -31,6 +31,7 @@ use crate::config_bundle::ConfigBundle;
 use crate::config_file::{load, load_shared, render};
 use crate::error_log::ErrorLog;
 use crate::guard::Guard;
+use crate::key_directories::DirectoryPlan;
 use crate::managed_origin::{ManagedOrigin, keep_running, tend};
 use crate::material::{Material, read_material};
 use crate::neighbours::Neighbours;
@@ -43,7 +44,7 @@ use crate::service_manager::ServiceManager;
 use crate::source::{ConfigSource, DaemonOptions};
 use crate::vcl::Vcls;
 use crate::versions::Versions;
-use crate::{disk_store, ocsp_staples, programs, site_assembly};
+use crate::{disk_store, key_directories, ocsp_staples, programs, site_assembly};
 
 /// A running daemon, as far as its control goes.
 pub struct Daemon {
@@ -92,6 +93,8 @@ pub struct Daemon {
     plans: watch::Sender<Option<Arc<acme::CertificatePlan>>>,
     /// The certificates that are stapled.
     stapling: watch::Sender<Option<acme::StaplePlan>>,
+    /// The key directories of agents that are fetched.
+    directories: watch::Sender<DirectoryPlan>,
     /// The authentication of `[metrics]` clients; `None` if there was none at the start.
     metrics_authentication: Option<watch::Sender<Arc<MetricsAuthentication>>>,
     /// Sites that cannot be served, if readiness reports them.
@@ -186,10 +189,10 @@ impl Daemon {
         error_log.listen();
         let lines = shared.counters.register();
         let (records, log) = records(config, ring, cores, lines, &shared)?;
-        let ring = records.ring.clone();
         let origins = origins.into_iter().map(|origin| tend(origin, &shared)).collect();
         let plans = watch::Sender::new(material.plan(config));
         let stapling = watch::Sender::new(ocsp_staples::plan(config, &material));
+        let directories = watch::Sender::new(material.crawlers.directories(&config.limits));
         let running = Mutex::new(ActiveState { config: config.clone(), material, origins });
         let versions = Versions::begin(config);
         let is_unprepared = versions.as_ref().is_some_and(|own| own.in_force().is_none());
@@ -207,7 +210,7 @@ impl Daemon {
             cores,
             log,
             error_log,
-            ring,
+            ring: records.ring.clone(),
             vcls,
             started: Instant::now(),
             first: config.clone(),
@@ -221,6 +224,7 @@ impl Daemon {
             ticket_keys,
             plans,
             stapling,
+            directories,
             metrics_authentication,
             unserved: Mutex::default(),
         });
@@ -247,6 +251,15 @@ impl Daemon {
             let counts = Arc::clone(&counts);
             let note = move |event: acme::StapleEvent| ocsp_staples::note(&counts, &event);
             acme::staple(stapling.clone(), note)
+        });
+    }
+
+    /// Fetches the keys of agents while the runtime lives.
+    pub(crate) fn start_fetching_keys(&self) {
+        let (counts, wanted) = (self.shared.counters.register(), self.directories.subscribe());
+        let crawlers = Arc::clone(&self.shared.crawlers);
+        keep_running(&self.shared, move || {
+            key_directories::run(Arc::clone(&crawlers), Arc::clone(&counts), wanted.clone())
         });
     }
 
@@ -636,6 +649,7 @@ impl Daemon {
             });
         }
         self.stapling.send_replace(ocsp_staples::plan(&config, &material));
+        self.directories.send_replace(material.crawlers.directories(&config.limits));
         self.set_metrics_authentication(&config, &material);
         *running = ActiveState { config, material, origins: next };
         self.shared.replace(live);

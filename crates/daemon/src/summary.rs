@@ -42,7 +42,7 @@ fn served(config: &Config) -> String {
     let roots = config.sites.iter().flat_map(|site| &site.files);
     sources.extend(roots.map(|files| format!("files in {}", files.root.display())));
     let by_program = config.vcl != Programs::None;
-    if by_program || config.sites.iter().any(|site| site.vcl.is_some()) {
+    if by_program || config.sites.iter().any(|site| site.program().is_some()) {
         sources.push("backends of its VCL".to_owned());
     }
     sources.dedup();

@@ -23,7 +23,7 @@ use tokio::runtime::Handle;
 use varnishcli::{Call, Reply, Status};
 use vcl::ctx::Tag;
 use vcl::params::{Param, Params};
-use vcl::program::{CompilationResult, CompileSettings, Input, Instance, Program};
+use vcl::program::{CompilationResult, CompileSettings, Input, Instance, Program, ProgramRole};
 
 use link::LinkSettings;
 pub(crate) use loader::ProgramLoader;
@@ -90,6 +90,8 @@ pub(crate) struct ConfiguredProgram<'a> {
     pub(crate) file: Option<&'a std::path::Path>,
     /// The default program of sites.
     pub(crate) active: bool,
+    /// Its part in sites.
+    pub(crate) role: ProgramRole,
 }
 
 /// Programs and parameters that the configuration in force uses.
@@ -99,6 +101,8 @@ pub(crate) struct ActivePrograms {
     pub(crate) active: Option<Arc<Instance>>,
     /// Programs by the file that sites name.
     pub(crate) files: HashMap<PathBuf, Arc<Instance>>,
+    /// Programs beside settings, by the file that sites name.
+    pub(crate) extras: HashMap<PathBuf, Arc<Instance>>,
     as_varnishd: bool,
 }
 
@@ -144,7 +148,7 @@ impl Vcls {
             files: Mutex::default(),
         }));
         let text = Code::Text("<none>", b"vcl 4.1; backend none_loaded none;");
-        let (program, _) = compile(text, &self.params(), &[], &[])?;
+        let (program, _) = compile(text, &self.params(), &[], &[], ProgramRole::Whole)?;
         let (live, log, now) = (shared.live(), RefCell::default(), rt::now());
         let world = ProgramWorld::without_request(shared, &live, now, &log);
         let nothing = program.start(&world, seconds(now))?;
@@ -158,8 +162,11 @@ impl Vcls {
         let registry = self.registry.lock();
         let label =
             |(name, loaded): (&str, &LoadedProgram)| (name.into(), Arc::clone(&loaded.instance));
-        let by_file = |(_, loaded): (&str, &LoadedProgram)| {
-            Some((loaded.file.clone()?, Arc::clone(&loaded.instance)))
+        let by_file = |role| {
+            let of_role = registry.loaded().filter(move |(_, loaded)| loaded.role() == role);
+            of_role.filter_map(|(_, loaded)| {
+                Some((loaded.file.clone()?, Arc::clone(&loaded.instance)))
+            })
         };
         ActivePrograms {
             vcl: VclSettings {
@@ -175,7 +182,8 @@ impl Vcls {
                 Some((_, loaded)) => Some(Arc::clone(&loaded.instance)),
                 None => self.place.get().map(|place| Arc::clone(&place.nothing)),
             },
-            files: registry.loaded().filter_map(by_file).collect(),
+            files: by_file(ProgramRole::Whole).collect(),
+            extras: by_file(ProgramRole::Extra).collect(),
             as_varnishd: self.about.as_varnishd,
         }
     }
@@ -232,7 +240,8 @@ impl Vcls {
     /// The refusal, in varnishd's form; nothing has changed then.
     pub(crate) fn load(&self, name: &str, from: Code<'_>, state: State) -> Result<Reply, Reply> {
         let _one = self.changing.lock();
-        let (instance, said) = self.make(&self.files_of_cli(), name, from, 0)?;
+        let role = ProgramRole::Whole;
+        let (instance, said) = self.make(&self.files_of_cli(), name, from, role, 0)?;
         let used = Instant::now();
         let (warm, configured, file) = (false, false, None);
         let loaded = LoadedProgram { instance, state, warm, used, configured, file };
@@ -264,11 +273,12 @@ impl Vcls {
         files: &ProgramLoader,
         name: &str,
         from: Code<'_>,
+        role: ProgramRole,
         made: usize,
     ) -> Result<(Arc<Instance>, String), Reply> {
         self.registry.lock().admit(name)?;
         let warning = self.check_limit(made)?;
-        let CompilationResult { program, warnings, usual } = self.compile(from, files)?;
+        let CompilationResult { program, warnings, usual } = self.compile(from, files, role)?;
         let instance = self.start(name, &program)?;
         // Scripts take any text for a fault. What varnishd does not print goes to the log.
         if warnings != usual {
@@ -308,14 +318,20 @@ impl Vcls {
     ///
     /// # Errors
     /// The faults, in varnishd's form.
-    fn compile(&self, from: Code<'_>, files: &ProgramLoader) -> Result<CompilationResult, Reply> {
+    fn compile(
+        &self,
+        from: Code<'_>,
+        files: &ProgramLoader,
+        role: ProgramRole,
+    ) -> Result<CompilationResult, Reply> {
         let params = self.params();
         let registry = self.registry.lock();
         let labels: Vec<String> = registry.labels().map(|(name, _)| name.to_owned()).collect();
         drop(registry);
         let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
         let storages: Vec<&str> = self.about.storages.iter().map(|own| own.name.as_str()).collect();
-        compile_with(files, from, &params, &storages, &labels).map_err(|faults| {
+        let names = CompileNames { storages: &storages, labels: &labels };
+        compile_with(files, from, &params, names, role).map_err(|faults| {
             let faults = faults.trim_end();
             refuse(format!(
                 "Message from VCC-compiler:\n{faults}\nRunning VCC-compiler failed, exited with \
@@ -564,7 +580,7 @@ impl Vcls {
             {
                 files = files.bundled(bundled);
             }
-            let made = self.make(&files, &name, one.from, prepared.made.len());
+            let made = self.make(&files, &name, one.from, one.role, prepared.made.len());
             let (instance, said) = made.map_err(|refused| refused.text)?;
             if !said.is_empty() {
                 base::tell!(Warn, "larder: VCL {name}: {}", said.trim_end());
@@ -637,7 +653,7 @@ impl Drop for PreparedPrograms<'_> {
     }
 }
 
-/// Compiles a program; the second value is its warnings.
+/// Compiles a program for this part in a site; the second value is its warnings.
 ///
 /// # Errors
 /// The faults, rendered.
@@ -646,9 +662,18 @@ pub fn compile(
     params: &Params,
     storages: &[&str],
     labels: &[&str],
+    role: ProgramRole,
 ) -> Result<(Arc<Program>, String), String> {
-    let compiled = compile_with(&ProgramLoader::new(params), from, params, storages, labels)?;
+    let names = CompileNames { storages, labels };
+    let compiled = compile_with(&ProgramLoader::new(params), from, params, names, role)?;
     Ok((compiled.program, compiled.warnings))
+}
+
+/// Names that programs may use.
+#[derive(Clone, Copy)]
+struct CompileNames<'a> {
+    storages: &'a [&'a str],
+    labels: &'a [&'a str],
 }
 
 /// Compiles a program with these files.
@@ -656,8 +681,8 @@ fn compile_with(
     files: &ProgramLoader,
     from: Code<'_>,
     params: &Params,
-    storages: &[&str],
-    labels: &[&str],
+    CompileNames { storages, labels }: CompileNames<'_>,
+    role: ProgramRole,
 ) -> Result<CompilationResult, String> {
     let read;
     let (name, text) = match from {
@@ -672,6 +697,7 @@ fn compile_with(
         labels,
         include_depth: INCLUDE_DEPTH,
         unused_is_error: params.is_on(Param::VccErrUnref),
+        role,
     };
     Program::compile(&Input { name, text, loader: files, rules })
 }

@@ -151,7 +151,8 @@ pub(crate) fn go_on<M: CourseHandler>(
 #[inline(always)]
 fn lookup<M: CourseHandler>(mode: &mut M, ctx: &RequestContext<'_>) -> M::End {
     let mut room = mode.key();
-    make_key(mode.seed(), &*ctx.site.policy, ctx.request, &ctx.notes, &mut room);
+    let extra = ctx.extra.map(|extra| extra.key_addition());
+    make_key(mode.seed(), &*ctx.site.policy, ctx.request, &ctx.notes, extra, &mut room);
     let key = &*room;
     let found = mode.find(ctx, key);
     if !matches!(found, CacheLookup::Object(_))

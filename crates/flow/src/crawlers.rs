@@ -8,7 +8,7 @@
 
 use std::rc::Rc;
 
-use agents::Crawlers;
+use agents::{Crawlers, OpenReason, SignatureContext, SignatureVerdict};
 use base::{Counter, Limit};
 use message::{ClassifiedClient, ClientClass, ClientProof, HeaderId, Request};
 use policy::DecisionStep;
@@ -21,8 +21,11 @@ use crate::state::crawlers::{CrawlerClaim, LaneEntry, LaneLimits, LanePermit};
 use crate::state::live_configuration::LiveConfiguration;
 use crate::state::request_context::RequestContext;
 use crate::state::shared::SharedState;
+use crate::state::trace::Trace;
+use crate::state::warmth::WarmTicket;
 
-/// Notes the class of a request's client, once. A claim that DNS must prove is looked up.
+/// Notes the class of a request's client, once: by its signature, if a trusted agent has signed it,
+/// else by its User-Agent. A claim that DNS must prove is looked up.
 #[cold]
 pub(crate) fn classify(
     core: &Rc<CoreState>,
@@ -33,7 +36,11 @@ pub(crate) fn classify(
     if request.client.is_some() {
         return;
     }
-    let client = class_of(&core.shared, entrant, crawlers, request);
+    let signed = crawlers
+        .may_be_signed(request)
+        .then(|| crawlers.signed_client(verify(core, entrant, crawlers, request)))
+        .flatten();
+    let client = signed.unwrap_or_else(|| class_of(&core.shared, entrant, crawlers, request));
     request.client = Some(client);
     if client.proof != ClientProof::Pending {
         return;
@@ -45,6 +52,46 @@ pub(crate) fn classify(
     if !core.shared.crawlers.verification.order(claim, most, now_ms) {
         core.counters.limit(Limit::CrawlerChecks);
     }
+}
+
+/// Judges the signatures of a request, and counts the verdict.
+fn verify(
+    core: &CoreState,
+    entrant: &Entrant<'_>,
+    crawlers: &Crawlers,
+    request: &Request,
+) -> SignatureVerdict {
+    let most = entrant.site_ctx.live.limits.signature_checks;
+    let may_verify = || core.signatures.take(most, entrant.now);
+    let verdict = judge(&core.shared, entrant, crawlers, request, may_verify);
+    match verdict {
+        SignatureVerdict::Absent => {}
+        SignatureVerdict::True(_) => core.counters.inc(Counter::SignaturesTrue),
+        SignatureVerdict::False(..) => core.counters.inc(Counter::SignaturesFalse),
+        SignatureVerdict::Open(_, why) => {
+            core.counters.inc(Counter::SignaturesOpen);
+            if why == OpenReason::Busy {
+                core.counters.limit(Limit::SignatureChecks);
+            }
+        }
+    }
+    verdict
+}
+
+fn judge(
+    shared: &SharedState,
+    entrant: &Entrant<'_>,
+    crawlers: &Crawlers,
+    request: &Request,
+    may_verify: impl FnOnce() -> bool,
+) -> SignatureVerdict {
+    let context = SignatureContext {
+        fetched: &shared.crawlers.keys.load(),
+        scheme: entrant.site_ctx.site.policy.scheme(request, entrant.client.peer),
+        now_secs: entrant.now.unix_secs(),
+        lifetime_s: entrant.site_ctx.live.limits.signature_lifetime / 1000,
+    };
+    crawlers.verify(request, context, may_verify)
 }
 
 fn class_of(
@@ -67,9 +114,20 @@ fn class_of(
 /// Notes the class for a forecast, and reports it. Nothing is looked up.
 pub(crate) fn look(forecast: &mut ForecastSteps<'_>, entrant: &Entrant<'_>, request: &mut Request) {
     let Some(crawlers) = &entrant.site_ctx.site.crawlers else { return };
-    let client = class_of(forecast.shared, entrant, crawlers, request);
+    let verdict = match crawlers.may_be_signed(request) {
+        true => judge(forecast.shared, entrant, crawlers, request, || true),
+        false => SignatureVerdict::Absent,
+    };
+    let client = crawlers
+        .signed_client(verdict)
+        .unwrap_or_else(|| class_of(forecast.shared, entrant, crawlers, request));
     request.client = Some(client);
-    forecast.steps.push(DecisionStep::new("class", in_words(crawlers, client)));
+    let step = DecisionStep::new("class", in_words(crawlers, client));
+    forecast.steps.push(match verdict {
+        SignatureVerdict::Absent | SignatureVerdict::True(_) => step,
+        SignatureVerdict::False(_, fault) => step.fact("signature", format!("false: {fault}")),
+        SignatureVerdict::Open(_, why) => step.fact("signature", format!("not verified: {why}")),
+    });
 }
 
 fn in_words(crawlers: &Crawlers, client: ClassifiedClient) -> String {
@@ -85,6 +143,10 @@ fn in_words(crawlers: &Crawlers, client: ClassifiedClient) -> String {
         ClientProof::Verified => format!("{class}: it is `{name}`, by its address"),
         ClientProof::Unverified => {
             format!("{class}: it claims to be `{name}`, and its address is none of that crawler's")
+        }
+        ClientProof::Signed => format!("{class}: it is `{name}`, by its signature"),
+        ClientProof::Forged => {
+            format!("{class}: it claims to be `{name}`, and its signature is false")
         }
         ClientProof::Pending => {
             format!("{class}: it claims to be `{name}`, which DNS has not confirmed yet")
@@ -108,6 +170,8 @@ fn limits(live: &LiveConfiguration) -> LaneLimits {
 #[derive(Default)]
 pub(crate) struct FetchPermit {
     _place: Option<LanePermit>,
+    /// The task of warming that the fetch carries out.
+    warmth: Option<Box<WarmTicket>>,
 }
 
 impl FetchPermit {
@@ -121,7 +185,19 @@ impl FetchPermit {
     }
 
     fn of(place: LanePermit) -> Self {
-        Self { _place: Some(place) }
+        Self { _place: Some(place), warmth: None }
+    }
+
+    /// The permit of a fetch that warms the store.
+    pub(crate) fn of_warmth(ticket: WarmTicket) -> Self {
+        Self { _place: None, warmth: Some(Box::new(ticket)) }
+    }
+
+    /// Notes the trace of the fetch.
+    pub(crate) fn note_trace(&mut self, trace: &Rc<Trace>) {
+        if let Some(ticket) = &mut self.warmth {
+            ticket.follow(trace);
+        }
     }
 
     /// Waits for the permit.

@@ -1,6 +1,7 @@
 //! Declared policy: the judge of a fetch for sites without a program, and the delivery of
 //! responses.
 
+mod beside;
 mod delivery;
 mod fetch;
 mod includes;
@@ -10,6 +11,7 @@ mod object;
 mod revalidation;
 mod sticky;
 mod substitute;
+mod unsafe_request;
 
 pub(crate) use delivery::{dictionary_context, fetched, is_negotiated, passing, stored, switched};
 pub(crate) use fetch::{PolicyJudge, refresh};

@@ -50,8 +50,13 @@ impl DictionaryContext<'_> {
         let (mut notes, mut request) = (Notes::default(), ctx.request.clone());
         request.target = target.to_vec();
         let client = ctx.notes.client.unwrap_or(ConnectionPeer::Unnamed(None));
-        let mut policy_ctx =
-            ReceiveCtx { request: &mut request, client, now: ctx.now, notes: &mut notes };
+        let mut policy_ctx = ReceiveCtx {
+            request: &mut request,
+            client,
+            now: ctx.now,
+            pass: false,
+            notes: &mut notes,
+        };
         let is_looked_up =
             matches!(ctx.site.policy.receive(&mut policy_ctx), ReceiveVerdict::Lookup);
         is_looked_up && notes.route == ctx.notes.route

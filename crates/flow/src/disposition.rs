@@ -22,6 +22,7 @@ use crate::state::live_configuration::LiveRef;
 use crate::state::reply::{ForwardReason, Reply};
 use crate::state::site::Site;
 use crate::state::site_context::SiteContext;
+use crate::state::vcl::ExtraRequest;
 use crate::state::vcl::halted_request::HaltedRequest;
 
 /// The outcome of the steps that do not wait.
@@ -43,6 +44,8 @@ pub struct WaitingRequest {
     /// The request's original cookies, kept if its response may have fragments: the policy may have
     /// removed some.
     pub(crate) cookies: Option<Box<[u8]>>,
+    /// The request's way through the VCL beside the site's settings.
+    pub(crate) extra: Option<Rc<ExtraRequest>>,
     /// Marks for the reply.
     pub(crate) marks: Marks,
 }
@@ -163,6 +166,7 @@ impl WaitingRequest {
             disposition,
             downstream: Downstream::Client,
             cookies: None,
+            extra: None,
             marks: Marks::default(),
         }
     }
@@ -192,6 +196,15 @@ impl WaitingRequest {
             }
             RequestDisposition::Fetch { .. } => false,
             _ => true,
+        }
+    }
+
+    /// Returns true if the request has a part in the one fetch for its key.
+    pub(crate) fn is_fetch(&self) -> bool {
+        match &self.disposition {
+            RequestDisposition::Vcl(waiting) => waiting.is_fetch(),
+            RequestDisposition::Fetch { .. } => true,
+            _ => false,
         }
     }
 

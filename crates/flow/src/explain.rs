@@ -25,21 +25,23 @@ use policy::{ConnectionPeer, DecisionStep, Notes, Policy, ReceiveCtx, Routes};
 
 use crate::course;
 use crate::decisions::{self, RequestDestination};
-use crate::fast_path::received;
 use crate::problem::Problem;
 use crate::purge::{PurgeRequest, Refusal};
+use crate::reception::received;
 use crate::stage::{Clearance, Entrant};
 use crate::state::assemble::Dialect;
 use crate::state::client::Client;
 use crate::state::downstream::Downstream;
+use crate::state::gate::SiteAdmission;
 use crate::state::live_configuration::{LiveConfiguration, LiveRef};
 use crate::state::reply::Reply;
 use crate::state::request_context::RequestContext;
 use crate::state::shared::SharedState;
 use crate::state::site::Site;
 use crate::state::site_context::SiteContext;
+use crate::vcl::extra;
 use crate::vcl::foretell::foretell;
-use crate::{crawlers, files as from_files, pages, prefetch, stage_row};
+use crate::{crawlers, files as from_files, pages, prefetch, stage_row, verification};
 
 pub use crate::forecast::outcome::ForecastOutcome;
 pub use advice::{Application, OF_MARK, not_stored_advice};
@@ -149,8 +151,10 @@ impl ForecastBuilder<'_> {
         };
         self.site = Some(site.name.to_string());
         self.forecast.steps.push(about_site(live, &site, request));
+        self.tell_observation(&site);
         let (site_ctx, mut clearance) = (SiteContext { live, site: &site }, Clearance::default());
         let entrant = Entrant { site_ctx, client, now, downstream: &Downstream::Client };
+        stage_row::note_arrival(&entrant, request);
         crawlers::look(&mut self.forecast, &entrant, request);
         if let Some(ending) = stage_row::look(&mut self.forecast, &entrant, request, &mut clearance)
         {
@@ -169,15 +173,67 @@ impl ForecastBuilder<'_> {
             *request = told.request;
             return (told.outcome, told.summary);
         }
+        self.follow_policy(&entrant, request, clearance.admission.as_ref())
+    }
+
+    /// Forecasts the declared steps, and the subroutines of the VCL beside them.
+    fn follow_policy(
+        &mut self,
+        entrant: &Entrant<'_>,
+        request: &mut Request,
+        admission: Option<&SiteAdmission>,
+    ) -> Ending {
+        let Entrant { site_ctx, client, now, .. } = *entrant;
+        let (site, shared) = (site_ctx.site, self.forecast.shared);
+        let instance = site.extra.as_ref();
+        let received_by =
+            instance.and_then(|instance| extra::foretell(shared, instance, entrant, request));
+        let (own, pass) = match received_by {
+            None => (None, false),
+            Some((own, extra::ExtraVerdict::On { pass })) => (Some(own), pass),
+            Some((own, extra::ExtraVerdict::End(reply))) => {
+                self.forecast.steps.extend(own.take_steps());
+                return answered(&reply, "by the VCL beside its settings");
+            }
+        };
+        if let Some(own) = &own {
+            self.forecast.steps.extend(own.take_steps());
+        }
         let mut notes = Notes::default();
-        let admission = clearance.admission.as_ref();
         let receive =
             |policy: &dyn Policy, policy_ctx: &mut ReceiveCtx<'_>| policy.explain(policy_ctx);
-        let (verdict, told) = received(&entrant, request, admission, &mut notes, receive);
+        let verification = site.verification.as_deref();
+        let telling = verification.and_then(|own| own.telling_cookies(request, now.mono_ms));
+        let (mut verdict, told) = received(entrant, request, admission, pass, &mut notes, receive);
         self.forecast.steps.extend(told);
-        self.decided = Some((Arc::clone(&site), notes));
+        if let Some(cookies) = telling
+            && let Some(pass) = verification::overrule(request, &mut notes, &verdict, &cookies)
+        {
+            verdict = pass;
+            self.forecast.steps.push(verification::told(site, &notes));
+        }
+        self.decided = Some((Arc::clone(site), notes));
+        if let Some(own) = &own
+            && !extra::foretell_hash(shared, own, entrant, request, &verdict)
+        {
+            self.forecast.steps.extend(own.take_steps());
+            return answered(&pages::problem(request, Problem::Program), "with an error page");
+        }
         let ctx = RequestContext::new(site_ctx, request, notes, now, client.account);
-        course::follow(self, &ctx, verdict)
+        let ending = course::follow(self, &RequestContext { extra: own.as_ref(), ..ctx }, verdict);
+        if let Some(own) = &own {
+            self.forecast.steps.extend(own.take_steps());
+        }
+        ending
+    }
+
+    /// Tells that the site only observes, if it does.
+    fn tell_observation(&mut self, site: &Site) {
+        if site.verification.as_ref().is_some_and(|own| own.observes()) {
+            let why = "the site only observes: the request goes to the origin, whatever follows";
+            let step = DecisionStep::new("observe", why).decisive();
+            self.forecast.steps.push(step.advise("`mode = \"cache\"` has the cache serve it."));
+        }
     }
 
     /// Forecasts the error page of a request that no site takes.

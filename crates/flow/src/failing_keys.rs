@@ -80,6 +80,11 @@ impl FailingKeys {
         may.then(|| now_ms >= retry_ms && claim())
     }
 
+    /// Returns true if the last fetch of the key failed.
+    pub(crate) fn is_failing(&self, key_hash: u64) -> bool {
+        !self.is_empty() && self.keys.read().contains_key(&key_hash)
+    }
+
     /// The result of [`FailingKeys::stands_in`] for a forecast: monotonic milliseconds since which
     /// the key fails, if a response with these times answers. Claims no retry.
     pub(crate) fn foresee(&self, key_hash: u64, times: &Freshness, now_ms: u64) -> Option<u64> {

@@ -13,7 +13,7 @@ use cache::{CacheLookup, Object};
 use files::WouldBlock;
 use message::freshness::Freshness;
 use message::{HeaderId, Method, Request};
-use policy::{ConnectionPeer, Notes, Policy, ReceiveCtx, ReceiveVerdict, Synthetic};
+use policy::{ConnectionPeer, Declared, Notes, ReceiveCtx, ReceiveVerdict, Synthetic};
 
 use crate::course::{self, CourseHandler};
 use crate::crawlers::FetchPermit;
@@ -23,6 +23,7 @@ use crate::invalidate::{InvalidationTarget, Sites};
 use crate::peers::{self, PeerRefusal};
 use crate::problem::Problem;
 use crate::purge::{self, Answers, PurgeRequest, Refusal};
+use crate::reception::received;
 use crate::stage::Entrant;
 use crate::stage_row;
 use crate::state::assemble::FragmentContext;
@@ -31,13 +32,18 @@ use crate::state::core::CoreState;
 use crate::state::downstream::Downstream;
 use crate::state::gate::SiteAdmission;
 use crate::state::live_configuration::LiveRef;
-use crate::state::reply::{CacheOutcome, ForwardReason};
+use crate::state::reply::{CacheOutcome, ForwardReason, Reply};
 use crate::state::request_context::RequestContext;
 use crate::state::site::Site;
 use crate::state::site_context::SiteContext;
 use crate::state::trace::Trace;
+use crate::state::vcl::ExtraRequest;
+use crate::state::verification::SiteVerification;
+use crate::vcl::extra::{self, ExtraVerdict};
 use crate::vcl::start as program;
+use crate::verification::{self, observation};
 use crate::{declared, files as from_files, pages};
+use vcl::program::Instance;
 
 impl CoreState {
     /// Serves a request as far as possible without waiting. Also returns the client for whom it is
@@ -141,27 +147,134 @@ impl CoreState {
         if let Some(instance) = &site_ctx.site.vcl {
             return (program::start(self, instance, entrant, request), client.peer);
         }
+        let verification = site_ctx.site.verification.as_deref();
+        if let Some(own) = verification.filter(|own| own.observes()) {
+            return self.receive_observed(own, entrant, request, admission);
+        }
         let kept = self.keep_cookies(site_ctx.site, request);
+        if let Some(instance) = &site_ctx.site.extra {
+            let cookies = kept.cookies.as_deref();
+            let then = |ctx: &RequestContext<'_>, verdict| self.judged(ctx, verdict);
+            return self.receive_beside(instance, entrant, request, admission, cookies, then);
+        }
+        let telling = verification.and_then(|own| own.telling_cookies(request, now.mono_ms));
         let mut notes = Notes::default();
-        let verdict = received(entrant, request, admission, &mut notes, |policy, policy_ctx| {
-            policy.receive(policy_ctx)
-        });
+        let mut verdict =
+            received(entrant, request, admission, false, &mut notes, |policy, policy_ctx| {
+                policy.receive(policy_ctx)
+            });
+        if let Some(cookies) = telling {
+            let overruled = verification::overrule(request, &mut notes, &verdict, &cookies);
+            verdict =
+                overruled.inspect(|_| self.counters.inc(Counter::VerifyPasses)).unwrap_or(verdict);
+        }
         let ctx = RequestContext::new(site_ctx, request, notes, now, client.account);
         let ctx = RequestContext { downstream, cookies: kept.cookies.as_deref(), ..ctx };
         let who = notes.client.unwrap_or(client.peer);
-        (self.judged(&ctx, verdict), who)
+        let mut start = self.judged(&ctx, verdict);
+        if let Some(own) = verification {
+            verification::begin(self, own, &ctx, &mut start);
+        }
+        (start, who)
     }
 
-    /// Keeps the cookies of a request whose response may have fragments, in the core's scratch
-    /// buffer.
+    /// Has the policy receive a request of a site that only observes: it goes to the origin.
+    #[cold]
+    fn receive_observed(
+        self: &Rc<Self>,
+        own: &SiteVerification,
+        entrant: &Entrant<'_>,
+        request: &mut Request,
+        admission: Option<&SiteAdmission>,
+    ) -> (Start, ConnectionPeer) {
+        let Entrant { site_ctx, client, now, downstream } = *entrant;
+        observation::look_on(self, own, entrant, request, admission);
+        let kept = self.keep_cookies(site_ctx.site, request);
+        let mut notes = Notes::default();
+        let verdict =
+            received(entrant, request, admission, true, &mut notes, |policy, policy_ctx| {
+                policy.receive_unread(policy_ctx)
+            });
+        let ctx = RequestContext::new(site_ctx, request, notes, now, client.account);
+        let ctx = RequestContext { downstream, cookies: kept.cookies.as_deref(), ..ctx };
+        (self.judged(&ctx, verdict), notes.client.unwrap_or(client.peer))
+    }
+
+    /// Has the policy of a site receive a request between the subroutines of the VCL beside its
+    /// settings; `then` follows its verdict.
+    #[inline(never)]
+    fn receive_beside(
+        self: &Rc<Self>,
+        instance: &Arc<Instance>,
+        entrant: &Entrant<'_>,
+        request: &mut Request,
+        admission: Option<&SiteAdmission>,
+        cookies: Option<&[u8]>,
+        then: impl FnOnce(&RequestContext<'_>, ReceiveVerdict) -> Start,
+    ) -> (Start, ConnectionPeer) {
+        let Entrant { site_ctx, client, now, downstream } = *entrant;
+        let who = site_ctx.site.policy.client(request, client.peer);
+        let (own, pass) = match extra::receive(self, instance, entrant, request) {
+            None => (None, false),
+            Some((own, ExtraVerdict::On { pass })) => (Some(own), pass),
+            Some((own, ExtraVerdict::End(reply))) => {
+                return (self.answered_beside(entrant, request, own, reply), who);
+            }
+        };
+        let mut notes = Notes::default();
+        let verdict = received(entrant, request, admission, pass, &mut notes, |policy, ctx| {
+            policy.receive(ctx)
+        });
+        let who = notes.client.unwrap_or(client.peer);
+        if let Some(own) = &own
+            && !extra::hash(self, own, entrant, request, &verdict)
+        {
+            let reply = pages::problem(request, Problem::Program);
+            return (self.answered_beside(entrant, request, Rc::clone(own), reply), who);
+        }
+        let ctx = RequestContext::new(site_ctx, request, notes, now, client.account);
+        let start =
+            then(&RequestContext { downstream, cookies, extra: own.as_ref(), ..ctx }, verdict);
+        if let Some(own) = own {
+            own.end(self);
+        }
+        (start, who)
+    }
+
+    /// The answer of a site's VCL in place of the declared steps.
+    fn answered_beside(
+        self: &Rc<Self>,
+        entrant: &Entrant<'_>,
+        request: &Request,
+        own: Rc<ExtraRequest>,
+        mut reply: Reply,
+    ) -> Start {
+        let Entrant { site_ctx, client, now, downstream } = *entrant;
+        let notes = Notes { rule: Declared::VCL, ..Notes::default() };
+        let ctx = RequestContext::new(site_ctx, request, notes, now, client.account);
+        let ctx = RequestContext { downstream, extra: Some(&own), ..ctx };
+        ctx.sign(&mut reply);
+        own.end(self);
+        Start::Reply(reply)
+    }
+
+    /// Keeps the cookies of a request whose response may have fragments or be compared with the
+    /// origin, in the core's scratch buffer.
     #[inline(always)]
     fn keep_cookies(&self, site: &Site, request: &Request) -> KeptCookies<'_> {
-        let cookies = site.includes.any().then(|| {
+        let cookies = (site.includes.any() || site.verification.is_some()).then(|| {
             // Without cookies it needs no room.
-            let Some(cookies) = request.headers.value(HeaderId::Cookie) else { return Vec::new() };
+            if !request.headers.contains(HeaderId::Cookie) {
+                return Vec::new();
+            }
             let mut kept = self.scratch.cookies.take();
             kept.clear();
-            kept.extend_from_slice(cookies);
+            for line in request.headers.values(HeaderId::Cookie) {
+                if !kept.is_empty() {
+                    kept.extend_from_slice(b"; ");
+                }
+                kept.extend_from_slice(line);
+            }
             kept
         });
         KeptCookies { core: self, cookies }
@@ -201,13 +314,22 @@ impl CoreState {
                 self.counters.inc(Counter::Purges);
                 let kept = self.keep_cookies(site, request);
                 make_reader(request);
-                let mut policy_ctx = ReceiveCtx { request, client: peer, now, notes: &mut notes };
-                let verdict = site.policy.receive(&mut policy_ctx);
-                let ctx = RequestContext::new(site_ctx, request, notes, now, account);
-                let ctx = RequestContext { cookies: kept.cookies.as_deref(), ..ctx };
-                match verdict {
-                    ReceiveVerdict::Lookup if !notes.personal => self.fetch_anew(&ctx),
-                    verdict => self.judged(&ctx, verdict),
+                let cookies = kept.cookies.as_deref();
+                let then = |ctx: &RequestContext<'_>, verdict| match verdict {
+                    ReceiveVerdict::Lookup if !ctx.notes.personal => self.fetch_anew(ctx),
+                    verdict => self.judged(ctx, verdict),
+                };
+                if let Some(instance) = &site.extra {
+                    let downstream = &Downstream::Client;
+                    let entrant = &Entrant { site_ctx, client, now, downstream };
+                    self.receive_beside(instance, entrant, request, None, cookies, then).0
+                } else {
+                    let notes = &mut notes;
+                    let policy_ctx =
+                        &mut ReceiveCtx { request, client: peer, now, pass: false, notes };
+                    let verdict = site.policy.receive(policy_ctx);
+                    let ctx = RequestContext::new(site_ctx, request, *notes, now, account);
+                    then(&RequestContext { cookies, ..ctx }, verdict)
                 }
             }
             Ok(PurgeRequest::Store(order, answers)) => {
@@ -222,7 +344,8 @@ impl CoreState {
     /// Invalidates the stored responses of the request and fetches anew.
     fn fetch_anew(self: &Rc<Self>, ctx: &RequestContext<'_>) -> Start {
         let mut key = KeyBuf::new();
-        self.make_key(ctx.site, ctx.request, &ctx.notes, &mut key);
+        let extra = ctx.extra.map(|extra| extra.key_addition());
+        self.make_key(ctx.site, ctx.request, &ctx.notes, extra, &mut key);
         // A fetch in progress began before this request.
         let under_way = self.shared.invalidator.invalidation(
             InvalidationTarget::key(&key),
@@ -241,18 +364,28 @@ impl CoreState {
     }
 
     fn slow(&self, ctx: &RequestContext<'_>, disposition: RequestDisposition) -> Start {
-        Start::Slow(Box::new(WaitingRequest {
+        Start::Slow(self.waiting(ctx, disposition))
+    }
+
+    /// The waiting request with this disposition.
+    pub(crate) fn waiting(
+        &self,
+        ctx: &RequestContext<'_>,
+        disposition: RequestDisposition,
+    ) -> Box<WaitingRequest> {
+        Box::new(WaitingRequest {
             notes: ctx.notes,
             downstream: ctx.downstream.clone(),
             cookies: ctx.cookies.map(Box::from),
+            extra: ctx.extra.cloned(),
             ..WaitingRequest::on(SiteContext { live: ctx.live, site: ctx.site }, disposition)
-        }))
+        })
     }
 
     /// Starts the background fetch of a stale object unless one is running, or the queue for
     /// crawlers has no place for it. Returns the trace of
     /// the causing request, with its transaction number.
-    fn refresh(
+    pub(crate) fn refresh(
         self: &Rc<Self>,
         ctx: &RequestContext<'_>,
         key: &KeyBuf,
@@ -261,8 +394,28 @@ impl CoreState {
         let permit = FetchPermit::at_once(self, ctx)?;
         let lead = self.shared.cache.begin_refresh(key, object)?;
         let cause = self.log.number();
-        declared::refresh(self, ctx, key, lead, object, cause, permit);
+        declared::refresh(self, ctx, key, lead, Some(object), cause, permit);
         Some(Trace::numbered(cause))
+    }
+}
+
+impl CoreState {
+    /// Starts the background fetch of a fresh object that is popular and near its end.
+    #[inline(never)]
+    fn refresh_ahead(
+        self: &Rc<Self>,
+        ctx: &RequestContext<'_>,
+        key: &KeyBuf,
+        object: &Arc<Object>,
+    ) {
+        let (hash, now_ms) = (key.hash(), ctx.now.mono_ms);
+        let times = freshness(ctx.live, object, now_ms);
+        if ctx.site.warmth.is_due(hash, object.hits(), &times, now_ms)
+            && !self.shared.failing.is_failing(hash)
+            && self.refresh(ctx, key, object).is_some()
+        {
+            self.counters.inc(Counter::RefreshedAhead);
+        }
     }
 }
 
@@ -357,6 +510,8 @@ impl<'a> CourseHandler for ServingCore<'a> {
         let mut cause = None;
         if served == CacheOutcome::Stale {
             cause = self.0.refresh(ctx, key, &object);
+        } else if ctx.site.warmth.refresh_ahead.is_some() {
+            self.0.refresh_ahead(ctx, key, &object);
         }
         let mut start = declared::stored(Some(self.0), ctx, &object, served);
         if note(&mut start, ctx, key, cause) {
@@ -448,36 +603,6 @@ impl RequestDisposition {
             LookupDecision::Pass | LookupDecision::Deliver(..) => Self::Pass(ForwardReason::Bypass),
         }
     }
-}
-
-/// Has the site's policy receive a request through `receive`, which may be a dry run, and adds the
-/// fields of the stages before.
-#[inline(always)]
-pub(crate) fn received<R>(
-    entrant: &Entrant<'_>,
-    request: &mut Request,
-    admission: Option<&SiteAdmission>,
-    notes: &mut Notes,
-    receive: impl FnOnce(&dyn Policy, &mut ReceiveCtx<'_>) -> R,
-) -> R {
-    let Entrant { site_ctx: SiteContext { site, .. }, client, now, downstream } = *entrant;
-    let page = downstream.page();
-    notes.client = page.map(|context| context.top.peer);
-    let mut policy_ctx = ReceiveCtx { request, client: client.peer, now, notes };
-    let received = receive(&*site.policy, &mut policy_ctx);
-    // The client's own fields of these names are removed by now.
-    match page {
-        Some(context) => notes.personal |= context.top.personal,
-        None => {
-            if let Some(check) = &site.client_check {
-                notes.personal |= client.tell(&mut request.headers, check.fields);
-            }
-        }
-    }
-    if let Some(admission) = admission {
-        notes.personal |= admission.tell(request);
-    }
-    received
 }
 
 /// Gives a request that fetches a page anew the method and the fields of a reader's request.

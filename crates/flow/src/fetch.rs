@@ -422,8 +422,9 @@ pub(crate) fn start_behind<J: Judge>(
     request: &Request,
     cause: BackgroundCause,
 ) {
-    let Fetch { core, trace, background, .. } = &mut job.fetch;
+    let Fetch { core, trace, background, permit, .. } = &mut job.fetch;
     let trace = trace.get_or_insert_default();
+    permit.note_trace(trace);
     *background = Some(Box::new(BackgroundFetch::begin(core, site, request, cause, trace)));
     drop(start(job));
 }

@@ -20,7 +20,7 @@ use policy::response_rules::MatchedRules;
 use crate::problem::Problem;
 use crate::selection::{Selection, Validators};
 use crate::sent_form::SentCoding;
-use crate::shape;
+use crate::shape::{self, ShapedResponse};
 use crate::state::body::{BodyPart, ReplyBody};
 use crate::state::core::CoreState;
 use crate::state::reply::{CacheOutcome, HeadSource, Reply};
@@ -295,8 +295,8 @@ fn whole(
     if reads && request.headers.contains_any(&CONDITIONS) && !judge(ctx, file, date_s, &mut reply) {
         return pages::problem(request, Problem::Precondition);
     }
-    if origin.is_some() || ctx.site.policy.shapes_delivery(&ctx.notes) {
-        shape(ctx, file, origin, &mut reply);
+    if (origin.is_some() || shape::shapes(ctx)) && !shape(ctx, file, origin, &mut reply) {
+        return shape::unshaped(ctx);
     }
     reply
 }
@@ -363,13 +363,13 @@ fn judge(ctx: &RequestContext<'_>, file: &Arc<OpenFile>, date_s: u64, reply: &mu
 }
 
 /// Takes over the origin's fields for the file, and lets the policy change the head for this
-/// client.
+/// client. Returns false if the head must not be sent.
 fn shape(
     ctx: &RequestContext<'_>,
     file: &OpenFile,
     origin: Option<&HeaderBlock>,
     reply: &mut Reply,
-) {
+) -> bool {
     let mut response = Response::new(reply.status);
     file.head_for(reply.status == Status::NOT_MODIFIED, &mut response.headers);
     if let Some(origin) = origin {
@@ -388,9 +388,11 @@ fn shape(
     let date = message::date::HttpDate::new(ctx.now.unix_secs());
     response.headers.push(HeaderId::Date, date.as_bytes());
     // Rules for responses are for those of origins.
-    shape::shape(ctx, &mut response, false, &MatchedRules::default());
+    let (of, rules) = (ShapedResponse::Passing, MatchedRules::default());
+    let is_shaped = shape::shape(ctx, &mut response, of, &rules);
     reply.status = response.status;
     reply.head = HeadSource::Owned(Box::new(response));
+    is_shaped
 }
 
 fn take_over(origin: &HeaderBlock, status: Status, headers: &mut HeaderBlock) {

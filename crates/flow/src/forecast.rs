@@ -5,4 +5,5 @@ pub(crate) mod disk_candidates;
 pub(crate) mod outcome;
 pub(crate) mod steps;
 pub(crate) mod variants;
+pub(crate) mod vary_effects;
 pub(crate) mod words;

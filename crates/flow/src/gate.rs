@@ -14,6 +14,6 @@ mod stages;
 
 pub(crate) use self::admission::admit;
 pub(crate) use self::admitted_requests::{
-    ArrivingRequest, inherit, may_include, remove_page_user_fields,
+    ArrivingRequest, inherit, is_gated, may_include, remove_page_user_fields,
 };
 pub(crate) use self::stages::{AuthStage, HttpsRedirect};

@@ -9,6 +9,7 @@
 //! Nothing else may call the cache's invalidating functions.
 
 mod commit;
+mod hot_pages;
 mod plan;
 mod stored_response;
 mod sweep;

@@ -6,18 +6,28 @@ use message::vary::vary_signature;
 use message::{HeaderBlock, Request, Scheme};
 use policy::{Notes, Policy};
 
-/// Makes the key of a request: scheme, host, port and target in canonical form, then the policy's
-/// additions.
+/// An addition to a key, of the VCL beside a site's settings.
+pub(crate) trait KeyAddition {
+    /// Adds it.
+    fn add_to(&self, key: &mut KeyBuf);
+}
+
+/// Makes the key of a request: scheme, host, port and target in canonical form, then the additions
+/// of the policy and of the VCL beside it.
 #[inline]
 pub(crate) fn make_key(
     seed: &HashSeed,
     policy: &dyn Policy,
     request: &Request,
     notes: &Notes,
+    extra: Option<&dyn KeyAddition>,
     key: &mut KeyBuf,
 ) {
     begin_key(request, key);
     policy.key(request, notes, key);
+    if let Some(extra) = extra {
+        extra.add_to(key);
+    }
     key.finish(seed);
 }
 

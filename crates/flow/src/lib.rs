@@ -43,6 +43,7 @@ pub mod peers;
 mod prefetch;
 pub mod problem;
 pub mod purge;
+mod reception;
 mod recode;
 mod refinement;
 mod selection;
@@ -67,7 +68,9 @@ mod unserved_sites;
 mod unstored_reason;
 pub mod vcl;
 mod verdict;
+mod verification;
 mod wait;
+mod warmth;
 
 pub use policy::{ConnectionPeer, acl::CidrSet};
 
@@ -94,6 +97,13 @@ pub use crate::state::site::{Site, SiteTable};
 pub use crate::state::trace::{DecidingRule, FailureNote, ReplyNotes, Trace};
 pub use crate::state::unlogged_routes::UnloggedRoutes;
 pub use crate::state::vcl::{Endpoint, VclSettings};
+pub use crate::state::verification::{
+    DifferenceCause, Finding, FindingScope, SiteVerification, WouldBe,
+};
+pub use crate::state::warmth::{
+    Campaign, CampaignCounts, HotUrl, LaneListing, SharedWarmth, SiteWarmth, VariantField,
+    WarmOutcome, WarmUrl, WarmWish,
+};
 pub use crate::state::{live_configuration, reply};
 pub use crate::throttle::Throttles;
 pub use crate::trust::{Readiness, Trust};

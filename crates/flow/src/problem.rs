@@ -33,6 +33,8 @@ pub enum Problem {
     Loop,
     /// A bug ended the fetch.
     Internal,
+    /// The VCL beside the site's settings failed.
+    Program,
     /// No file exists at the path, or it is hidden.
     NoFile,
     /// The path exists, but may not be served.
@@ -88,9 +90,11 @@ impl Problem {
             Self::FileRefused => 403,
             Self::OnlyReadable => 405,
             Self::Precondition => 412,
-            Self::TooManyWaiters | Self::TooManyFiles | Self::PasswordsBusy(_) | Self::Prefetch => {
-                503
-            }
+            Self::TooManyWaiters
+            | Self::TooManyFiles
+            | Self::PasswordsBusy(_)
+            | Self::Prefetch
+            | Self::Program => 503,
             Self::SharedFetchFailed | Self::FileNotAllowed => 502,
             Self::Loop => 508,
             Self::PasswordNeeded => 401,
@@ -112,6 +116,7 @@ impl Problem {
             Self::TooManyWaiters => "Too many requests wait for this page (limit: waiters).",
             Self::SharedFetchFailed => "The fetch this request waited for failed.",
             Self::Loop => "The request has passed this proxy too often.",
+            Self::Program => "A program of this site failed.",
             Self::Internal => "The fetch ended by a fault of this proxy.",
             Self::NoFile => "Nothing is here.",
             Self::FileRefused => "This is not for reading.",

@@ -123,7 +123,7 @@ fn is_for_all(request: &Request) -> bool {
 }
 
 /// The absolute URL of `request`.
-fn url_of(request: &Request) -> Vec<u8> {
+pub(crate) fn url_of(request: &Request) -> Vec<u8> {
     let scheme: &[u8] = match request.scheme {
         Scheme::Http => b"http://",
         Scheme::Https => b"https://",

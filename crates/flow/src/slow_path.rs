@@ -101,7 +101,7 @@ impl WaitingRequest {
         connection: RequestConnection<'_>,
     ) -> Reply {
         let (live, site, notes) = (Rc::clone(&self.live), Arc::clone(&self.site), self.notes);
-        let cookies = self.cookies.take();
+        let (cookies, extra) = (self.cookies.take(), self.extra.take());
         let now = core.now();
         let trace = Rc::new(Trace::default());
         let ctx = RequestContext {
@@ -114,6 +114,7 @@ impl WaitingRequest {
             trace: Some(&trace),
             downstream: &self.downstream.clone(),
             cookies: cookies.as_deref(),
+            extra: extra.as_ref(),
         };
         if let RequestDisposition::Vcl(waiting) = self.disposition {
             let site_ctx = SiteContext { live: &live, site: &site };
@@ -127,6 +128,9 @@ impl WaitingRequest {
         ctx.sign(&mut reply);
         reply.about.key = trace.key.get();
         reply.about.trace = Some(trace);
+        if let Some(extra) = extra {
+            extra.end(core);
+        }
         reply
     }
 
@@ -550,10 +554,13 @@ async fn fetch_own(
     let fetched = fetch::start(job).await;
     let served = |stored| CacheOutcome::Fetched { reason, stored, collapsed: false };
     let ctx = &RequestContext { now: core.now(), ..*ctx };
-    let Ok((fetched, ())) = fetched else {
+    let Ok((fetched, report)) = fetched else {
         // A panic ended the fetch, and is counted there.
         return pages::problem(ctx.request, Problem::Internal);
     };
+    if let Some((extra, report)) = ctx.extra.zip(report) {
+        extra.take_report(*report);
+    }
     let instead = match fetched {
         FetchResult::Object { object, stored, reader } => {
             return whole(core, ctx, declared::fetched(core, ctx, &object, served(stored), reader));

@@ -101,12 +101,22 @@ pub(crate) fn enter(
     entrant: &Entrant<'_>,
     request: &mut Request,
 ) -> (Start, ConnectionPeer) {
+    note_arrival(entrant, request);
     if let Some(crawlers) = &entrant.site_ctx.site.crawlers {
         crawlers::classify(core, entrant, crawlers, request);
     }
     match is_any_for(entrant) {
         false => core.receive(entrant, request, None),
         true => go(core, entrant, request, Clearance::default(), Station::First),
+    }
+}
+
+/// Notes the time of a request, once: its conditions must not change while it waits, or on its way
+/// from the gates to its policy. A fragment has the time of its page.
+#[inline(always)]
+pub(crate) fn note_arrival(entrant: &Entrant<'_>, request: &mut Request) {
+    if request.arrived_unix_ms == 0 {
+        request.arrived_unix_ms = entrant.now.unix_ms;
     }
 }
 
@@ -124,6 +134,19 @@ fn go(
     };
     clearance.marks.put(&mut start);
     (start, who)
+}
+
+/// Takes a request along the row that neither waits nor is refused there; `None` if it would.
+pub(crate) fn pass(
+    core: &Rc<CoreState>,
+    entrant: &Entrant<'_>,
+    request: &mut Request,
+) -> Option<Clearance> {
+    let mut clearance = Clearance::default();
+    match act(core, entrant, request, &mut clearance, Station::First) {
+        StageResult::On => Some(clearance),
+        StageResult::End(..) => None,
+    }
 }
 
 /// Waits at the stage where a request is parked, then resumes the row and returns the reply.

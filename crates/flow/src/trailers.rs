@@ -1,8 +1,8 @@
 //! Trailers in transit: the fields that a site lets pass, and their announcement.
 //!
 //! Under a declared policy they pass with requests and responses, and are stored with responses.
-//! They must never be merged into a head. Programs do not see trailers and so could not remove any:
-//! theirs are dropped.
+//! They must never be merged into a head. Programs, beside settings too, do not see trailers and so
+//! could not remove any: theirs are dropped.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -57,6 +57,9 @@ impl TrailerFilter {
     }
 
     fn passes(&self, field: Field<'_>) -> bool {
+        if self.site.extra.is_some() {
+            return false;
+        }
         let ctx = TrailerCtx { field, of_request: self.of_request, notes: &self.notes };
         if self.of_request
             && self.site.gates.as_ref().is_some_and(|own| own.reads_field(field.name))

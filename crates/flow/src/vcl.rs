@@ -8,6 +8,8 @@ mod acting_core;
 mod backend_request;
 pub(crate) mod call;
 mod delivery;
+pub(crate) mod extra;
+pub(crate) mod extra_fetch;
 mod fetch;
 pub(crate) mod foretell;
 mod job;

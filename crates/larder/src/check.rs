@@ -4,6 +4,7 @@ use std::path::Path;
 
 use daemon::Code;
 use vcl::params::Params;
+use vcl::program::ProgramRole;
 
 use crate::preset;
 
@@ -17,6 +18,9 @@ pub(crate) fn check(path: &Path, show: bool) -> Result<(), String> {
         base::say!("{warnings}");
     }
     daemon::check_material(&config)?;
+    for line in daemon::check_programs(&config)? {
+        base::show!("{line}");
+    }
     base::show!(
         "{}: good: {} site{}, {} origin{}",
         path.display(),
@@ -52,6 +56,9 @@ fn plural(n: usize) -> &'static str {
     if n == 1 { "" } else { "s" }
 }
 
+/// The one fault of a program that declares no backend, and so can only stand beside settings.
+const NO_BACKEND: &str = "the program has no backend";
+
 /// Checks a program, as `larder check FILE.vcl` does; labels that it names are assumed to exist.
 ///
 /// # Errors
@@ -61,8 +68,16 @@ fn check_program(path: &Path) -> Result<(), String> {
     let full = std::path::absolute(path).map_err(|error| format!("larder: {error}"))?;
     let name = full.to_string_lossy();
     let params = Params::default();
-    let (_, warnings) = daemon::compile(Code::File(&name), &params, &["s0", "Transient"], &[])?;
+    let compile =
+        |role| daemon::compile(Code::File(&name), &params, &["s0", "Transient"], &[], role);
+    let (warnings, part) = match compile(ProgramRole::Whole) {
+        Ok((_, warnings)) => (warnings, ""),
+        Err(faults) => match compile(ProgramRole::Extra) {
+            Ok((_, warnings)) => (warnings, ", beside a site's settings: it declares no backend"),
+            Err(others) => return Err(if faults.contains(NO_BACKEND) { others } else { faults }),
+        },
+    };
     eprint!("{warnings}");
-    base::show!("{}: good", path.display());
+    base::show!("{}: good{part}", path.display());
     Ok(())
 }

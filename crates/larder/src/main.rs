@@ -66,6 +66,7 @@ enum LarderVerb {
     Dashboard(tools::DashboardArgs),
     Explain(tools::ExplainArgs),
     Purge(tools::PurgeArgs),
+    Warm(tools::WarmArgs),
     /// Show and control a cluster (`[cluster]`): nodes that share invalidations and a
     /// configuration.
     #[command(subcommand)]
@@ -132,6 +133,7 @@ fn main() -> ExitCode {
         LarderVerb::Dashboard(args) => tools::dashboard(&args),
         LarderVerb::Explain(args) => tools::explain(&args),
         LarderVerb::Purge(args) => tools::purge(&args),
+        LarderVerb::Warm(args) => tools::warm(&args),
         LarderVerb::Cluster(verb) => tools::cluster(&verb, gather),
         LarderVerb::CheckAudit { file } => check::check_audit(&file),
         LarderVerb::Log(args) => tools::log(&args),

@@ -9,6 +9,7 @@ use daemon::{ConfigSource, DaemonOptions, ProgramFlag, RunAs, Sharing};
 use tools::{AdminArgs, default_socket};
 use vcl::params::Params;
 use vcl::params::TABLE;
+use vcl::program::ProgramRole;
 
 use crate::varnishd;
 
@@ -161,7 +162,8 @@ fn check_all(source: &DaemonOptions) -> Result<(), String> {
             ProgramFlag::File(file) => file,
             ProgramFlag::Text(_) => "-b",
         };
-        let (_, warnings) = daemon::compile(program.from(), &flags.params, &storages, &[])?;
+        let (_, warnings) =
+            daemon::compile(program.from(), &flags.params, &storages, &[], ProgramRole::Whole)?;
         eprint!("{warnings}");
         base::show!("{name}: good");
     }

@@ -10,6 +10,7 @@
 //!
 //! Begin with [`Regex`] for one pattern and [`RegexSet`] for several.
 
+mod edges;
 mod pcre_syntax;
 mod set;
 
@@ -17,6 +18,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::sync::Arc;
 
+use edges::Edge;
 use regex_automata::Input;
 use regex_automata::meta::{BuildError, Cache, Config, Regex as Engine};
 use regex_automata::util::syntax;
@@ -93,6 +95,7 @@ pub struct Regex(Arc<SharedRegex>);
 
 struct SharedRegex {
     pattern: Box<str>,
+    options: Options,
     engine: Engine,
     /// Search memory, one entry for each thread.
     caches: ThreadLocal<RefCell<Cache>>,
@@ -116,12 +119,24 @@ impl Regex {
             .syntax(syntax(options))
             .build(&pcre_syntax::plain(pattern))?;
         let caches = ThreadLocal::new();
-        Ok(Self(Arc::new(SharedRegex { pattern: pattern.into(), engine, caches })))
+        Ok(Self(Arc::new(SharedRegex { pattern: pattern.into(), options, engine, caches })))
     }
 
     /// The pattern as written.
     pub fn as_str(&self) -> &str {
         &self.0.pattern
+    }
+
+    /// Texts at the start: each subject that the pattern matches begins with one of them. `None` if
+    /// they are not known.
+    pub fn starts(&self) -> Option<Vec<Vec<u8>>> {
+        edges::texts_at(Edge::Start, &self.0.pattern, self.0.options)
+    }
+
+    /// Texts at the end: each subject that the pattern matches ends with one of them. `None` if
+    /// they are not known.
+    pub fn ends(&self) -> Option<Vec<Vec<u8>>> {
+        edges::texts_at(Edge::End, &self.0.pattern, self.0.options)
     }
 
     /// Returns true if the pattern matches anywhere in `subject`.
@@ -164,6 +179,8 @@ fn config(options: Options) -> Config {
     Config::new()
         .utf8_empty(false)
         .nfa_size_limit(Some(options.program_bytes))
+        // With a whole automaton, regex-automata 0.4.14 to 0.4.18 let `(?i)ba.*a` match `bab`.
+        .dfa(false)
         .hybrid_cache_capacity(CACHE_BYTES)
 }
 
@@ -177,7 +194,33 @@ fn syntax(options: Options) -> syntax::Config {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    #[test]
+    fn a_letter_is_not_taken_twice() {
+        let options = Options { ignore_case: true, ..Options::default() };
+        for pattern in ["ba.*a", "(ba).*a", "ba.*?a", "b[a].*a$"] {
+            let pattern = Regex::new(pattern, options).expect("a pattern");
+            assert!(!pattern.is_match(b"bab") && pattern.is_match(b"BAbA"), "{pattern:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_pattern_matches_as_in_another_engine(
+            pattern in "(a|b|[ab]|[.]|[.][*]|[(]a[|]b[)]|b[+]|a[?]|x){1,6}",
+            subject in "[abx]{0,8}",
+            ignore_case: bool,
+        ) {
+            let own = Regex::new(&pattern, Options { ignore_case, ..Options::default() });
+            let mut other = regex::bytes::RegexBuilder::new(&pattern);
+            let other = other.unicode(false).case_insensitive(ignore_case).build();
+            let (own, other) = (own.expect("a pattern"), other.expect("a pattern"));
+            prop_assert_eq!(own.is_match(subject.as_bytes()), other.is_match(subject.as_bytes()));
+        }
+    }
 
     #[test]
     fn threads_search_with_one_pattern() {

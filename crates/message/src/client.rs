@@ -40,7 +40,7 @@ impl ClientClass {
     }
 }
 
-/// The proof that a client is the crawler that its User-Agent names.
+/// The proof that a client is the crawler that its User-Agent names, or whose signature it bears.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum ClientProof {
@@ -53,6 +53,34 @@ pub enum ClientProof {
     Unverified,
     /// Its address is yet to be looked up in DNS.
     Pending,
+    /// Its request has the crawler's signature.
+    Signed,
+    /// Its request has a signature that claims to be the crawler's and is not.
+    Forged,
+}
+
+impl ClientProof {
+    /// All proofs, each at the place of its number.
+    pub const ALL: [Self; 6] = [
+        Self::Claimed,
+        Self::Verified,
+        Self::Unverified,
+        Self::Pending,
+        Self::Signed,
+        Self::Forged,
+    ];
+
+    /// The name in logs.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Claimed => "claimed",
+            Self::Verified => "address",
+            Self::Unverified => "unverified",
+            Self::Pending => "pending",
+            Self::Signed => "signature",
+            Self::Forged => "forged",
+        }
+    }
 }
 
 /// A request's client, classified.
@@ -76,6 +104,15 @@ mod tests {
             assert_eq!(ClientClass::of_word(class.word()), Some(class));
         }
         assert_eq!(ClientClass::of_word("Human"), None);
+    }
+
+    #[test]
+    fn each_proof_has_its_number_and_a_word_of_its_own() {
+        for (at, proof) in ClientProof::ALL.into_iter().enumerate() {
+            assert_eq!(proof as usize, at);
+            let same = ClientProof::ALL.iter().filter(|other| other.word() == proof.word());
+            assert_eq!(same.count(), 1);
+        }
     }
 
     #[test]

@@ -607,6 +607,13 @@ impl HeaderBlock {
         self.spans.iter().map(|s| field(&self.bytes, s))
     }
 
+    /// The names that are [`HeaderId::Other`], in order.
+    pub fn other_names(&self) -> impl Iterator<Item = &[u8]> {
+        let has_any = self.contains(HeaderId::Other);
+        let spans = if has_any { &self.spans[..] } else { &[] };
+        spans.iter().filter(|s| s.id == HeaderId::Other).map(|s| name(&self.bytes, s))
+    }
+
     /// The number of fields.
     pub fn len(&self) -> usize {
         self.spans.len()
@@ -622,13 +629,13 @@ fn value<'a>(bytes: &'a [u8], s: &FieldSpan) -> &'a [u8] {
     &bytes[s.value_at as usize..(s.value_at + s.value_len) as usize]
 }
 
-fn field<'a>(bytes: &'a [u8], s: &FieldSpan) -> Field<'a> {
+fn name<'a>(bytes: &'a [u8], s: &FieldSpan) -> &'a [u8] {
     let name_at = s.name_at as usize;
-    Field {
-        id: s.id,
-        name: &bytes[name_at..name_at + usize::from(s.name_len)],
-        value: value(bytes, s),
-    }
+    &bytes[name_at..name_at + usize::from(s.name_len)]
+}
+
+fn field<'a>(bytes: &'a [u8], s: &FieldSpan) -> Field<'a> {
+    Field { id: s.id, name: name(bytes, s), value: value(bytes, s) }
 }
 
 /// The position of a field as a complete line in `bytes`, if it is one.

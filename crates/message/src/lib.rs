@@ -26,6 +26,7 @@ pub mod freshness;
 pub mod fuzz;
 pub mod grpc;
 pub mod header;
+pub mod https_origin;
 pub mod list;
 pub mod path;
 pub mod percent;
@@ -48,6 +49,7 @@ pub mod vary;
 
 pub use client::{ClassifiedClient, ClientClass, ClientProof};
 pub use header::{HeaderBlock, HeaderId};
+pub use https_origin::HttpsOrigin;
 pub use request::{Framing, Method, Request, Scheme, Upgrade, Version};
 pub use response::{Response, Status};
 pub use trailers::Trailers;

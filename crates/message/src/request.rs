@@ -177,6 +177,9 @@ pub struct Request {
     /// Path and query, byte for byte as they will be keyed and forwarded, in ASCII; begins with
     /// `/`, or is `*` for OPTIONS.
     pub target: Vec<u8>,
+    /// The target as sent, if [`canonical`](crate::target::canonical) has spelt its path otherwise;
+    /// empty if not. Only for what clients sign.
+    pub respelt: Vec<u8>,
     /// Header fields as received, Host included.
     pub headers: HeaderBlock,
     /// The framing of the body.
@@ -195,6 +198,9 @@ pub struct Request {
     pub taken: Vec<u8>,
     /// The class of its client; `None` on sites that use no classes.
     pub client: Option<ClassifiedClient>,
+    /// The time at which its head was read, in milliseconds since 1970: the one that every look at
+    /// its conditions has. 0 until it is at its site.
+    pub arrived_unix_ms: u64,
     /// For logs: fields as they were sent, where `headers` has another form of them in their place.
     /// A field that was not sent has an empty value.
     pub replaced: Option<Box<HeaderBlock>>,
@@ -226,6 +232,7 @@ impl Clone for Request {
         (self.version, self.scheme, self.port, self.framing) = (*version, *scheme, *port, *framing);
         self.host.clone_from(host);
         self.target.clone_from(target);
+        self.respelt.clone_from(&other.respelt);
         self.headers.clone_from(headers);
         self.keep_alive = other.keep_alive;
         self.expect_continue = other.expect_continue;
@@ -233,6 +240,7 @@ impl Clone for Request {
         self.passes_trailers = other.passes_trailers;
         self.taken.clone_from(&other.taken);
         self.client = other.client;
+        self.arrived_unix_ms = other.arrived_unix_ms;
         self.replaced.clone_from(&other.replaced);
     }
 }
@@ -243,6 +251,7 @@ impl Request {
         size_of::<Self>()
             + self.host.len()
             + self.target.len()
+            + self.respelt.len()
             + self.taken.len()
             + self.headers.memory()
             + self.replaced.as_ref().map_or(0, |sent| size_of::<HeaderBlock>() + sent.memory())
@@ -254,6 +263,7 @@ impl Request {
         if self.target.capacity() > 2 * self.target.len() {
             self.target.shrink_to_fit();
         }
+        self.respelt.shrink_to_fit();
     }
 
     /// An empty request.
@@ -269,6 +279,7 @@ impl Request {
         self.host.clear();
         self.port = None;
         self.target.clear();
+        self.respelt.clear();
         self.headers.clear();
         self.framing = Framing::None;
         self.keep_alive = false;
@@ -277,6 +288,7 @@ impl Request {
         self.passes_trailers = false;
         self.taken.clear();
         self.client = None;
+        self.arrived_unix_ms = 0;
         if let Some(replaced) = &mut self.replaced {
             replaced.clear();
         }
@@ -291,6 +303,11 @@ impl Request {
         };
         let sent = replaced.into_iter().flat_map(HeaderBlock::iter);
         self.headers.iter().filter(is_there).chain(sent.filter(|field| !field.value.is_empty()))
+    }
+
+    /// The target in the spelling in which it was sent.
+    pub fn sent_target(&self) -> &[u8] {
+        if self.respelt.is_empty() { &self.target } else { &self.respelt }
     }
 
     /// The target up to the first `?`.

@@ -7,13 +7,13 @@
 use crate::header::is_token_byte;
 use crate::percent;
 
-/// Error for a field that is not a dictionary.
+/// Error for a field that is malformed: not a dictionary, or not an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MalformedDictionary;
 
 impl std::fmt::Display for MalformedDictionary {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("not a structured field dictionary")
+        f.write_str("not a structured field of this kind")
     }
 }
 
@@ -40,6 +40,15 @@ pub enum BareItem<'a> {
     Display(&'a [u8]),
 }
 
+/// An item with its parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Item<'a> {
+    /// The value.
+    pub bare: BareItem<'a>,
+    /// The parameters.
+    pub parameters: Parameters<'a>,
+}
+
 /// A member's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value<'a> {
@@ -56,15 +65,15 @@ pub struct InnerList<'a>(&'a [u8]);
 impl<'a> InnerList<'a> {
     /// The items, without their parameters.
     pub fn items(self) -> impl Iterator<Item = BareItem<'a>> {
+        self.members().map(|item| item.bare)
+    }
+
+    /// The items.
+    pub fn members(self) -> impl Iterator<Item = Item<'a>> {
         let mut rest = self.0;
         std::iter::from_fn(move || {
             skip(&mut rest, b" ");
-            if rest.is_empty() {
-                return None;
-            }
-            let item = bare_item(&mut rest).ok()?;
-            parameters(&mut rest).ok()?;
-            Some(item)
+            if rest.is_empty() { None } else { item(&mut rest).ok() }
         })
     }
 }
@@ -126,6 +135,21 @@ pub fn parse_dictionary<'a>(
     if blank && count > 1 { Err(MalformedDictionary) } else { Ok(members) }
 }
 
+/// Parses a field that is one item.
+///
+/// # Errors
+/// [`MalformedDictionary`] if the field is malformed.
+pub fn parse_item(field: &[u8]) -> Result<Item<'_>, MalformedDictionary> {
+    let mut rest = field.trim_ascii();
+    let item = item(&mut rest)?;
+    if rest.is_empty() { Ok(item) } else { Err(MalformedDictionary) }
+}
+
+fn item<'a>(rest: &mut &'a [u8]) -> Result<Item<'a>, MalformedDictionary> {
+    let bare = bare_item(rest)?;
+    Ok(Item { bare, parameters: parameters(rest)? })
+}
+
 fn member<'a>(rest: &mut &'a [u8]) -> Result<Member<'a>, MalformedDictionary> {
     let key = key(rest)?;
     let value = if rest.first() == Some(&b'=') {
@@ -151,8 +175,7 @@ fn inner_list<'a>(rest: &mut &'a [u8]) -> Result<InnerList<'a>, MalformedDiction
             *rest = &rest[1..];
             return Ok(InnerList(inside));
         }
-        bare_item(rest)?;
-        parameters(rest)?;
+        item(rest)?;
         if !matches!(rest.first(), Some(b' ' | b')')) {
             return Err(MalformedDictionary);
         }
@@ -419,10 +442,23 @@ mod tests {
         assert_eq!(parameters, expected);
         assert_eq!(members[1].value, Value::Item(BareItem::Boolean(true)));
         let Value::List(list) = members[2].value else { panic!("an inner list") };
+        let named: Vec<_> = list.members().map(|item| item.parameters.iter().count()).collect();
+        assert_eq!(named, [0, 1, 0]);
         let items: Vec<_> = list.items().collect();
         let expected = [BareItem::Integer(1), BareItem::String(b"2"), BareItem::Token(b"three")];
         assert_eq!(items, expected);
         assert_eq!(parse(&[""]), Ok(vec![]));
+    }
+
+    #[test]
+    fn a_field_may_be_one_item() {
+        let item = parse_item(b" \"a\";b=1 ").expect("an item");
+        assert_eq!(item.bare, BareItem::String(b"a"));
+        let parameters: Vec<_> = item.parameters.iter().collect();
+        assert_eq!(parameters, [(&b"b"[..], BareItem::Integer(1))]);
+        for field in ["", "\"a\", \"b\"", "a b", "a=1", "(a)"] {
+            assert_eq!(parse_item(field.as_bytes()), Err(MalformedDictionary), "{field}");
+        }
     }
 
     #[test]

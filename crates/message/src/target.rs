@@ -53,6 +53,7 @@ impl From<AuthorityError> for TargetError {
 pub fn read(raw: &[u8], scheme: Scheme, request: &mut Request) -> Result<bool, TargetError> {
     debug_assert!(raw.iter().all(|b| !b.is_ascii() || class::is(*b, class::TARGET)), "checked");
     request.target.clear();
+    request.respelt.clear();
     let (path, absolute) = match raw {
         [b'/', ..] => (raw, false),
         b"*" if request.method == Method::Options => (raw, false),
@@ -93,15 +94,16 @@ pub fn push(raw: &[u8], target: &mut Vec<u8>) {
 /// capitals, and no escapes of unreserved bytes. Paths that differ in nothing else are one page.
 ///
 /// An escaped dot stays escaped: servers disagree on whether `%2e%2e` is a parent. A path with a
-/// malformed escape is unchanged, and so is the query, which applications may have signed.
+/// malformed escape is unchanged, and so is the query, which applications may have signed. A
+/// spelling that changes is kept in `request.respelt`.
 #[inline]
 pub fn canonical(request: &mut Request) {
     if memchr::memchr(b'%', &request.target).is_some() {
-        spell(&mut request.target);
+        spell(&mut request.target, &mut request.respelt);
     }
 }
 
-fn spell(target: &mut Vec<u8>) {
+fn spell(target: &mut Vec<u8>, sent: &mut Vec<u8>) {
     let end = memchr::memchr(b'?', target).unwrap_or(target.len());
     let (mut from, mut to) = (0, 0);
     // The whole path must be checked first: a byte decoded beside a stray `%` might form an escape.
@@ -115,14 +117,14 @@ fn spell(target: &mut Vec<u8>) {
             (from, to) = (from + 1, to + 1);
             continue;
         };
-        from += 3;
-        if byte != b'.' && class::is(byte, class::HOST) {
-            target[to] = byte;
-            to += 1;
-        } else {
-            target[to..to + 3].copy_from_slice(&escape(byte));
-            to += 3;
+        let (plain, escaped) = ([byte], escape(byte));
+        let is_plain = byte != b'.' && class::is(byte, class::HOST);
+        let spelt = if is_plain { &plain[..] } else { &escaped[..] };
+        if sent.is_empty() && target[from..from + 3] != *spelt {
+            sent.extend_from_slice(target);
         }
+        target[to..to + spelt.len()].copy_from_slice(spelt);
+        (from, to) = (from + 3, to + spelt.len());
     }
     target.drain(to..end);
 }
@@ -253,6 +255,8 @@ mod tests {
             request.target.extend_from_slice(target.as_bytes());
             canonical(&mut request);
             assert_eq!(request.target, spelt.as_bytes(), "{target}");
+            assert_eq!(request.sent_target(), target.as_bytes());
+            assert_eq!(request.respelt.is_empty(), target == spelt, "{target}");
             canonical(&mut request);
             assert_eq!(request.target, spelt.as_bytes(), "{target} again");
         }

@@ -136,7 +136,7 @@ impl ConnectionAccess<'_> {
     /// if a program uses it.
     fn show(self, known: &mut Option<Box<ProgramConnection>>, live: &LiveConfiguration) {
         let Self { ends, stream, guard, secured } = self;
-        let sites = live.sites.listed.iter().filter_map(|site| site.vcl.as_ref());
+        let sites = live.sites.listed.iter().flat_map(|site| site.vcl.iter().chain(&site.extra));
         let mut programs = sites.chain(live.vcl.labels.values()).peekable();
         if programs.peek().is_none() {
             return;

@@ -356,6 +356,10 @@ impl Worker {
         rt::spawn_local(async move {
             run_with_restarts(|| flushing.flow.log.keep_flushing(), || flushing.note_panic()).await;
         });
+        let warming = Rc::clone(&core);
+        rt::spawn_local(async move {
+            run_with_restarts(|| warming.flow.keep_warming(), || warming.note_panic()).await;
+        });
         rt::spawn_local(watch_turns(Rc::clone(&core), self.heartbeats.clone(), index));
         let mut stopped = self.stopped;
         let mut tick = rt::time::interval(Duration::from_secs(1));

@@ -159,6 +159,7 @@ fn write_json(
         ("limit", record.limit),
         ("class", record.class),
         ("crawler", record.crawler),
+        ("proof", record.proof_word()),
     ] {
         if !value.is_empty() {
             text(out, name, value)?;
@@ -317,7 +318,8 @@ fn write_detail(
     }
     if !record.class.is_empty() {
         let (class, crawler) = (Printable(record.class), Printable(record.crawler));
-        line("class", format!("{class} {crawler}").trim_end().to_owned())?;
+        let proof = Printable(record.proof_word());
+        line("class", format!("{class} {crawler} {proof}").trim_end().to_owned())?;
     }
     for (name, value) in [("error", record.error), ("limit", record.limit)] {
         if !value.is_empty() {
@@ -370,7 +372,7 @@ fn cause(record: &Record<'_>) -> (&'static str, String) {
             let which = if xid == 0 { "" } else { "with xid " };
             let what = match record.kind {
                 Kind::Fragment => "which includes this fragment",
-                Kind::Background | Kind::Client => "no client waited",
+                Kind::Background | Kind::Warm | Kind::Client => "no client waited",
             };
             ("caused by", format!("request {which}{}, {what}", parent(record)))
         }

@@ -30,6 +30,7 @@
 //! | 180 | 1 | use of a dictionary: number of [`DictionaryUse`] |
 //! | 181 | 2 | cipher suite of the client's connection; 0 without TLS |
 //! | 183 | 2 | port of the host; 0 for the scheme's default |
+//! | 185 | 1 | proof of the crawler: its place in [`ClientProof::ALL`], from 1; 0 without one |
 //!
 //! The name of the route follows if the flags say so, as its length in two bytes and its bytes.
 //! Then follow the [heads](crate::heads) of all sides, if the flags say so.
@@ -41,14 +42,15 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use base::tally::Outcome;
+use message::ClientProof;
 
 use crate::suite::CipherSuite;
 
 /// Version of the form above. A reader must reject any other version.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 
 /// Bytes of the fixed part.
-pub const FIXED: usize = 185;
+pub const FIXED: usize = 186;
 
 /// Longest text of a record. A longer text is cut, and [`Flags::CUT`] set. Limits on targets and
 /// fields are 8 KiB by default.
@@ -252,11 +254,13 @@ pub enum Kind {
     Background,
     /// A fragment of an assembled page (ESI, SSI).
     Fragment,
+    /// A fetch that warms the store, before a client asks.
+    Warm,
 }
 
 impl Kind {
     /// All kinds, in the order of their numbers.
-    pub const ALL: &[Self] = &[Self::Client, Self::Background, Self::Fragment];
+    pub const ALL: &[Self] = &[Self::Client, Self::Background, Self::Fragment, Self::Warm];
 
     /// The name in logs and filters.
     pub fn word(self) -> &'static str {
@@ -264,6 +268,7 @@ impl Kind {
             Self::Client => "client",
             Self::Background => "background",
             Self::Fragment => "fragment",
+            Self::Warm => "warm",
         }
     }
 
@@ -373,8 +378,10 @@ pub struct Record<'a> {
     pub vcl: &'a [u8],
     /// The client's class; empty on sites that use no classes.
     pub class: &'a [u8],
-    /// The crawler that the client's User-Agent names.
+    /// The crawler that the client's User-Agent or signature names.
     pub crawler: &'a [u8],
+    /// The proof that the client is this crawler; `None` without a crawler.
+    pub proof: Option<ClientProof>,
     /// The transaction's number, the first one in `X-Varnish`; 0 without VCL.
     pub xid: u32,
     /// The session's number; 0 without VCL.
@@ -402,6 +409,14 @@ impl<'a> Values<'a> {
             rest = after;
             Some(value)
         })
+    }
+}
+
+/// The proof of this number; `None` for a number of none.
+fn proof(number: u8) -> Option<Option<ClientProof>> {
+    match number.checked_sub(1) {
+        None => Some(None),
+        Some(at) => ClientProof::ALL.get(usize::from(at)).map(|proof| Some(*proof)),
     }
 }
 
@@ -497,6 +512,7 @@ impl<'a> Record<'a> {
         out.put([self.dictionary as u8]);
         out.put(self.suite.0.to_le_bytes());
         out.put(self.port.to_le_bytes());
+        out.put([self.proof.map_or(0, |proof| proof as u8 + 1)]);
     }
 
     fn texts(&self) -> [&'a [u8]; TEXTS] {
@@ -586,6 +602,7 @@ impl<'a> Record<'a> {
             dictionary: DictionaryUse::of(from.take::<1>()[0])?,
             suite: CipherSuite(u16::from_le_bytes(from.take())),
             port: u16::from_le_bytes(from.take()),
+            proof: proof(from.take::<1>()[0])?,
             origin_status,
             start_unix_ms,
             start_us,
@@ -631,6 +648,11 @@ impl<'a> Record<'a> {
             crawler,
             ..Self::default()
         }
+    }
+
+    /// The name of the proof; empty without one.
+    pub fn proof_word(&self) -> &'static [u8] {
+        self.proof.map_or(b"", |proof| proof.word().as_bytes())
     }
 
     /// The class in which counters count the transaction.

@@ -1,9 +1,11 @@
 //! Conditions that a route sets beside its path and method: fields, cookies, parameters, the
-//! client's address, User-Agent and class.
+//! client's address, User-Agent and class, and the time.
 //!
 //! They are compiled once, and a request is held against them without an allocation. Whatever a
 //! client may write in two ways that an application reads as one, they take as one: a rule that
 //! keeps somebody out must not be slipped past by `_` for `-`, or by an escaped name.
+
+pub(crate) mod needs;
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,6 +19,7 @@ use crate::countries::{Countries, CountryCode};
 use crate::headers::FieldName;
 use crate::pattern::{self, NamePattern, PathPattern, PatternError, TextPattern};
 use crate::peer::ConnectionPeer;
+use crate::time_windows::TimeWindows;
 use crate::value::ValuePattern;
 
 /// A request as routes look at it.
@@ -51,6 +54,8 @@ pub enum Condition {
     UserAgent(UserAgents),
     /// The client is of one of these classes.
     Class(Vec<ClientClass>),
+    /// The head of the request was read in one of these windows of time.
+    Time(Arc<TimeWindows>),
     /// This is not true of the request.
     Not(Box<RouteScope>),
 }
@@ -160,7 +165,8 @@ impl Conditions {
                 | Condition::Query(_)
                 | Condition::Client(_)
                 | Condition::UserAgent(_)
-                | Condition::Class(_) => {}
+                | Condition::Class(_)
+                | Condition::Time(_) => {}
             }
         }
     }
@@ -175,7 +181,8 @@ impl Conditions {
             | Condition::Query(_)
             | Condition::Client(_)
             | Condition::UserAgent(_)
-            | Condition::Class(_) => false,
+            | Condition::Class(_)
+            | Condition::Time(_) => false,
         })
     }
 
@@ -191,7 +198,8 @@ impl Conditions {
                 | Condition::Client(_)
                 | Condition::Country(_)
                 | Condition::UserAgent(_)
-                | Condition::Class(_) => {}
+                | Condition::Class(_)
+                | Condition::Time(_) => {}
             }
         }
         fields
@@ -220,7 +228,11 @@ impl Condition {
     pub fn holds(&self, asked: RoutedRequest<'_>) -> bool {
         let RoutedRequest { request, client, .. } = asked;
         match self {
-            Self::Header(tests) => tests.iter().any(|test| test.holds(request.sent_fields())),
+            Self::Header(tests) => match &request.replaced {
+                Some(_) => tests.iter().any(|test| test.holds(request.sent_fields())),
+                // As it mostly is: nothing is in the place of what was sent.
+                None => tests.iter().any(|test| test.holds(request.headers.iter())),
+            },
             Self::Cookie(tests) => tests.iter().any(|test| test.holds_of_cookies(request)),
             Self::Query(tests) => tests.iter().any(|test| test.holds_of_query(request)),
             Self::Client(addresses) => addresses.set.has(client),
@@ -232,6 +244,7 @@ impl Condition {
             Self::Class(classes) => {
                 request.client.is_some_and(|client| classes.contains(&client.class))
             }
+            Self::Time(windows) => windows.contain(request.arrived_unix_ms),
             Self::Not(scope) => !scope.contains(asked),
         }
     }
@@ -247,7 +260,8 @@ impl Condition {
             | Self::Client(_)
             | Self::Country(_)
             | Self::UserAgent(_)
-            | Self::Class(_) => self.to_string(),
+            | Self::Class(_)
+            | Self::Time(_) => self.to_string(),
         }
     }
 }
@@ -274,6 +288,7 @@ impl fmt::Display for Condition {
                 let words = classes.iter().map(|class| class.word().to_owned());
                 format!("class {}", alternatives(words))
             }
+            Self::Time(windows) => windows.to_string(),
             Self::Not(scope) => format!("not ({})", scope.told(ToString::to_string)),
         };
         f.write_str(&text)
@@ -326,7 +341,7 @@ impl<N: fmt::Display, V: fmt::Display> NamedCondition<N, V> {
 impl NamedCondition<FieldName, TextPattern> {
     /// Returns true if it holds for a head with these fields.
     pub fn holds<'f>(&self, fields: impl Iterator<Item = Field<'f>>) -> bool {
-        let fields = fields.filter(|field| self.name.is_spelt(field.name));
+        let fields = fields.filter(|field| self.name.names(*field));
         self.wanted.is_met(fields.map(|field| field.value), TextPattern::matches)
     }
 }

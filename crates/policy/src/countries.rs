@@ -17,6 +17,11 @@ impl CountryCode {
         let is_code = code.iter().all(u8::is_ascii_alphabetic);
         is_code.then_some(Self(code.map(|letter| letter.to_ascii_uppercase())))
     }
+
+    /// Its capitals.
+    pub fn letters(self) -> [u8; 2] {
+        self.0
+    }
 }
 
 impl fmt::Display for CountryCode {

@@ -4,6 +4,7 @@
 //! cookies removed). Key, route, verdict and forwarded request come from that form only: what is
 //! not in the key must never reach the origin.
 
+mod candidates;
 mod compiler;
 mod directives;
 mod explanations;
@@ -26,7 +27,7 @@ use crate::acl::CidrSet;
 use crate::answer::Redirect;
 use crate::conditions::{RouteScope, RoutedRequest};
 use crate::countries::Countries;
-use crate::decision_steps::{DecisionStep, NullListener, SettingLocation};
+use crate::decision_steps::{DecisionStep, NullListener, PassingListener, SettingLocation};
 use crate::forged_fields;
 use crate::forwarded::{self, ClientField};
 use crate::headers::FieldName;
@@ -41,7 +42,9 @@ use crate::rules::{BrowserCaching, ServeMode};
 use crate::scripts::ScriptNames;
 use crate::sticky::StickyCookie;
 use crate::template::{CapturedBytes, TemplateValues};
+use candidates::Candidates;
 use plan::{Refusals, RoutePlan, Rule};
+use receive::RouteSelection;
 
 /// A site's policy made from its [`SiteRules`](crate::SiteRules).
 #[derive(Debug)]
@@ -63,6 +66,8 @@ pub struct Declared {
     countries: Option<Arc<Countries>>,
     /// The conditions of each route; the first that matches counts.
     matchers: Vec<Matcher>,
+    /// The way to the matching ones, if there are many.
+    candidates: Option<Box<Candidates>>,
     /// The plans for requests: that of the site itself first, then those of `matchers`.
     plans: Vec<RoutePlan>,
     /// Names of the routes, in the order of `plans`.
@@ -236,8 +241,23 @@ impl Policy for Declared {
         targets
     }
 
+    fn keeps_out(&self, request: &Request, client: ConnectionPeer) -> bool {
+        let asked = RoutedRequest { path: request.path(), request, client };
+        let Some(RouteSelection { plan, also }) = self.route(asked, &mut None) else { return true };
+        let mut plans = std::iter::once(plan).chain(also).map(|at| &self.plans[at]);
+        self.refusal_of(&request.method).is_some() || plans.any(|plan| plan.keeps_out(client))
+    }
+
     fn receive(&self, ctx: &mut ReceiveCtx<'_>) -> ReceiveVerdict {
         self.decide(ctx, &mut NullListener)
+    }
+
+    fn receive_unread(&self, ctx: &mut ReceiveCtx<'_>) -> ReceiveVerdict {
+        self.decide(ctx, &mut PassingListener)
+    }
+
+    fn looks_at_cookie(&self, notes: &Notes, name: &[u8]) -> bool {
+        self.plan(notes).is_in_key(name)
     }
 
     fn key(&self, request: &Request, notes: &Notes, key: &mut KeyBuf) {

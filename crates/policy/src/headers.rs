@@ -71,7 +71,15 @@ impl FieldName {
     /// recipients do not distinguish.
     pub fn is_spelt(&self, other: &[u8]) -> bool {
         let plain = |b: &u8| if *b == b'_' { b'-' } else { b.to_ascii_lowercase() };
-        self.name.iter().map(plain).eq(other.iter().map(plain))
+        self.name.len() == other.len() && self.name.iter().map(plain).eq(other.iter().map(plain))
+    }
+
+    /// Returns true if a field has this name, as [`FieldName::is_spelt`] compares names.
+    pub fn names(&self, field: Field<'_>) -> bool {
+        match (self.id, field.id) {
+            (HeaderId::Other, _) | (_, HeaderId::Other) => self.is_spelt(field.name),
+            (own, other) => own == other,
+        }
     }
 
     /// Returns true if requests of clients lose such a field, because it speaks for a proxy. Fields

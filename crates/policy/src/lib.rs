@@ -34,9 +34,11 @@ pub mod site_authentication;
 pub mod sticky;
 pub mod template;
 pub mod throttle;
+pub mod time_windows;
 pub mod users;
 pub mod value;
 pub mod vary;
+pub mod zone;
 
 pub use countries::{Countries, CountryCode};
 pub use crawlers::{ClassRules, CrawlerRules};

@@ -61,6 +61,9 @@ enum Search {
     /// The text from the second byte on.
     Suffix,
     Regex(Regex),
+    /// The longest text between its stars, which is in every path that matches: to look for it
+    /// takes less than a search.
+    Glob(Box<[u8]>, Regex),
 }
 
 impl PathPattern {
@@ -86,6 +89,9 @@ impl PathPattern {
             Search::Prefix(len) => path.starts_with(&text[..*len]),
             Search::Suffix => path.ends_with(&text[1..]),
             Search::Regex(regex) => regex.is_match(path),
+            Search::Glob(part, regex) => {
+                memchr::memmem::find(path, part).is_some() && regex.is_match(path)
+            }
         }
     }
 
@@ -97,7 +103,7 @@ impl PathPattern {
             Search::Exact => (path == text).then(CapturedBytes::new),
             Search::Prefix(len) => path.strip_prefix(&text[..*len]).map(|rest| smallvec![rest]),
             Search::Suffix => path.strip_suffix(&text[1..]).map(|rest| smallvec![rest]),
-            Search::Regex(regex) => {
+            Search::Regex(regex) | Search::Glob(_, regex) => {
                 let mut groups = regex.room();
                 regex.groups(path, 0, &mut groups);
                 groups.get_group(0)?;
@@ -112,7 +118,9 @@ impl PathPattern {
         match &self.matcher {
             Search::Exact => 0,
             Search::Prefix(_) | Search::Suffix => 1,
-            Search::Regex(regex) => regex.room().group_info().all_group_len() - 1,
+            Search::Regex(regex) | Search::Glob(_, regex) => {
+                regex.room().group_info().all_group_len() - 1
+            }
         }
     }
 
@@ -127,17 +135,40 @@ impl PathPattern {
         }
     }
 
+    /// Texts at the start: each matching path begins with one of them. `None` if they are not
+    /// known.
+    pub(crate) fn starts(&self) -> Option<Vec<Vec<u8>>> {
+        let text = self.text.as_bytes();
+        match &self.matcher {
+            Search::Exact => Some(vec![text.to_vec()]),
+            Search::Prefix(len) => Some(vec![text[..*len].to_vec()]),
+            Search::Suffix => None,
+            Search::Regex(regex) | Search::Glob(_, regex) => regex.starts(),
+        }
+    }
+
+    /// Texts at the end: each matching path ends with one of them. `None` if they are not known.
+    pub(crate) fn ends(&self) -> Option<Vec<Vec<u8>>> {
+        let text = self.text.as_bytes();
+        match &self.matcher {
+            Search::Exact => Some(vec![text.to_vec()]),
+            Search::Prefix(_) => None,
+            Search::Suffix => Some(vec![text[1..].to_vec()]),
+            Search::Regex(regex) | Search::Glob(_, regex) => regex.ends(),
+        }
+    }
+
     /// The prefix of every matching path.
     fn literal_start(&self) -> &[u8] {
         let text = self.text.as_bytes();
         match &self.matcher {
             Search::Exact => text,
             Search::Prefix(len) => &text[..*len],
-            Search::Regex(_) if text[0] == b'/' => {
+            Search::Glob(..) if text[0] == b'/' => {
                 let wild = text.iter().position(|b| matches!(b, b'*' | b'?'));
                 &text[..wild.unwrap_or(text.len())]
             }
-            Search::Suffix | Search::Regex(_) => b"",
+            Search::Suffix | Search::Regex(_) | Search::Glob(..) => b"",
         }
     }
 
@@ -145,7 +176,7 @@ impl PathPattern {
     pub fn prefix(&self) -> Option<&str> {
         match self.matcher {
             Search::Prefix(len) => self.text.get(..len),
-            Search::Exact | Search::Suffix | Search::Regex(_) => None,
+            Search::Exact | Search::Suffix | Search::Regex(_) | Search::Glob(..) => None,
         }
     }
 
@@ -176,7 +207,8 @@ fn plain(text: &str) -> Result<Search, PatternError> {
     {
         return Ok(Search::Suffix);
     }
-    regex(&glob(text), false).map(Search::Regex)
+    let longest = text.split(['*', '?']).max_by_key(|part| part.len()).unwrap_or_default();
+    Ok(Search::Glob(longest.as_bytes().into(), regex(&glob(text), false)?))
 }
 
 /// The regular expression of a glob: the regex engine is linear, which a matcher with two kinds of

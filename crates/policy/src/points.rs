@@ -77,6 +77,8 @@ pub struct ReceiveCtx<'a> {
     pub client: ConnectionPeer,
     /// The time of the request's arrival.
     pub now: Now,
+    /// The request is not to be looked up: the site's VCL beside the policy says so.
+    pub pass: bool,
     /// The request's notes.
     pub notes: &'a mut Notes,
 }
@@ -259,8 +261,25 @@ pub trait Policy: Send + Sync {
         false
     }
 
+    /// Returns true if [`Policy::receive`] would refuse the request of `client` for its method, the
+    /// form of its path, or the client's address.
+    fn keeps_out(&self, _request: &Request, _client: ConnectionPeer) -> bool {
+        false
+    }
+
     /// Decides about a request (Varnish: `vcl_recv`).
     fn receive(&self, ctx: &mut ReceiveCtx<'_>) -> ReceiveVerdict;
+
+    /// Receives a request that is not looked up, whatever the rules: cookies, query and the fields
+    /// of variants stay as they came.
+    fn receive_unread(&self, ctx: &mut ReceiveCtx<'_>) -> ReceiveVerdict {
+        self.receive(ctx)
+    }
+
+    /// Returns true if the value of the cookie of this name is part of the key.
+    fn looks_at_cookie(&self, _notes: &Notes, _name: &[u8]) -> bool {
+        false
+    }
 
     /// Adds the parts of the key besides scheme, host, port and target, which `flow` has added
     /// already (Varnish: `vcl_hash`).

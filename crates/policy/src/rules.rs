@@ -149,6 +149,8 @@ pub struct Settings {
     pub browsers: BrowserCaching,
     /// The tiers that store responses.
     pub store: StorageChoice,
+    /// One of so many hits is compared with the origin; 0 for none.
+    pub verify_one_in: Option<u32>,
     /// Requests that pass the cache.
     pub bypass: Vec<Bypass>,
     /// Fields of requests that pass the cache for their path only.
@@ -223,6 +225,7 @@ impl Default for Settings {
             not_stored: Vec::new(),
             browsers: BrowserCaching::default(),
             store: StorageChoice::Both,
+            verify_one_in: None,
             bypass: Vec::new(),
             bypass_unless: Vec::new(),
             cookies: CookieRules::default(),

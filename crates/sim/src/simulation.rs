@@ -27,7 +27,7 @@ use tokio::task::JoinHandle;
 use tokio::time::sleep;
 use vcl::backend::Backend;
 use vcl::params::Params;
-use vcl::program::{CompileSettings, Input, Instance, Program};
+use vcl::program::{CompileSettings, Input, Instance, Program, ProgramRole};
 use vcl::source::NoFiles;
 
 use crate::oracle::Oracle;
@@ -262,6 +262,7 @@ pub(crate) fn start(text: &str, shared: &Arc<SharedState>) -> Arc<Instance> {
         labels: &[],
         include_depth: 10,
         unused_is_error: true,
+        role: ProgramRole::Whole,
     };
     let input = Input { name: "sim.vcl", text: text.as_bytes(), loader: &NoFiles, rules };
     let compiled = Program::compile(&input).unwrap_or_else(|error| panic!("{error}"));

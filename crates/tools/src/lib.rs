@@ -34,6 +34,7 @@ mod status;
 mod tags;
 #[cfg(feature = "screens")]
 mod top;
+mod warm;
 
 pub use client::{AdminArgs, PurgeArgs, default_socket, purge, purge_all, reload};
 pub use cluster::{ClusterOrderArgs, ClusterStatusArgs, ClusterVerb, cluster};
@@ -55,6 +56,7 @@ pub use stat::StatArgs;
 pub use status::StatusArgs;
 #[cfg(feature = "screens")]
 pub use top::TopArgs;
+pub use warm::WarmArgs;
 
 pub use dashboard::run as dashboard;
 pub use explain::run as explain;
@@ -68,3 +70,4 @@ pub use stat::run_moving as stat_moving;
 pub use status::run as status;
 #[cfg(feature = "screens")]
 pub use top::run as top;
+pub use warm::run as warm;

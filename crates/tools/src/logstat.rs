@@ -104,7 +104,10 @@ fn in_order(files: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
 }
 
 /// Gives each line to `sink` until that returns false; `None` for an unreadable line.
-fn for_each_line(path: &Path, sink: &mut dyn FnMut(Option<Line>) -> bool) -> Result<(), String> {
+pub(crate) fn for_each_line(
+    path: &Path,
+    sink: &mut dyn FnMut(Option<Line>) -> bool,
+) -> Result<(), String> {
     let failed = |error: io::Error| format!("larder: {}: {error}", path.display());
     let source: Box<dyn Read> = match path == Path::new("-") {
         true => Box::new(io::stdin().lock()),

@@ -37,15 +37,18 @@ pub fn run(args: &StatusArgs) -> Result<(), String> {
     let (mut status, sites) = (look("/api/v1/status")?, look("/api/v1/sites")?);
     let (code, readiness) = ask(socket, "GET", "/readyz")?;
     let requests = requests(&sites);
+    let (observed, differing) = (observed(&sites), differing(&sites));
     let text = match args.json {
         true => {
             status["ready"] = (code == 200).into();
             status["readiness"] = readiness.lines().collect::<Vec<_>>().into();
             status["hit_ratio"] = ratio(&requests).into();
             status["requests"] = requests.iter().sum::<f64>().into();
+            status["observed"] = observed.into();
+            status["differing"] = differing.into();
             format!("{status}\n")
         }
-        false => shown(&status, &requests, &readiness),
+        false => shown(&status, &requests, [&observed, &differing], &readiness),
     };
     print(text.as_bytes())?;
     match code {
@@ -65,7 +68,36 @@ fn ratio(requests: &[f64]) -> Option<f64> {
     hit_ratio(|outcome| requests[outcome as usize])
 }
 
-fn shown(status: &Value, requests: &[f64], readiness: &str) -> String {
+/// Pages that were seen to differ by visitor, a sentence each.
+fn differing(sites: &Value) -> Vec<String> {
+    let sites = sites["sites"].as_array().into_iter().flatten();
+    let found = sites.flat_map(|site| site["differing"].as_array().into_iter().flatten());
+    let word = |one: &Value, name: &str| one[name].as_str().unwrap_or("?").to_owned();
+    found.map(|one| format!("{} differs by {}", word(one, "url"), word(one, "cause"))).collect()
+}
+
+/// Sites that only observe, a sentence each.
+fn observed(sites: &Value) -> Vec<String> {
+    let told = |site: &Value| {
+        let would_be = site["observed"].as_object()?;
+        let count = |name: &str| would_be.get(name).and_then(Value::as_f64).unwrap_or_default();
+        let all: f64 = would_be.values().filter_map(Value::as_f64).sum();
+        let served = (count("hit") + count("stale")) / all.max(1.0) * 100.0;
+        let name = site["name"].as_str().unwrap_or("?");
+        Some(format!(
+            "{name}: the cache would serve {served:.1} % of {} requests",
+            grouped(all as u64)
+        ))
+    };
+    sites["sites"].as_array().into_iter().flatten().filter_map(told).collect()
+}
+
+fn shown(
+    status: &Value,
+    requests: &[f64],
+    [observed, differing]: [&[String]; 2],
+    readiness: &str,
+) -> String {
     let number = |value: &Value| value.as_u64().unwrap_or_default();
     let version = status["version"].as_str().unwrap_or("?");
     let file = status["config_file"].as_str().unwrap_or("its command line");
@@ -93,6 +125,14 @@ fn shown(status: &Value, requests: &[f64], readiness: &str) -> String {
         .collect();
     if !stays.is_empty() {
         out.push_str(&format!("restart   needed for {}\n", stays.join(", ")));
+    }
+    for line in observed {
+        out.push_str(&format!("observe   {line}\n"));
+    }
+    let mut title = "verify    ";
+    for line in differing {
+        out.push_str(&format!("{title}{line}\n"));
+        title = "          ";
     }
     let mut title = "health    ";
     for line in readiness.lines() {

@@ -10,7 +10,7 @@ use crate::source::Sources;
 use crate::state::program::{CompilationResult, Program};
 
 impl Program {
-    /// Compiles a program, with the builtin VCL appended.
+    /// Compiles a program. The builtin VCL stands behind a whole one, and nothing behind an extra.
     ///
     /// # Errors
     /// All errors, rendered with file, line, column, caret and advice.
@@ -18,7 +18,7 @@ impl Program {
         let mut sources = Sources::default();
         let mut report = Report::default();
         let own = parse::parse(input, &mut sources, &mut report);
-        let builtin = parse::parse_builtin(&mut sources);
+        let builtin = parse::parse_builtin(&mut sources, input.rules.role);
         let parts = own.and_then(|own| lower::lower(&own, &builtin, input, &mut report));
         let warnings = report.render(&sources);
         match parts {

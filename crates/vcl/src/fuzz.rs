@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use crate::headers;
-use crate::input::{CompileSettings, Input};
+use crate::input::{CompileSettings, Input, ProgramRole};
 use crate::lex::{self, TokenKind};
 use crate::parse;
 use crate::report::Report;
@@ -41,8 +41,13 @@ pub fn lexer(data: &[u8]) {
 pub fn parser(data: &[u8]) {
     let read = || {
         let (mut sources, mut report) = (Sources::default(), Report::default());
-        let rules =
-            CompileSettings { storages: &[], labels: &[], include_depth: 3, unused_is_error: true };
+        let rules = CompileSettings {
+            storages: &[],
+            labels: &[],
+            include_depth: 3,
+            unused_is_error: true,
+            role: ProgramRole::Whole,
+        };
         let input = Input { name: "fuzz.vcl", text: data, loader: &NoFiles, rules };
         let ast = parse::parse(&input, &mut sources, &mut report);
         assert!(ast.is_some() || report.has_errors());
@@ -54,11 +59,17 @@ pub fn parser(data: &[u8]) {
 /// Any program is rejected with an error, or runs: each of its subroutines ends within its step
 /// budget.
 pub fn program(data: &[u8]) {
+    program_as(data, ProgramRole::Whole);
+    program_as(data, ProgramRole::Extra);
+}
+
+fn program_as(data: &[u8], role: ProgramRole) {
     let rules = CompileSettings {
         storages: &["s0"],
         labels: &["other"],
         include_depth: 3,
         unused_is_error: true,
+        role,
     };
     let input = Input { name: "fuzz.vcl", text: data, loader: &NoFiles, rules };
     let program = match Program::compile(&input) {

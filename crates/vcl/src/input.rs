@@ -14,6 +14,17 @@ pub struct Input<'a> {
     pub rules: CompileSettings<'a>,
 }
 
+/// The part that a program has in a site.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ProgramRole {
+    /// It decides about every request, with the builtin VCL behind it.
+    #[default]
+    Whole,
+    /// Its subroutines run before and after the steps of the site's declared settings, which go on
+    /// where a subroutine does not return.
+    Extra,
+}
+
 /// Parameters of compiling.
 #[derive(Clone, Copy, Debug)]
 pub struct CompileSettings<'a> {
@@ -25,4 +36,6 @@ pub struct CompileSettings<'a> {
     pub include_depth: u32,
     /// True if an unused declaration is an error (`vcc_err_unref`), not a warning.
     pub unused_is_error: bool,
+    /// The program's part in its site.
+    pub role: ProgramRole,
 }

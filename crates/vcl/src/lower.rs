@@ -9,6 +9,7 @@ mod backends;
 mod conversion;
 mod declarations;
 mod expr;
+mod extra;
 mod facts;
 mod operators;
 mod restrictions;
@@ -21,7 +22,7 @@ mod verdicts;
 use std::collections::{HashMap, HashSet};
 
 use crate::ast::{Ast, Declaration};
-use crate::input::Input;
+use crate::input::{Input, ProgramRole};
 use crate::report::Report;
 use crate::run::{CompiledStatement, Routine};
 use crate::state::program::{Executable, ProgramParts};
@@ -43,7 +44,11 @@ pub(crate) fn lower(
         version: ast.version,
         in_builtin: false,
         symbols: Symbols::default(),
-        parts: ProgramParts { version: ast.version, ..ProgramParts::default() },
+        parts: ProgramParts {
+            version: ast.version,
+            role: input.rules.role,
+            ..ProgramParts::default()
+        },
         patterns: HashMap::new(),
         bodies: Vec::new(),
         facts: Vec::new(),
@@ -104,8 +109,14 @@ impl Lowering<'_> {
             match item {
                 Declaration::Import { module, alias, .. } => self.import(module, alias.as_ref()),
                 Declaration::Acl(acl) => self.acl(acl),
-                Declaration::Probe { name, fields } => self.probe(name, fields),
-                Declaration::Backend { name, fields } => self.backend(name, fields.as_deref()),
+                Declaration::Probe { name, fields } => {
+                    self.check_backend(name, "probe");
+                    self.probe(name, fields);
+                }
+                Declaration::Backend { name, fields } => {
+                    self.check_backend(name, "backend");
+                    self.backend(name, fields.as_deref());
+                }
                 Declaration::Sub { name, body } => self.sub(name, body),
                 Declaration::Unused(name) => self.mark_unused(name),
             }
@@ -113,7 +124,9 @@ impl Lowering<'_> {
     }
 
     fn finish(mut self) -> Option<ProgramParts> {
-        self.default_backend();
+        if self.input.rules.role == ProgramRole::Whole {
+            self.default_backend();
+        }
         if !self.report.has_errors() {
             self.unused();
         }
@@ -121,7 +134,9 @@ impl Lowering<'_> {
         if self.report.has_errors() {
             return None;
         }
-        self.warn_of_skipped_checks();
+        if self.input.rules.role == ProgramRole::Whole {
+            self.warn_of_skipped_checks();
+        }
         let mut parts = self.parts;
         parts.entries = Sub::ALL
             .iter()

@@ -13,7 +13,7 @@ mod recovery;
 mod statement;
 
 use crate::ast::{Ast, Declaration};
-use crate::input::Input;
+use crate::input::{Input, ProgramRole};
 use crate::lex::{self, Token, TokenKind};
 use crate::report::Report;
 use crate::source::{SourceFile, SourceSpan, Sources};
@@ -26,6 +26,8 @@ pub const MAX_DEPTH: u32 = 100;
 pub const MAX_OPERATORS: u32 = 1000;
 /// The builtin VCL, which runs when a program's subroutine has not returned.
 pub const BUILTIN: &str = include_str!("builtin.vcl");
+/// The place of the builtin VCL behind an extra: each subroutine hands on to the declared step.
+const BEHIND_EXTRA: &str = include_str!("behind_extra.vcl");
 /// Name of the builtin VCL in errors.
 pub const BUILTIN_NAME: &str = "<builtin>";
 
@@ -49,17 +51,19 @@ pub fn parse(input: &Input<'_>, sources: &mut Sources, report: &mut Report) -> O
     Some(Parser::new(tokens, sources, report).program())
 }
 
-/// Parses the builtin VCL, which becomes the last file of `sources`.
-pub fn parse_builtin(sources: &mut Sources) -> Vec<Declaration> {
+/// Parses the builtin VCL, or what stands for it behind an extra. It becomes the last file of
+/// `sources`.
+pub fn parse_builtin(sources: &mut Sources, role: ProgramRole) -> Vec<Declaration> {
     let mut report = Report::default();
-    let builtin = SourceFile {
-        name: BUILTIN_NAME.into(),
-        text: BUILTIN.as_bytes().into(),
-        included_at: None,
+    let text = match role {
+        ProgramRole::Whole => BUILTIN,
+        ProgramRole::Extra => BEHIND_EXTRA,
     };
+    let builtin =
+        SourceFile { name: BUILTIN_NAME.into(), text: text.as_bytes().into(), included_at: None };
     let file = sources.add(builtin);
     let mut tokens = lex::tokens(file, sources.file(file), &mut report);
-    let end = BUILTIN.len() as u32;
+    let end = text.len() as u32;
     tokens.push(Token { kind: TokenKind::End, span: SourceSpan { file, start: end, end } });
     Parser::new(tokens, sources, &mut report).program().items
 }

@@ -12,7 +12,7 @@ use base::{KeyBuf, Limit};
 use bytes::Bytes;
 use message::{HeaderBlock, Request, Response, Status};
 
-use crate::input::{CompileSettings, Input};
+use crate::input::{CompileSettings, Input, ProgramRole};
 use crate::params::Params;
 use crate::rules::lifetime::{self, Lifetime};
 use crate::source::NoFiles;
@@ -44,6 +44,17 @@ pub fn compile(text: &str) -> Result<Arc<Program>, String> {
 /// # Errors
 /// The compiler's messages.
 pub fn compile_all(text: &str) -> Result<crate::state::program::CompilationResult, String> {
+    compile_as(text, ProgramRole::Whole)
+}
+
+/// Compiles `text` for this part in a site.
+///
+/// # Errors
+/// The compiler's messages.
+pub fn compile_as(
+    text: &str,
+    role: ProgramRole,
+) -> Result<crate::state::program::CompilationResult, String> {
     Program::compile(&Input {
         name: "test.vcl",
         text: text.as_bytes(),
@@ -53,6 +64,7 @@ pub fn compile_all(text: &str) -> Result<crate::state::program::CompilationResul
             labels: &["other"],
             include_depth: 10,
             unused_is_error: true,
+            role,
         },
     })
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use vcl::program::{CompileSettings, Input, Program};
+use vcl::program::{CompileSettings, Input, Program, ProgramRole};
 use vcl::source::Loader;
 
 /// Programs of one directory, sorted.
@@ -68,6 +68,7 @@ fn verdict(path: &Path) -> Result<String, String> {
         labels: &[],
         include_depth: 16,
         unused_is_error: true,
+        role: ProgramRole::Whole,
     };
     let loader = Directory(directory);
     let input = Input { name: &name, text: &text, loader: &loader, rules };

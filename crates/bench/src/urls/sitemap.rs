@@ -3,9 +3,7 @@
 
 use std::collections::HashSet;
 
-use quick_xml::Reader;
-use quick_xml::escape::resolve_predefined_entity;
-use quick_xml::events::Event;
+use sitemap::{Location, URL_BYTES_MAX};
 
 use super::log::unpacked;
 use super::{List, ListedRequest, Maker, checked_url};
@@ -14,8 +12,6 @@ use super::{List, ListedRequest, Maker, checked_url};
 const FILES_MAX: usize = 1000;
 /// Largest file after decompression, as the protocol allows.
 const FILE_MAX: u64 = 50 << 20;
-/// Longest URL, as the protocol allows.
-const URL_MAX: usize = 2048;
 
 /// Reads a sitemap and, if it is an index, its files, which `fetch` gets by URL.
 pub fn from_sitemap(
@@ -55,79 +51,23 @@ fn read(source: &str, bytes: &[u8], maker: &mut Maker, files: &mut Vec<String>) 
         Err(error) => return maker.fault(source, 0, error),
     };
     let bytes = unpacked.as_deref().unwrap_or(bytes);
-    let xml = match std::str::from_utf8(bytes) {
-        Ok(xml) => xml.trim_start_matches('\u{feff}'),
-        Err(error) => {
-            let at = error.valid_up_to() as u64;
-            return maker.fault(source, line(bytes, at), "not UTF-8");
-        }
-    };
-    let mut reader = Reader::from_str(xml);
-    let mut place: Vec<String> = Vec::new();
-    let mut text = String::new();
-    let mut found = false;
-    loop {
-        let event = match reader.read_event() {
-            Ok(event) => event,
-            Err(error) => {
-                let at = reader.error_position();
-                return maker.fault(source, line(bytes, at), error.to_string());
-            }
-        };
-        match event {
-            Event::Start(start) => {
-                place.push(start.local_name().as_ref().to_owned());
-                text.clear();
-            }
-            Event::Text(part) => push(&mut text, &part),
-            Event::CData(part) => push(&mut text, &part),
-            Event::GeneralRef(name) => {
-                let number = name.resolve_char_ref().ok().flatten().map(String::from);
-                let named = number.or_else(|| resolve_predefined_entity(&name).map(str::to_owned));
-                push(&mut text, &named.unwrap_or_else(|| format!("&{};", &*name)));
-            }
-            Event::End(_) => {
-                let own: Vec<_> = place.iter().rev().take(2).map(String::as_str).collect();
-                let number = line(bytes, reader.buffer_position());
-                match own.as_slice() {
-                    ["loc", "url"] => page(source, number, text.trim(), maker),
-                    ["loc", "sitemap"] => files.push(text.trim().to_owned()),
-                    _ => {}
-                }
-                found |= matches!(own.as_slice(), ["urlset" | "sitemapindex"]);
-                place.pop();
-            }
-            Event::Eof => break,
-            _ => {}
-        }
-    }
-    if !found {
-        maker.fault(source, 1, "no sitemap: there is neither <urlset> nor <sitemapindex>");
+    let read = sitemap::read(bytes, &mut |line, location| match location {
+        Location::Page(url) => page(source, line, url, maker),
+        Location::Sitemap(url) => files.push(url.to_owned()),
+    });
+    if let Err(error) = read {
+        maker.fault(source, error.line, error.reason.to_string());
     }
 }
 
 fn page(source: &str, number: u64, url: &str, maker: &mut Maker) {
-    if url.len() > URL_MAX {
-        return maker.fault(source, number, format!("a URL of more than {URL_MAX} bytes"));
+    if url.len() > URL_BYTES_MAX {
+        return maker.fault(source, number, format!("a URL of more than {URL_BYTES_MAX} bytes"));
     }
     match checked_url(url) {
         Ok(url) => maker.add(ListedRequest::get(url), 1),
         Err(what) => maker.fault(source, number, what),
     }
-}
-
-/// Appends to `text` up to somewhat more than the longest URL.
-fn push(text: &mut String, part: &str) {
-    if text.len() <= URL_MAX {
-        text.push_str(part);
-    }
-}
-
-/// The line number of an offset.
-fn line(bytes: &[u8], at: u64) -> u64 {
-    let at = usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
-    let before = bytes.get(..at).unwrap_or_default();
-    before.iter().filter(|byte| **byte == b'\n').count() as u64 + 1
 }
 
 #[cfg(test)]

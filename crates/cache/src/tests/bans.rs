@@ -125,7 +125,7 @@ fn a_serving_thread_sweeps_no_more_than_its_limit() {
         tagged(&cache, &format!("page {n}"), &[n % 2]);
     }
     let made = cache.ban_at_once(ban(by_tags(&[1])));
-    assert!(!cache.sweep_first(1_000));
+    assert!(!cache.sweep_first(1_000, &mut |_| ()));
     let counted = made.objects();
     assert!((1..5_000).contains(&counted), "{counted}");
     // An object that the sweep did not reach is banned nevertheless, and left to the next sweep.
@@ -134,7 +134,7 @@ fn a_serving_thread_sweeps_no_more_than_its_limit() {
     assert_eq!(made.objects(), 10_000);
     // A small store is counted as a whole.
     let rest = cache.ban_at_once(ban(by_tags(&[0])));
-    assert!(cache.sweep_first(1_000_000) && !cache.has_untested());
+    assert!(cache.sweep_first(1_000_000, &mut |_| ()) && !cache.has_untested());
     assert_eq!((rest.objects(), cache.stats().objects), (10_000, 0));
     cache.check();
 }

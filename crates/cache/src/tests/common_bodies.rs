@@ -47,6 +47,7 @@ fn equal_bodies_are_stored_once() {
     assert_ne!(address(&first), address(&third));
     let shorter = put(&cache, "4", &body[..BODY - 1]);
     assert_ne!(address(&first), address(&shorter));
+    assert_eq!((cache.stats().variants, cache.stats().variants_equal), (4, 1));
     for (signature, wanted) in [("1", &body), ("2", &body), ("3", &other)] {
         let found = variant(&cache, signature).expect("it is stored");
         assert!(bytes_of(&found).as_ref() == Some(wanted), "{signature}");

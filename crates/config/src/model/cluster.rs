@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use purge::Level;
 use purge::neighbour::NeighbourProfile;
 
-use super::PlacedPath;
+use super::location::PlacedPath;
 
 /// One `[[neighbour]]`.
 #[derive(Clone, Debug, PartialEq, Eq)]

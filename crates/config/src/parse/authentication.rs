@@ -42,7 +42,7 @@ section! {
     @needed("`forward_auth` without `path`", "")
     "path", "a path", "required", "Path that Larder requests from the server, such as `/verify`.",
         |r, item, to| put(&mut to.path, target(r, item));
-    "copy", TEXTS, "none", "Fields of the server's answer that the site's origin gets with the request, such as `Remote-User`. Larder removes the client's own fields of these names. Responses are then for one user alone, unless `[site.cache] key_headers` contains all of them. Not available with VCL.",
+    "copy", TEXTS, "none", "Fields of the server's answer that the site's origin gets with the request, such as `Remote-User`. Larder removes the client's own fields of these names. Responses are then for one user alone, unless `[site.cache] key_headers` contains all of them. Not available beside a VCL that decides alone.",
         |r, item, to| to.copy = field_names(r, item);
     "keep", duration keep_ms, "\"0s\"", "Time for which each core remembers that a request was admitted. `0s`: Larder asks the server about every request, also about hits.";
     "keep_for", "\"url\" or \"site\"", "\"url\"", "Scope of a remembered admission. `url`: the same URL and method. `site`: the whole site or route.",

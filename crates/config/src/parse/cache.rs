@@ -81,6 +81,9 @@ section! {
     "store", "\"memory\", \"disk\" or \"both\"", "\"both\" where there is a `[disk]`", "Where responses are stored. `memory`: in memory only. `disk`: on disk once memory has no room, whatever `[disk] admission` says. `both`: on disk as `[disk] admission` says.",
         |r, item, to| put(&mut to.store, store(r, item))
         => show_kept;
+    "verify", "a percentage, or false", "none", "Share of hits for which Larder also asks the origin, in the background and with the visitor's own request, to see if the stored page is still right for this visitor: `\"0.5%\"`, from 0.001% to 100%. If it differs by visitor, Larder purges it, and requests with the cookie that makes the difference bypass the cache from then on (limit `verify_hold`). With `false`, a route drops its site's.",
+        |r, item, to| to.verify_one_in = verify(r, item)
+        => |page, s| page.list("compared", verify_words(s.verify_one_in));
     "request_directives", "\"ignore\" or \"honour\"", "\"ignore\"", "Whether Larder obeys a client's Cache-Control (no-cache, no-store, max-age, min-fresh, max-stale). `honour` is the default in the rfc profile. only-if-cached is always obeyed.",
         |r, item, to| {
             let words = [("ignore", false), ("honour", true)];
@@ -111,6 +114,28 @@ pub(super) fn cache(r: &mut Reader, item: &SettingValue<'_>, settings: &mut Sett
         settings.cache = true;
         rows::read(r, &table, CACHE_ROWS, settings);
     }
+}
+
+/// Reads a share of hits, as one in so many.
+fn verify(r: &mut Reader, item: &SettingValue<'_>) -> Option<u32> {
+    match item.value {
+        DeValue::Boolean(false) => return Some(0),
+        DeValue::String(text) => {
+            let number = text.strip_suffix('%').map(str::trim_end);
+            let percent = number.and_then(|number| number.parse::<f64>().ok());
+            if let Some(percent) = percent.filter(|percent| (0.001..=100.0).contains(percent)) {
+                return Some((100.0 / percent).round() as u32);
+            }
+        }
+        _ => {}
+    }
+    r.wrong_type(item).help = Some("from \"0.001%\" to \"100%\"".to_owned());
+    None
+}
+
+fn verify_words(one_in: Option<u32>) -> Option<String> {
+    let one_in = one_in.filter(|one_in| *one_in > 0)?;
+    Some(format!("one of {one_in} hits with the origin"))
 }
 
 fn show_guess(page: &mut SettingsPage<'_>, s: &Settings) {

@@ -14,6 +14,7 @@ use toml::de::DeValue;
 
 use super::crawlers::classes;
 use super::lists::{methods, nets, patterns};
+use super::times::{TIMES, time};
 use crate::keys::TEXTS;
 use crate::page::SettingsPage;
 use crate::reader::{Reader, SettingValue, TextRange};
@@ -50,6 +51,8 @@ section! {
         user_agent;
     "class", CLASSES, "every client", "Classes of clients: see `[crawlers]`.",
         class;
+    "time", TIMES, "always", "Windows of time in which the head of the request was read: dates, weekdays, times of the day and a time zone, each of which may be missing: `\"Mon-Fri 09:00-17:00 Europe/Berlin\"`, `\"2026-12-24..2026-12-26\"`. Without a zone it is UTC.",
+        time;
 }
 
 /// The key of what is left out, which may have all the others.
@@ -91,6 +94,8 @@ section! {
         |r, item, to| user_agent(r, item, &mut to.when);
     "class", CLASSES, "every client", "Classes of clients.",
         |r, item, to| class(r, item, &mut to.when);
+    "time", TIMES, "always", "Windows of time.",
+        |r, item, to| time(r, item, &mut to.when);
 }
 
 /// The conditions of `item`, a route's `when`.

@@ -3,15 +3,16 @@
 
 use std::sync::Arc;
 
-use message::ClientClass;
+use message::{ClientClass, HttpsOrigin};
 use policy::answer::ConfiguredResponse;
 use policy::rules::Settings;
 use policy::{ClassRules, CrawlerRules, ServeMode, SiteRules};
+use toml::de::DeValue;
 
 use super::answers::{self, respond};
 use super::throttle;
 use crate::keys::{TABLE, TEXTS};
-use crate::model::CrawlersConfig;
+use crate::model::{CrawlersConfig, PlacedPath, SigningCrawler};
 use crate::page::{SettingsPage, word};
 use crate::reader::{Reader, SettingValue};
 use crate::rows::{self, section};
@@ -30,7 +31,20 @@ section! {
     "built_in", boolean built_in, "true", "Whether the built-in list applies, too. With `false`, only `file` counts.";
     "verify", "a table of names and absolute paths", "none", "Files with the addresses of crawlers, by their name in the list: `{ Googlebot = \"/etc/larder/googlebot.json\" }`. Either JSON as Google publishes it, or one address or network in each line. A client with this name and another address is `unknown`, whatever the name's class.",
         verify;
+    @table(SIGNER) "signatures", "a table of names and origins", "none", "Crawlers and agents that sign their requests (Web Bot Auth), by their name in the list, with the origin that they name in `Signature-Agent`: `{ ChatGPT-User = \"https://chatgpt.com\" }`. Larder fetches their keys from there. A request with a valid signature has the class of that name, whatever its User-Agent. With an invalid one it is `unknown`.",
+        signatures;
     "dns", boolean dns, "true", "Whether Larder verifies search engines without a file in `verify` by DNS: the address must have a name below one of the crawler's domains, and the name must lead back to the address. Until DNS has answered, the client is `unknown`; Larder keeps the result for a day.";
+}
+
+section! {
+    pub(crate) SIGNER, SIGNER_ROWS: Signer; "{ agent, keys, ca }",
+    "A crawler or agent in `signatures` of `[crawlers]` whose keys are in a file, or whose server \
+     has a certificate of your own authority.";
+    @needed("a signer needs `agent`", "such as agent = \"https://agent.example\"")
+    "agent", "an origin", "required", "Origin that the agent names in `Signature-Agent`, such as \"https://agent.example\". Larder fetches its keys from `/.well-known/http-message-signatures-directory` there.",
+        |r, item, to| to.agent = agent(r, item);
+    "keys", path keys, "fetched", "File with the agent's keys as a JSON Web Key Set, in place of a fetch. Read at the start and at each reload. Its maximum size is the limit `key_directory_bytes`.";
+    "ca", path ca, "the system's", "PEM file with the authorities that verify the agent's certificate.";
 }
 
 section! {
@@ -142,6 +156,46 @@ fn verify(r: &mut Reader, item: &SettingValue<'_>, to: &mut CrawlersConfig) {
             to.verify.push((name.to_owned(), file));
         }
     }
+}
+
+/// A signer while it is read.
+#[derive(Default)]
+struct Signer {
+    agent: Option<HttpsOrigin>,
+    keys: Option<PlacedPath>,
+    ca: Option<PlacedPath>,
+}
+
+fn signatures(r: &mut Reader, item: &SettingValue<'_>, to: &mut CrawlersConfig) {
+    for (name, span, item) in r.pairs(item) {
+        let mut signer = Signer::default();
+        match item.value {
+            DeValue::String(_) => signer.agent = agent(r, &item),
+            _ => _ = rows::read_table(r, &item, &SIGNER, SIGNER_ROWS, &mut signer),
+        }
+        let Signer { agent: Some(agent), keys, ca } = signer else { continue };
+        let earlier = to.signatures.iter().find(|own| own.agent == agent);
+        if let Some(earlier) = earlier {
+            let message = format!("`{name}` and `{}` have the agent {agent}", earlier.name);
+            r.error(span.clone(), message);
+        }
+        if let (Some(_), Some(ca)) = (&keys, &ca) {
+            let path = ca.path.display().to_string();
+            r.warning(span.clone(), format!("`ca` ({path}) has no effect beside `keys`"));
+        }
+        let (name, place) = (name.to_owned(), r.location(&span));
+        to.signatures.push(SigningCrawler { name, agent, keys, ca, place });
+    }
+}
+
+fn agent(r: &mut Reader, item: &SettingValue<'_>) -> Option<HttpsOrigin> {
+    let text = r.text(item)?;
+    let read = HttpsOrigin::parse(text.as_bytes()).ok();
+    if read.is_none() {
+        r.error(item.span.clone(), format!("`{text}` is no origin of an agent")).help =
+            Some("`https://` and a host, perhaps with a port, and no path".to_owned());
+    }
+    read
 }
 
 /// Reads `[crawlers]`; missing keys keep their defaults.

@@ -13,7 +13,7 @@ use super::routes::{ROUTE, route};
 use super::settings::SETTINGS_ROWS;
 use super::{
     authentication, compression, crawlers, error_pages, hsts, ignored_fields, origins, purge,
-    rewrites, setting_locations, settings, sticky, tls,
+    rewrites, setting_locations, settings, sticky, tls, warm,
 };
 use crate::keys::{BOOLEAN, Mark, TABLE, TEXTS};
 use crate::model::{Config, SiteConfig};
@@ -36,7 +36,7 @@ section! {
             to.site.rules.crawlers = to.presets.crawlers.clone();
             to.site.purge = purge::of_presets(to.presets.dialects);
         };
-    #BesideVcl "vcl", path site.vcl, "the top's", "VCL file of the site. The VCL replaces all settings of the site except `host`, `tls`, `rate`, `concurrent`, `basic_auth` and `forward_auth`.";
+    #BesideVcl "vcl", path site.vcl, "the top's", "VCL file of the site. Beside an `origin`, a preset, routes or other settings its subroutines run before and after the steps of these. Beside `host`, `tls`, `warm`, `rate`, `concurrent`, `basic_auth`, `forward_auth` and `access_log` alone it decides about every request, and declares its backends.";
     #BesideVcl @table(tls::SITE_TLS) "tls", TABLE, "none", "Certificates of the site, and client certificates: see `[site.tls]`.",
         |r, item, to| to.site.tls = tls::site(r, item);
     @table(purge::PURGE) "purge", "a table or false", "none", "Who may purge the site, and how: see `[site.purge]`. With `false`, no client may, whatever its presets contain.",
@@ -44,12 +44,16 @@ section! {
             to.site.purge = purge::site(r, item, to.presets.dialects);
             to.site.by_htcp = purge::by_htcp(item, to.site.purge.as_ref());
         };
+    "mode", "\"cache\" or \"observe\"", "\"cache\"", "Whether the cache serves requests. `observe`: every request goes to the origin as it came, and Larder only counts what the cache would have done with it, for a live site before its cache is switched on.",
+        |r, item, to| put(&mut to.site.observes, r.word(item, &MODES));
     "server_timing", boolean site.server_timing, "false", "Whether responses have the field Server-Timing: how Larder answered, and how long the origin took. Everybody who can read the page's fields can read this one.";
     "show_tags", boolean site.shows_tags, "false", "Whether clients get the fields with surrogate keys (`Surrogate-Key`, `Cache-Tags`, `xkey` and similar).";
     @table(INCLUDES) "includes", TABLE, "none", "Pages assembled from fragments (ESI, SSI): see `[site.includes]`.",
         |r, item, to| includes(r, item, &mut to.site.includes);
     @table(crawlers::SITE_CRAWLERS) "crawlers", TABLE, "none", "Settings for whole classes of clients, such as search engines and crawlers of language models: see `[site.crawlers]`.",
         |r, item, to| crawlers::of_site(r, item, &mut to.site.rules.crawlers);
+    #BesideVcl @table(warm::WARM) "warm", TABLE, "none", "Responses that are fetched before a visitor asks for them: see `[site.warm]`.",
+        |r, item, to| warm::of_site(r, item, &mut to.site.warm);
     "compress", "\"off\", \"stored\" or \"all\"", "\"stored\"", "Which bodies Larder compresses, according to `[compression]`. `stored`: bodies that it stores. `all`: also bodies that pass to one client; see the guide on BREACH first. `off`: none, and each coding that the origin chooses is a variant.",
         |r, item, to| put(&mut to.site.compress, compression::of_site(r, item));
     "show_surrogate_control", boolean site.shows_surrogate_control, "false", "Whether clients get `Surrogate-Control`: for sites whose clients are caches that read it.";
@@ -80,6 +84,9 @@ struct Draft {
     has_countries: bool,
 }
 
+/// The keywords of `mode`, and if the site only observes.
+const MODES: [(&str, bool); 2] = [("cache", false), ("observe", true)];
+
 /// The timeout for an origin's head.
 const HEAD_TIME: &str = "first_byte_timeout";
 
@@ -103,11 +110,12 @@ fn site(r: &mut Reader, table: &TomlTable<'_>, config: &Config, whole: bool) -> 
         forwarded: config.forwarded,
         ..SiteRules::default()
     };
+    let is_beside = table.item("vcl").is_some() && has_settings(table);
     let mut draft = Draft {
-        site: SiteConfig { rules, by_htcp: true, ..SiteConfig::default() },
+        site: SiteConfig { rules, is_beside, by_htcp: true, ..SiteConfig::default() },
         presets: Presets::default(),
         https_port: tls::https_port(&config.listen),
-        decided: whole || table.item("vcl").is_some(),
+        decided: !is_beside && (whole || table.item("vcl").is_some()),
         has_countries: config.geoip.is_some(),
     };
     if draft.decided {
@@ -124,6 +132,13 @@ fn site(r: &mut Reader, table: &TomlTable<'_>, config: &Config, whole: bool) -> 
     if let Some(item) = table.item("crawlers") {
         crawlers::check(r, &item, &draft.site.rules);
     }
+    if is_beside {
+        not_compared(r, table, &draft.site);
+        if let Some(item) = table.item("warm") {
+            r.error(item.span.clone(), "`warm` is not for a site with a VCL beside settings")
+                .help = Some("its subroutines run for clients only".to_owned());
+        }
+    }
     draft.site.rules.divide_by_class();
     let Draft { mut site, presets, .. } = draft;
     site.rules.scripts = r.origins.script_ends();
@@ -136,17 +151,45 @@ fn site(r: &mut Reader, table: &TomlTable<'_>, config: &Config, whole: bool) -> 
     site
 }
 
-/// Reports settings that a VCL replaces.
-fn only_beside_vcl(r: &mut Reader, table: &TomlTable<'_>) {
+/// Reports that the hits of a site with a VCL beside its settings are not compared: the requests of
+/// a comparison run no subroutines.
+fn not_compared(r: &mut Reader, table: &TomlTable<'_>, site: &SiteConfig) {
+    let routes = site.rules.routes.iter().map(|route| &route.settings);
+    let mut all = routes.chain([&site.rules.settings]);
+    let is_compared = all.any(|own| own.verify_one_in.is_some_and(|one_in| one_in > 0));
+    if !site.observes && !is_compared {
+        return;
+    }
+    let name = if site.observes { "mode" } else { "cache.verify" };
+    let item = table.item("mode").filter(|_| site.observes).or_else(|| table.item("vcl"));
+    if let Some(item) = item {
+        r.error(item.span.clone(), format!("`{name}` is not for a site with a VCL")).help =
+            Some("comparisons with the origin run none of its subroutines".to_owned());
+    }
+}
+
+/// The settings of a site that a VCL would replace, if it decided alone.
+fn settings_of(table: &TomlTable<'_>) -> Vec<(String, TextRange)> {
     let keys = (SITE.keys)();
-    for (name, span) in table.names() {
-        if keys.iter().any(|key| key.name == name && !key.is(Mark::BesideVcl)) {
-            r.error(span, format!("`{name}` beside a VCL, which decides it")).help = Some(
-                "a site with a VCL has `host`, `tls`, and what guards it: `rate`, `concurrent`, \
-                 `basic_auth` and `forward_auth`"
-                    .to_owned(),
-            );
-        }
+    let is_setting =
+        |name: &str| keys.iter().any(|key| key.name == name && !key.is(Mark::BesideVcl));
+    let named = table.names().into_iter().filter(|(name, _)| is_setting(name));
+    named.map(|(name, span)| (name.to_owned(), span)).collect()
+}
+
+/// Returns true if the site has settings that decide, beside which a VCL does not decide alone.
+fn has_settings(table: &TomlTable<'_>) -> bool {
+    !settings_of(table).is_empty()
+}
+
+/// Reports settings that the top's VCL replaces.
+fn only_beside_vcl(r: &mut Reader, table: &TomlTable<'_>) {
+    for (name, span) in settings_of(table) {
+        r.error(span, format!("`{name}` beside the top's VCL, which decides it")).help = Some(
+            "name a VCL in the site itself, whose subroutines run before and after the steps of \
+             its settings"
+                .to_owned(),
+        );
     }
 }
 

@@ -68,9 +68,37 @@ fn the_list_is_for_all_sites() {
 }
 
 #[test]
+fn agents_that_sign_are_named_by_their_origin() {
+    let config = config(
+        "[crawlers.signatures]\nChatGPT-User = \"https://ChatGPT.com/\"\n\
+         Mine = { agent = \"https://a.example:8443\", keys = \"/etc/larder/mine.json\" }\n\
+         Other = { agent = \"https://b.example\", ca = \"/etc/larder/ca.pem\" }",
+    );
+    let own = &config.crawlers.signatures;
+    let agents: Vec<_> = own.iter().map(|own| (&*own.name, own.agent.to_string())).collect();
+    let expected = [
+        ("ChatGPT-User", "https://chatgpt.com"),
+        ("Mine", "https://a.example:8443"),
+        ("Other", "https://b.example"),
+    ];
+    assert_eq!(agents, expected.map(|(name, agent)| (name, agent.to_owned())));
+    assert!(own[0].keys.is_none() && own[0].ca.is_none());
+    assert!(own[1].keys.is_some() && own[2].ca.is_some());
+}
+
+#[test]
 fn faults_are_named() {
     for (keys, message) in [
         ("[crawlers]\nbuilt_in = false", "`built_in = false` without `file`"),
+        (
+            "[crawlers]\nsignatures = { A = \"http://a.example\" }",
+            "`http://a.example` is no origin of an agent",
+        ),
+        ("[crawlers]\nsignatures = { A = { keys = \"/a\" } }", "a signer needs `agent`"),
+        (
+            "[crawlers]\nsignatures = { A = \"https://a.b\", B = \"https://A.b\" }",
+            "`B` and `A` have the agent https://a.b",
+        ),
         (
             "[site.crawlers]\nrobots_lines = \"Sitemap: x\"",
             "`robots_lines` without `robots = true`",

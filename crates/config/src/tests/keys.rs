@@ -10,6 +10,7 @@ fn opening(section: &Section) -> String {
         "" => String::new(),
         "{ url, weight, backup, id }" => "[[origin]]\n[[origin.servers]]\n".to_owned(),
         "{ file }" => "[tracing.headers.a]\n".to_owned(),
+        "{ agent, keys, ca }" => "[crawlers.signatures.a]\n".to_owned(),
         title if title.starts_with("[origin.") => format!("[[origin]]\n{title}\n"),
         title if title.starts_with("[site.route.") => {
             format!("[[site]]\n[[site.route]]\n{title}\n")

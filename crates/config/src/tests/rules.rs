@@ -28,6 +28,10 @@ fn conditions_are_read_in_all_their_forms() {
         ("when = { client = [\"10.0.0.0/8\", \"::1\"] }", &["client 10.0.0.0/8 or ::1/128"]),
         ("when = { user_agent = [\"bot\", \"~ ^curl\"] }", &["user_agent bot or ~ ^curl"]),
         (
+            "when = { time = [\"Sat,Sun\", \"Mon-Fri 18:00-08:00\"], not = { time = \"2026-12-24\" } }",
+            &["time Sat,Sun or Mon-Fri 18:00-08:00", "not (time 2026-12-24)"],
+        ),
+        (
             "when = { not = { path = \"/a/*\", method = \"POST\", cookie = \"b\" } }",
             &["not (path /a/*, method POST, cookie b)"],
         ),
@@ -49,6 +53,12 @@ fn a_route_needs_something_that_it_is_for() {
         ("when = { user_agent = \"\" }", "`user_agent`: a name that cannot occur"),
         ("when = { user_agent = [\"a\", \"~ (\"] }", "`user_agent`: unclosed group"),
         ("when = { cookie = { a = \"~ (\" } }", "`cookie`: unclosed group"),
+        ("when = { time = [] }", "`time` is an empty list"),
+        ("when = { time = \"Mon 9-17\" }", "`time`: `9-17` is no date, weekday, time or zone"),
+        (
+            "when = { time = \"Mon Mars/Utopia_Planitia\" }",
+            "`time`: this machine has no time zone `Mars/Utopia_Planitia` (package tzdata)",
+        ),
     ] {
         assert_eq!(messages(&with_route(keys)), [message], "{keys}");
     }
@@ -209,6 +219,40 @@ fn a_sticky_cookie_is_of_the_origin_s_servers() {
     assert!(attributes("same_site = \"none\"").contains("without `secure = true`"));
     assert!(attributes("path = \"/; Domain=b\"").contains("`path` has no blanks"));
     assert_eq!(attributes("same_site = \"none\", secure = true"), "");
+}
+
+#[test]
+fn no_hits_are_compared_beside_a_vcl() {
+    for (key, name) in [("mode = \"observe\"", "mode"), ("cache.verify = \"1%\"", "cache.verify")] {
+        let file = format!(
+            "[[site]]\nhost = \"a\"\norigin = \"http://c\"\nvcl = \"/etc/extra.vcl\"\n{key}\n"
+        );
+        let found = crate::load_str(&file, "larder.toml").expect_err(key);
+        let message = format!("`{name}` is not for a site with a VCL");
+        assert!(found.iter().any(|one| one.message == message), "{found:?}");
+    }
+}
+
+#[test]
+fn a_share_of_hits_is_compared_where_it_is_asked_for() {
+    let file = |value: &str| {
+        format!(
+            "[[site]]\nhost = \"a\"\norigin = \"http://c\"\ncache.verify = {value}\n\
+             [[site.route]]\npath = \"/x\"\ncache.verify = false\n"
+        )
+    };
+    for (value, one_in) in [("\"0.5%\"", 200), ("\"100 %\"", 1), ("\"30%\"", 3), ("false", 0)] {
+        let (config, _) = crate::load_str(&file(value), "larder.toml").expect(value);
+        let rules = &config.sites[0].rules;
+        let route = &rules.routes[0].settings;
+        let shares = (rules.settings.verify_one_in, route.verify_one_in);
+        assert_eq!(shares, (Some(one_in), Some(0)), "{value}");
+    }
+    for value in ["true", "0.5", "\"0.5\"", "\"0%\"", "\"101%\"", "\"NaN%\"", "\"-1%\"", "\"%\""] {
+        let found = crate::load_str(&file(value), "larder.toml").expect_err(value);
+        let message = "`verify` takes a percentage, or false";
+        assert!(found.iter().any(|one| one.message.contains(message)), "{value}: {found:?}");
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use admin::{AdminRequest, AdminResponse};
 use base::limits;
 use base::tally::{Outcome, SiteSums};
+use flow::WouldBe;
 use http::StatusCode;
 use origin::{HealthOverride, ServerStatus};
 use serde::Deserialize;
@@ -12,6 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::said;
 use super::store::ApiRefusal;
+use crate::live::finding_row;
 use crate::servers::server;
 use crate::state::Daemon;
 
@@ -89,12 +91,35 @@ impl Daemon {
                     "origins": origins,
                     "requests": requests,
                     "errors": row.map_or(0, SiteSums::errors),
+                    "observed": self.observed(&name),
+                    "differing": self.differing(&name),
                     "rules": config::show_site(config, site),
                 })
             };
             config.sites.iter().map(site).collect::<Vec<_>>()
         });
         AdminResponse::json(&json!({ "sites": sites }))
+    }
+
+    /// The requests of a site that only observes, by the outcomes that they would have; null for
+    /// other sites.
+    fn observed(&self, site: &str) -> Value {
+        let live = self.shared.live();
+        let own = live.sites.listed.iter().find(|own| *own.name == *site);
+        let observing = own.and_then(|own| own.verification.as_ref());
+        let Some(observing) = observing.filter(|own| own.observes()) else {
+            return Value::Null;
+        };
+        let counts = WouldBe::ALL.iter().zip(observing.observations());
+        counts.map(|((_, name), count)| ((*name).to_owned(), json!(count))).collect()
+    }
+
+    /// The pages of a site that were seen to differ by visitor (`verify`), the latest last.
+    fn differing(&self, site: &str) -> Vec<Value> {
+        let live = self.shared.live();
+        let own = live.sites.listed.iter().find(|own| *own.name == *site);
+        let verification = own.and_then(|own| own.verification.as_ref());
+        verification.map_or_else(Vec::new, |own| own.findings().iter().map(finding_row).collect())
     }
 
     /// Lists the origins and their servers, or only the origin `only`.

@@ -4,20 +4,20 @@ use std::sync::Arc;
 
 use admin::{AdminRequest, AdminResponse};
 use ban::Expression;
-use base::{Counter, Limits};
+use base::Counter;
 use flow::invalidate::{
     InvalidationError, InvalidationWait, Level, PurgeableSites, ResponseSelector,
 };
 use flow::purge::PurgeContext;
 use flow::{ConnectionPeer, LiveConfiguration, Site};
-use h1::{HeadLimits, ReadProgress, RequestReader};
 use http::StatusCode;
-use message::{Request, Scheme};
+use message::Request;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::said;
 use crate::state::Daemon;
+use crate::url_request;
 
 /// Milliseconds that a response waits for the count of hit objects, by default and at most.
 const COUNT_MS: u64 = 5_000;
@@ -168,43 +168,8 @@ fn under(host: Option<&str>, prefix: Option<&str>) -> Result<ResponseSelector, A
 }
 
 /// The request of a client for a URL, parsed as a client's would be.
-pub(crate) fn of_url(url: &str) -> Result<Request, ApiRefusal> {
-    let bad = || {
-        let short: String = url.chars().take(100).collect();
-        unprocessable(format!(
-            "`{short}` is no URL: scheme, host and path are wanted, such as \
-             https://example.org/page"
-        ))
-    };
-    let (scheme, rest) = match url.split_once("://") {
-        Some((name, rest)) if name.eq_ignore_ascii_case("http") => (Scheme::Http, rest),
-        Some((name, rest)) if name.eq_ignore_ascii_case("https") => (Scheme::Https, rest),
-        _ => return Err(bad()),
-    };
-    let rest = rest.split('#').next().unwrap_or_default();
-    let end = rest.find(['/', '?']).unwrap_or(rest.len());
-    let (authority, target) = rest.split_at(end);
-    let good = |c: char| c.is_ascii_graphic() && c != '@';
-    if authority.is_empty() || !authority.chars().all(good) {
-        return Err(bad());
-    }
-    let mut path = String::new();
-    for byte in target.bytes() {
-        match byte {
-            // Encoded as browsers do.
-            0x80.. => path.push_str(&format!("%{byte:02X}")),
-            b'!'..=b'~' => path.push(char::from(byte)),
-            _ => return Err(bad()),
-        }
-    }
-    let slash = if path.starts_with('/') { "" } else { "/" };
-    let head = format!("GET {slash}{path} HTTP/1.1\r\nHost: {authority}\r\n\r\n");
-    let mut request = Request::new();
-    let limits = HeadLimits::from(&Limits::default());
-    match RequestReader::new().read(head.as_bytes(), &limits, scheme, &mut request) {
-        Ok(ReadProgress::Complete(_)) => Ok(request),
-        _ => Err(bad()),
-    }
+pub(super) fn of_url(url: &str) -> Result<Request, ApiRefusal> {
+    url_request::parse(url).map_err(unprocessable)
 }
 
 impl Daemon {
@@ -335,44 +300,6 @@ fn site_of(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn target(url: &str) -> Option<String> {
-        let request = of_url(url).ok()?;
-        let port = request.port.map_or_else(String::new, |port| format!(":{port}"));
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Some(format!("{}{port}{}", text(&request.host), text(&request.target)))
-    }
-
-    #[test]
-    fn urls_are_read_as_requests_would_be() {
-        for (url, read) in [
-            ("http://Example.org", "example.org/"),
-            ("https://example.org:443/a?b", "example.org/a?b"),
-            ("https://example.org:8443/a", "example.org:8443/a"),
-            ("http://[::1]:80/", "[::1]/"),
-            ("http://example.org?a=b", "example.org/?a=b"),
-            ("http://example.org/a#part", "example.org/a"),
-            ("http://example.org/ä", "example.org/%C3%A4"),
-        ] {
-            assert_eq!(target(url).as_deref(), Some(read), "{url}");
-        }
-        for bad in [
-            "",
-            "/a",
-            "example.org/a",
-            "ftp://example.org/",
-            "http://",
-            "http:///a",
-            "http://user@example.org/",
-            "http://example.org/a b",
-            "http://example.org/\r\nX: y",
-            "http://example.org\r\nX: y/",
-            "http://exa mple.org/",
-            "http://example.org:port/",
-        ] {
-            assert_eq!(target(bad), None, "{bad}");
-        }
-    }
 
     #[test]
     fn a_purge_says_one_thing() {

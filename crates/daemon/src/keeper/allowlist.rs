@@ -95,12 +95,14 @@ fn named(config: &Config) -> HashSet<PathBuf> {
     );
     all.extend(config.sites.iter().flat_map(|site| &site.error_pages).map(|p| p.path.clone()));
     let files = |site: &SiteConfig| {
-        let all = site.users.iter().chain(&site.redirect_maps);
+        let all = site.users.iter().chain(&site.redirect_maps).chain(&site.warm.list);
         all.map(|file| file.path.clone()).collect::<Vec<_>>()
     };
     all.extend(config.sites.iter().flat_map(files));
     let lists = config.crawlers.verify.iter().map(|(_, file)| file);
-    all.extend(lists.chain(&config.crawlers.file).map(|file| file.path.clone()));
+    let signers = config.crawlers.signatures.iter();
+    let keys = signers.flat_map(|own| own.keys.iter().chain(&own.ca));
+    all.extend(lists.chain(&config.crawlers.file).chain(keys).map(|file| file.path.clone()));
     all.extend(config.geoip.iter().map(|file| file.path.clone()));
     if let Programs::File(file) = &config.vcl {
         all.insert(file.path.clone());

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use base::counters::Counter;
 use base::limits;
 use base::tally::{Latency, Outcome, SiteSums, Speed, hit_ratio};
+use flow::Finding;
 use origin::ServerStatus;
 use serde_json::{Map, Value, json};
 
@@ -17,6 +18,8 @@ use crate::volumes::{self, Volume};
 pub(super) const SITES: usize = 12;
 /// Certificates that are shown, the first to expire first.
 const CERTIFICATES: usize = 20;
+/// Pages that were seen to differ by visitor, and are shown.
+const FINDINGS: usize = 5;
 /// Nodes of a cluster that are shown, those that are not ready first.
 const NODES: usize = 50;
 
@@ -97,6 +100,8 @@ pub(super) struct FigureReading {
     volumes: Vec<Volume>,
     /// Site, name, and seconds until expiry of each certificate.
     certificates: Vec<(String, String, i64)>,
+    /// Pages that were seen to differ by visitor, the latest first.
+    differing: Vec<Finding>,
     cluster: Option<cluster::Status>,
     /// The configuration that all nodes share, in short.
     configuration: Value,
@@ -143,6 +148,7 @@ impl FigureReading {
             answers,
             volumes: volumes::all(daemon),
             certificates: daemon.expiries(),
+            differing: differing(daemon),
             cluster: daemon.cluster().map(|cluster| cluster.status()),
             configuration: rollout::short(daemon),
         }
@@ -278,6 +284,7 @@ impl FigureReading {
             "servers": self.servers(before),
             "disk": self.volumes(before),
             "certificates": self.certificates(),
+            "differing": self.differing.iter().map(finding_row).collect::<Vec<_>>(),
             "cluster": self.cluster.clone().map(|status| nodes(status, &self.configuration)),
             "limits": self.limits(before),
             "classes": self.classes(before),
@@ -420,6 +427,27 @@ fn nodes(mut status: cluster::Status, configuration: &Value) -> Value {
     let mut told = serde_json::to_value(status).unwrap_or_default();
     (told["nodes"], told["configuration"]) = (all.into(), configuration.clone());
     told
+}
+
+/// The latest pages of all sites that were seen to differ by visitor.
+fn differing(daemon: &Daemon) -> Vec<Finding> {
+    let live = daemon.shared.live();
+    let own = live.sites.listed.iter().filter_map(|site| site.verification.as_ref());
+    let mut all: Vec<_> = own.flat_map(|own| own.findings()).collect();
+    all.sort_by_key(|finding| std::cmp::Reverse(finding.unix_ms));
+    all.dedup();
+    all.truncate(FINDINGS);
+    all
+}
+
+/// A finding of a comparison with the origin.
+pub(crate) fn finding_row(finding: &Finding) -> Value {
+    json!({
+        "url": finding.url,
+        "route": finding.route,
+        "cause": finding.cause.to_string(),
+        "unix_ms": finding.unix_ms,
+    })
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::state::Daemon;
 
 /// Returns true if programs decide for any site, so that Varnish's parameters apply.
 fn has_programs(config: &Config) -> bool {
-    config.vcl != Programs::None || config.sites.iter().any(|site| site.vcl.is_some())
+    config.vcl != Programs::None || config.sites.iter().any(|site| site.program().is_some())
 }
 
 /// The longest reply (`cli_limit`), if Varnish's parameters apply.

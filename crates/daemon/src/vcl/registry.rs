@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use varnishcli::{Call, Reply, Status, json_begin, json_string};
-use vcl::program::Instance;
+use vcl::program::{Instance, ProgramRole};
 
 use crate::glob::matches_glob;
 
@@ -54,6 +54,13 @@ pub(crate) struct LoadedProgram {
     pub(crate) configured: bool,
     /// The file that sites name.
     pub(crate) file: Option<std::path::PathBuf>,
+}
+
+impl LoadedProgram {
+    /// Its part in sites.
+    pub(crate) fn role(&self) -> ProgramRole {
+        self.instance.program().role()
+    }
 }
 
 #[derive(Debug)]
@@ -190,16 +197,20 @@ impl Registry {
         if self.active.as_deref() == Some(name) {
             return Ok(Reply::ok(""));
         }
-        self.must_be_warm(entry)?;
+        self.may_decide(entry)?;
         self.active = Some(name.to_owned());
         Ok(Reply::ok(format!("VCL '{name}' now active")))
     }
 
-    fn must_be_warm(&self, entry: &Entry) -> Result<(), Reply> {
+    fn may_decide(&self, entry: &Entry) -> Result<(), Reply> {
         match &entry.kind {
             Kind::Program(LoadedProgram { state: State::Cold, .. }) => {
                 Err(cannot(format!("VCL '{}' is cold - set to auto or warm first", entry.name)))
             }
+            Kind::Program(loaded) if loaded.role() == ProgramRole::Extra => Err(cannot(format!(
+                "VCL '{}' stands beside a site's settings and cannot decide alone",
+                entry.name
+            ))),
             Kind::Program(_) | Kind::Label(_) => Ok(()),
         }
     }
@@ -218,7 +229,7 @@ impl Registry {
         if !is_program(entry) {
             return Err(cannot("VCL labels cannot point to labels"));
         }
-        self.must_be_warm(entry)?;
+        self.may_decide(entry)?;
         let kind = Kind::Label(name.to_owned());
         match self.entries.iter_mut().find(|entry| entry.name == label) {
             Some(entry) => entry.kind = kind,

@@ -13,6 +13,7 @@ use esi::{Fragment, FragmentTarget, OnError};
 use message::authority::parse_authority;
 use message::{Framing, HeaderId, Method, Request, Status, Upgrade, Version, target};
 use observe::CipherSuite;
+use observe::record::Kind;
 use vcl::params::Param;
 
 use crate::gate::{self, ArrivingRequest};
@@ -291,11 +292,12 @@ fn note(core: &CoreState, page: &ComposedPage, asked: &FragmentRequest, reply: &
         // The reply was sent over no connection.
         suite: CipherSuite::default(),
     };
-    let ended_us = core.log.fragment(
+    let ended_us = core.log.beside(
         reply,
         &TransactionFacts {
             request: Some(&asked.request),
             body_out: bytes,
+            kind: Kind::Fragment,
             parent: Some(page.number(|| core.log.number())),
             ..TransactionFacts::new(page.context.top.peer, &page.live, &started)
         },

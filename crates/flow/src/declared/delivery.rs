@@ -25,7 +25,7 @@ use crate::problem::ErrorPage;
 use crate::recode::{BodyDecoding, decode_limits};
 use crate::selection::{SELECTORS, Selection, Validators};
 use crate::sent_form::{SentCoding, SentForm};
-use crate::shape::{is_shaped, matched, shape};
+use crate::shape::{ShapedResponse, is_shaped, matched, shape, shapes, unshaped};
 use crate::state::assemble::Dialect;
 use crate::state::body::ReplyBody;
 use crate::state::core::CoreState;
@@ -105,7 +105,8 @@ fn deliver(
         let (validators, kind) = (Validators::of(object), || kind(object));
         Selection::of(ctx).select(&validators, || false, |_| {}, kind, &mut reply);
     }
-    if reply.status == object.status() && ctx.downstream.page().is_none() {
+    let may_follow = ctx.downstream.page().is_none() && ctx.extra.is_none();
+    if reply.status == object.status() && may_follow {
         trailers::follow(ctx.request, object, &mut reply);
     }
     if is_shaped(ctx, reply.status) {
@@ -125,7 +126,8 @@ fn intercepted(
     let mut response = stored_head(object)?;
     let received = if object.flags().http10 { Version::Http10 } else { Version::Http11 };
     add_via(&mut response.headers, received, ctx.live.announce.pseudonym.as_str());
-    let mut reply = interception::reply(ctx, page, &response, served, true);
+    let of = ShapedResponse::Stored(object, served);
+    let mut reply = interception::reply(ctx, page, &response, served, of);
     let (freshness, now_ms) = (freshness(ctx.live, object, ctx.now.mono_ms), ctx.now.mono_ms);
     reply.age_s = Some(freshness.age_ms(now_ms) / 1000);
     reply.ttl_s = Some(freshness.ttl_ms(now_ms) / 1000);
@@ -275,7 +277,10 @@ fn shape_stored(ctx: &RequestContext<'_>, object: &Arc<Object>, reply: &mut Repl
     if std::mem::take(&mut reply.by_dictionary) {
         vary_by_dictionary(&mut response.headers);
     }
-    shape(ctx, &mut response, true, &matched);
+    if !shape(ctx, &mut response, ShapedResponse::Stored(object, reply.served), &matched) {
+        *reply = unshaped(ctx);
+        return;
+    }
     reply.status = response.status;
     reply.head = HeadSource::Owned(Box::new(response));
 }
@@ -287,9 +292,11 @@ pub(crate) fn switched(
     served: CacheOutcome,
 ) -> Reply {
     let UpgradedConnection { mut response, tunnel } = switched;
-    if ctx.site.policy.shapes_delivery(&ctx.notes) {
+    // As in Varnish no subroutine sees the head of a tunnel.
+    let ctx = &RequestContext { extra: None, ..*ctx };
+    if shapes(ctx) {
         let matched = matched(ctx, &response);
-        shape(ctx, &mut response, false, &matched);
+        _ = shape(ctx, &mut response, ShapedResponse::Passing, &matched);
     }
     Reply::owned(response, ReplyBody::Tunnel(tunnel), served)
 }
@@ -301,13 +308,16 @@ pub(crate) fn passing(
     served: CacheOutcome,
 ) -> Start {
     if let Some(page) = interception::page_for(ctx, passing.response.status) {
-        let reply = interception::reply(ctx, page, &passing.response, served, false);
+        let reply =
+            interception::reply(ctx, page, &passing.response, served, ShapedResponse::Passing);
         return Start::Reply(reply);
     }
     let mut response = passing.response;
     if is_shaped(ctx, response.status) {
         let matched = matched(ctx, &response);
-        shape(ctx, &mut response, false, &matched);
+        if !shape(ctx, &mut response, ShapedResponse::Passing, &matched) {
+            return Start::Reply(unshaped(ctx));
+        }
     }
     let mut body = passing.body.answering(&ctx.request.method, response.status);
     if let ReplyBody::Head(length) = &mut body {

@@ -3,12 +3,11 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::{Counter, KeyBuf, Now};
+use base::{KeyBuf, Now};
 use cache::{DemotionPolicy, NewObject, Object, Record, Tags};
 use codec::Coding;
 use files::accel::{self, AccelDirectives, AccelFile};
 use message::freshness::Freshness;
-use message::reference::same_origin;
 use message::store::{self, NotStored, Permit, StorePlan};
 use message::trailers::are_taken;
 use message::{Framing, HeaderId, Method, Request, Response, Status};
@@ -39,7 +38,6 @@ use crate::slices::may_slice;
 use crate::state::assemble::Dialect;
 use crate::state::core::CoreState;
 use crate::state::downstream::Downstream;
-use crate::state::invalidate::InvalidationMode;
 use crate::state::origin::SiteOrigin;
 use crate::state::request_context::{RequestConnection, RequestContext};
 use crate::state::site::Site;
@@ -48,6 +46,7 @@ use crate::state::slices::{Probe, Shape, part_of};
 use crate::state::tier::Lead;
 use crate::trailers::{self, TrailerFilter};
 use crate::unstored_reason::UnstoredReason;
+use crate::vcl::extra_fetch::{ExtraFetch, Report};
 use crate::verdict::{RevalidationJudge, hear};
 use crate::{peers, surrogate, tags};
 use codec::CompressionScope;
@@ -71,11 +70,13 @@ pub(crate) struct PolicyJudge {
     pub(super) beside: bool,
     /// The time of the last try.
     sent: Now,
-    tries: u64,
+    pub(super) tries: u64,
     /// The range that is requested instead of an unknown whole.
     probe: Option<Probe>,
     /// No such range was requested in vain yet.
     may_probe: bool,
+    /// The subroutines of the VCL beside the site's settings.
+    pub(super) extra: Option<Box<ExtraFetch>>,
 }
 
 /// A fetch that this policy judges.
@@ -101,7 +102,10 @@ impl PolicyJudge {
     ) -> PolicyJob {
         let mut own = Self::bare(core, ctx, key.hash());
         (own.fetch.lead, own.fetch.old) = (Some(lead), old);
-        if peers::may_have(ctx) {
+        let verification = ctx.site.verification.as_deref();
+        // Another node may have stored a page that is not stored here.
+        let is_held = verification.is_some_and(|own| own.holds(key.hash(), ctx.now.mono_ms));
+        if peers::may_have(ctx) && !is_held {
             let is_new = own.fetch.old.is_none();
             own.fetch.ask_others(ctx.miss(key.bytes(), is_new));
         }
@@ -128,6 +132,9 @@ impl PolicyJudge {
         let key_hash = core.shared.seed.hash(&ctx.request.target);
         let mut own = Self::bare(core, ctx, key_hash);
         own.judge.own = true;
+        if let Some(extra) = &mut own.judge.extra {
+            extra.pass();
+        }
         own.fetch.caller.owner = ctx.owner().cloned();
         own
     }
@@ -168,18 +175,19 @@ impl PolicyJudge {
             tries: 0,
             probe: None,
             may_probe: true,
+            extra: ExtraFetch::of(ctx),
         };
         Job::new(fetch, judge)
     }
 }
 
-/// Starts the background fetch of a stale object, caused by `transaction`.
+/// Starts the background fetch of a key, whose stale object is `old`, caused by `transaction`.
 pub(crate) fn refresh(
     core: &Rc<CoreState>,
     ctx: &RequestContext<'_>,
     key: &KeyBuf,
     lead: Lead,
-    old: &Arc<Object>,
+    old: Option<&Arc<Object>>,
     transaction: u64,
     permit: FetchPermit,
 ) {
@@ -188,7 +196,7 @@ pub(crate) fn refresh(
         connection: RequestConnection::of(&core.background),
         ..*ctx
     };
-    let mut own = PolicyJudge::store(core, ctx, key, lead, Some(Arc::clone(old)));
+    let mut own = PolicyJudge::store(core, ctx, key, lead, old.cloned());
     own.fetch.permit = permit;
     let Notes { rule, route, .. } = ctx.notes;
     let cause = BackgroundCause { rule, route, key: key.hash(), transaction };
@@ -199,7 +207,7 @@ impl Judge for PolicyJudge {
     type Instead = SubstituteAnswer;
     type Facts = Option<Dialect>;
     type Pending = std::convert::Infallible;
-    type Report = ();
+    type Report = Option<Box<Report>>;
 
     const COUNTS_ON: bool = true;
 
@@ -220,6 +228,9 @@ impl Judge for PolicyJudge {
                 SubstituteAnswer::Synthetic(synthetic),
                 None,
             ));
+        }
+        if let Some(fate) = self.ask_beside(fetch) {
+            return Attempt::Fate(fate);
         }
         let Some(SiteOrigin { origin, front_files, .. }) = self.site.origin(&self.notes) else {
             let reason = "This site has no origin to ask.".to_owned();
@@ -322,13 +333,14 @@ impl Judge for PolicyJudge {
 
     fn carried(&mut self, _: &TransferOutcome) {}
 
-    fn report(&mut self) {
+    fn report(&mut self) -> Option<Box<Report>> {
         // No decision needs the request any more.
         self.request = Request::new();
+        self.extra.as_mut().map(|extra| Box::new(extra.report()))
     }
 
-    fn program_trace(&mut self, (): ()) -> Option<Box<ProgramTrace>> {
-        None
+    fn program_trace(&mut self, report: Option<Box<Report>>) -> Option<Box<ProgramTrace>> {
+        Some(self.extra.as_ref()?.trace(*report?))
     }
 }
 
@@ -463,7 +475,7 @@ impl PolicyJudge {
     /// Plans the storing of a response: RFC 9111 first, then policy. A server error yields to a
     /// stale object that may answer.
     fn plan(
-        &self,
+        &mut self,
         fetch: &Fetch,
         exchange: &mut Exchange,
         said: &AccelDirectives,
@@ -479,9 +491,9 @@ impl PolicyJudge {
     }
 
     /// The verdict of RFC 9111 and policy on a response, from the origin or updated by a 304. The
-    /// policy may change the head.
+    /// policy may change the head, and the VCL beside it head and times.
     pub(super) fn rule(
-        &self,
+        &mut self,
         fetch: &Fetch,
         response: &mut Response,
         said: &AccelDirectives,
@@ -498,7 +510,16 @@ impl PolicyJudge {
         match self.site.policy.response(&mut policy_ctx) {
             BackendResponse::Retry => ResponseVerdict::Retry,
             BackendResponse::Fail => ResponseVerdict::Fail,
-            BackendResponse::Deliver => ResponseVerdict::Use(plan),
+            BackendResponse::Deliver if self.extra.is_some() => {
+                self.respond_beside(fetch, response, said, times, plan)
+            }
+            BackendResponse::Deliver => {
+                let verification = self.site.verification.as_deref();
+                if verification.is_some_and(|own| own.holds(fetch.key_hash, now.mono_ms)) {
+                    plan.refuse(NotStored::Differs, response.status);
+                }
+                ResponseVerdict::Use(plan)
+            }
         }
     }
 
@@ -659,7 +680,10 @@ impl PolicyJudge {
 
     /// Gives up a response of `status`, which is unusable.
     pub(super) fn refuse(&self, fetch: &mut Fetch, status: Status) -> ResponseFate<Self> {
-        let reason = format!("The origin answered with status {status}.");
+        let reason = match self.extra.as_ref().is_some_and(|extra| extra.has_failed()) {
+            true => "vcl_backend_response of the site's VCL failed.".to_owned(),
+            false => format!("The origin answered with status {status}."),
+        };
         let sent_ms = self.sent.mono_ms;
         let stale = self.stand_in(fetch, |times| times.may_serve_on_error(sent_ms)).cloned();
         let problem = Problem::Origin { status: Status::BAD_GATEWAY, reason, limit: None };
@@ -667,7 +691,7 @@ impl PolicyJudge {
     }
 
     /// Ends the fetch without a usable response.
-    fn fail(&self, fetch: &mut Fetch, failure: FetchFailure) -> ResponseFate<Self> {
+    pub(super) fn fail(&self, fetch: &mut Fetch, failure: FetchFailure) -> ResponseFate<Self> {
         fetch.note(|trace| {
             trace.note_why(UnstoredReason::Failed);
             trace.made_status.set(failure.problem.status().code());
@@ -745,29 +769,6 @@ impl PolicyJudge {
         let mut policy_ctx = ResponseCtx { request, response, plan: &mut plan, notes };
         let verdict = self.site.policy.response(&mut policy_ctx);
         verdict == BackendResponse::Deliver && plan.verdict().is_ok()
-    }
-
-    /// Invalidates after a successful unsafe request: the stored responses of its target, and those
-    /// of the Location and Content-Location on the same host (RFC 9111 4.4).
-    fn invalidate_after(&self, fetch: &Fetch, response: &Response) {
-        let class = response.status.code() / 100;
-        if self.request.method.is_safe() || !(class == 2 || class == 3) {
-            return;
-        }
-        let (core, now) = (&fetch.core, fetch.now());
-        let mut untrue = vec![core.removal(&self.site, &self.request, &self.notes, now)];
-        for id in [HeaderId::Location, HeaderId::ContentLocation] {
-            for value in response.headers.values(id) {
-                if let Some(other) = same_origin(&self.request, value) {
-                    untrue.push(core.removal(&self.site, &other, &self.notes, now));
-                }
-            }
-        }
-        let (live, mode) = (Some(&*fetch.live), InvalidationMode::Regardless);
-        let done = core.shared.invalidator.invalidate_at_once(live, untrue, now, mode);
-        let outcome = done.unwrap_or_default();
-        core.counters.add(Counter::Invalidations, outcome.objects);
-        core.counters.add(Counter::InvalidationsRecorded, outcome.recorded.into());
     }
 }
 

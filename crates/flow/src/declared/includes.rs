@@ -15,7 +15,7 @@ use crate::disposition::Start;
 use crate::form;
 use crate::pages;
 use crate::problem::Problem;
-use crate::shape::{matched, shape};
+use crate::shape::{ShapedResponse, matched, shape, shapes, unshaped};
 use crate::state::assemble::{ComposedPage, Dialect, TopPage};
 use crate::state::reply::{HeadSource, Reply};
 use crate::state::request_context::RequestContext;
@@ -82,9 +82,12 @@ pub(super) fn stored(
     };
     let received = if object.flags().http10 { Version::Http10 } else { Version::Http11 };
     add_via(&mut response.headers, received, ctx.live.announce.pseudonym.as_str());
-    if ctx.site.policy.shapes_delivery(&ctx.notes) {
+    if shapes(ctx) {
         let matched = matched(ctx, &response);
-        shape(ctx, &mut response, true, &matched);
+        let of = ShapedResponse::Stored(object, reply.served);
+        if !shape(ctx, &mut response, of, &matched) {
+            return Start::Reply(unshaped(ctx));
+        }
     }
     reply.status = response.status;
     let is_gzip = object.flags().gzip_page && reply.body.declared_length() != Some(0);

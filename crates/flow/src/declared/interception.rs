@@ -8,7 +8,7 @@
 use message::{HeaderId, Response, Status};
 
 use crate::problem::ErrorPage;
-use crate::shape::{matched, shape};
+use crate::shape::{ShapedResponse, matched, shape, shapes, unshaped};
 use crate::state::body::ReplyBody;
 use crate::state::reply::{CacheOutcome, Reply};
 use crate::state::request_context::RequestContext;
@@ -51,7 +51,7 @@ pub(super) fn reply(
     page: &ErrorPage,
     response: &Response,
     served: CacheOutcome,
-    is_stored: bool,
+    of: ShapedResponse<'_>,
 ) -> Reply {
     let mut own = Response::new(response.status);
     own.version = response.version;
@@ -63,8 +63,8 @@ pub(super) fn reply(
         }
     }
     own.headers.push(HeaderId::ContentType, page.kind.as_bytes());
-    if ctx.site.policy.shapes_delivery(&ctx.notes) {
-        shape(ctx, &mut own, is_stored, &matched(ctx, response));
+    if shapes(ctx) && !shape(ctx, &mut own, of, &matched(ctx, response)) {
+        return unshaped(ctx);
     }
     let body = ReplyBody::from(page.content.clone()).answering(&ctx.request.method, own.status);
     Reply::owned(own, body, served)

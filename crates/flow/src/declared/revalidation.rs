@@ -8,17 +8,22 @@ use message::store;
 use message::{HeaderId, Response, Status};
 use origin::Exchange;
 
+use super::beside::restrict;
 use super::fetch::{PolicyJudge, ResponseVerdict};
 use super::object::{object_by, selector};
 use crate::fetch::{Confirmation, Fetch, ResponseFate, RevalidationVerdict};
 use crate::{form, origin_messages, surrogate};
 use codec::CompressionScope;
 
+/// Fields with directives for caches.
+const CONTROLS: [HeaderId; 3] =
+    [HeaderId::CacheControl, HeaderId::CdnCacheControl, HeaderId::SurrogateControl];
+
 impl PolicyJudge {
     /// Merges the fields of a 304 into the stored head (RFC 9111 4.3.4) and judges the result like
     /// a 200. A result that may not be stored answers this request only.
     pub(super) fn confirm(
-        &self,
+        &mut self,
         fetch: &mut Fetch,
         exchange: Box<Exchange>,
         said: &AccelDirectives,
@@ -33,6 +38,12 @@ impl PolicyJudge {
         let ResponseVerdict::Use(mut plan) = plan else {
             return self.refuse(fetch, Status::NOT_MODIFIED);
         };
+        let said_anew = CONTROLS.iter().any(|id| exchange.response.headers.contains(*id));
+        if self.extra.is_some() && !said_anew {
+            // The stored head may have directives of the VCL, which are for clients.
+            let flags = old.flags();
+            restrict(&mut plan, flags.shared, flags.must_validate, flags.never_stale);
+        }
         // The plan has used Age, which is never stored.
         merged.headers.remove(HeaderId::Age);
         let tags = self.tags(fetch, &exchange.response, &mut plan);

@@ -198,6 +198,12 @@ fn of_setting(reason: NotStored) -> &'static str {
             "Nothing, if that is meant. Otherwise narrow the rule, or add one behind it with `store \
              = true`."
         }
+        NotStored::Differs => {
+            "See `larder status`: it names what makes the difference. Bypass the cache by that \
+             cookie (`bypass.cookies`), put it into the key (`cookies.key`), or have the origin \
+             say `Vary`."
+        }
+        NotStored::Program => "Nothing, if its `vcl` is meant so: vcl_backend_response decides.",
         NotStored::Tags => "Higher limits: `[limits] tags`, `tag_bytes`.",
         _ => NEVER,
     }

@@ -16,6 +16,7 @@ use crate::state::reply::ForwardReason;
 use crate::state::request_context::RequestContext;
 use crate::{declared, peers, sources};
 use codec::CompressionScope;
+use vcl::sub::Sub;
 
 impl ForecastBuilder<'_> {
     /// Forecasts a request that bypasses the store; `summary` gives the reason.
@@ -78,6 +79,34 @@ impl ForecastBuilder<'_> {
         self.forecast.steps.push(about_storing(ctx));
     }
 
+    /// Reports what changes the request for the origin beyond fields: the VCL beside the settings,
+    /// or a rewrite. Returns false if it would not be sent.
+    fn changed_for_origin(
+        &mut self,
+        ctx: &RequestContext<'_>,
+        pass: bool,
+        request: &mut Request,
+    ) -> bool {
+        if let Some(own) = ctx.extra.filter(|own| own.has(Sub::BackendFetch)) {
+            let is_sent = own.foretell_fetch(ctx, pass, request);
+            self.forecast.steps.extend(own.take_steps());
+            if !is_sent {
+                let why = "the VCL beside the settings fails: the request is not sent";
+                self.forecast.steps.push(DecisionStep::new("fetch", why));
+                return false;
+            }
+        } else if request.target != ctx.request.target {
+            let why = format!("the origin is asked for {}", shown(&request.target));
+            let place = ["rewrite", "strip_prefix", "add_prefix"]
+                .iter()
+                .find_map(|key| ctx.site.policy.place(&ctx.notes, key));
+            self.forecast.steps.push(
+                DecisionStep::new("rewrite", why).at(place).fact("key", "has the client's URL"),
+            );
+        }
+        true
+    }
+
     fn ask_origin(&mut self, ctx: &RequestContext<'_>, purpose: &FetchPurpose<'_>, hash: u64) {
         let mut request = origin_messages::origin_request(ctx, purpose);
         let mut notes = ctx.notes;
@@ -88,14 +117,8 @@ impl ForecastBuilder<'_> {
             self.forecast.steps.push(DecisionStep::new("fetch", why));
             return;
         }
-        if request.target != ctx.request.target {
-            let why = format!("the origin is asked for {}", shown(&request.target));
-            let place = ["rewrite", "strip_prefix", "add_prefix"]
-                .iter()
-                .find_map(|key| ctx.site.policy.place(&notes, key));
-            self.forecast.steps.push(
-                DecisionStep::new("rewrite", why).at(place).fact("key", "has the client's URL"),
-            );
+        if !self.changed_for_origin(ctx, pass, &mut request) {
+            return;
         }
         let Some(SiteOrigin { origin, .. }) = ctx.site.origin(&notes) else {
             self.forecast.steps.push(DecisionStep::new("fetch", "this site has no origin to ask"));
@@ -188,6 +211,15 @@ fn about_storing(ctx: &RequestContext<'_>) -> DecisionStep {
         .fact("rules for responses", policy.response_rules_words(&ctx.notes))
         .fact("largest body", body_limit(&ctx.live.limits))
         .fact("compress", compress(ctx))
+        .fact("vcl", by_program(ctx))
+}
+
+/// The part of the VCL beside the settings.
+fn by_program(ctx: &RequestContext<'_>) -> &'static str {
+    match ctx.extra.is_some_and(|extra| extra.has(Sub::BackendResponse)) {
+        true => "vcl_backend_response may then change its times and fields, or keep it out",
+        false => "",
+    }
 }
 
 /// The codings that the site's settings permit.

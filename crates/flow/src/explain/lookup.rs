@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use base::{KeyBuf, Limits};
+use base::{KeyBuf, Limits, key_fields};
 use cache::{KeyInspection, Object, VariantInspection};
 use message::cache_control::CacheControl;
 use message::freshness::Freshness;
@@ -12,6 +12,8 @@ use message::{HeaderId, targeted_control};
 use policy::{DecisionStep, SettingLocation, decision_steps::shown};
 
 use super::builder::ForecastBuilder;
+use vcl::sub::Sub;
+
 use crate::decisions::{self, JudgementReason, LookupDecision, freshness_until};
 use crate::disposition::Start;
 use crate::forecast::disk_candidates;
@@ -193,6 +195,9 @@ pub(super) fn about_key(ctx: &RequestContext<'_>, key: &KeyBuf) -> DecisionStep 
     let parts = ctx.site.policy.key_parts(ctx.request, &ctx.notes);
     let with: Vec<String> =
         parts.iter().map(|(name, value)| format!("{name}: {}", shown(value))).collect();
+    let added = ctx.extra.map(|extra| extra.added_key()).unwrap_or_default();
+    let hashed = key_fields(&added).map(|part| format!("hash_data: {}", shown(part)));
+    let with: Vec<String> = with.into_iter().chain(hashed).collect();
     let why = match with.is_empty() {
         true => format!("{why}, and nothing else"),
         false => format!("{why}, and {}", with.join(", ")),
@@ -319,7 +324,11 @@ fn lifetime(
     };
     if !same {
         let accel = ctx.site.origin(&ctx.notes).and_then(|own| own.accel.as_ref());
+        let by_program = ctx.extra.is_some_and(|extra| extra.has(Sub::BackendResponse));
         let why = match accel.is_some_and(|accel| accel.expires) {
+            _ if by_program => {
+                "`vcl_backend_response` of the site's VCL, or settings that have changed since"
+            }
             true => "`X-Accel-Expires`, which is not kept, or settings that have changed since",
             false => "what was in force when it was stored: settings have changed since",
         };

@@ -10,6 +10,7 @@ use message::vary::signature_values;
 use policy::{DecisionStep, decision_steps::shown};
 
 use crate::forecast::disk_candidates::on_disk;
+use crate::forecast::vary_effects::{FieldEffect, VaryEffects};
 use crate::forecast::words::duration;
 use crate::form;
 use crate::key::select_by;
@@ -40,8 +41,13 @@ pub(crate) fn variants(ctx: &RequestContext<'_>, peek: &KeyInspection) -> Vec<De
         if !all.is_empty() {
             let why = format!("{} are kept, by {}", peek.variants.len(), all.join(", "));
             let most = ctx.live.limits.variants.to_string();
-            let step = DecisionStep::new("variants", why).fact("limit variants", most);
-            steps.push(step.fact("equal bodies", equal_bodies(peek)));
+            let effects = VaryEffects::of(peek);
+            let step = DecisionStep::new("variants", why)
+                .fact("limit variants", most)
+                .fact("equal bodies", effects.equal_in_words())
+                .fact("different bodies", effects.different_in_words())
+                .fact("effect of Vary", effects.in_words());
+            steps.push(step);
         }
     }
     if peek.variants.is_empty() {
@@ -87,7 +93,34 @@ pub(crate) fn advice(ctx: &RequestContext<'_>, peek: &KeyInspection) -> Option<S
     if has_few || *values < MANY_VALUES && !OF_CLIENTS.contains(&id) {
         return None;
     }
-    let what = match id {
+    let effects = VaryEffects::of(peek);
+    let what = match effects.of_field(first.as_bytes()) {
+        Some(FieldEffect::Nothing { left }) => {
+            let setting = setting.strip_prefix("vary.").map_or_else(String::new, |key| {
+                format!(", or bring it into few forms here: `[site.vary] {key}`")
+            });
+            format!(
+                "leave it out of `Vary`: no stored body differs by it, and {left} would be kept{setting}"
+            )
+        }
+        Some(few) => {
+            format!("leave it out of `Vary`, or bring it into few forms here: {}", few.told())
+        }
+        None => usual_advice(id).to_owned(),
+    };
+    let equal = effects.equal_in_words();
+    let equal = if equal.is_empty() { equal } else { format!(" Bodies: {equal}.") };
+    let (kept, most) = (peek.variants.len(), ctx.live.limits.variants);
+    let forms = if kept == 1 { "form" } else { "forms" };
+    Some(format!(
+        "The page is kept once for each `{first}` ({kept} {forms} so far, at most {most}: limit \
+         `variants`), so hardly a request finds its own.{equal} Have the application {what}."
+    ))
+}
+
+/// Advice on a field whose effect no stored bodies show.
+fn usual_advice(id: HeaderId) -> &'static str {
+    match id {
         HeaderId::Accept => {
             "leave it out of `Vary`, or name the forms of the page: `[site.vary] accept = \
              \"images\"`, or a list of media types"
@@ -105,40 +138,6 @@ pub(crate) fn advice(ctx: &RequestContext<'_>, peek: &KeyInspection) -> Option<S
              it. If phones get another page: `[site.vary] user_agent = \"device\"`"
         }
         _ => "leave it out of `Vary`, or vary by a field that has few values",
-    };
-    let equal = equal_bodies(peek);
-    let equal = if equal.is_empty() { equal } else { format!(" Bodies: {equal}.") };
-    let (kept, most) = (peek.variants.len(), ctx.live.limits.variants);
-    let forms = if kept == 1 { "form" } else { "forms" };
-    Some(format!(
-        "The page is kept once for each `{first}` ({kept} {forms} so far, at most {most}: limit \
-         `variants`), so hardly a request finds its own.{equal} Have the application {what}."
-    ))
-}
-
-/// Longest body that is compared with others: it is read for an explanation.
-const COMPARED_BYTES: u64 = 1 << 20;
-
-/// The number of variants whose bodies are equal to that of another, in words; empty if none is.
-fn equal_bodies(peek: &KeyInspection) -> String {
-    let live = peek.variants.iter().filter(|seen| !seen.is_banned);
-    let bodies: Vec<_> = live
-        .filter_map(|seen| seen.object.whole())
-        .filter(|body| (1..=COMPARED_BYTES).contains(&body.len()))
-        .collect();
-    let mut groups: Vec<(usize, usize)> = Vec::new();
-    for (at, body) in bodies.iter().enumerate() {
-        let is_same = |(first, _): &&mut (usize, usize)| bodies[*first].has_bytes_of(*body);
-        match groups.iter_mut().find(is_same) {
-            Some((_, members)) => *members += 1,
-            None => groups.push((at, 1)),
-        }
-    }
-    let equal: usize = groups.iter().map(|(_, members)| members).filter(|of| **of > 1).sum();
-    if equal == 0 {
-        String::new()
-    } else {
-        format!("{equal} of {} are equal to another", bodies.len())
     }
 }
 

@@ -60,6 +60,13 @@ pub(crate) fn remove_page_user_fields(
     });
 }
 
+/// Returns true if a check applies to the request of `client`.
+pub(crate) fn is_gated(site: &Site, request: &Request, client: ConnectionPeer) -> bool {
+    let routes = site.policy.routes(request, client);
+    gates(ArrivingRequest { site, routes })
+        .any(|gate| gate.password.is_some() || gate.forward_auth.is_some())
+}
+
 /// The admission of a request that was checked before: a fragment with its page, another node's
 /// request with its client, or a forecast. `request` has the fields set then.
 /// `client` is the one it is made for.

@@ -7,7 +7,7 @@ use message::Request;
 use policy::{Notes, ReceiveCtx, ReceiveVerdict};
 
 use super::gate_verdict::AuthVerdict;
-use super::inherit;
+use super::{inherit, is_gated};
 use crate::disposition::Start;
 use crate::forecast::outcome::Ending;
 use crate::forecast::steps::ForecastSteps;
@@ -84,6 +84,12 @@ impl RowStage for AuthStage {
                 clearance.let_in(inherit(site, request, context.top.peer), request);
                 return StageResult::On;
             }
+            // Nobody has a password or a cookie. The server of `forward_auth` is not asked.
+            Downstream::Warmth if is_gated(site, request, entrant.client.peer) => {
+                let refusal = pages::problem(request, Problem::PasswordNeeded);
+                return StageResult::End(Start::Reply(refusal), entrant.client.peer);
+            }
+            Downstream::Warmth => return StageResult::On,
         }
         let identity = ClientIdentity::of(&*site.policy, request, entrant.client.peer);
         match core.auth_memory.look(entrant.site_ctx, request, identity, &[], entrant.now) {
@@ -125,7 +131,8 @@ impl RowStage for AuthStage {
 fn answer_outside(entrant: &Entrant<'_>, request: &mut Request) -> Start {
     let mut notes = Notes::default();
     let (site, now) = (entrant.site_ctx.site, entrant.now);
-    let mut ctx = ReceiveCtx { request, client: entrant.client.peer, now, notes: &mut notes };
+    let mut ctx =
+        ReceiveCtx { request, client: entrant.client.peer, now, pass: false, notes: &mut notes };
     let ReceiveVerdict::Synth(synthetic) = site.policy.receive(&mut ctx) else {
         return Start::Reply(pages::problem(request, Problem::Internal));
     };

@@ -11,6 +11,7 @@ use base::{Counter, Now};
 use purge::{Cause, Level, PeerCaches, PreparedPropagation, Propagation};
 use smallvec::SmallVec;
 
+use super::hot_pages::HotPages;
 use super::plan::{Bans, InvalidationPlan, Planner};
 use super::{
     Id, Invalidation, InvalidationError, InvalidationTarget, Journal, JournalWrite,
@@ -117,7 +118,7 @@ impl Invalidator {
         };
         let committed = self.enter(plans, source, None)?;
         if let Some(newest) = committed.newest_ban() {
-            let all = mode == InvalidationMode::Counted && self.cache.sweep_first(COUNT_PLACES);
+            let all = mode == InvalidationMode::Counted && self.sweep_first(now.mono_ms);
             if !all {
                 self.sweep_beside(newest, now.mono_ms);
             }
@@ -206,6 +207,18 @@ impl Invalidator {
         self.apply_record(data, BatchSource::Restored(number), now).map(|_| ())
     }
 
+    /// Counts on a core's thread. Returns true if everything stored was tested.
+    fn sweep_first(&self, now_ms: u64) -> bool {
+        let mut lost = HotPages::of(self, now_ms);
+        let all = self.cache.sweep_first(COUNT_PLACES, &mut |object| {
+            if let Some(lost) = &mut lost {
+                lost.note(object);
+            }
+        });
+        lost.into_iter().for_each(HotPages::rewarm);
+        all
+    }
+
     fn apply_record(
         self: &Arc<Self>,
         record: &[u8],
@@ -273,7 +286,13 @@ impl Invalidator {
         // The journal's order is the order of effects.
         let order = (journal.is_some() || propagation.is_some()).then_some(applied);
         let mut committed = CommittedBatch::default();
+        let mut lost = HotPages::of(self, rt::now().mono_ms);
         for plan in plans {
+            let selected =
+                plan.keys.iter().flat_map(|key| self.cache.peek(key, &mut |_, _| ()).variants);
+            if let Some(lost) = &mut lost {
+                selected.for_each(|variant| lost.note(&variant.object));
+            }
             committed.objects += plan.carry_out(&self.cache, &mut number, &mut committed.bans);
         }
         if let Some(recording) = &mut recording {
@@ -282,6 +301,7 @@ impl Invalidator {
         committed.recording = recording;
         committed.propagation = propagation.map(|prepared| prepared.tell(level));
         drop(order);
+        lost.into_iter().for_each(HotPages::rewarm);
         Ok(committed)
     }
 

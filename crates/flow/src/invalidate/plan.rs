@@ -8,6 +8,8 @@ use cache::{Ban, BanSelector, LifetimeUpdate, NewBan, Tags};
 use message::{Request, Scheme, target};
 use policy::{ConnectionPeer, Notes, ReceiveCtx};
 use smallvec::SmallVec;
+use vcl::program::Instance;
+use vcl::sub::Sub;
 
 use super::stored_response::{BanCriteria, Matcher, PurgeableSites};
 use super::{
@@ -18,6 +20,7 @@ use crate::state::invalidate::Invalidator;
 use crate::state::live_configuration::LiveConfiguration;
 use crate::state::site::Site;
 use crate::state::tier::Cache;
+use crate::state::vcl::extra_reading;
 use crate::tags;
 
 /// An invalidation and its means.
@@ -25,9 +28,16 @@ pub(super) struct InvalidationPlan {
     pub(super) invalidation: Invalidation,
     /// The time of the invalidation by the monotonic clock.
     made_ms: u64,
-    keys: SmallVec<[KeyBuf; 4]>,
+    pub(super) keys: SmallVec<[KeyBuf; 4]>,
     times: Option<LifetimeUpdate>,
     bans: Vec<NewBan>,
+}
+
+/// A URL whose keys a purge cannot make.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct DescribedUrl {
+    host: Vec<u8>,
+    target: Vec<u8>,
 }
 
 /// A maker of plans for one store.
@@ -63,9 +73,8 @@ impl Planner<'_> {
             InvalidationTarget::Url(url) => {
                 let live = self.live();
                 let site = site_of(&live, &invalidation.sites, url)?;
-                let split = self.keys_of(site, url, &mut keys);
-                for target in split {
-                    let what = url.described(&target);
+                for DescribedUrl { host, target } in self.keys_of(&live, site, url, &mut keys) {
+                    let what = Url { host, ..url.clone() }.described(&target);
                     let (sites, many) =
                         (Sites::one(&site.name), InvalidationTarget::Many(what.clone()));
                     let cause = invalidation.cause.clone();
@@ -81,28 +90,51 @@ impl Planner<'_> {
         self.live.map_or_else(|| self.invalidator.in_force.live(), Arc::clone)
     }
 
-    /// Adds the keys of a URL. Returns targets whose keys contain values that a purge cannot know.
-    fn keys_of(&self, site: &Site, url: &Url, keys: &mut SmallVec<[KeyBuf; 4]>) -> Vec<Vec<u8>> {
+    /// Adds the keys of a URL. Returns URLs whose keys contain values that a purge cannot know.
+    fn keys_of(
+        &self,
+        live: &LiveConfiguration,
+        site: &Site,
+        url: &Url,
+        keys: &mut SmallVec<[KeyBuf; 4]>,
+    ) -> Vec<DescribedUrl> {
         let mut split = Vec::new();
         for scheme in [Scheme::Http, Scheme::Https] {
             // Purges are rare, so they take the same course as readers' requests.
             for port in [Some(None), url.port.map(Some)].into_iter().flatten() {
-                let asked = canonical(url, site, scheme, port);
-                split.extend(site.policy.targets_apart(&asked));
-                let (request, notes) = as_read(asked, url.client, site, self.now);
-                // The plan cannot know how a program changes a URL.
-                if site.vcl.is_some() || site.policy.splits_key(&notes) {
-                    split.push(request.target);
-                    continue;
+                for asked in self.asked(live, site, url, canonical(url, site, scheme, port)) {
+                    let host = asked.host.clone();
+                    let described = |target| DescribedUrl { host: host.clone(), target };
+                    split.extend(site.policy.targets_apart(&asked).into_iter().map(described));
+                    let (request, notes) = as_read(asked, url.client, site, self.now);
+                    if is_split(site, &notes) {
+                        split.push(described(request.target));
+                        continue;
+                    }
+                    let (seed, mut key) = (&self.invalidator.seed, KeyBuf::new());
+                    make_key(seed, &*site.policy, &request, &notes, None, &mut key);
+                    keys.push(key);
                 }
-                let mut key = KeyBuf::new();
-                make_key(&self.invalidator.seed, &*site.policy, &request, &notes, &mut key);
-                keys.push(key);
             }
         }
         split.sort();
         split.dedup();
         split
+    }
+
+    /// The request of a reader as it comes, and as the VCL beside the site's settings leaves it.
+    fn asked(
+        &self,
+        live: &LiveConfiguration,
+        site: &Site,
+        url: &Url,
+        came: Request,
+    ) -> SmallVec<[Request; 2]> {
+        let changed = site.extra.as_ref().and_then(|instance| {
+            let left = extra_reading::as_read(live, site, instance, &came, url.client, self.now)?;
+            (left.target != came.target || left.host != came.host).then_some(left)
+        });
+        std::iter::once(came).chain(changed).collect()
     }
 
     /// The ban for the description in `invalidation`, with its test.
@@ -187,6 +219,13 @@ fn canonical(url: &Url, site: &Site, scheme: Scheme, port: Option<u16>) -> Reque
     request
 }
 
+/// Returns true if keys of a request with these notes contain values that a purge cannot know: what
+/// a program makes of the URL, or adds to it.
+fn is_split(site: &Site, notes: &Notes) -> bool {
+    let adds = |extra: &Arc<Instance>| extra.program().uses().own.has(Sub::Hash);
+    site.vcl.is_some() || site.extra.as_ref().is_some_and(adds) || site.policy.splits_key(notes)
+}
+
 /// The request of a reader as the site's rules leave it.
 fn as_read(
     mut request: Request,
@@ -195,7 +234,8 @@ fn as_read(
     now: Now,
 ) -> (Request, Notes) {
     let mut notes = Notes::default();
-    let mut ctx = ReceiveCtx { request: &mut request, client, now, notes: &mut notes };
+    request.arrived_unix_ms = now.unix_ms;
+    let mut ctx = ReceiveCtx { request: &mut request, client, now, pass: false, notes: &mut notes };
     // Only the changed request matters here, not the verdict.
     _ = site.policy.receive(&mut ctx);
     (request, notes)

@@ -3,6 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cache::{Object, SweepHooks};
+
+use super::hot_pages::HotPages;
 use crate::state::invalidate::Invalidator;
 
 /// Longest pause between two pieces of a sweep, in which other threads of the processor run.
@@ -16,15 +19,24 @@ impl Invalidator {
     pub(crate) async fn sweep(self: &Arc<Self>, until: u32, now_ms: u64) {
         let turn = Arc::clone(&self.sweeping).lock_owned().await;
         let cache = Arc::clone(&self.cache);
+        let mut lost = HotPages::of(self, now_ms);
         let sweep = rt::run_blocking(move || {
             let _turn = turn;
             let mut pieces = 0;
-            cache.sweep(until, now_ms, &mut || {
+            let mut pause = || {
                 pieces += 1;
                 if pieces % PIECES == 0 {
                     rt::pause(PAUSE);
                 }
-            });
+            };
+            let mut ended = |object: &Object| {
+                if let Some(lost) = &mut lost {
+                    lost.note(object);
+                }
+            };
+            let hooks = SweepHooks { pause: &mut pause, ended: &mut ended };
+            cache.sweep_with(until, now_ms, hooks);
+            lost.into_iter().for_each(HotPages::rewarm);
         });
         sweep.await;
     }

@@ -9,25 +9,28 @@ use cache::{BeginOptions, CacheLookup};
 use files::OpenFileCache;
 use message::Request;
 use origin::CorePool;
-use policy::Notes;
+use policy::{ConnectionPeer, Notes};
 use vcl::counts::Counts;
+use vcl::sub::Sub;
 
-use crate::key::{self, select_by};
+use crate::key::{self, KeyAddition, select_by};
 use crate::state::configuration_holder::CoreConfiguration;
+use crate::state::crawlers::SignatureQuota;
 use crate::state::finish::{CoreLog, Records};
 use crate::state::gate::AuthMemory;
 use crate::state::invalidate::{InvalidationMode, Outcome};
 use crate::state::live_configuration::LiveRef;
-use crate::state::mirror::MirrorSlots;
 use crate::state::request_context::RequestContext;
 use crate::state::shared::SharedState;
 use crate::state::site::Site;
 use crate::state::slices::SliceFetcher;
+use crate::state::task_slots::TaskSlots;
 use crate::state::term::Term;
 use crate::state::tier;
 use crate::state::tier::MissStep;
 use crate::state::vcl::CoreVcl;
-use purge::{Cause, Invalidation, InvalidationError, InvalidationTarget, Sites};
+use crate::state::verification::CoreVerification;
+use purge::{Cause, Invalidation, InvalidationError, InvalidationTarget, Sites, Url};
 
 /// Scratch buffers that a core's requests reuse one after the other.
 #[derive(Default)]
@@ -73,9 +76,13 @@ pub struct CoreState {
     /// fetched ahead.
     pub(crate) background: Arc<Account>,
     /// The copies of requests under way.
-    pub(crate) mirrors: MirrorSlots,
+    pub(crate) mirrors: TaskSlots,
+    /// The comparisons of hits with the origin.
+    pub(crate) verification: CoreVerification,
     /// The cache of granted authentications.
     pub(crate) auth_memory: AuthMemory,
+    /// The signatures of agents that may be verified yet.
+    pub(crate) signatures: SignatureQuota,
     /// This core's log buffer and counts.
     pub log: CoreLog,
 }
@@ -103,7 +110,9 @@ impl CoreState {
             scratch: ScratchBuffers::default(),
             slice_fetcher: SliceFetcher::default(),
             background: Account::open(shared.cache.memory(), u64::MAX),
-            mirrors: MirrorSlots::default(),
+            mirrors: TaskSlots::default(),
+            verification: CoreVerification::default(),
+            signatures: SignatureQuota::default(),
             auth_memory: AuthMemory::new(
                 Account::open(shared.cache.memory(), u64::MAX),
                 &shared.verified_passwords,
@@ -171,8 +180,15 @@ impl CoreState {
 
     /// Makes the key of a request: scheme, host, port and target of its canonical form, then the
     /// policy's additions.
-    pub(crate) fn make_key(&self, site: &Site, request: &Request, notes: &Notes, key: &mut KeyBuf) {
-        key::make_key(&self.shared.seed, &*site.policy, request, notes, key);
+    pub(crate) fn make_key(
+        &self,
+        site: &Site,
+        request: &Request,
+        notes: &Notes,
+        extra: Option<&dyn KeyAddition>,
+        key: &mut KeyBuf,
+    ) {
+        key::make_key(&self.shared.seed, &*site.policy, request, notes, extra, key);
     }
 
     /// The invalidation of the responses stored for a request.
@@ -183,14 +199,20 @@ impl CoreState {
         notes: &Notes,
         now: Now,
     ) -> Invalidation {
-        let mut key = self.scratch.key.borrow_mut();
-        self.make_key(site, request, notes, &mut key);
-        let removal = self.shared.invalidator.invalidation(
-            InvalidationTarget::key(&key),
-            false,
-            Sites::Every,
-            now,
-        );
+        let invalidator = &self.shared.invalidator;
+        let target = match &site.extra {
+            // What its vcl_hash adds to the key of a reader's request is not known here.
+            Some(extra) if extra.program().uses().own.has(Sub::Hash) => {
+                let client = notes.client.unwrap_or(ConnectionPeer::Local);
+                InvalidationTarget::Url(Url::of(request, client))
+            }
+            _ => {
+                let mut key = self.scratch.key.borrow_mut();
+                self.make_key(site, request, notes, None, &mut key);
+                InvalidationTarget::key(&key)
+            }
+        };
+        let removal = invalidator.invalidation(target, false, Sites::Every, now);
         removal.by(Cause::change(request))
     }
 

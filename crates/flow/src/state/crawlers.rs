@@ -1,15 +1,19 @@
 //! Crawlers: the queue of their fetches, and what is known of clients that claim to be one.
 
 mod fetch_lanes;
+mod signature_quota;
 mod verification;
 
 pub(crate) use fetch_lanes::{LaneEntry, LaneLimits, LanePermit};
 
 use std::sync::Arc;
 
+use agents::FetchedKeys;
+use arc_swap::ArcSwap;
 use base::HashSeed;
 
 use self::fetch_lanes::FetchLanes;
+pub(crate) use self::signature_quota::SignatureQuota;
 pub(crate) use self::verification::CrawlerClaim;
 pub use self::verification::{ClaimedAddress, CrawlerVerification};
 
@@ -20,11 +24,14 @@ pub struct SharedCrawlers {
     pub(crate) lanes: Arc<FetchLanes>,
     /// Clients that are verified by DNS.
     pub verification: CrawlerVerification,
+    /// The keys of agents that sign their requests, as far as they were fetched.
+    pub keys: ArcSwap<FetchedKeys>,
 }
 
 impl SharedCrawlers {
     /// The state of a daemon that has served no crawler.
     pub(crate) fn new(seed: HashSeed) -> Self {
-        Self { lanes: Arc::default(), verification: CrawlerVerification::new(seed) }
+        let verification = CrawlerVerification::new(seed);
+        Self { lanes: Arc::default(), verification, keys: ArcSwap::default() }
     }
 }

@@ -13,6 +13,8 @@ pub(crate) enum Downstream {
     Node,
     /// The page that the response becomes a fragment of.
     Page(Rc<FragmentContext>),
+    /// The store alone: the request warms it, and its response is answered to no client.
+    Warmth,
 }
 
 impl Downstream {
@@ -30,7 +32,7 @@ impl Downstream {
     pub(crate) fn page(&self) -> Option<&Rc<FragmentContext>> {
         match self {
             Self::Page(context) => Some(context),
-            Self::Client | Self::Node => None,
+            Self::Client | Self::Node | Self::Warmth => None,
         }
     }
 }

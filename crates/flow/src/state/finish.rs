@@ -140,9 +140,9 @@ impl CoreLog {
         }
     }
 
-    /// Records a fragment of the page of transaction `parent`. It does not count as a request.
-    /// Returns its end in microseconds; 0 without records.
-    pub(crate) fn fragment(&self, reply: &Reply, facts: &TransactionFacts<'_>) -> u64 {
+    /// Records a transaction that is no client's: a fragment of a page, or a fetch that warms the
+    /// store. It does not count as a request. Returns its end in microseconds; 0 without records.
+    pub(crate) fn beside(&self, reply: &Reply, facts: &TransactionFacts<'_>) -> u64 {
         let Some(core) = &self.sinks else { return 0 };
         let id = reply.about.number().unwrap_or_else(|| core.number());
         let end = TransactionEnd { id, end_us: rt::micros() };

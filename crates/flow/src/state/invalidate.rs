@@ -2,5 +2,5 @@
 
 mod invalidator;
 
-pub(crate) use self::invalidator::InvalidationMode;
+pub(crate) use self::invalidator::{InvalidationMode, InvalidatorParts};
 pub use self::invalidator::{InvalidationWait, Invalidator, Outcome};

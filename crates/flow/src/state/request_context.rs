@@ -22,6 +22,8 @@ use crate::state::reply::{HeadSource, Reply, ReplyOrigin};
 use crate::state::site::Site;
 use crate::state::site_context::SiteContext;
 use crate::state::trace::{DecidingRule, Trace};
+use crate::state::vcl::ExtraRequest;
+use vcl::sub::Sub;
 
 /// A request with its configuration, site, client and notes.
 #[derive(Clone, Copy)]
@@ -39,6 +41,8 @@ pub(crate) struct RequestContext<'a> {
     /// The request's original cookies, if its response may have fragments: the policy may remove
     /// some that a fragment needs.
     pub(crate) cookies: Option<&'a [u8]>,
+    /// Its way through the VCL beside the site's settings; `None` without one.
+    pub(crate) extra: Option<&'a Rc<ExtraRequest>>,
 }
 
 /// The connection of a request, for its needs while it waits.
@@ -80,12 +84,14 @@ impl<'a> RequestContext<'a> {
         account: &'a Arc<Account>,
     ) -> Self {
         let (connection, downstream) = (RequestConnection::of(account), &Downstream::Client);
-        Self { live, site, request, notes, now, connection, trace: None, downstream, cookies: None }
+        let (trace, cookies, extra) = (None, None, None);
+        Self { live, site, request, notes, now, connection, trace, downstream, cookies, extra }
     }
 
     /// The miss of the request under `key`; `is_new` if no stored response exists.
     pub(crate) fn miss(&self, key: &'a [u8], is_new: bool) -> Miss<'a> {
-        let is_rewritten = self.site.policy.rewrites(&self.notes);
+        let by_program = self.extra.is_some_and(|extra| extra.has(Sub::BackendFetch));
+        let is_rewritten = by_program || self.site.policy.rewrites(&self.notes);
         Miss { site: self.site, asked: self.request, changed: None, key, is_new, is_rewritten }
     }
 }
@@ -113,8 +119,11 @@ impl RequestContext<'_> {
     }
 
     /// Adds the site's fields to the reply: Strict-Transport-Security, the deciding rule, and the
-    /// site's error page.
+    /// site's error page. The log gets what the VCL beside the settings has done.
     pub(crate) fn sign(&self, reply: &mut Reply) {
+        if let Some(trace) = self.extra.and_then(|extra| extra.take_trace()) {
+            reply.about.program_trace = Some(trace);
+        }
         complete(reply, self.site, self.request, &self.notes);
         sign(reply, self.site, &self.notes, self.request.scheme);
     }

@@ -15,13 +15,14 @@ use crate::state::crawlers::SharedCrawlers;
 use crate::state::dictionary::Dictionaries;
 use crate::state::early_removal::EarlyRemoval;
 use crate::state::gate::VerifiedPasswords;
-use crate::state::invalidate::Invalidator;
+use crate::state::invalidate::{Invalidator, InvalidatorParts};
 use crate::state::live_configuration::LiveConfiguration;
 use crate::state::peers::Peers;
 use crate::state::siblings::Siblings;
 use crate::state::slices::SliceMemory;
 use crate::state::tier::{self, Cache};
 use crate::state::vcl::SharedVcl;
+use crate::state::warmth::SharedWarmth;
 
 /// The state that all cores share.
 pub struct SharedState {
@@ -61,6 +62,8 @@ pub struct SharedState {
     pub(crate) early_removal: EarlyRemoval,
     /// The state for crawlers.
     pub crawlers: Arc<SharedCrawlers>,
+    /// The state for warming.
+    pub warmth: Arc<SharedWarmth>,
 }
 
 impl SharedState {
@@ -79,12 +82,19 @@ impl SharedState {
     ) -> Arc<Self> {
         let vcl = SharedVcl::default();
         vcl.memory.set_limits(&live.limits);
-        live.sites.carry_over_limits(None, cache.memory());
+        live.sites.carry_over(None, cache.memory());
         let (trust, counters) = (Arc::clone(&live.trust), Registry::default());
         let in_force = Arc::new(ConfigurationHolder::new(live));
+        let warmth = Arc::new(SharedWarmth::new(counters.register()));
         Arc::new(Self {
             slices: Arc::new(SliceMemory::new(&cache, seed)),
-            invalidator: Invalidator::new(&cache, seed, &in_force, &trust, counters.register()),
+            invalidator: Invalidator::new(
+                InvalidatorParts { cache: &cache, in_force: &in_force, warmth: &warmth },
+                seed,
+                &trust,
+                counters.register(),
+            ),
+            warmth,
             cache,
             in_force,
             seed,
@@ -106,9 +116,10 @@ impl SharedState {
 
     /// Puts `live` in force for all requests from now on.
     pub fn replace(&self, live: LiveConfiguration) {
-        live.sites.carry_over_limits(Some(&self.live().sites), self.cache.memory());
+        live.sites.carry_over(Some(&self.live().sites), self.cache.memory());
         self.cache.lower().set_limits(&live.limits);
         self.vcl.memory.set_limits(&live.limits);
+        self.warmth.keep_to(&live, rt::now().mono_ms);
         self.in_force.replace(live);
     }
 

@@ -17,6 +17,8 @@ use crate::state::origin::SiteOrigin;
 use crate::state::proxy_fields::ShownFields;
 use crate::state::purges::PurgeAccess;
 use crate::state::unlogged_routes::UnloggedRoutes;
+use crate::state::verification::SiteVerification;
+use crate::state::warmth::SiteWarmth;
 use crate::throttle::Throttles;
 
 /// A site: its policy and the origins that it may select.
@@ -27,6 +29,8 @@ pub struct Site {
     pub number: u32,
     /// The program that decides instead of the policy; `None` on a declared site.
     pub vcl: Option<Arc<Instance>>,
+    /// The VCL whose subroutines run before and after the policy's steps; `None` without one.
+    pub extra: Option<Arc<Instance>>,
     /// Its policy.
     pub policy: Arc<dyn Policy>,
     /// The origins; [`policy::Notes::origin`] is an index into this list. Empty if the policy
@@ -56,6 +60,10 @@ pub struct Site {
     pub gates: Option<Arc<SiteAuthChecks>>,
     /// The list of crawlers, by which its clients have a class; `None` if it uses no classes.
     pub crawlers: Option<Arc<Crawlers>>,
+    /// The comparison of its hits with the origin; `None` if no hit is compared.
+    pub verification: Option<Box<SiteVerification>>,
+    /// Its settings for warming.
+    pub warmth: SiteWarmth,
 }
 
 impl Site {
@@ -65,6 +73,7 @@ impl Site {
             name: name.into(),
             number: 0,
             vcl: None,
+            extra: None,
             policy,
             origins: Vec::new(),
             mirrors: SiteMirrors::default(),
@@ -79,6 +88,8 @@ impl Site {
             unlogged: UnloggedRoutes::default(),
             gates: None,
             crawlers: None,
+            verification: None,
+            warmth: SiteWarmth::default(),
         }
     }
 
@@ -103,8 +114,25 @@ impl SiteTable {
         Self { by_host: HostTable::new(seed), listed: Vec::new() }
     }
 
+    /// Takes over what sites of these names have learned `before`: the counts of client limits, and
+    /// the findings of comparisons with the origin.
+    pub(crate) fn carry_over(&self, before: Option<&Self>, memory: &Arc<MemoryBudget>) {
+        self.carry_over_limits(before, memory);
+        for (at, site) in self.listed.iter().enumerate() {
+            let Some(verification) = &site.verification else { continue };
+            let earlier = before.into_iter().flat_map(|sites| &sites.listed);
+            let mut others = self.listed[..at].iter().chain(earlier);
+            let same = others.find_map(|other| {
+                other.verification.as_deref().filter(|_| other.name == site.name)
+            });
+            if let Some(same) = same {
+                verification.take_over(same);
+            }
+        }
+    }
+
     /// Takes over the counts of client limits from the sites `before`.
-    pub(crate) fn carry_over_limits(&self, before: Option<&Self>, memory: &Arc<MemoryBudget>) {
+    fn carry_over_limits(&self, before: Option<&Self>, memory: &Arc<MemoryBudget>) {
         for (at, site) in self.listed.iter().enumerate() {
             let Some(throttles) = &site.throttles else { continue };
             let earlier = before.into_iter().flat_map(|sites| &sites.listed);

@@ -2,6 +2,8 @@
 
 mod connection;
 mod core;
+pub(crate) mod extra_reading;
+mod extra_request;
 pub(crate) mod halt;
 pub(crate) mod halted_request;
 mod host_services;
@@ -15,6 +17,7 @@ mod xids;
 
 pub use self::connection::VclConnection;
 pub(crate) use self::core::CoreVcl;
+pub(crate) use self::extra_request::{ExtraRequest, ExtraRunner};
 pub use self::host_services::HostServices;
 pub use self::settings::{Endpoint, VclSettings};
 pub use self::shared::SharedVcl;

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use base::{Counter, Limit};
+use base::{Counter, Limit, Now};
 use cache::{BeginOptions, CacheLookup, Object, Reader, Ticket};
 use codec::Coding;
+use message::Request;
 use observe::DictionaryUse;
 use vcl::counts::Count;
 use vcl::sub::{Action, Sub};
 use vcl::trace::SubroutineRun;
 
-use super::call::{ActingCore, ClientVariables, StepContext, StepHost};
+use super::call::{ActingCore, ClientVariables, StepContext, StepHost, seconds};
 use super::job;
 use super::world::{ProgramWorld, RunReason};
 use crate::dictionary::{self, DictionaryAnswer, FormRequester};
@@ -19,10 +20,38 @@ use crate::key::select_by;
 use crate::recode::{BodyDecoding, decode_limits};
 use crate::state::body::ReplyBody;
 use crate::state::invalidate::InvalidationMode;
+use crate::state::live_configuration::LiveConfiguration;
 use crate::state::shared::SharedState;
 use crate::state::tier::Lead;
 use crate::state::vcl::ProgramRequest;
 use crate::wait::FetchAssignment;
+
+/// The server of a program's run for a client's request.
+pub(super) struct ProgramServer<'a> {
+    pub(super) shared: &'a Arc<SharedState>,
+    pub(super) live: &'a LiveConfiguration,
+    pub(super) reason: RunReason<'a>,
+    pub(super) now: Now,
+}
+
+impl ProgramServer<'_> {
+    /// Runs `sub` for the client's request `asked`, and notes that it ran.
+    pub(super) fn run(
+        self,
+        turn: &mut ProgramRequest,
+        asked: &Request,
+        sub: Sub,
+        variables: ClientVariables<'_>,
+    ) -> Action {
+        let Self { shared, live, reason, now } = self;
+        let (loan, body, lines) = turn.lend(asked);
+        let world = ProgramWorld::new(shared, live, reason, now, body, lines).asked_by(asked);
+        let action = loan.run(sub, &world, seconds(now), variables);
+        let lines = turn.lines.get_mut().len();
+        turn.ran.push(SubroutineRun::new(sub, action.verb(), turn.task.at, lines));
+        action
+    }
+}
 
 impl StepHost for ActingCore<'_> {
     type Lead = Lead;
@@ -51,20 +80,9 @@ impl StepHost for ActingCore<'_> {
         variables: ClientVariables<'_>,
     ) -> Action {
         let ActingCore { core, counts } = &env.host;
-        let (loan, body, lines) = turn.lend(env.asked);
-        let world = ProgramWorld::new(
-            &core.shared,
-            env.live,
-            RunReason::Core(counts, &core.counters),
-            env.now,
-            body,
-            lines,
-        )
-        .asked_by(env.asked);
-        let action = loan.run(sub, &world, env.time(), variables);
-        let lines = turn.lines.get_mut().len();
-        turn.ran.push(SubroutineRun::new(sub, action.verb(), turn.task.at, lines));
-        action
+        let (shared, reason) = (&core.shared, RunReason::Core(counts, &core.counters));
+        let server = ProgramServer { shared, live: env.live, reason, now: env.now };
+        server.run(turn, env.asked, sub, variables)
     }
 
     fn is_followed(&self) -> bool {

@@ -32,8 +32,8 @@ use crate::form;
 use crate::recode::BodyRecoding;
 use crate::state::assemble::Instructions;
 use crate::state::tier::Lead;
-use crate::state::vcl::OutstandingRequest;
 use crate::state::vcl::link::BackendOrigin;
+use crate::state::vcl::{OutstandingRequest, ProgramRequest};
 use crate::verdict::RevalidationJudge;
 
 /// A program's report to the request that caused a fetch.
@@ -43,6 +43,16 @@ pub(crate) struct Report {
     pub(crate) lines: Vec<LogLine>,
     /// The limit that the program reached.
     pub(crate) limit: Option<Limit>,
+}
+
+impl ProgramRequest {
+    /// Takes over what the subroutines of its fetch have done.
+    pub(super) fn take_report(&mut self, Report { ran, lines, limit }: Report) {
+        let own = self.lines.get_mut();
+        self.ran.extend(ran.into_iter().map(|ran| ran.after(own.len())));
+        own.extend(lines);
+        self.task.limit = limit.or(self.task.limit);
+    }
 }
 
 /// The fetch failed; the client gets an error.

@@ -6,7 +6,7 @@
 //! `vcl_backend_fetch`, as the backend's response is unknown.
 
 mod facts;
-mod rehearsal;
+pub(crate) mod rehearsal;
 
 use std::sync::Arc;
 

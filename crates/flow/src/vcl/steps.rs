@@ -17,6 +17,7 @@ use super::delivery;
 use super::loop_detection;
 use super::step::{DeliveredResponse, HostHalt, HostStep, RequestStep, said};
 use super::stored_object::{self, Age};
+use crate::decisions::freshness;
 use crate::peers::{self, PeerRefusal};
 use crate::state::duty::{Duty, FetchPause};
 use crate::state::vcl::halt::{FetchMiss, Halt};
@@ -198,7 +199,9 @@ impl ProgramRequest {
             Age::Fresh if object.flags().hit_for_miss => self.miss_marked(env, &object),
             Age::Fresh => {
                 env.count(Count::CacheHit);
-                RequestStep::Hit(object, None)
+                let is_due = self.is_due(env, &object);
+                let lead = is_due.then(|| S::begin_refresh(self, env, &object)).flatten();
+                RequestStep::Hit(object, lead)
             }
             _ if object.flags().hit_for_pass => self.begin(env, Some(object)),
             // Though expired, the mark shows that waiting would be in vain.
@@ -210,6 +213,15 @@ impl ProgramRequest {
                 RequestStep::Hit(object, lead)
             }
             Age::Over => self.begin(env, Some(object)),
+        }
+    }
+
+    /// Returns true if a fresh object is renewed before its end.
+    fn is_due<S: StepHost>(&self, env: &StepContext<'_, S>, object: &Object) -> bool {
+        let (warmth, now_ms) = (&env.site.warmth, env.now.mono_ms);
+        warmth.refresh_ahead.is_some() && {
+            let times = freshness(env.live, object, now_ms);
+            warmth.is_due(self.key.hash(), object.hits(), &times, now_ms)
         }
     }
 

@@ -104,10 +104,7 @@ fn fetched(
         turn.note_error("the fetch ended by a fault of this proxy");
         return RequestStep::Synth(said(503, ""));
     };
-    let lines = turn.lines.get_mut();
-    turn.ran.extend(report.ran.into_iter().map(|ran| ran.after(lines.len())));
-    lines.extend(report.lines);
-    turn.task.limit = report.limit.or(turn.task.limit);
+    turn.take_report(report);
     RequestStep::Deliver(match fetched {
         FetchResult::Object { object, reader, .. } => {
             DeliveredResponse::Object { object, reader: Some(reader) }

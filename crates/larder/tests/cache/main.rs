@@ -25,3 +25,5 @@ mod purge_clients;
 mod purge_races;
 mod slices;
 mod vary;
+mod verify;
+mod warming;

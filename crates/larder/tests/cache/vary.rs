@@ -298,8 +298,42 @@ async fn a_field_that_changes_nothing_is_told() {
     let question = json!({ "url": "http://larder.test/page", "headers": ["User-Agent: curl"] });
     let told = explain(&stage.daemon, &question).await;
     assert_eq!(fact(step(&told, "variants"), "equal bodies"), "3 of 3 are equal to another");
+    let effect = "`User-Agent`: no effect: without it, 1 would be kept";
+    assert_eq!(fact(step(&told, "variants"), "effect of Vary"), effect);
     let advice = told["advice"].to_string();
     assert!(advice.contains("3 of 3 are equal") && advice.contains("vary] user_agent"), "{advice}");
+    assert!(advice.contains("no stored body differs by it, and 1 would be kept"), "{advice}");
+}
+
+#[tokio::test]
+async fn a_field_of_which_few_forms_make_a_difference_is_told_with_the_setting() {
+    let stage = Stage::new().await;
+    let vary = "Cache-Control: max-age=600\r\nVary: User-Agent\r\n";
+    for number in 0..12 {
+        let body = if number % 2 == 0 { "for phones" } else { "for desks" };
+        stage.origin.on("/page", Script::ok(vary, body));
+        let fields = format!("User-Agent: {}\r\n", agent(number));
+        assert_eq!(stage.ask("GET", "/page", &fields).await.text(), body);
+    }
+    let question = json!({ "url": "http://larder.test/page", "headers": ["User-Agent: curl"] });
+    let told = explain(&stage.daemon, &question).await;
+    let variants = step(&told, "variants");
+    assert!(variants["why"].as_str().is_some_and(|why| why.starts_with("12 are kept")), "{told}");
+    assert_eq!(fact(variants, "different bodies"), "2");
+    let setting = "`vary.user_agent = \"device\"` would keep 2";
+    assert_eq!(fact(variants, "effect of Vary"), format!("`User-Agent`: {setting}"));
+    assert!(told["advice"][0].as_str().is_some_and(|advice| advice.contains(setting)), "{told}");
+    let metrics = ["larder_cache_variants_total", "larder_cache_variants_equal_total"];
+    for (name, wanted) in metrics.into_iter().zip([12, 10]) {
+        assert_eq!(stage.metric(name).await, wanted, "{name}");
+    }
+    // The setting does what was said of it.
+    let stage = start("[site.vary]\nuser_agent = \"device\"\n").await;
+    stage.origin.on("/page", Script::ok(vary, "for all"));
+    for number in 0..12 {
+        stage.ask("GET", "/page", &format!("User-Agent: {}\r\n", agent(number))).await;
+    }
+    assert_eq!(stage.origin.seen("/page"), 2);
 }
 
 #[tokio::test]

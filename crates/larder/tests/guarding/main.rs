@@ -10,4 +10,5 @@ mod guards_nginx;
 mod h2_attacks;
 mod memory_attacks;
 mod rates;
+mod signed_agents;
 mod slow_clients;

@@ -62,6 +62,35 @@ async fn a_purge_of_a_url_reaches_the_pages_of_all_its_routes() {
 }
 
 #[tokio::test]
+async fn a_route_is_for_a_time() {
+    let site = r#"
+[[site.route]]
+name = "past"
+respond = { status = 410 }
+when = { time = "2001-01-01..2001-12-31" }
+[[site.route]]
+name = "closed"
+path = "/closed"
+respond = { status = 503 }
+when = { time = ["2001-01-01", "00:00-12:00,12:00-24:00 Europe/Berlin"] }
+[[site.route]]
+name = "never"
+path = "/open"
+respond = { status = 503 }
+when = { not = { time = "Mon-Sun" } }
+"#;
+    let stage = Setup { site, ..Setup::default() }.start().await;
+    stage.origin.otherwise(Script::ok(PUBLIC, "page"));
+    for (target, status) in [("/closed", 503), ("/open", 200), ("/page", 200)] {
+        assert_eq!(stage.ask("GET", target, "").await.status, status, "{target}");
+    }
+    assert!(is_hit(&stage.ask("GET", "/page", "").await));
+    let told = explain(&stage.daemon, &json!({ "url": "http://a.test/closed" })).await;
+    let because = "time 2001-01-01 or 00:00-12:00,12:00-24:00 Europe/Berlin";
+    assert_eq!(fact(step(&told, "route"), "because of"), because, "{told}");
+}
+
+#[tokio::test]
 async fn clients_are_let_in_or_not_by_what_they_send() {
     let site = r#"
 [[site.route]]
@@ -262,4 +291,90 @@ async fn explain_tells_captures_and_the_rewritten_url() {
     assert_eq!(fact(step(&told, "answer"), "captures"), "$1 = a, $2 = b");
     let told = explain(&stage.daemon, &question("/other")).await;
     assert!(step(&told, "rewrite").is_null());
+}
+
+#[tokio::test]
+async fn explain_names_the_pattern_its_parts_and_the_url_that_the_origin_is_then_asked_for() {
+    let site = r#"
+[[site.route]]
+name = "beta users"
+path = ["/people/*/*", "~ ^/user/([0-9]+)/([a-z]+)$"]
+rewrite = "/index.php?id=$1&part=$2&$args"
+when = { header = { X-Beta = true }, not = { cookie = "off" } }
+[[site.route]]
+name = "files"
+path = "/files/*/**"
+rewrite = "/store/$2/$1"
+when = { query = { "v" = ["1", "2"] } }
+[[site.route]]
+name = "api"
+path = "/api/*"
+strip_prefix = "/api"
+add_prefix = "/v2"
+[[site.route]]
+name = "old"
+path = "/old/*.html"
+redirect = "/new/$1"
+"#;
+    let stage = Setup { site, ..Setup::default() }.start().await;
+    stage.origin.otherwise(Script::ok(PUBLIC, "made"));
+    let because = "header X-Beta, not (cookie off)";
+    for (target, field, name, [pattern, captures, because], asked) in [
+        (
+            "/user/7/posts?a=b",
+            "X-Beta: 1",
+            "beta users",
+            ["~ ^/user/([0-9]+)/([a-z]+)$", "$1 = 7, $2 = posts", because],
+            "/index.php?id=7&part=posts&a=b",
+        ),
+        (
+            "/files/a/b/c.bin?v=2",
+            "X-Beta: 1",
+            "files",
+            ["/files/*/**", "$1 = a, $2 = b/c.bin", "query v=1 or 2"],
+            "/store/b/c.bin/a?v=2",
+        ),
+        ("/api/x", "X-Beta: 1", "api", ["/api/*", "$1 = x", ""], "/v2/x"),
+        ("/user/7/posts", "X-Alpha: 1", "", ["", "", ""], "/user/7/posts"),
+    ] {
+        let question = json!({ "url": format!("http://larder.test{target}"), "headers": [field] });
+        let told = explain(&stage.daemon, &question).await;
+        let route = step(&told, "route");
+        let why = route["why"].as_str().unwrap_or_default();
+        assert!(why.contains(&format!("`{name}`")) || name.is_empty(), "{target}: {route}");
+        let facts = ["path", "captures", "because of"].map(|name| fact(route, name));
+        assert_eq!(facts, [pattern, captures, because], "{target}");
+        let wanted = format!("the origin is asked for {asked}");
+        let rewritten = step(&told, "rewrite")["why"].as_str().unwrap_or_default();
+        assert_eq!(rewritten, if name.is_empty() { "" } else { &wanted }, "{target}");
+        // Nothing has been asked by that, and then it is as it was told.
+        assert_eq!(stage.origin.seen(asked), 0);
+        assert_eq!(stage.ask("GET", target, &format!("{field}\r\n")).await.text(), "made");
+        assert_eq!(stage.origin.seen(asked), 1, "{:?}", stage.origin.targets());
+    }
+    let question = json!({ "url": "http://larder.test/old/a.html" });
+    let told = explain(&stage.daemon, &question).await;
+    assert_eq!(fact(step(&told, "route"), "path"), "/old/*.html");
+    assert_eq!(fact(step(&told, "answer"), "captures"), "$1 = a");
+    assert_eq!(stage.get("/old/a.html").await.field("location").as_deref(), Some("/new/a"));
+}
+
+#[tokio::test]
+async fn explain_names_the_route_of_another_reading_that_keeps_a_request_out() {
+    let site = "[[site.route]]\nname = \"staff\"\npath = \"/staff/*\"\ndeny = [\"127.0.0.0/8\"]\n\
+                [[site.route]]\nname = \"lists\"\npath = \"/;v=1/*\"\ncache = false\n";
+    let stage = Setup { site, ..Setup::default() }.start().await;
+    stage.origin.otherwise(Script::ok(PUBLIC, "made"));
+    let target = "/;v=1/staff/a";
+    let told =
+        explain(&stage.daemon, &json!({ "url": format!("http://larder.test{target}") })).await;
+    let route = step(&told, "route");
+    assert!(route["why"].as_str().is_some_and(|why| why.starts_with("`lists`")), "{route}");
+    assert_eq!(fact(route, "held to as well"), "`staff`");
+    let why = step(&told, "access")["why"].as_str().unwrap_or_default();
+    assert!(
+        why.ends_with("denied by `deny`, by the route that another reading of the path leads to")
+    );
+    assert_eq!(stage.get(target).await.status, 403);
+    assert!(stage.origin.targets().is_empty());
 }

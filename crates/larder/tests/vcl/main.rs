@@ -6,6 +6,7 @@ mod support;
 mod tls_cert;
 mod varnish_cli;
 mod varnish_cli_alike;
+mod vcl_beside;
 mod vcl_cli;
 mod vcl_connection;
 mod vcl_differential;

@@ -83,6 +83,11 @@ reasons! {
          request asked for another form (`RSC`, `Next-Router-*`, `X-Inertia`, ...).";
     ResponseRule "response-rule" "`[[site.response]]`, `[[site.route.response]]`"
         "A rule for responses forbids storing it (`store = false`).";
+    Differs "differs" "`[site.cache] verify`"
+        "A comparison with the origin has shown that the page differs by visitor in a way that the \
+         cache cannot see.";
+    Program "vcl" "`beresp.uncacheable`, `beresp.ttl`"
+        "The VCL beside the site's settings made it uncacheable.";
     Tags "tags" "limits `tags`, `tag_bytes`"
         "The response has more surrogate keys than a limit permits, and a purge by one of the others \
          would not find it.";
@@ -183,7 +188,9 @@ pub fn evidence(
             Some(told) => format!("rule for {told}"),
             None => String::new(),
         },
-        NotStored::OtherKey | NotStored::Tags => String::new(),
+        NotStored::OtherKey | NotStored::Differs | NotStored::Program | NotStored::Tags => {
+            String::new()
+        }
     };
     let left_out = match response.left_out_words() {
         words if words.is_empty() => words,

@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use message::ClientProof;
+
 use crate::format::FieldPositions;
 use crate::record::{DictionaryUse, Kind, Record, Served};
 
@@ -61,6 +63,7 @@ pub(super) enum QueryField {
     Limit,
     Class,
     Crawler,
+    Proof,
     Vcl,
     Id,
     Xid,
@@ -107,7 +110,8 @@ fields! {
     "error" Error Text "The error.";
     "limit" Limit Text "The limit that was reached.";
     "class" Class Text "Class of the client: human, search, ai, tool, unknown.";
-    "crawler" Crawler Text "The crawler that the client's User-Agent names, verified or not.";
+    "crawler" Crawler Text "The crawler that the client's User-Agent or signature names, verified or not.";
+    "proof" Proof Text "Proof that the client is this crawler: claimed (none is needed), address, signature, unverified, pending (DNS has not answered), forged (the signature is false).";
     "vcl" Vcl Text "Any line of the VCL trace: `recv default.vcl:14 hash`, `VCL_Log text`.";
     "id" Id Hex "The number of the record, as error pages and `larder log` show it.";
     "xid" Xid Count "The number of the transaction: the first of X-Varnish.";
@@ -181,6 +185,7 @@ impl QueryField {
         match self {
             Self::Served => Served::ALL.iter().map(|served| served.word()).collect(),
             Self::Kind => Kind::ALL.iter().map(|kind| kind.word()).collect(),
+            Self::Proof => ClientProof::ALL.iter().map(|proof| proof.word()).collect(),
             Self::Dictionary => DictionaryUse::ALL.iter().map(|made| made.word()).collect(),
             _ => Vec::new(),
         }
@@ -245,6 +250,7 @@ impl QueryField {
             Self::Limit => RecordValue::Text(record.limit),
             Self::Class => RecordValue::Text(record.class),
             Self::Crawler => RecordValue::Text(record.crawler),
+            Self::Proof => RecordValue::Text(record.proof_word()),
             Self::Vcl => RecordValue::Text(record.vcl),
             Self::Id => number(record.id),
             Self::Xid => number(u64::from(record.xid)),

@@ -52,6 +52,7 @@ fn numbers() -> impl Strategy<Value = Record<'static>> {
             head_out: heads[1],
             kind: if small[1] % 2 == 0 { Kind::Client } else { Kind::Background },
             parent: key.rotate_left(7),
+            proof: ClientProof::ALL.get(usize::from(small[0] % 7)).copied(),
             origin_status: small[0].rotate_left(3),
             xid: heads[2],
             session: heads[3],

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::acl::parse_net;
+use crate::time_windows::TimeWindow;
 
 fn request(target: &str, fields: &[(&str, &str)]) -> Request {
     let mut request = Request::new();
@@ -38,6 +39,21 @@ fn cookie(name: &str, wanted: WantedValue<TextPattern>) -> Condition {
 fn query(name: &str, wanted: WantedValue<ValuePattern>) -> Condition {
     let name = NamePattern::query(name).expect("a name");
     Condition::Query(vec![NamedCondition { name, wanted }])
+}
+
+#[test]
+fn a_time_is_that_of_the_request() {
+    let zone = |name: &str| Err(name.to_owned());
+    let window = TimeWindow::parse("1970-01-02 00:00-00:01", zone).expect("a window");
+    let condition = Condition::Time(Arc::new(TimeWindows::new(vec![window])));
+    assert_eq!(condition.told(), "time 1970-01-02 00:00-00:01");
+    let mut request = request("/", &[]);
+    for (arrived_unix_ms, holds) in
+        [(86_399_999, false), (86_400_000, true), (86_459_999, true), (86_460_000, false)]
+    {
+        request.arrived_unix_ms = arrived_unix_ms;
+        assert_eq!(condition.holds(asked(&request)), holds, "{arrived_unix_ms}");
+    }
 }
 
 #[test]
@@ -218,4 +234,24 @@ fn a_condition_looks_at_what_was_sent_and_not_at_forms() {
     for condition in conditions {
         assert!(condition.holds(asked(&sent)) && condition.holds(asked(&fragment)), "{condition}");
     }
+}
+
+#[test]
+fn what_was_sent_meets_needs_though_a_form_is_in_its_place() {
+    use super::needs::{JoinedLists, Part};
+
+    let mut sent = request("/", &[("User-Agent", "GPTBot/1.2"), ("Accept-Language", "fr")]);
+    let agents = UserAgents::parse(&["GPTBot"]).expect("patterns");
+    let mut scope = RouteScope::default();
+    scope.when.push(Condition::UserAgent(agents));
+    scope.when.push(header("Accept_Language", like(&["fr"])));
+    let lists = JoinedLists::of([&scope].into_iter());
+    let needed = Part::ALL.map(|part| scope.needs(part).unwrap_or_default());
+    let rules = crate::vary::VaryRules {
+        devices: Some(crate::vary::DeviceClasses::Two),
+        ..crate::vary::VaryRules::default()
+    };
+    rules.normalise(&mut sent, false);
+    let fields = lists.cheap(&needed, asked(&sent))[Part::Field as usize];
+    assert!(fields != 0 && lists.dear(Part::Agent, asked(&sent)) != 0);
 }

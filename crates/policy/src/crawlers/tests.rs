@@ -54,7 +54,7 @@ fn ask(policy: &Declared, target: &str, class: Option<ClientClass>) -> (ReceiveV
     let (mut request, mut notes) = (request(target, class), Notes::default());
     let now = Now { mono_ms: 0, unix_ms: 0 };
     let client = ConnectionPeer::Local;
-    let mut ctx = ReceiveCtx { request: &mut request, client, now, notes: &mut notes };
+    let mut ctx = ReceiveCtx { request: &mut request, client, now, pass: false, notes: &mut notes };
     (policy.receive(&mut ctx), notes)
 }
 

@@ -1,5 +1,6 @@
 //! Compiler of a site's rules to the form that the request path uses.
 
+use super::candidates::Candidates;
 use super::plan::{RULES, Refusals, RoutePlan, Rule};
 use super::storage_class::StorageClass;
 use super::{Declared, Matcher};
@@ -18,6 +19,10 @@ impl Declared {
     pub const BASIC_AUTH: u32 = Rule::BasicAuth as u32;
     /// The number of the rule for requests that another server rejects.
     pub const FORWARD_AUTH: u32 = Rule::ForwardAuth as u32;
+    /// The number of the rule for requests with a cookie by which pages were seen to differ.
+    pub const VERIFY: u32 = Rule::Verify as u32;
+    /// The number of the rule for requests that the VCL beside the settings passes or answers.
+    pub const VCL: u32 = Rule::Vcl as u32;
 
     /// Compiles `rules` that name no files.
     pub fn new(rules: SiteRules) -> Self {
@@ -63,6 +68,8 @@ impl Declared {
             let meant = scope.paths.iter().map(|path| scripts.are_meant_by(path)).collect();
             matchers.push(Matcher { scope, meant });
         }
+        let scopes: Vec<_> = matchers.iter().map(|matcher| &matcher.scope).collect();
+        let candidates = Candidates::of(&scopes).map(Box::new);
         Self {
             requests_are_personal: profile == Profile::Safe,
             trusted: CidrSet::new(&trusted_proxies),
@@ -78,6 +85,7 @@ impl Declared {
             scripts,
             countries,
             matchers,
+            candidates,
             plans,
             route_names,
             rule_names,

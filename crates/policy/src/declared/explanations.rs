@@ -4,6 +4,7 @@ use message::{HeaderId, Method, Request, cookie, query as params};
 
 use super::Declared;
 use super::plan::{Access, BypassRules, Query, RoutePlan, Rule};
+use super::receive::RouteSelection;
 use crate::answer::ConfiguredResponse;
 use crate::conditions::{Condition, RoutedRequest};
 use crate::decision_steps::{DecisionStep, shown};
@@ -63,7 +64,17 @@ impl Declared {
         step.fact("captures", captures_in_words(&found.unwrap_or_default()))
     }
 
-    pub(super) fn tell_route(&self, route: usize, asked: RoutedRequest<'_>) -> DecisionStep {
+    pub(super) fn tell_route(
+        &self,
+        RouteSelection { plan: route, also }: RouteSelection,
+        asked: RoutedRequest<'_>,
+    ) -> DecisionStep {
+        // An origin may take the path for one of another route.
+        let also = also.map_or_else(String::new, |also| format!("`{}`", self.route_names[also]));
+        self.tell_own_route(route, asked).fact("held to as well", also)
+    }
+
+    fn tell_own_route(&self, route: usize, asked: RoutedRequest<'_>) -> DecisionStep {
         let (name, plan) = (&self.route_names[route], &self.plans[route]);
         let routes = self.matchers.len();
         let not_met = self.not_met_before(route, asked);
@@ -88,8 +99,11 @@ impl Declared {
                 ),
             };
             let met: Vec<String> = when.iter().map(Condition::told).collect();
+            let (pattern, captures) = self.path_in_words(route, asked.path);
             return DecisionStep::new("route", why)
                 .at(plan.places.of("route"))
+                .fact("path", pattern)
+                .fact("captures", captures)
                 .fact("because of", met.join(", "))
                 .fact("not met before", not_met)
                 .fact("access log", access_log)
@@ -108,6 +122,16 @@ impl Declared {
             .fact("access log", access_log)
             .fact("sticky", sticky)
             .fact("country of the client", country)
+    }
+
+    /// The pattern of a route that a path is like, and what its stars or groups stand for. Both are
+    /// empty if the route is the request's for another reading of the path, or for all paths.
+    fn path_in_words(&self, route: usize, path: &[u8]) -> (String, String) {
+        let paths = route.checked_sub(1).map(|at| &self.matchers[at].scope.paths);
+        let found = paths.into_iter().flatten().find_map(|pattern| {
+            Some((pattern.to_string(), captures_in_words(&pattern.captures(path)?)))
+        });
+        found.unwrap_or_default()
     }
 
     /// Routes that are for the path and method of a request, before the one of this number or all
@@ -152,6 +176,14 @@ impl Declared {
             n => format!("none of {n} `bypass` rules applies: it may be looked up"),
         };
         DecisionStep::new("rule", why).fact("looked at", short(&names))
+    }
+}
+
+impl DecisionStep {
+    /// The step as one about the rules of a route that another reading of the path leads to.
+    pub(super) fn of_other_reading(mut self) -> Self {
+        self.why += ", by the route that another reading of the path leads to";
+        self
     }
 }
 

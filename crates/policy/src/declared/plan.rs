@@ -42,10 +42,12 @@ pub(super) enum Rule {
     Concurrent,
     BasicAuth,
     ForwardAuth,
+    Verify,
+    Vcl,
 }
 
 /// The names of rules, in their order.
-pub(super) const RULES: [(Rule, &str); 14] = [
+pub(super) const RULES: [(Rule, &str); 16] = [
     (Rule::Cache, "cache"),
     (Rule::Method, "method"),
     (Rule::MethodRefused, "method refused"),
@@ -60,6 +62,8 @@ pub(super) const RULES: [(Rule, &str); 14] = [
     (Rule::Concurrent, "concurrent"),
     (Rule::BasicAuth, "basic_auth"),
     (Rule::ForwardAuth, "forward_auth"),
+    (Rule::Verify, "verify"),
+    (Rule::Vcl, "vcl"),
 ];
 
 /// The compiled settings of one route.

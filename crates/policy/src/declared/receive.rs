@@ -5,6 +5,7 @@ use std::sync::Arc;
 use message::cookie;
 use message::{Framing, HeaderId, Method, Request, Scheme, Upgrade, path, percent, upgrade};
 
+use super::candidates::Wanted;
 use super::explanations;
 use super::plan::{BypassRules, FileRedirects, OwnResponses, RoutePlan, Rule};
 use super::{Declared, Matcher};
@@ -57,10 +58,10 @@ impl Declared {
     ///
     /// Functions that `decide` calls are inlined by force. `decide` is compiled once per listener;
     /// a function called by both copies would not be inlined, which costs the request path a tenth.
-    pub(super) fn decide(
+    pub(super) fn decide<L: Listener>(
         &self,
         ctx: &mut ReceiveCtx<'_>,
-        listener: &mut impl Listener,
+        listener: &mut L,
     ) -> ReceiveVerdict {
         let head = HeadFindings::of(&ctx.request.headers);
         let client = self.client(head, ctx);
@@ -86,13 +87,10 @@ impl Declared {
         };
         let RouteSelection { plan: route, also } = selection;
         let plan = &self.plans[route];
-        listener.record(|| self.tell_route(route, asked));
+        listener.record(|| self.tell_route(selection, asked));
         self.note(selection, asked, readings.is_some(), ctx.notes);
         ctx.notes.personal = self.requests_are_personal && (head.authorization || head.cookie);
-        if let Some(access) = &plan.access {
-            listener.record(|| explanations::access(plan, access, client));
-        }
-        if plan.keeps_out(client) || also.is_some_and(|also| self.plans[also].keeps_out(client)) {
+        if self.keeps_out(selection, client, listener) {
             ctx.notes.rule = Rule::Access as u32;
             return ReceiveVerdict::Synth(Arc::clone(&self.refusals.access));
         }
@@ -112,7 +110,7 @@ impl Declared {
             listener.record(|| explanations::upgrade(plan, ctx.request));
             return ReceiveVerdict::Upgrade;
         }
-        let may_cache = plan.cache && also.is_none_or(|also| self.plans[also].cache);
+        let may_cache = L::LOOKS_UP && plan.cache && also.is_none_or(|also| self.plans[also].cache);
         let (rule, verdict) = match pass_unread(may_cache, ctx.request) {
             Some(rule) => {
                 listener.record(|| explanations::pass_unread(plan, rule, ctx.request));
@@ -125,6 +123,29 @@ impl Declared {
         };
         ctx.notes.rule = rule;
         verdict
+    }
+
+    /// Returns true if a route keeps a client out: the request's own, or one that its path leads to
+    /// in another reading.
+    #[inline(always)]
+    fn keeps_out(
+        &self,
+        RouteSelection { plan, also }: RouteSelection,
+        client: ConnectionPeer,
+        listener: &mut impl Listener,
+    ) -> bool {
+        let own = &self.plans[plan];
+        if let Some(access) = &own.access {
+            listener.record(|| explanations::access(own, access, client));
+        }
+        if own.keeps_out(client) {
+            return true;
+        }
+        let Some(other) = also.map(|also| &self.plans[also]) else { return false };
+        if let Some(access) = &other.access {
+            listener.record(|| explanations::access(other, access, client).of_other_reading());
+        }
+        other.keeps_out(client)
     }
 
     /// Notes the route of a request, whose path has several readings if it `is_odd`.
@@ -160,17 +181,21 @@ impl Declared {
 
     /// The route, behind the one of this number, that the URL alone leads to.
     fn route_by_url(&self, behind: usize, asked: RoutedRequest<'_>) -> usize {
-        let mut later = self.matchers[behind..].iter();
-        let found = later.position(|matcher| {
-            let scope = &matcher.scope;
+        let is_it = |at: usize| {
+            let scope = &self.matchers[at].scope;
             scope.when.is_empty() && scope.is_for(asked.path, &asked.request.method)
-        });
-        found.map_or(0, |at| behind + at + 1)
+        };
+        // None before it is for the URL alone: the request would belong to that.
+        let found = match &self.candidates {
+            Some(candidates) => candidates.find(Wanted::Unconditional, asked, is_it),
+            None => (behind..self.matchers.len()).find(|at| is_it(*at)),
+        };
+        found.map_or(0, |at| at + 1)
     }
 
     /// The response to a rejected method.
     #[inline(always)]
-    fn refusal_of(&self, method: &Method) -> Option<&Arc<crate::Synthetic>> {
+    pub(super) fn refusal_of(&self, method: &Method) -> Option<&Arc<crate::Synthetic>> {
         match method {
             Method::Connect => Some(&self.refusals.connect),
             Method::Trace | Method::Purge | Method::Ban => Some(&self.refusals.method),
@@ -279,7 +304,13 @@ impl Declared {
     }
 
     fn find(&self, asked: RoutedRequest<'_>) -> usize {
-        let found = self.matchers.iter().position(|matcher| matcher.scope.contains(asked));
+        let found = match &self.candidates {
+            Some(candidates) => {
+                let is_it = |at: usize| self.matchers[at].scope.contains(asked);
+                candidates.find(Wanted::All, asked, is_it)
+            }
+            None => self.matchers.iter().position(|matcher| matcher.scope.contains(asked)),
+        };
         found.map_or(0, |at| at + 1)
     }
 
@@ -366,8 +397,14 @@ impl Declared {
             listener.record(|| explanations::query(plan, query, request));
             query.apply(request);
         }
-        let reason = plan.bypass.reason(request, parts);
-        listener.record(|| self.tell_bypass(plan, request, reason));
+        let reason = match ctx.pass {
+            true => Some(Rule::Vcl as u32),
+            false => {
+                let reason = plan.bypass.reason(request, parts);
+                listener.record(|| self.tell_bypass(plan, request, reason));
+                reason
+            }
+        };
         match reason {
             Some(rule) => (rule, ReceiveVerdict::Pass),
             None => {

@@ -74,6 +74,8 @@ fn said(settings: &Settings) -> String {
             .map(|rule| ResponseRule { headers: HeaderOps::default(), ..rule.clone() })
             .collect(),
         browsers: BrowserCaching::default(),
+        // A comparison changes nothing that is stored.
+        verify_one_in: None,
         intercepted: Vec::new(),
         places: SettingLocations::default(),
         ..settings.clone()

@@ -64,7 +64,10 @@ impl Lowering<'_> {
         };
         self.restrict_call(function.from, &call.name);
         match module.name {
-            "std" => self.std_uses(function.name, call),
+            "std" => {
+                self.check_std(function.name, &call.name);
+                self.std_uses(function.name, call);
+            }
             "tcp" => self.parts.uses.socket = true,
             _ => {}
         }

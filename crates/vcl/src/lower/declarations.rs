@@ -60,6 +60,7 @@ impl Lowering<'_> {
             self.missing.insert(alias.unwrap_or(module).text.clone());
             return;
         };
+        self.check_module(module);
         if found.name == "xkey" {
             self.parts.uses.xkey = true;
         }
@@ -75,6 +76,7 @@ impl Lowering<'_> {
 
     fn declare_sub(&mut self, name: &Name) {
         let is_step = name.text.starts_with("vcl_");
+        self.check_step(name);
         if is_step && self.symbols.sub(&name.text).is_some() {
             return;
         }

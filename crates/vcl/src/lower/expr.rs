@@ -208,6 +208,7 @@ impl Lowering<'_> {
         let version = if self.in_builtin { 41 } else { self.version };
         match vars::find(&name.text, version) {
             Lookup::Found(var) => {
+                self.check_variable(name);
                 self.uses_var(var.name);
                 Some(var)
             }

@@ -2,7 +2,9 @@
 //! which it is reached. Recursive subroutines are always rejected.
 
 use crate::ast::Name;
+use crate::input::ProgramRole;
 use crate::lower::Lowering;
+use crate::lower::extra::actions;
 use crate::lower::facts::{RestrictionKind, SubFacts, SubroutineRestriction};
 use crate::source::SourceSpan;
 use crate::state::value::VclMessage;
@@ -129,8 +131,13 @@ impl Lowering<'_> {
             }
             entry.note(where_it_works(restriction.allowed));
             if restriction.kind == RestrictionKind::ActionKind {
-                let verbs: Vec<_> = sub.actions().iter().map(|verb| verb.name()).collect();
-                entry.help(format!("{} returns one of {}", sub.name(), verbs.join(", ")));
+                let role = self.input.rules.role;
+                let verbs: Vec<_> = actions(sub, role).iter().map(|verb| verb.name()).collect();
+                let place = match role {
+                    ProgramRole::Whole => "",
+                    ProgramRole::Extra => " beside a site's settings",
+                };
+                entry.help(format!("{} returns one of {}{place}", sub.name(), verbs.join(", ")));
             }
         }
         let calls = facts.calls.clone();

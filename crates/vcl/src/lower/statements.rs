@@ -146,7 +146,8 @@ impl Lowering<'_> {
         }
         let var = self.variable(target, Type::Void)?;
         self.may_be_set(var.write, target)?;
-        self.restrict(var.write, target.span, || format!("`{}` cannot be set", target.text));
+        let places = self.settable(target, var.write);
+        self.restrict(places, target.span, || format!("`{}` cannot be set", target.text));
         self.set_var(var, op, value, span)
     }
 
@@ -240,7 +241,8 @@ impl Lowering<'_> {
                 .note("headers can be unset, and a few variables");
             return None;
         };
-        self.restrict(var.unset, target.span, || format!("`{}` cannot be unset", target.text));
+        let places = self.settable(target, var.unset);
+        self.restrict(places, target.span, || format!("`{}` cannot be unset", target.text));
         Some(Op::Unset(remove))
     }
 

@@ -2,7 +2,9 @@
 //! rejected.
 
 use crate::ast;
+use crate::input::ProgramRole;
 use crate::lower::Lowering;
+use crate::lower::extra::actions;
 use crate::run::{Op, StringTerm, SyntheticArguments, Term, Verdict};
 use crate::source::SourceSpan;
 use crate::state::value::Value;
@@ -26,7 +28,7 @@ impl Lowering<'_> {
             self.unknown_verb(given);
             return None;
         };
-        self.restrict_verb(allowed(verb), &given.verb);
+        self.restrict_verb(allowed(verb, self.role()), &given.verb);
         let arguments = &given.arguments[..];
         let verdict = match verb {
             ActionKind::Synth | ActionKind::Error => self.status_and_reason(verb, given)?,
@@ -178,10 +180,10 @@ fn plain_action(verb: ActionKind) -> Action {
     }
 }
 
-/// Subroutines that may return `verb`.
-fn allowed(verb: ActionKind) -> Subs {
+/// Subroutines that may return `verb` in a program of this role.
+fn allowed(verb: ActionKind, role: ProgramRole) -> Subs {
     Sub::ALL
         .iter()
-        .filter(|sub| sub.actions().contains(&verb))
+        .filter(|sub| actions(**sub, role).contains(&verb))
         .fold(Subs::NONE, |subs, sub| subs.and(sub.only()))
 }

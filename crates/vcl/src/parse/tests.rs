@@ -4,11 +4,16 @@ mod properties;
 
 use super::*;
 use crate::ast::{BinaryOp, Expr, ExprKind, StatementKind};
-use crate::input::CompileSettings;
+use crate::input::{CompileSettings, ProgramRole};
 use crate::source::{Loader, NoFiles};
 
-const RULES: CompileSettings<'static> =
-    CompileSettings { storages: &[], labels: &[], include_depth: 5, unused_is_error: true };
+const RULES: CompileSettings<'static> = CompileSettings {
+    storages: &[],
+    labels: &[],
+    include_depth: 5,
+    unused_is_error: true,
+    role: ProgramRole::Whole,
+};
 
 /// Parses `text`; returns the tree and the messages.
 fn read_with(text: &[u8], loader: &dyn Loader) -> (Option<Ast>, String) {
@@ -350,7 +355,7 @@ fn the_builtin_program_has_no_fault_and_every_sub_of_varnish() {
     let input = Input { name: "b", text: BUILTIN.as_bytes(), loader: &NoFiles, rules: RULES };
     parse(&input, &mut sources, &mut report).expect("the builtin program");
     assert_eq!(report.render(&sources), "");
-    let items = parse_builtin(&mut sources);
+    let items = parse_builtin(&mut sources, ProgramRole::Whole);
     assert_eq!(items.len(), 41);
     assert_eq!(&*sources.files()[1].name, BUILTIN_NAME);
     assert!(items.iter().all(|i| matches!(i, Declaration::Sub { name, .. }

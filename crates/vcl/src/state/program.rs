@@ -13,7 +13,7 @@ use crate::state::backend::{Backend, BackendSpec, Leaf, ProbeSpec};
 use crate::state::ctx::Ctx;
 use crate::sub::{Sub, Subs};
 
-pub use crate::input::{CompileSettings, Input};
+pub use crate::input::{CompileSettings, Input, ProgramRole};
 
 /// Result of compiling: the program and its warnings.
 #[derive(Debug)]
@@ -67,6 +67,8 @@ pub(crate) struct ProgramParts {
     pub(crate) uses: ProgramFeatures,
     /// 40 or 41.
     pub(crate) version: u32,
+    /// The part that the program was compiled for.
+    pub(crate) role: ProgramRole,
 }
 
 /// Features that a program uses. The runner saves the work for unused ones.
@@ -142,6 +144,11 @@ impl Program {
         let number = at.index() + 1;
         let text = format!("{} {number} {}.{line}.{column}", self.name, span.file);
         out.extend_from_slice(text.as_bytes());
+    }
+
+    /// The part in a site that the program was compiled for.
+    pub fn role(&self) -> ProgramRole {
+        self.parts.role
     }
 
     /// Version of VCL: 40 or 41.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use message::{ClassifiedClient, ClientClass, HeaderBlock, Request, Scheme, Version};
-use observe::record::{Kind, Phases};
+use observe::record::Phases;
 use observe::{CipherSuite, Flags, Record};
 use vcl::trace;
 
@@ -27,7 +27,7 @@ pub(crate) fn answered(
     let site = about.site(live);
     let mut record = Record {
         id,
-        kind: if facts.parent.is_some() { Kind::Fragment } else { Kind::Client },
+        kind: facts.kind,
         parent: facts.parent.unwrap_or(0),
         // The wall clock was read when the head was complete.
         start_unix_ms: started
@@ -65,6 +65,7 @@ pub(crate) fn answered(
     if let Some(client) = request.and_then(|request| request.client) {
         record.class = client.class.word().as_bytes();
         record.crawler = crawler(site, client).as_bytes();
+        record.proof = Some(client.proof).filter(|_| !record.crawler.is_empty());
     }
     record.target = facts.received;
     if let Some(request) = request {
@@ -158,11 +159,14 @@ pub(crate) fn tell_program<'a>(
     record: &mut Record<'a>,
     room: &'a mut Vec<u8>,
 ) {
-    let first = site.and_then(|site| site.vcl.as_ref()).map(|vcl| &**vcl.program());
+    let own = site.and_then(|site| site.vcl.as_ref());
+    let beside = site.and_then(|site| site.extra.as_ref()).filter(|_| own.is_none());
     room.clear();
-    program_trace.write(first, room);
-    // Rules belong to declared policies.
-    record.rule = b"";
+    program_trace.write(own.or(beside).map(|vcl| &**vcl.program()), room);
+    if beside.is_none() {
+        // Rules belong to declared policies.
+        record.rule = b"";
+    }
     (record.vcl, record.xid, record.session) = (room, program_trace.xid, program_trace.session);
     if let (b"", Some(error)) = (record.error, program_trace.error()) {
         record.error = error;

@@ -3,6 +3,7 @@
 use base::Now;
 use message::Request;
 use observe::CipherSuite;
+use observe::record::Kind;
 use policy::ConnectionPeer;
 
 use crate::state::live_configuration::LiveConfiguration;
@@ -56,6 +57,8 @@ pub struct TransactionFacts<'a> {
     pub body_out: u64,
     /// The response was cut off.
     pub cut_off: bool,
+    /// The kind of the transaction.
+    pub kind: Kind,
     /// The number of the transaction whose page contains the fragment.
     pub parent: Option<u64>,
 }
@@ -78,6 +81,7 @@ impl<'a> TransactionFacts<'a> {
             body_in: 0,
             body_out: 0,
             cut_off: false,
+            kind: Kind::Client,
             parent: None,
         }
     }

@@ -9,6 +9,7 @@ use purge::{AppliedInvalidations, Journal, Level, PeerCaches};
 
 use crate::state::configuration_holder::ConfigurationHolder;
 use crate::state::tier::Cache;
+use crate::state::warmth::SharedWarmth;
 use crate::trust::Trust;
 
 /// The entry point of invalidations to a store.
@@ -20,6 +21,8 @@ pub struct Invalidator {
     pub(crate) in_force: Arc<ConfigurationHolder>,
     /// Trust in stored responses.
     pub trust: Arc<Trust>,
+    /// The way back for pages that purges remove.
+    pub(crate) warmth: Arc<SharedWarmth>,
     /// Counters of events that belong to no core.
     pub(crate) counters: Arc<Counters>,
     /// The identity of this process among those whose invalidations meet in a journal.
@@ -34,12 +37,19 @@ pub struct Invalidator {
     pub(crate) listing: Arc<tokio::sync::Mutex<()>>,
 }
 
+/// The parts of the state that an invalidator works on.
+#[derive(Clone, Copy)]
+pub(crate) struct InvalidatorParts<'a> {
+    pub(crate) cache: &'a Arc<Cache>,
+    pub(crate) in_force: &'a Arc<ConfigurationHolder>,
+    pub(crate) warmth: &'a Arc<SharedWarmth>,
+}
+
 impl Invalidator {
-    /// The invalidator of `cache`.
+    /// The invalidator of a store.
     pub(crate) fn new(
-        cache: &Arc<Cache>,
+        InvalidatorParts { cache, in_force, warmth }: InvalidatorParts<'_>,
         seed: HashSeed,
-        in_force: &Arc<ConfigurationHolder>,
         trust: &Arc<Trust>,
         counters: Arc<Counters>,
     ) -> Arc<Self> {
@@ -48,6 +58,7 @@ impl Invalidator {
             seed,
             in_force: Arc::clone(in_force),
             trust: Arc::clone(trust),
+            warmth: Arc::clone(warmth),
             counters,
             node: HashSeed::random().hash(b"node"),
             sequence: AtomicU64::new(0),

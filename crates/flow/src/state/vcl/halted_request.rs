@@ -24,6 +24,11 @@ impl HaltedRequest {
         matches!(self.halt, Some(Halt::Pass | Halt::Pipe))
     }
 
+    /// Returns true if the request has a part in the one fetch for its key.
+    pub(crate) fn is_fetch(&self) -> bool {
+        matches!(self.halt, Some(Halt::Fetch(_) | Halt::Pause(..)))
+    }
+
     /// Returns true if the program sends a 100 only when the body is read.
     pub(crate) fn continues_late(&self) -> bool {
         // A program that has not started gets the body before it runs.

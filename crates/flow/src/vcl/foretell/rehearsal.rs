@@ -11,6 +11,9 @@ use policy::{DecisionStep, Notes, decision_steps::shown};
 use vcl::counts::Count;
 use vcl::ctx::{Bereq, BereqState, Ctx};
 use vcl::explanation::{changes, describe_action, field_changes, place, text};
+use vcl::parse::BUILTIN_NAME;
+use vcl::program::{Program, ProgramRole};
+use vcl::source::{SourceFile, StatementNumber};
 use vcl::sub::{Action, Sub};
 use vcl::trace::LogLine;
 
@@ -36,32 +39,32 @@ use crate::vcl::world::{Forecast, ProgramWorld, RunReason};
 use crate::wait::FetchAssignment;
 
 /// The host of a rehearsal.
-pub(super) struct Rehearsal<'a> {
+pub(crate) struct Rehearsal<'a> {
     shared: &'a Arc<SharedState>,
     live: &'a LiveConfiguration,
     now: Now,
     forecast: Forecast,
     /// Lines logged since the last step.
     log: RefCell<Vec<LogLine>>,
-    pub(super) steps: RefCell<Vec<DecisionStep>>,
+    pub(crate) steps: RefCell<Vec<DecisionStep>>,
     /// Another request fetches the key of the last lookup.
     is_fetched: Cell<bool>,
     /// The disk may have the key of the last lookup.
     may_be_below: Cell<bool>,
     /// The request would read the disk.
-    pub(super) reads_disk: Cell<bool>,
+    pub(crate) reads_disk: Cell<bool>,
     /// The response is a page that would be assembled.
-    pub(super) is_page: Cell<bool>,
+    pub(crate) is_page: Cell<bool>,
     /// The object of the last lookup.
-    pub(super) last: RefCell<Option<Arc<Object>>>,
+    pub(crate) last: RefCell<Option<Arc<Object>>>,
     /// The responses stored under the request's key would be purged.
-    pub(super) purges: Cell<bool>,
+    pub(crate) purges: Cell<bool>,
     /// Even `vcl_synth` made no response.
     unanswered: Cell<bool>,
 }
 
 impl<'a> Rehearsal<'a> {
-    pub(super) fn new(shared: &'a Arc<SharedState>, live: &'a LiveConfiguration, now: Now) -> Self {
+    pub(crate) fn new(shared: &'a Arc<SharedState>, live: &'a LiveConfiguration, now: Now) -> Self {
         Self {
             shared,
             live,
@@ -86,17 +89,17 @@ impl<'a> Rehearsal<'a> {
     }
 
     /// Adds a step.
-    pub(super) fn report(&self, step: DecisionStep) {
+    pub(crate) fn report(&self, step: DecisionStep) {
         self.steps.borrow_mut().push(step);
     }
 
     /// Adds the sources that would be asked before the backend.
-    pub(super) fn report_sources(&self, miss: Miss<'_>) {
+    pub(crate) fn report_sources(&self, miss: Miss<'_>) {
         self.steps.borrow_mut().extend(sources::foretell(self.shared, miss));
     }
 
     /// Returns the outcome of the reply.
-    pub(super) fn answered(&self, reply: &Reply) -> Ending {
+    pub(crate) fn answered(&self, reply: &Reply) -> Ending {
         let (served, status) = (reply.served, reply.status);
         let summary = match served {
             _ if self.unanswered.get() => "vcl_synth failed, too".to_owned(),
@@ -112,7 +115,7 @@ impl<'a> Rehearsal<'a> {
     }
 
     /// Runs `vcl_pipe`.
-    pub(super) fn run_pipe(
+    pub(crate) fn run_pipe(
         &self,
         turn: &mut ProgramRequest,
         env: &RehearsalContext<'_>,
@@ -131,7 +134,7 @@ impl<'a> Rehearsal<'a> {
     }
 
     /// Runs `vcl_backend_fetch`.
-    pub(super) fn run_fetch(
+    pub(crate) fn run_fetch(
         &self,
         turn: &mut ProgramRequest,
         env: &RehearsalContext<'_>,
@@ -166,10 +169,14 @@ impl<'a> Rehearsal<'a> {
 
     /// Reports a subroutine that ran.
     fn report_run(&self, turn: &ProgramRequest, sub: Sub, action: &Action, changes: Vec<String>) {
-        let why = format!("{} {}", sub.name(), describe_action(action));
+        let program = turn.instance.program();
+        let at = turn.task.at.filter(|at| !is_behind_extra(program, *at));
+        let why = match at.is_none() && turn.task.at.is_some() {
+            true => format!("{} goes on to the site's settings", sub.name()),
+            false => format!("{} {}", sub.name(), describe_action(action)),
+        };
         let mut step = DecisionStep::new(&sub.name()["vcl_".len()..], why);
-        if let Some(at) = turn.task.at {
-            let program = turn.instance.program();
+        if let Some(at) = at {
             step = step.at(place(program, at).as_ref()).fact("line", text(program, at));
         }
         for (tag, line) in self.log.take() {
@@ -360,6 +367,12 @@ impl StepHost for Rehearsal<'_> {
     }
 }
 
+/// Returns true if the statement stands behind an extra, whose own subroutine has returned nothing.
+fn is_behind_extra(program: &Program, at: StatementNumber) -> bool {
+    let is_behind = |(file, _): (&SourceFile, u32)| &*file.name == BUILTIN_NAME;
+    program.role() == ProgramRole::Extra && program.place(at).is_some_and(is_behind)
+}
+
 /// Returns true if `action` of `sub` decides the outcome.
 fn decides(sub: Sub, action: &Action) -> bool {
     match (sub, action) {
@@ -374,4 +387,4 @@ fn decides(sub: Sub, action: &Action) -> bool {
 }
 
 /// The context of a rehearsal's steps.
-pub(super) type RehearsalContext<'a> = StepContext<'a, Rehearsal<'a>>;
+pub(crate) type RehearsalContext<'a> = StepContext<'a, Rehearsal<'a>>;

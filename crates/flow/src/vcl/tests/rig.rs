@@ -20,7 +20,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::LocalSet;
 use vcl::backend::{Backend, split};
 use vcl::params::Params;
-use vcl::program::{CompileSettings, Input, Instance, Program};
+use vcl::program::{CompileSettings, Input, Instance, Program, ProgramRole};
 use vcl::source::NoFiles;
 
 use crate::disposition::Start;
@@ -400,6 +400,7 @@ fn start(text: &str, shared: &Arc<SharedState>) -> Arc<Instance> {
         labels: &["other"],
         include_depth: 10,
         unused_is_error: true,
+        role: ProgramRole::Whole,
     };
     let input = Input { name: "test.vcl", text: text.as_bytes(), loader: &NoFiles, rules };
     let compiled = Program::compile(&input).unwrap_or_else(|error| panic!("{error}"));

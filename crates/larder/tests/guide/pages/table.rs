@@ -46,6 +46,11 @@ pub(crate) const SAMPLES: &[(&str, &str, Sample)] = &[
              larder check own.toml",
         ),
     ),
+    (
+        "verify.md",
+        "observe   example.com",
+        Listed("tests/cache/verify.rs has a daemon say both lines"),
+    ),
     ("esi.md", "<html><body>", Printed("curl -s $ORIGIN/fragments")),
     ("esi.md", "Surrogate-Control:", Printed("curl -sI $ORIGIN/fragments")),
     (
@@ -117,6 +122,11 @@ pub(crate) const SAMPLES: &[(&str, &str, Sample)] = &[
     ("seeing-into-the-cache.md", "rule_files:", Listed("lab/watchers/alerts.sh tests the rules")),
     ("tracing.md", "Server-Timing:", Printed("curl -sI https://example.com/timed")),
     ("vcl.md", "error: two strings", Printed("cd faulty && larder check default.vcl 2>&1")),
+    (
+        "presets-with-vcl.md",
+        "error: `beresp.do_esi`",
+        Printed("cd faulty && larder check extra.vcl 2>&1"),
+    ),
     ("why-not-cached.md", "add_action(", Listed("WordPress's own PHP; lab/wordpress runs one")),
     (
         "why-not-cached.md",

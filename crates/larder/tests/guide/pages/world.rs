@@ -157,11 +157,13 @@ impl World {
                 self.authority.path("ca.pem")
             }
             () if name.ends_with(".pem") => self.authority.path(&format!("{kind}.crt")),
+            () if name == "extra.vcl" => self.at("etc/larder/extra.vcl"),
             () if name.ends_with(".vcl") => self.at("etc/varnish/default.vcl"),
             () if name.ends_with(".html") => self.at("here/error.html"),
             () if name.ends_with("secret") => self.at("etc/varnish/secret"),
             () if name.ends_with(".token") => self.at("here/own.token"),
             () if name == "crawlers.txt" => self.at("here/crawlers.list"),
+            () if name.ends_with("keys.json") => self.at("here/keys.json"),
             () if name.ends_with("bot.json") => self.at("here/addresses.json"),
             () if name.ends_with("users") => self.at("here/ann.users"),
             () if name.starts_with("redirects.") => self.at("here/redirects.txt"),
@@ -383,11 +385,20 @@ fn write_files(folder: &Folder, origin: &ScriptedOrigin) {
         folder.file(&format!("{place}/conf.d/normalise.vcl"), normalise);
     }
     folder.file("here/faulty/default.vcl", format!("{head}{faulty}"));
+    folder.file("etc/larder/conf.d/normalise.vcl", normalise);
+    let steps = ["recv", "backend_response", "deliver"];
+    let subs = steps
+        .map(|step| format!("sub vcl_{step} {{\n    if (now > now) {{ return (fail); }}\n}}\n"));
+    folder.file("etc/larder/extra.vcl", format!("vcl 4.1;\n{}", subs.concat()));
+    let page = "vcl 4.1;\nsub vcl_backend_response {\n    set beresp.do_esi = true;\n}\n";
+    folder.file("here/faulty/extra.vcl", page);
     folder.file("etc/varnish/secret", SECRET);
     folder.file("here/error.html", "<h1>Down</h1>\n");
     let hash = "$apr1$lZL6V/ci$eIMz/iKDkbtys/uU7LEK00";
     folder.file("here/ann.users", format!("ann:{hash}\n"));
     folder.file("here/crawlers.list", "tool our-monitor Status Check/\n");
+    let key = r#"{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}"#;
+    folder.file("here/keys.json", format!("{{\"keys\":[{key}]}}"));
     folder.file("here/addresses.json", "{\"prefixes\": [{\"ipv4Prefix\": \"192.0.2.0/24\"}]}");
     folder.file("here/redirects.txt", "/old /new\n");
     folder.file("here/countries.mmdb", testkit::geoip::database(&[]));
