@@ -36,7 +36,7 @@ pub fn problem(request: &Request, problem: Problem) -> Reply {
 /// so that a visitor's complaint leads to the log. A site's own page cannot show the number, hence
 /// the field.
 pub(crate) fn numbered(request: &Request, problem: Problem, number: Option<u64>) -> Reply {
-    if grpc::is_call(&request.headers) {
+    if grpc::is_call(request) {
         let mut reply = failed_call(problem.status(), problem.limit(), &problem.shown(), number);
         problem.note(&mut reply.about);
         return reply;
@@ -62,6 +62,8 @@ pub(crate) fn numbered(request: &Request, problem: Problem, number: Option<u64>)
 fn failed_call(status: Status, limit: Option<Limit>, said: &str, number: Option<u64>) -> Reply {
     let mut response = Response::new(Status::OK);
     response.headers.push(HeaderId::ContentType, b"application/grpc");
+    // Caches that know nothing of gRPC see a 200.
+    response.headers.push(HeaderId::CacheControl, b"no-store");
     let code = grpc::GrpcStatus::of_failure(status, limit) as u8;
     response.headers.push_named(b"grpc-status", code.to_string().as_bytes());
     let mut message = Vec::new();
@@ -78,7 +80,7 @@ fn failed_call(status: Status, limit: Option<Limit>, said: &str, number: Option<
 
 /// The refusal `page` in the form that `request` needs: a gRPC call has a status of its own.
 pub fn refusal_of(request: &Request, page: Reply) -> Reply {
-    if !grpc::is_call(&request.headers) {
+    if !grpc::is_call(request) {
         return page;
     }
     let failure = page.about.failure;

@@ -4,10 +4,11 @@
 use base::Limit;
 
 use crate::header::{HeaderBlock, HeaderId};
+use crate::request::{Method, Request};
 use crate::response::Status;
 
 /// The field with a call's deadline.
-const TIMEOUT: &[u8] = b"grpc-timeout";
+pub const TIMEOUT: &[u8] = b"grpc-timeout";
 
 /// A status code of gRPC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,21 +51,29 @@ impl GrpcStatus {
     }
 }
 
-/// Returns true if a request with `headers` is a call of gRPC: its Content-Type is
-/// `application/grpc`, perhaps with the coding of its messages. gRPC-Web is not: its responses end
-/// in their bodies.
-pub fn is_call(headers: &HeaderBlock) -> bool {
+/// Returns true if `request` is a call of gRPC: a POST whose Content-Type is `application/grpc`,
+/// perhaps with the coding of its messages. gRPC-Web is not: its responses end in their bodies.
+pub fn is_call(request: &Request) -> bool {
     const TYPE: &[u8] = b"application/grpc";
-    headers.value(HeaderId::ContentType).is_some_and(|value| {
+    let has_type = |value: &[u8]| {
         value.split_at_checked(TYPE.len()).is_some_and(|(name, rest)| {
             name.eq_ignore_ascii_case(TYPE) && matches!(rest, [] | [b'+' | b';', ..])
         })
-    })
+    };
+    request.method == Method::Post
+        && request.headers.value(HeaderId::ContentType).is_some_and(has_type)
 }
 
-/// The time that a call may take, in milliseconds, rounded up; `None` without a valid
-/// `grpc-timeout` (`1*8DIGIT` and a unit: H, M, S, m, u or n).
-pub fn timeout_ms(headers: &HeaderBlock) -> Option<u64> {
+/// The time that `request` may take as a call, in milliseconds, rounded up; `None` if it is none,
+/// or without a valid `grpc-timeout` (`1*8DIGIT` and a unit: H, M, S, m, u or n).
+pub fn timeout_ms(request: &Request) -> Option<u64> {
+    if !is_call(request) {
+        return None;
+    }
+    read_timeout_ms(&request.headers)
+}
+
+fn read_timeout_ms(headers: &HeaderBlock) -> Option<u64> {
     let (unit, digits) = headers.value_named(TIMEOUT)?.split_last()?;
     if !(1..=8).contains(&digits.len()) || !digits.iter().all(u8::is_ascii_digit) {
         return None;
@@ -118,9 +127,16 @@ mod tests {
             ("text/html", false),
             ("", false),
         ] {
-            assert_eq!(is_call(&with("Content-Type", value)), is, "{value}");
+            let mut request = Request::new();
+            request.headers = with("Content-Type", value);
+            request.headers.push_named(TIMEOUT, b"2S");
+            assert!(!is_call(&request), "a GET");
+            assert_eq!(timeout_ms(&request), None);
+            request.method = Method::Post;
+            assert_eq!(is_call(&request), is, "{value}");
+            assert_eq!(timeout_ms(&request), is.then_some(2_000));
         }
-        assert!(!is_call(&HeaderBlock::new()));
+        assert!(!is_call(&Request::new()));
     }
 
     #[test]
@@ -142,7 +158,7 @@ mod tests {
             ("1.5S", None),
             ("", None),
         ] {
-            assert_eq!(timeout_ms(&with("grpc-timeout", value)), ms, "{value}");
+            assert_eq!(read_timeout_ms(&with("grpc-timeout", value)), ms, "{value}");
         }
     }
 

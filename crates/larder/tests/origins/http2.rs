@@ -184,6 +184,11 @@ async fn a_failed_grpc_call_has_a_status_of_its_own() {
     assert_eq!(text(&failed, "grpc-status"), "14");
     assert!(text(&failed, "grpc-message").contains("cannot be reached"), "{failed:?}");
     assert_eq!(text(&failed, "Content-Type"), "application/grpc");
+    assert_eq!(text(&failed, "Cache-Control"), "no-store");
+    // Others may share the response to a GET, whatever it says about itself.
+    let typed = "Content-Type: application/grpc\r\ngrpc-timeout: 1n\r\n";
+    let get = send(&daemon, &request("GET", "/shop.Cart/Add", typed)).await;
+    assert_eq!((get.status, text(&get, "grpc-status")), (502, ""));
     let plain = send(&daemon, &request("POST", "/", "Content-Length: 0\r\n")).await;
     assert_eq!((plain.status, text(&plain, "grpc-status")), (502, ""));
 }

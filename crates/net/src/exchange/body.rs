@@ -48,7 +48,7 @@ impl Intake {
             gathers: limits.body_buffer_bytes > 0
                 && request.upgrade == Upgrade::None
                 && !late
-                && !grpc::is_call(&request.headers),
+                && !grpc::is_call(request),
         }
     }
 }
@@ -107,9 +107,9 @@ pub(crate) fn broke_off(deferred: &DeferredRequest, is_starved: bool) -> Reply {
         return account::no_room();
     }
     let (request, began_ms) = (&deferred.request, deferred.started.at.mono_ms);
-    let is_late = grpc::timeout_ms(&request.headers)
+    let is_late = grpc::timeout_ms(request)
         .is_some_and(|ms| rt::now().mono_ms + TICK_MS >= began_ms.saturating_add(ms));
-    let page = match Status::new(504).filter(|_| is_late && grpc::is_call(&request.headers)) {
+    let page = match Status::new(504).filter(|_| is_late) {
         Some(late) => pages::refused(late, "The call took longer than its deadline."),
         None => {
             let reason = "The origin's response ended before the first byte of its body.";

@@ -122,10 +122,7 @@ impl H2 {
         // Both sides of a gRPC call may pause while its response is under way; that one's bounds
         // hold for both.
         let is_dialogue = state.reply.is_some()
-            && state
-                .deferred
-                .as_ref()
-                .is_some_and(|deferred| grpc::is_call(&deferred.request.headers));
+            && state.deferred.as_ref().is_some_and(|deferred| grpc::is_call(&deferred.request));
         // The client is not at fault if the reader is slow, or if other bodies fill the
         // connection's window.
         let is_excused = upload.waits || upload.is_whole() || self.engine.is_full() || is_dialogue;
