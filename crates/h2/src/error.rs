@@ -30,6 +30,8 @@ pub enum Code {
     Compression = 9,
     /// Too many frames that cost work.
     EnhanceYourCalm = 11,
+    /// The request needs HTTP/1.1.
+    Http11Required = 13,
 }
 
 impl Code {

@@ -77,6 +77,8 @@ pub(crate) struct AttemptFailure {
     pub(crate) answered: bool,
     /// The part of the request that the server has received.
     pub(crate) reach: Reach,
+    /// It counts as a failure of the server: it was not counted with another request's.
+    pub(crate) is_counted: bool,
 }
 
 /// The part of a request that a server has received.
@@ -164,7 +166,8 @@ impl Call<'_> {
                 Err(error.into())
             }
             Err(error) => {
-                Err(AttemptFailure { error, answered: attempt.answered, reach: attempt.reach() })
+                let (answered, reach) = (attempt.answered, attempt.reach());
+                Err(AttemptFailure { error, answered, reach, is_counted: true })
             }
         }
     }

@@ -8,11 +8,12 @@ mod attempt;
 mod body;
 mod connection;
 mod driver;
+mod liveness;
 mod pool;
 mod upload;
 
 pub(crate) use self::attempt::StreamResponse;
 pub(crate) use self::body::{BodyProgress, BodyTimeouts, StreamBody};
 pub(crate) use self::connection::MultiplexedConnection;
-pub(crate) use self::driver::connect;
+pub(crate) use self::driver::{MultiplexOpening, connect};
 pub(crate) use self::pool::{Checkout, MultiplexPool, OpeningGuard};

@@ -53,6 +53,8 @@ pub(crate) struct CorePoolState {
     kept: Rc<RefCell<HashMap<usize, CoreIdlePool>>>,
     multiplexed: Rc<MultiplexPool>,
     pub(crate) stream_settings: ClientSettings,
+    /// The time that a server may be silent while streams wait.
+    pub(crate) silence_ms: u64,
     spare: RefCell<Vec<WorkspaceBuffers>>,
     /// Unused buffers.
     buffers: RefCell<Vec<Box<[u8]>>>,
@@ -143,6 +145,7 @@ impl CorePoolState {
             kept,
             multiplexed,
             stream_settings: ClientSettings::from(limits),
+            silence_ms: limits.origin_h2_silence,
             spare: RefCell::default(),
             buffers: RefCell::default(),
         }

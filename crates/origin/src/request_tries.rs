@@ -18,9 +18,9 @@ use crate::events::Events;
 use crate::exchange::{Exchange, ExchangeInput};
 use crate::exchange_slots::Holder;
 use crate::fastcgi_exchange::{Cgi, OriginRequestContext};
-use crate::multiplex::{self, Checkout, MultiplexedConnection, OpeningGuard};
+use crate::multiplex::{self, Checkout, MultiplexOpening, MultiplexedConnection, OpeningGuard};
 use crate::origin::Origin;
-use crate::owner::Owner;
+use crate::owner::{self, Owner};
 use crate::pool::{CorePool, CorePoolState};
 use crate::scripts;
 use crate::server::{Permit, Server};
@@ -54,8 +54,7 @@ impl CorePool {
     ) -> Result<Exchange, Error> {
         let core = &self.core;
         let mut timeouts = caller.timeouts.unwrap_or_else(|| origin.config().timeouts);
-        let call_ms =
-            grpc::timeout_ms(&request.headers).filter(|_| grpc::is_call(&request.headers));
+        let call_ms = grpc::timeout_ms(request);
         if let Some(call_ms) = call_ms {
             timeouts.total_ms = timeouts.total_ms.min(call_ms);
         }
@@ -249,7 +248,9 @@ impl<'a> Sender<'a, '_> {
                 }
                 Err(failure) => failure,
             };
-            self.origin.shared()[at].failed(&failure.error, rt::now().mono_ms);
+            if failure.is_counted {
+                self.origin.shared()[at].failed(&failure.error, rt::now().mono_ms);
+            }
             self.tried.push(at);
             if !self.may_retry(&failure) {
                 return Err(failure.error);
@@ -321,10 +322,16 @@ impl<'a> Sender<'a, '_> {
         }
     }
 
-    /// Returns true if the request is sent over a connection that may carry others: a switch of
-    /// protocols needs one of HTTP/1.1.
-    fn multiplexes(&self, server: &Server) -> bool {
-        server.http != HttpVersion::Http11 && self.request.upgrade == Upgrade::None
+    /// Returns true if the request is sent over a connection that may carry others. A switch of
+    /// protocols needs one of its own, of HTTP/1.1, and so do a login to a connection and what
+    /// follows it.
+    fn multiplexes(&self, server: &Arc<Server>) -> bool {
+        server.http != HttpVersion::Http11
+            && self.request.upgrade == Upgrade::None
+            && !owner::logs_in(&self.request.headers)
+            && !self
+                .owner
+                .is_some_and(|owner| owner.has_logged_in() || self.core.has_owned(server, owner))
     }
 
     /// Sends the request over a stream of a multiplexed connection. If the server chooses HTTP/1.1,
@@ -365,6 +372,11 @@ impl<'a> Sender<'a, '_> {
                     is_last = true;
                     self.note_retry(&failure.error);
                 }
+                Err(AttemptFailure {
+                    error: Error::Reset { code, in_body: false, .. }, ..
+                }) if code == h2::Code::Http11Required as u32 && !self.upload.started() => {
+                    return Ok(MultiplexedOutcome::Single(admission, None));
+                }
                 Err(failure) => return Err(failure),
             }
         }
@@ -394,7 +406,9 @@ impl<'a> Sender<'a, '_> {
             return Ok(Err(link));
         }
         let first = opening(&server.opening, self.ends, &link);
-        Ok(Ok(multiplex::connect(self.core, server, link, first, guard)))
+        let greeting_ms = self.timeouts.connect_ms;
+        let opening = MultiplexOpening { first, greeting_ms, guard };
+        Ok(Ok(multiplex::connect(self.core, server, link, opening)))
     }
 
     fn note_connected(&mut self, server: &Server, reused: bool) {
@@ -539,6 +553,6 @@ impl<'a> Sender<'a, '_> {
 /// A failure without a connection has reached no server.
 impl From<Error> for AttemptFailure {
     fn from(error: Error) -> Self {
-        Self { error, answered: false, reach: Reach::Nothing }
+        Self { error, answered: false, reach: Reach::Nothing, is_counted: true }
     }
 }

@@ -152,6 +152,11 @@ impl ClientConnection {
         }
     }
 
+    /// Asks the server for a sign of life.
+    pub fn ask(&mut self, out: &mut Vec<u8>) {
+        frame::write(out, kind::PING, 0, 0, &[0; 8]);
+    }
+
     /// Announces the end of a connection without streams.
     pub fn leave(&mut self, out: &mut Vec<u8>) {
         self.leaves = true;

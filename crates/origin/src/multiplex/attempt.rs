@@ -104,7 +104,10 @@ impl StreamAttempt<'_, '_, '_> {
         loop {
             let deadline = self.deadline(since);
             let Some(event) = deadline.wait(|cx| self.poll(cx)).await else {
-                self.stream.connection().doubt(began_ms);
+                // A client's own deadline says nothing about the connection.
+                if !(self.call.is_timed && deadline.step == TimeoutStep::Total) {
+                    self.stream.connection().doubt(began_ms);
+                }
                 return Err(self.failed(self.call.server.deadline_error(deadline)));
             };
             match event {
@@ -120,13 +123,20 @@ impl StreamAttempt<'_, '_, '_> {
                     if failure.is_unprocessed() {
                         return Err(error.into());
                     }
-                    return Err(self.failed(error));
+                    let is_counted =
+                        !failure.is_loss() || self.stream.connection().is_first_to_tell();
+                    return Err(AttemptFailure { is_counted, ..self.failed(error) });
                 }
                 StreamEvent::Sent => {
                     self.sending = false;
                     since = Instant::now();
                 }
-                StreamEvent::Turned => since = Instant::now(),
+                StreamEvent::Turned => {
+                    since = Instant::now();
+                    if self.writer.yields {
+                        rt::yield_now().await;
+                    }
+                }
                 StreamEvent::WriteFailed(WriteError::Body(error)) => {
                     return Err(self.failed(Error::RequestBody(error)));
                 }
@@ -194,6 +204,6 @@ impl StreamAttempt<'_, '_, '_> {
             error => error,
         };
         // A server may act on a head before the request's end (a stream of gRPC).
-        AttemptFailure { error, answered: self.answered, reach: Reach::Whole }
+        AttemptFailure { error, answered: self.answered, reach: Reach::Whole, is_counted: true }
     }
 }

@@ -146,7 +146,9 @@ impl StreamBody {
         match deadline.wait(|cx| self.stream.poll_part(cx)).await {
             Some(part) => part.map_err(|failure| failure.error(&Arc::clone(&server.name), true)),
             None => {
-                self.stream.connection().doubt(now_ms);
+                if !(self.timeouts.is_timed && deadline.step == TimeoutStep::Total) {
+                    self.stream.connection().doubt(now_ms);
+                }
                 Err(server.deadline_error(deadline))
             }
         }

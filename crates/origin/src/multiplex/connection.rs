@@ -9,17 +9,24 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use base::{Counters, HashSeed};
+use base::{Counters, HashSeed, Limit};
 use h2::{ClientConnection, ClientEvent, ClientSettings, Code, ConnectionError};
 use message::{Framing, Request, Response, Scheme, Status, Trailers};
 
+use super::liveness::{ClockStep, Liveness, SUSPICIOUS_MS};
 use super::pool::EndpointConnections;
-use crate::error::Error;
+use crate::error::{Error, TimeoutStep};
 use crate::server::Server;
 
 /// Bytes that may wait for the socket before requests' bodies wait instead, and before nothing
 /// more is read.
 pub(super) const OUT_BYTES: usize = 64 << 10;
+/// The least share of the room that a body has in its turn.
+const SHARE_BYTES: usize = 16 << 10;
+/// Streams ended before their time in [`CANCELS_MS`] after which a connection begins no more. Half
+/// of what this server permits its own clients (`h2_resets`).
+const CANCELS_MAX: u32 = 50;
+const CANCELS_MS: u64 = 10_000;
 
 /// The reason why a stream failed.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +37,10 @@ pub(super) enum StreamFailure {
     Closed,
     /// The connection failed.
     Io(io::ErrorKind),
+    /// The server gave no sign of life.
+    Silent,
+    /// The server sent no settings in this time, in milliseconds.
+    Unsettled(u64),
     /// The connection broke the protocol.
     Broken(ConnectionError),
     /// The server guarantees that it has not processed the stream.
@@ -50,12 +61,22 @@ impl StreamFailure {
         matches!(self, Self::Left | Self::Refused)
     }
 
+    /// Returns true if the whole connection failed.
+    pub(super) fn is_loss(self) -> bool {
+        use StreamFailure::{Broken, Closed, Io, Silent, Unsettled};
+        matches!(self, Closed | Io(_) | Silent | Unsettled(_) | Broken(_))
+    }
+
     pub(super) fn error(self, server: &Arc<str>, in_body: bool) -> Error {
         let server = Arc::clone(server);
         match self {
             Self::Left | Self::Closed if !in_body => Error::ClosedBeforeHead { server },
             Self::Left | Self::Closed | Self::Upload => Error::Truncated { server },
             Self::Io(kind) => Error::Read { server, source: kind.into(), in_body },
+            Self::Silent => Error::Read { server, source: io::ErrorKind::TimedOut.into(), in_body },
+            Self::Unsettled(after_ms) => {
+                Error::Timeout { server, step: TimeoutStep::Connect, after_ms }
+            }
             Self::Broken(source) => Error::Frames { server, source },
             Self::Refused => Error::Refused { server },
             Self::Reset(code) => Error::Reset { server, code, in_body },
@@ -76,6 +97,9 @@ pub(super) struct StreamHead {
 #[derive(Debug)]
 struct StreamState {
     id: u32,
+    began_ms: u64,
+    /// A head has arrived.
+    answered: bool,
     heads: VecDeque<StreamHead>,
     data: Vec<u8>,
     /// The response is complete.
@@ -84,6 +108,8 @@ struct StreamState {
     failure: Option<StreamFailure>,
     reader: Option<Waker>,
     sender: Option<Waker>,
+    /// The body waits for room.
+    waits: bool,
 }
 
 impl StreamState {
@@ -97,7 +123,16 @@ impl StreamState {
 struct ConnectionState {
     engine: ClientConnection,
     out: Vec<u8>,
+    /// The bytes in `out` that the server has made this end say, about.
+    said: usize,
     streams: Vec<StreamState>,
+    /// The stream that last had room for its body.
+    served: u32,
+    /// Streams that were ended before their time, since `cancels_since_ms`.
+    cancels: u32,
+    cancels_since_ms: u64,
+    /// The loss of the connection was reported.
+    is_loss_told: bool,
     driver: Option<Waker>,
     /// It begins no more streams.
     retired: bool,
@@ -107,8 +142,7 @@ struct ConnectionState {
     end: Option<StreamFailure>,
     /// The time since which it has no streams.
     idle_since_ms: u64,
-    /// The time at which the server was last heard.
-    heard_ms: u64,
+    liveness: Liveness,
     /// A head that is being read.
     response: Response,
 }
@@ -132,6 +166,10 @@ pub(crate) struct ConnectionOpening {
     /// Bytes in front of the protocol's own.
     pub(crate) first: Vec<u8>,
     pub(crate) settings: ClientSettings,
+    /// The time in which the server must send its settings.
+    pub(crate) greeting_ms: u64,
+    /// The time that it may be silent while requests wait.
+    pub(crate) silence_ms: u64,
     /// 1xx responses of one exchange.
     pub(crate) interim_responses: usize,
     pub(crate) counters: Arc<Counters>,
@@ -152,13 +190,18 @@ impl MultiplexedConnection {
             state: RefCell::new(ConnectionState {
                 engine,
                 out,
+                said: 0,
                 streams: Vec::new(),
+                served: 0,
+                cancels: 0,
+                cancels_since_ms: now_ms,
+                is_loss_told: false,
                 driver: None,
                 retired: false,
                 closing: false,
                 end: None,
                 idle_since_ms: now_ms,
-                heard_ms: now_ms,
+                liveness: Liveness::new(opening.greeting_ms, opening.silence_ms, now_ms),
                 response: Response::new(Status::OK),
             }),
         })
@@ -167,7 +210,10 @@ impl MultiplexedConnection {
     /// Returns true if a request can begin.
     pub(super) fn has_room(&self) -> bool {
         let state = self.state.borrow();
-        state.end.is_none() && !state.retired && state.engine.has_room()
+        state.end.is_none()
+            && !state.retired
+            && !state.liveness.is_doubtful()
+            && state.engine.has_room()
     }
 
     /// Returns true if the server's settings are still to come.
@@ -216,8 +262,14 @@ impl MultiplexedConnection {
         let before = out.len();
         let id = engine.start(request, self.scheme, ends, out)?;
         let size = (out.len() - before) as u64;
+        let now_ms = rt::now().mono_ms;
+        if state.streams.is_empty() {
+            state.liveness.awaits(now_ms);
+        }
         state.streams.push(StreamState {
             id,
+            began_ms: now_ms,
+            answered: false,
             heads: VecDeque::new(),
             data: Vec::new(),
             ended: false,
@@ -225,17 +277,23 @@ impl MultiplexedConnection {
             failure: None,
             reader: None,
             sender: None,
+            waits: false,
         });
         state.wake_driver();
         drop(state);
         Some((MultiplexedStream { connection: Rc::clone(self), id }, size))
     }
 
-    /// Begins no more streams if the server has said nothing since `since_ms`: a request that timed
-    /// out may have lost its connection.
+    /// Asks for a sign of life if the server has said nothing since `since_ms`: a request that timed
+    /// out may have lost its connection. Until there is one, no more streams begin.
     pub(super) fn doubt(&self, since_ms: u64) {
-        let mut state = self.state.borrow_mut();
-        state.retired |= state.heard_ms <= since_ms;
+        self.state.borrow_mut().doubt(since_ms);
+    }
+
+    /// Returns true for the first stream that reports the loss of the connection: it is one failure
+    /// of the server, however many streams there are.
+    pub(super) fn is_first_to_tell(&self) -> bool {
+        !std::mem::replace(&mut self.state.borrow_mut().is_loss_told, true)
     }
 
     /// Counts an exchange without a usable response.
@@ -266,7 +324,8 @@ impl MultiplexedConnection {
     }
 
     /// Passes the bytes that wait for the socket to `write`, which returns how many it took.
-    /// Returns true if too many are left to read more.
+    /// Returns true if too many are left of those that the server has made this end say. Bodies of
+    /// requests do not count: if each end waited for the other to read them, none would go on.
     pub(super) fn write(
         &self,
         mut write: impl FnMut(&[u8]) -> Poll<io::Result<usize>>,
@@ -286,6 +345,7 @@ impl MultiplexedConnection {
         }
         let was_full = state.out.len() >= OUT_BYTES;
         state.out.drain(..written);
+        state.said = state.said.saturating_sub(written);
         let is_full = state.out.len() >= OUT_BYTES;
         if state.out.is_empty() {
             state.out.shrink_to(OUT_BYTES);
@@ -293,7 +353,7 @@ impl MultiplexedConnection {
         if was_full && !is_full {
             state.wake_senders();
         }
-        outcome.map(|()| is_full)
+        outcome.map(|()| state.said >= OUT_BYTES)
     }
 
     /// Takes received bytes; returns how many were used.
@@ -301,7 +361,8 @@ impl MultiplexedConnection {
         let now_ms = rt::now().mono_ms;
         let (mut input, mut changed) = (bytes, false);
         let mut state = self.state.borrow_mut();
-        state.heard_ms = now_ms;
+        state.liveness.heard(now_ms);
+        let before = state.out.len();
         loop {
             let ConnectionState { engine, out, response, .. } = &mut *state;
             match engine.next(&mut input, response, out, now_ms) {
@@ -313,6 +374,7 @@ impl MultiplexedConnection {
                 }
             }
         }
+        state.said += state.out.len() - before;
         drop(state);
         if changed {
             self.tell_endpoint();
@@ -327,6 +389,24 @@ impl MultiplexedConnection {
             state.close_if_idle();
         }
         state.closing && state.out.is_empty()
+    }
+
+    /// Takes the steps of the clock that are due; returns the time of the next one.
+    pub(super) fn tick(&self, now_ms: u64) -> Result<Option<u64>, StreamFailure> {
+        let mut state = self.state.borrow_mut();
+        loop {
+            let (is_greeted, has_streams) = (state.engine.is_greeted(), !state.streams.is_empty());
+            match state.liveness.step(now_ms, is_greeted, has_streams) {
+                ClockStep::Wait(until_ms) => return Ok(until_ms),
+                ClockStep::Ask => state.ask(now_ms),
+                ClockStep::Unsettled(after_ms) => return Err(StreamFailure::Unsettled(after_ms)),
+                ClockStep::Stuck => return Err(StreamFailure::Closed),
+                ClockStep::Silent => {
+                    self.counters.limit(Limit::OriginH2Silence);
+                    return Err(StreamFailure::Silent);
+                }
+            }
+        }
     }
 
     /// Ends every stream.
@@ -353,15 +433,42 @@ impl ConnectionState {
         }
     }
 
+    /// Wakes the senders of bodies in turn, beginning behind the one that was served last.
     fn wake_senders(&mut self) {
-        for stream in &mut self.streams {
-            stream.sender.take().into_iter().for_each(Waker::wake);
+        let served = self.served;
+        let mut turns: Vec<_> = (self.streams.iter_mut())
+            .filter_map(|stream| Some((stream.id, stream.sender.take()?)))
+            .collect();
+        turns.sort_unstable_by_key(|(id, _)| (*id <= served, *id));
+        turns.into_iter().for_each(|(_, sender)| sender.wake());
+    }
+
+    fn doubt(&mut self, since_ms: u64) {
+        if self.end.is_none() && self.engine.is_greeted() && self.liveness.is_suspicious(since_ms) {
+            self.ask(rt::now().mono_ms);
         }
+    }
+
+    fn ask(&mut self, now_ms: u64) {
+        self.engine.ask(&mut self.out);
+        self.liveness.asks(now_ms);
+        self.wake_driver();
+    }
+
+    /// Counts a stream that this end has ended before its time. Servers end connections on which
+    /// that happens often (CVE-2023-44487), with all streams: before that, this one gets no more.
+    fn note_cancel(&mut self, now_ms: u64) {
+        if now_ms.saturating_sub(self.cancels_since_ms) >= CANCELS_MS {
+            (self.cancels, self.cancels_since_ms) = (0, now_ms);
+        }
+        self.cancels += 1;
+        self.retired |= self.cancels >= CANCELS_MAX;
     }
 
     fn close_if_idle(&mut self) {
         if self.streams.is_empty() && self.end.is_none() && !self.closing {
             (self.retired, self.closing) = (true, true);
+            self.liveness.closes(rt::now().mono_ms);
             self.engine.leave(&mut self.out);
             self.wake_driver();
         }
@@ -369,6 +476,9 @@ impl ConnectionState {
 
     /// Applies an event; true if requests that wait for a connection should look again.
     fn apply(&mut self, event: ClientEvent<'_>, of: &MultiplexedConnection) -> bool {
+        if !matches!(event, ClientEvent::Room) {
+            self.liveness.moved();
+        }
         match event {
             ClientEvent::Head { stream, framing } => {
                 let response = std::mem::replace(&mut self.response, Response::new(Status::OK));
@@ -376,6 +486,7 @@ impl ConnectionState {
                     |field: message::header::Field<'_>| field.name.len() + field.value.len();
                 of.server.traffic.head_came(response.headers.iter().map(bytes).sum());
                 self.with(stream, |state| {
+                    state.answered = true;
                     if state.heads.len() > of.interim_responses {
                         state.failure = Some(StreamFailure::TooManyInterim);
                     } else {
@@ -527,11 +638,23 @@ impl Drop for MultiplexedStream {
         let before = out.len();
         engine.reset(self.id, Code::Cancel, out);
         let wrote = out.len() > before;
-        if let Some(at) = streams.iter().position(|stream| stream.id == self.id) {
-            streams.swap_remove(at).wake();
+        let now_ms = rt::now().mono_ms;
+        let at = streams.iter().position(|stream| stream.id == self.id);
+        let ended = at.map(|at| streams.swap_remove(at));
+        let is_last = streams.is_empty();
+        if wrote {
+            state.note_cancel(now_ms);
         }
-        if streams.is_empty() {
-            state.idle_since_ms = rt::now().mono_ms;
+        if let Some(mut ended) = ended {
+            ended.wake();
+            // A client that was tired of waiting may have lost its connection.
+            let waited_ms = now_ms.saturating_sub(ended.began_ms);
+            if wrote && !ended.answered && waited_ms >= SUSPICIOUS_MS {
+                state.doubt(ended.began_ms);
+            }
+        }
+        if is_last {
+            state.idle_since_ms = now_ms;
             if self.connection.server.idle_max == 0 || state.retired {
                 state.close_if_idle();
             }
@@ -553,8 +676,8 @@ pub(super) struct StreamSender {
 
 /// The room for a request's body.
 pub(super) enum SendRoom {
-    /// Bytes that can be written now.
-    Bytes(usize),
+    /// Bytes that can be written now. If `others` wait, too, they have their turn next.
+    Bytes { room: usize, others: bool },
     /// None at present.
     Shut,
     /// The stream takes no more.
@@ -565,19 +688,23 @@ impl StreamSender {
     /// The room for the next bytes. Without any, the task is woken when there may be some.
     pub(super) fn room(&self, cx: &Context<'_>) -> SendRoom {
         let mut state = self.connection.state.borrow_mut();
-        let ConnectionState { engine, out, streams, end, .. } = &mut *state;
+        let ConnectionState { engine, out, streams, end, served, .. } = &mut *state;
+        let is_other = |stream: &&StreamState| stream.waits && stream.id != self.id;
+        let others = streams.iter().filter(is_other).count();
         let stream = streams.iter_mut().find(|stream| stream.id == self.id);
         let (Some(stream), None) = (stream, end) else { return SendRoom::Ended };
         if stream.failure.is_some() || stream.ended {
             return SendRoom::Ended;
         }
         stream.sender = Some(cx.waker().clone());
-        match engine.send_room(self.id) {
-            None => SendRoom::Ended,
-            Some(0) => SendRoom::Shut,
-            Some(_) if out.len() >= OUT_BYTES => SendRoom::Shut,
-            Some(room) => SendRoom::Bytes(room.min(OUT_BYTES)),
+        let Some(room) = engine.send_room(self.id) else { return SendRoom::Ended };
+        stream.waits = room == 0 || out.len() >= OUT_BYTES;
+        if stream.waits {
+            return SendRoom::Shut;
         }
+        *served = self.id;
+        let share = (room / (others + 1)).max(SHARE_BYTES);
+        SendRoom::Bytes { room: room.min(OUT_BYTES).min(share), others: others > 0 }
     }
 
     /// Writes bytes of the body, at most as many as there is room for.

@@ -1,10 +1,14 @@
 //! Driver: the task that moves the bytes of one multiplexed connection.
 
-use std::future::poll_fn;
+use std::future::{Future as _, poll_fn};
 use std::io::IoSlice;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
+
+use rt::time::{Sleep, sleep};
 
 use super::connection::{ConnectionOpening, MultiplexedConnection, StreamFailure};
 use super::pool::OpeningGuard;
@@ -15,21 +19,33 @@ use crate::upstream_connection::UpstreamConnection;
 
 /// Reads in one turn, after which other tasks have theirs.
 const TURNS: usize = 32;
+/// The longest time of an alarm.
+const LONGEST_MS: u64 = 86_400_000;
 
-/// Adds a multiplexed connection to `server` over `link`, and drives it. `first` comes before the
-/// protocol's own bytes.
+/// The request's part in the opening of a connection.
+pub(crate) struct MultiplexOpening {
+    /// Bytes in front of the protocol's own.
+    pub(crate) first: Vec<u8>,
+    /// The time in which the server must send its settings.
+    pub(crate) greeting_ms: u64,
+    pub(crate) guard: OpeningGuard,
+}
+
+/// Adds a multiplexed connection to `server` over `link`, and drives it.
 pub(crate) fn connect(
     core: &Rc<CorePoolState>,
     server: &Arc<Server>,
     link: UpstreamConnection,
-    first: Vec<u8>,
-    guard: OpeningGuard,
+    opening: MultiplexOpening,
 ) -> Rc<MultiplexedConnection> {
+    let MultiplexOpening { first, greeting_ms, guard } = opening;
     let connection = guard.opened(ConnectionOpening {
         server: Arc::clone(server),
         peer: link.peer,
         first,
         settings: core.stream_settings,
+        greeting_ms,
+        silence_ms: core.silence_ms,
         interim_responses: core.interim_responses,
         counters: Arc::clone(&core.counters),
     });
@@ -40,7 +56,12 @@ pub(crate) fn connect(
 /// Moves the bytes of `connection` until it ends.
 async fn drive(connection: Rc<MultiplexedConnection>, core: Rc<CorePoolState>, mut stream: Stream) {
     let mut work = Workspace::lend(&core);
-    let failure = poll_fn(|cx| poll_drive(&connection, cx, &mut stream, &mut work)).await;
+    let mut clock = None;
+    let failure = poll_fn(|cx| match poll_clock(&connection, cx, &mut clock) {
+        Poll::Ready(failure) => Poll::Ready(failure),
+        Poll::Pending => poll_drive(&connection, cx, &mut stream, &mut work),
+    })
+    .await;
     connection.end(failure);
     // The reason of the end, and bytes that only TLS holds.
     _ = connection.write(|bytes| {
@@ -48,6 +69,36 @@ async fn drive(connection: Rc<MultiplexedConnection>, core: Rc<CorePoolState>, m
         stream.poll_write_vectored(&mut cx, &[IoSlice::new(bytes)])
     });
     _ = poll_fn(|cx| Poll::Ready(stream.poll_shutdown(cx))).await;
+}
+
+/// A timer, and its time in monotonic milliseconds.
+type Alarm = (Pin<Box<Sleep>>, u64);
+
+/// Takes the steps that are due, and waits for the next; ready if the connection has failed. An
+/// alarm may be early: most are put off by what the server says.
+fn poll_clock(
+    connection: &MultiplexedConnection,
+    cx: &mut Context<'_>,
+    alarm: &mut Option<Alarm>,
+) -> Poll<StreamFailure> {
+    loop {
+        let now_ms = rt::now().mono_ms;
+        let due_ms = match connection.tick(now_ms) {
+            Ok(Some(due_ms)) => due_ms,
+            Ok(None) => return Poll::Pending,
+            Err(failure) => return Poll::Ready(failure),
+        };
+        if alarm.as_ref().is_none_or(|(_, at_ms)| *at_ms > due_ms) {
+            let wait = Duration::from_millis(due_ms.saturating_sub(now_ms).clamp(1, LONGEST_MS));
+            *alarm = Some((Box::pin(sleep(wait)), due_ms));
+        }
+        if let Some((timer, _)) = alarm
+            && timer.as_mut().poll(cx).is_pending()
+        {
+            return Poll::Pending;
+        }
+        *alarm = None;
+    }
 }
 
 /// Writes and reads as much as the socket takes and has; ready at the connection's end.

@@ -10,27 +10,30 @@ use crate::upload::{Upload, WriteError};
 pub(super) struct StreamWriter {
     sender: StreamSender,
     pub(super) written: u64,
+    /// Others have their turn before more is written.
+    pub(super) yields: bool,
 }
 
 impl StreamWriter {
     pub(super) fn new(sender: StreamSender) -> Self {
-        Self { sender, written: 0 }
+        Self { sender, written: 0, yields: false }
     }
 
     /// Writes until the request is complete, or the server takes no more of it. If pending,
-    /// `blocked` is true if the server's windows are shut, and false if the source has no bytes.
+    /// `blocked` is true if the server's windows are shut, and false if the source has no bytes, or
+    /// if it `yields`: the task is woken behind those that wait, too.
     pub(super) fn poll(
         &mut self,
         cx: &mut Context<'_>,
         upload: &mut Upload<'_>,
         blocked: &mut bool,
     ) -> Poll<Result<(), WriteError>> {
+        (self.yields, *blocked) = (false, false);
         loop {
-            *blocked = false;
-            let room = match self.sender.room(cx) {
+            let (room, others) = match self.sender.room(cx) {
                 SendRoom::Ended => return Poll::Ready(Ok(())),
-                SendRoom::Shut => 0,
-                SendRoom::Bytes(room) => room,
+                SendRoom::Shut => (0, false),
+                SendRoom::Bytes { room, others } => (room, others),
             };
             match upload.poll_piece(cx) {
                 Poll::Ready(Ok(())) => {}
@@ -52,6 +55,11 @@ impl StreamWriter {
             upload.advance(taken);
             if is_last {
                 return Poll::Ready(Ok(()));
+            }
+            if others {
+                self.yields = true;
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
             }
         }
     }
