@@ -48,6 +48,8 @@ impl From<&Limits> for ClientSettings {
 
 /// The most concurrent streams, whatever the setting: lookups scan them.
 const STREAMS_MAX: u64 = 1000;
+/// The first window of a stream, which [`ClientConnection::widen`] makes larger.
+const NARROW_WINDOW: u32 = 64 << 10;
 /// The largest window of a stream: that of the connection is a multiple of it.
 const LARGEST_WINDOW: u32 = 1 << 28;
 /// Windows of streams that the connection's window has. It is returned as bytes arrive, so that a
@@ -120,6 +122,8 @@ struct ClientStream {
     /// Bytes of Content-Length that are still to come.
     due: Option<u64>,
     receive_window: i64,
+    /// The size of the window.
+    window: u32,
     /// Used bytes that were not returned to the window yet.
     used: u32,
     send_window: i64,
@@ -178,7 +182,7 @@ impl ClientConnection {
         let mut payload = Vec::with_capacity(24);
         for (name, value) in [
             (setting::ENABLE_PUSH, 0),
-            (setting::INITIAL_WINDOW_SIZE, settings.stream_window),
+            (setting::INITIAL_WINDOW_SIZE, settings.stream_window.min(NARROW_WINDOW)),
             (setting::MAX_HEADER_LIST_SIZE, settings.head.list.list_bytes as u32),
             (setting::NO_RFC7540_PRIORITIES, 1),
         ] {
@@ -289,7 +293,7 @@ impl ClientConnection {
             kind::HEADERS => return self.headers(head, payload, response, out, now_ms),
             kind::CONTINUATION => return self.continuation(head, payload, response, out, now_ms),
             kind::RST_STREAM => return self.reset_by_server(head, payload, now_ms),
-            kind::WINDOW_UPDATE => return self.window_update(head, payload, out),
+            kind::WINDOW_UPDATE => return self.window_update(head, payload, out, now_ms),
             kind::SETTINGS => return self.settings(head, payload, out, now_ms),
             kind::GOAWAY => return self.goaway(head, payload),
             kind::PING => self.ping(head, payload, out, now_ms)?,
@@ -322,8 +326,12 @@ impl ClientConnection {
         }
         self.give_back(window, out);
         let Some(stream) = self.streams.iter_mut().find(|stream| stream.id == head.stream) else {
+            self.control.spend(now_ms, "too many DATA frames of ended streams")?;
             return self.has_begun(head).map(|()| None);
         };
+        if !bytes.is_empty() {
+            self.control.earn(1);
+        }
         if !stream.receives {
             return Err(ConnectionError::new(Code::StreamClosed, "DATA after the stream's end"));
         }

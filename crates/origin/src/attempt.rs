@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use base::Account;
 use fastcgi::ProtocolStatus;
 use h1::ReadProgress;
 use message::{Framing, Request, Response, Status, upgrade};
@@ -27,6 +28,8 @@ pub(crate) struct Call<'a> {
     pub(crate) core: &'a Rc<CorePoolState>,
     pub(crate) server: &'a Arc<Server>,
     pub(crate) request: &'a Request,
+    /// The account of the response's bytes, if they are held.
+    pub(crate) account: Option<&'a Arc<Account>>,
     pub(crate) timeouts: Timeouts,
     pub(crate) total: Deadline,
     /// The client has set `total`.

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::{Counter, Limit};
+use base::{Account, Counter, Limit};
 use message::{Framing, Request, Status, Upgrade, grpc};
 use rt::time::Instant;
 
@@ -80,6 +80,7 @@ impl CorePool {
             core,
             origin,
             request: &request,
+            account: caller.account.as_ref(),
             upload: Upload::new(&request, body, origin.protocol()),
             cgi: cgi.as_ref(),
             read_at_most: match caller.read_at_most {
@@ -204,6 +205,8 @@ struct Sender<'a, 'b> {
     core: &'a Rc<CorePoolState>,
     origin: &'a Arc<Origin>,
     request: &'a Request,
+    /// The account of the bytes that are held for it.
+    account: Option<&'a Arc<Account>>,
     upload: Upload<'b>,
     cgi: Option<&'a Cgi<'a>>,
     /// The most bytes of one read.
@@ -477,6 +480,7 @@ impl<'a> Sender<'a, '_> {
             core: self.core,
             server,
             request: self.request,
+            account: self.account,
             timeouts: self.timeouts,
             total: self.total,
             is_timed: self.is_timed,

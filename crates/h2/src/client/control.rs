@@ -6,6 +6,9 @@ use crate::frame::{self, FrameHead, flag, kind, setting};
 use crate::payload::{self, LENGTH};
 use crate::streams::WINDOW_MAX;
 
+/// Window updates below this size count as control frames.
+const SMALL_UPDATE: i64 = 1024;
+
 impl ClientConnection {
     pub(super) fn reset_by_server<'a>(
         &mut self,
@@ -105,8 +108,12 @@ impl ClientConnection {
         head: FrameHead,
         payload: &[u8],
         out: &mut Vec<u8>,
+        now_ms: u64,
     ) -> Result<Option<ClientEvent<'a>>, ConnectionError> {
         let more = i64::from(payload::increment(payload)?);
+        if more < SMALL_UPDATE {
+            self.control.spend(now_ms, "too many small WINDOW_UPDATE frames")?;
+        }
         if head.stream == 0 {
             self.send_window += more;
             return match self.send_window > WINDOW_MAX {

@@ -3,7 +3,8 @@
 use message::authority::write_authority;
 use message::{Framing, HeaderId, Method, Request, Scheme, Trailers};
 
-use super::{ClientConnection, ClientStream};
+use super::{ClientConnection, ClientStream, NARROW_WINDOW};
+use crate::budget::EARNED;
 use crate::encode::RequestLine;
 use crate::error::{Code, ConnectionError};
 use crate::frame::{self, HEAD_BYTES, PAYLOAD_BYTES, flag, kind};
@@ -24,6 +25,7 @@ impl ClientConnection {
         }
         let id = self.next_id;
         self.next_id += 2;
+        self.control.earn(EARNED);
         let at = out.len();
         out.extend_from_slice(&[0; HEAD_BYTES]);
         self.text.clear();
@@ -44,7 +46,8 @@ impl ClientConnection {
             receives: true,
             answered: false,
             due: None,
-            receive_window: i64::from(self.settings.stream_window),
+            receive_window: i64::from(self.settings.stream_window.min(NARROW_WINDOW)),
+            window: self.settings.stream_window.min(NARROW_WINDOW),
             used: 0,
             send_window: self.first_send_window,
         });
@@ -87,6 +90,7 @@ impl ClientConnection {
         let Some(at) = self.streams.iter().position(|stream| stream.id == id) else { return };
         self.streams[at].send_window -= bytes.len() as i64;
         self.send_window -= bytes.len() as i64;
+        self.control.earn(EARNED);
         let mut pieces = bytes.chunks(PAYLOAD_BYTES).peekable();
         while let Some(piece) = pieces.next() {
             let flags = if ends && pieces.peek().is_none() { flag::END_STREAM } else { 0 };
@@ -123,12 +127,30 @@ impl ClientConnection {
 
     /// Reports `bytes` of a response's body as used, so that the server may send as many more.
     pub fn used(&mut self, id: u32, bytes: usize, out: &mut Vec<u8>) {
-        let most = self.settings.stream_window;
         let Some(stream) = self.streams.iter_mut().find(|stream| stream.id == id) else { return };
+        let most = stream.window;
         stream.used += bytes as u32;
         // Half of the window at once: a frame for every piece would cost more than it helps.
         if stream.receives && stream.used >= most / 2 {
             let more = std::mem::take(&mut stream.used);
+            stream.receive_window += i64::from(more);
+            frame::write(out, kind::WINDOW_UPDATE, 0, id, &more.to_be_bytes());
+        }
+    }
+
+    /// The size of a window that was widened.
+    pub fn wide_window(&self) -> u32 {
+        self.settings.stream_window
+    }
+
+    /// Widens the window of a stream from its first size to that of the settings: its reader has
+    /// memory for as much.
+    pub fn widen(&mut self, id: u32, out: &mut Vec<u8>) {
+        let most = self.settings.stream_window;
+        let Some(stream) = self.streams.iter_mut().find(|stream| stream.id == id) else { return };
+        let more = most.saturating_sub(stream.window);
+        if stream.receives && more > 0 {
+            stream.window = most;
             stream.receive_window += i64::from(more);
             frame::write(out, kind::WINDOW_UPDATE, 0, id, &more.to_be_bytes());
         }

@@ -265,10 +265,16 @@ fn a_server_cannot_send_more_than_the_window_nor_frames_without_end() {
     assert!(client.read(&fields(1, false, OK)).is_ok());
     let piece = data(1, false, &[0; 16_384]);
     let window = Limits::default().origin_h2_window as usize;
-    for _ in 0..window / 16_384 {
-        assert!(client.read(&piece).is_ok());
+    let mut wide = Client::asked();
+    assert!(wide.read(&fields(1, false, OK)).is_ok());
+    wide.engine.widen(1, &mut wide.out);
+    wide.engine.widen(1, &mut wide.out);
+    for (mut client, window) in [(client, 64 << 10), (wide, window)] {
+        for _ in 0..window / 16_384 {
+            assert!(client.read(&piece).is_ok());
+        }
+        assert!(client.read(&piece).is_err_and(|fatal| fatal.code == Code::FlowControl));
     }
-    assert!(client.read(&piece).is_err_and(|fatal| fatal.code == Code::FlowControl));
 
     let limits = Limits { origin_h2_control_frames: 5, ..Limits::default() };
     let mut client = Client::new(&limits);
@@ -276,12 +282,24 @@ fn a_server_cannot_send_more_than_the_window_nor_frames_without_end() {
     let ping = written(kind::PING, 0, 0, &[0; 8]);
     let read: Vec<_> = (0..5).map(|_| client.read(&ping).is_ok()).collect();
     assert_eq!(read, [true, true, true, true, false]);
+
+    // Small window updates count, too, and bodies of ended streams.
+    for spends in [written(kind::WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1]), data(1, false, b"late")] {
+        let mut client = Client::new(&limits);
+        assert!(client.read(&written(kind::SETTINGS, 0, 0, &[])).is_ok());
+        assert_eq!(client.start(&get(), true), Some(1));
+        client.engine.reset(1, Code::Cancel, &mut client.out);
+        let read: Vec<_> = (0..6).map(|_| client.read(&spends).is_ok()).collect();
+        assert_eq!(read, [true, true, true, true, true, false]);
+    }
 }
 
 #[test]
 fn used_bytes_come_back_to_the_servers_windows() {
     let mut client = Client::asked();
     assert!(client.read(&fields(1, false, OK)).is_ok());
+    client.engine.widen(1, &mut client.out);
+    client.out.clear();
     let window = Limits::default().origin_h2_window as usize;
     let half = window / 2;
     for _ in 0..20 {

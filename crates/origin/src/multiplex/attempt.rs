@@ -68,7 +68,7 @@ impl Call<'_> {
         events: &mut dyn Events,
     ) -> Result<StreamResponse, AttemptFailure> {
         let has_body = upload.has_body();
-        let Some((stream, head)) = connection.start(self.request, !has_body) else {
+        let Some((stream, head)) = connection.start(self.request, !has_body, self.account) else {
             return Err(Error::ClosedBeforeHead { server: Arc::clone(&self.server.name) }.into());
         };
         let writer = StreamWriter::new(stream.sender());

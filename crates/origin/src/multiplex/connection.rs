@@ -9,7 +9,7 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use base::{Counters, HashSeed, Limit};
+use base::{Account, Counters, HashSeed, HeldBytes, Limit};
 use h2::{ClientConnection, ClientEvent, ClientSettings, Code, ConnectionError};
 use message::{Framing, Request, Response, Scheme, Status, Trailers};
 
@@ -21,6 +21,8 @@ use crate::server::Server;
 /// Bytes that may wait for the socket before requests' bodies wait instead, and before nothing
 /// more is read.
 pub(super) const OUT_BYTES: usize = 64 << 10;
+/// Bytes of a body behind which it is not a small one.
+const NOT_SMALL_BYTES: u64 = 32 << 10;
 /// The least share of the room that a body has in its turn.
 const SHARE_BYTES: usize = 16 << 10;
 /// Streams ended before their time in [`CANCELS_MS`] after which a connection begins no more. Half
@@ -102,6 +104,7 @@ struct StreamState {
     answered: bool,
     heads: VecDeque<StreamHead>,
     data: Vec<u8>,
+    memory: StreamMemory,
     /// The response is complete.
     ended: bool,
     trailers: Option<Trailers>,
@@ -110,6 +113,40 @@ struct StreamState {
     sender: Option<Waker>,
     /// The body waits for room.
     waits: bool,
+}
+
+/// The memory of a body that has arrived and was not passed on.
+#[derive(Debug, Default)]
+struct StreamMemory {
+    account: Option<Arc<Account>>,
+    held: Option<HeldBytes>,
+    /// Bytes of the body.
+    came: u64,
+    /// The server may send as much as the settings permit.
+    is_wide: bool,
+}
+
+impl StreamMemory {
+    /// Counts bytes of the body. Returns true if the window should be widened to `wide` bytes: the
+    /// body is not a small one, and the account has room for as much.
+    fn came(&mut self, bytes: u64, wide: u32) -> bool {
+        self.came += bytes;
+        if let Some(account) = &self.account {
+            // Their window is open, so they are here in any case.
+            self.held.get_or_insert_with(|| account.hold_anyway(0)).grow_anyway(bytes);
+        }
+        let widens = !self.is_wide
+            && self.came >= NOT_SMALL_BYTES
+            && self.account.as_ref().is_none_or(|account| account.left() >= u64::from(wide));
+        self.is_wide |= widens;
+        widens
+    }
+
+    fn passed(&mut self, bytes: u64) {
+        if let Some(held) = &mut self.held {
+            held.shrink_to(held.bytes().saturating_sub(bytes));
+        }
+    }
 }
 
 impl StreamState {
@@ -247,12 +284,13 @@ impl MultiplexedConnection {
         is_late
     }
 
-    /// Begins a stream with the head of `request`. Returns it with the size of the head; `None` if
+    /// Begins a stream with the head of `request`, whose response is charged to `account`. Returns it with the size of the head; `None` if
     /// no stream can begin.
     pub(super) fn start(
         self: &Rc<Self>,
         request: &Request,
         ends: bool,
+        account: Option<&Arc<Account>>,
     ) -> Option<(MultiplexedStream, u64)> {
         let mut state = self.state.borrow_mut();
         if state.end.is_some() || state.retired {
@@ -272,6 +310,7 @@ impl MultiplexedConnection {
             answered: false,
             heads: VecDeque::new(),
             data: Vec::new(),
+            memory: StreamMemory { account: account.cloned(), ..StreamMemory::default() },
             ended: false,
             trailers: None,
             failure: None,
@@ -495,7 +534,14 @@ impl ConnectionState {
                 });
             }
             ClientEvent::Data { stream, bytes } => {
-                self.with(stream, |state| state.data.extend_from_slice(bytes));
+                let (wide, mut widens) = (self.engine.wide_window(), false);
+                self.with(stream, |state| {
+                    state.data.extend_from_slice(bytes);
+                    widens = state.memory.came(bytes.len() as u64, wide);
+                });
+                if widens {
+                    self.engine.widen(stream, &mut self.out);
+                }
             }
             ClientEvent::End { stream, trailers } => self.with(stream, |state| {
                 (state.ended, state.trailers) = (true, trailers);
@@ -622,8 +668,11 @@ impl MultiplexedStream {
     /// Reports bytes of the body as used.
     pub(super) fn used(&self, bytes: usize) {
         let mut state = self.connection.state.borrow_mut();
-        let ConnectionState { engine, out, .. } = &mut *state;
+        let ConnectionState { engine, out, streams, .. } = &mut *state;
         let before = out.len();
+        if let Some(stream) = streams.iter_mut().find(|stream| stream.id == self.id) {
+            stream.memory.passed(bytes as u64);
+        }
         engine.used(self.id, bytes, out);
         if out.len() > before {
             state.wake_driver();

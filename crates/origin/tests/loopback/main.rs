@@ -7,6 +7,7 @@ mod bodies;
 mod health;
 mod kit;
 mod multiplexed;
+mod multiplexed_bounds;
 mod places;
 mod queue;
 mod responses;
