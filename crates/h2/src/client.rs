@@ -165,6 +165,8 @@ pub struct ClientConnection {
     /// Streams that the server permits.
     permitted: u32,
     leaves: bool,
+    /// The largest head that the server takes, by the sizes of its fields.
+    head_most: Option<u32>,
     receive_window: i64,
     /// Received bytes that were not returned to the connection's window yet.
     received: u32,
@@ -207,6 +209,7 @@ impl ClientConnection {
             pending: None,
             permitted: ASSUMED_STREAMS,
             leaves: false,
+            head_most: None,
             receive_window: i64::from(window),
             received: 0,
             send_window: i64::from(FIRST_WINDOW),

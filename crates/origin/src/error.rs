@@ -159,6 +159,11 @@ pub enum Error {
         /// The reason.
         source: h2::ResponseError,
     },
+    /// The request's head is larger than the server takes (HTTP/2, SETTINGS_MAX_HEADER_LIST_SIZE).
+    HeadTooLarge {
+        /// The server.
+        server: Arc<str>,
+    },
     /// The server chose another protocol than HTTP/2 (RFC 7301).
     NotHttp2 {
         /// The server.
@@ -210,7 +215,7 @@ pub struct SourceError(pub &'static str);
 
 impl Error {
     /// The status for the client, as nginx selects it: 504 for timeouts, 503 if no server could be
-    /// tried, 400 or 413 for the request's own body, else 502.
+    /// tried, 400 or 413 for the request's own body, 431 for its head, else 502.
     pub fn status(&self) -> Status {
         let code = match self {
             Self::RequestBody(RequestBodyError::TooLarge(_)) => 413,
@@ -221,6 +226,7 @@ impl Error {
             ) => 503,
             Self::NoAnswer { protocol: fastcgi::ProtocolStatus::Overloaded, .. } => 503,
             Self::RequestBody(_) => 400,
+            Self::HeadTooLarge { .. } => 431,
             Self::Resolve { .. }
             | Self::QueueFull { .. }
             | Self::NoHealthyServer { .. }
@@ -296,7 +302,7 @@ impl Error {
     /// machine's.
     pub(crate) fn is_servers_fault(&self) -> bool {
         match self {
-            Self::RequestBody(_) | Self::NoScripts { .. } => false,
+            Self::RequestBody(_) | Self::NoScripts { .. } | Self::HeadTooLarge { .. } => false,
             Self::Connect { source, .. } => !is_shortage(source),
             _ => true,
         }
@@ -409,6 +415,9 @@ impl fmt::Display for Error {
             Self::Reset { server, code, in_body } => write_reset(f, server, *code, *in_body),
             Self::Frames { server, source } => write!(f, "{server}: bad HTTP/2: {source}"),
             Self::Fields { server, source } => write!(f, "{server}: bad response: {source}"),
+            Self::HeadTooLarge { server } => {
+                write!(f, "{server}: takes no request with as many header fields")
+            }
             Self::NotHttp2 { server } => write!(f, "{server}: does not speak HTTP/2"),
             Self::Unwanted { server, status } => write!(f, "{server}: answered {status}"),
             Self::RequestBody(error) => write!(f, "request body: {error}"),

@@ -8,8 +8,10 @@ mod attempt;
 mod body;
 mod connection;
 mod driver;
+mod failure;
 mod liveness;
 mod pool;
+mod stream_memory;
 mod upload;
 
 pub(crate) use self::attempt::StreamResponse;

@@ -174,7 +174,7 @@ impl CorePoolState {
 
     /// A multiplexed connection to `server`, or the task to open one.
     pub(crate) async fn checkout_multiplexed(&self, server: &Arc<Server>) -> Checkout {
-        self.multiplexed.checkout(server.endpoint(&self.shared_pool), &self.counters).await
+        self.multiplexed.checkout(server.endpoint(&self.shared_pool), server, &self.counters).await
     }
 
     /// Returns true if `owner` has an idle connection to `server`.

@@ -44,6 +44,7 @@ impl ClientConnection {
             match name {
                 setting::INITIAL_WINDOW_SIZE => window = i64::from(value),
                 setting::HEADER_TABLE_SIZE => self.encoder.allow(value),
+                setting::MAX_HEADER_LIST_SIZE => self.head_most = Some(value),
                 setting::MAX_CONCURRENT_STREAMS => permitted = Some(value),
                 setting::ENABLE_PUSH if value != 0 => {
                     return Err(ConnectionError::protocol("a server that permits pushes"));

@@ -9,8 +9,22 @@ use crate::encode::RequestLine;
 use crate::error::{Code, ConnectionError};
 use crate::frame::{self, HEAD_BYTES, PAYLOAD_BYTES, flag, kind};
 use crate::responses::{close_head, goaway};
+use crate::table::OVERHEAD;
+
+/// The names of the four pseudo-header fields, a scheme and a port, and the overhead of three.
+const PSEUDO_BYTES: usize = 7 + 7 + 10 + 5 + 5 + 6 + 3 * OVERHEAD;
 
 impl ClientConnection {
+    /// Returns true if the server takes the head of `request`, as far as it has said how large one
+    /// may be (RFC 9113 6.5.2). Fields that are not sent count, too: at most a few.
+    pub fn takes(&self, request: &Request) -> bool {
+        let Some(most) = self.head_most else { return true };
+        let fields = request.headers.iter().map(|field| field.name.len() + field.value.len());
+        let own = request.method.token().len() + request.host.len() + request.target.len();
+        let size = fields.chain([own + PSEUDO_BYTES]).fold(0, |size, next| size + next + OVERHEAD);
+        size <= most as usize
+    }
+
     /// Begins a stream with the head of `request`, written from its canonical form. `ends`: it has
     /// no body. Returns the stream's number; `None` if no stream can begin.
     pub fn start(

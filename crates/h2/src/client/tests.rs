@@ -583,3 +583,14 @@ fn a_servers_settings_are_kept() {
     assert!(client.read(&written(kind::SETTINGS, 0, 0, &none)).is_ok());
     assert!(client.engine.is_greeted() && !client.engine.has_room());
 }
+
+#[test]
+fn a_server_says_how_large_a_head_may_be() {
+    let mut client = Client::new(&Limits::default());
+    let mut large = get();
+    assert!(client.engine.takes(&large));
+    assert!(client.read(&written(kind::SETTINGS, 0, 0, &[0, 6, 0, 0, 1, 44])).is_ok());
+    assert!(client.engine.takes(&large), "of 300 bytes");
+    large.headers.push_named(b"x-large", &[b'x'; 100]);
+    assert!(!client.engine.takes(&large));
+}

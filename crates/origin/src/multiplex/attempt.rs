@@ -8,7 +8,8 @@ use std::time::Duration;
 use message::{Framing, Response, Status};
 use rt::time::Instant;
 
-use super::connection::{MultiplexedConnection, MultiplexedStream, StreamFailure, StreamHead};
+use super::connection::{MultiplexedConnection, MultiplexedStream, StreamHead};
+use super::failure::StreamFailure;
 use super::upload::StreamWriter;
 use crate::attempt::{AttemptFailure, Call, Reach};
 use crate::deadline::Deadline;
@@ -68,6 +69,9 @@ impl Call<'_> {
         events: &mut dyn Events,
     ) -> Result<StreamResponse, AttemptFailure> {
         let has_body = upload.has_body();
+        if !connection.takes(self.request) {
+            return Err(Error::HeadTooLarge { server: Arc::clone(&self.server.name) }.into());
+        }
         let Some((stream, head)) = connection.start(self.request, !has_body, self.account) else {
             return Err(Error::ClosedBeforeHead { server: Arc::clone(&self.server.name) }.into());
         };

@@ -9,84 +9,26 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use base::{Account, Counters, HashSeed, HeldBytes, Limit};
-use h2::{ClientConnection, ClientEvent, ClientSettings, Code, ConnectionError};
+use base::{Account, Counters, HashSeed, Limit};
+use h2::{ClientConnection, ClientEvent, ClientSettings, Code};
 use message::{Framing, Request, Response, Scheme, Status, Trailers};
 
+use super::failure::StreamFailure;
 use super::liveness::{ClockStep, Liveness, SUSPICIOUS_MS};
 use super::pool::EndpointConnections;
-use crate::error::{Error, TimeoutStep};
+use super::stream_memory::StreamMemory;
+use crate::error::Error;
 use crate::server::Server;
 
 /// Bytes that may wait for the socket before requests' bodies wait instead, and before nothing
 /// more is read.
 pub(super) const OUT_BYTES: usize = 64 << 10;
-/// Bytes of a body behind which it is not a small one.
-const NOT_SMALL_BYTES: u64 = 32 << 10;
 /// The least share of the room that a body has in its turn.
 const SHARE_BYTES: usize = 16 << 10;
 /// Streams ended before their time in [`CANCELS_MS`] after which a connection begins no more. Half
 /// of what this server permits its own clients (`h2_resets`).
 const CANCELS_MAX: u32 = 50;
 const CANCELS_MS: u64 = 10_000;
-
-/// The reason why a stream failed.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum StreamFailure {
-    /// The server has announced that it will not process the stream.
-    Left,
-    /// The connection ended.
-    Closed,
-    /// The connection failed.
-    Io(io::ErrorKind),
-    /// The server gave no sign of life.
-    Silent,
-    /// The server sent no settings in this time, in milliseconds.
-    Unsettled(u64),
-    /// The connection broke the protocol.
-    Broken(ConnectionError),
-    /// The server guarantees that it has not processed the stream.
-    Refused,
-    /// The server ended the stream, with this code.
-    Reset(u32),
-    /// The response is malformed or too large.
-    Rejected(h2::ResponseError),
-    /// Too many 1xx responses.
-    TooManyInterim,
-    /// The source of the request's body failed.
-    Upload,
-}
-
-impl StreamFailure {
-    /// Returns true if the server has certainly not processed the request.
-    pub(super) fn is_unprocessed(self) -> bool {
-        matches!(self, Self::Left | Self::Refused)
-    }
-
-    /// Returns true if the whole connection failed.
-    pub(super) fn is_loss(self) -> bool {
-        use StreamFailure::{Broken, Closed, Io, Silent, Unsettled};
-        matches!(self, Closed | Io(_) | Silent | Unsettled(_) | Broken(_))
-    }
-
-    pub(super) fn error(self, server: &Arc<str>, in_body: bool) -> Error {
-        let server = Arc::clone(server);
-        match self {
-            Self::Left | Self::Closed if !in_body => Error::ClosedBeforeHead { server },
-            Self::Left | Self::Closed | Self::Upload => Error::Truncated { server },
-            Self::Io(kind) => Error::Read { server, source: kind.into(), in_body },
-            Self::Silent => Error::Read { server, source: io::ErrorKind::TimedOut.into(), in_body },
-            Self::Unsettled(after_ms) => {
-                Error::Timeout { server, step: TimeoutStep::Connect, after_ms }
-            }
-            Self::Broken(source) => Error::Frames { server, source },
-            Self::Refused => Error::Refused { server },
-            Self::Reset(code) => Error::Reset { server, code, in_body },
-            Self::Rejected(source) => Error::Fields { server, source },
-            Self::TooManyInterim => Error::TooManyInterim { server },
-        }
-    }
-}
 
 /// A response's head.
 #[derive(Debug)]
@@ -113,40 +55,6 @@ struct StreamState {
     sender: Option<Waker>,
     /// The body waits for room.
     waits: bool,
-}
-
-/// The memory of a body that has arrived and was not passed on.
-#[derive(Debug, Default)]
-struct StreamMemory {
-    account: Option<Arc<Account>>,
-    held: Option<HeldBytes>,
-    /// Bytes of the body.
-    came: u64,
-    /// The server may send as much as the settings permit.
-    is_wide: bool,
-}
-
-impl StreamMemory {
-    /// Counts bytes of the body. Returns true if the window should be widened to `wide` bytes: the
-    /// body is not a small one, and the account has room for as much.
-    fn came(&mut self, bytes: u64, wide: u32) -> bool {
-        self.came += bytes;
-        if let Some(account) = &self.account {
-            // Their window is open, so they are here in any case.
-            self.held.get_or_insert_with(|| account.hold_anyway(0)).grow_anyway(bytes);
-        }
-        let widens = !self.is_wide
-            && self.came >= NOT_SMALL_BYTES
-            && self.account.as_ref().is_none_or(|account| account.left() >= u64::from(wide));
-        self.is_wide |= widens;
-        widens
-    }
-
-    fn passed(&mut self, bytes: u64) {
-        if let Some(held) = &mut self.held {
-            held.shrink_to(held.bytes().saturating_sub(bytes));
-        }
-    }
 }
 
 impl StreamState {
@@ -186,7 +94,8 @@ struct ConnectionState {
 
 /// A connection that carries many exchanges at once, on one core.
 pub(crate) struct MultiplexedConnection {
-    pub(super) server: Arc<Server>,
+    /// The server as it is set at present.
+    server: RefCell<Arc<Server>>,
     pub(crate) peer: Option<SocketAddr>,
     scheme: Scheme,
     /// 1xx responses of one exchange.
@@ -219,7 +128,7 @@ impl MultiplexedConnection {
         let engine = ClientConnection::new(settings, HashSeed::random(), now_ms, &mut out);
         Rc::new(Self {
             scheme: if server.config.tls { Scheme::Https } else { Scheme::Http },
-            server,
+            server: RefCell::new(server),
             peer,
             interim_responses: opening.interim_responses,
             counters: opening.counters,
@@ -253,6 +162,28 @@ impl MultiplexedConnection {
             && state.engine.has_room()
     }
 
+    /// Returns true if the connection leads to an address of `server`, whose settings hold for it
+    /// from now on; if not, it begins no more streams.
+    pub(super) fn is_of(&self, server: &Arc<Server>) -> bool {
+        use crate::shared_pool::Terms as _;
+        if !Arc::ptr_eq(&self.server.borrow(), server) {
+            *self.server.borrow_mut() = Arc::clone(server);
+        }
+        let is_there = self.peer.is_none_or(|peer| server.is_at(peer));
+        if !is_there {
+            let mut state = self.state.borrow_mut();
+            state.retired = true;
+            state.close_if_idle();
+        }
+        is_there
+    }
+
+    /// Returns true if the server takes the head of `request`, as far as it has said how large one
+    /// may be.
+    pub(super) fn takes(&self, request: &Request) -> bool {
+        self.state.borrow().engine.takes(request)
+    }
+
     /// Returns true if the server's settings are still to come.
     pub(super) fn is_new(&self) -> bool {
         let state = self.state.borrow();
@@ -271,7 +202,7 @@ impl MultiplexedConnection {
     /// Ends the connection if it was idle for too long, or should not be used any more.
     pub(super) fn sweep(&self, now_ms: u64) -> bool {
         use crate::shared_pool::Terms as _;
-        let server = &*self.server;
+        let server = self.server.borrow();
         let is_wanted =
             server.keeps_connections() && self.peer.is_none_or(|peer| server.is_at(peer));
         let mut state = self.state.borrow_mut();
@@ -310,7 +241,7 @@ impl MultiplexedConnection {
             answered: false,
             heads: VecDeque::new(),
             data: Vec::new(),
-            memory: StreamMemory { account: account.cloned(), ..StreamMemory::default() },
+            memory: StreamMemory::new(account),
             ended: false,
             trailers: None,
             failure: None,
@@ -523,7 +454,7 @@ impl ConnectionState {
                 let response = std::mem::replace(&mut self.response, Response::new(Status::OK));
                 let bytes =
                     |field: message::header::Field<'_>| field.name.len() + field.value.len();
-                of.server.traffic.head_came(response.headers.iter().map(bytes).sum());
+                of.server.borrow().traffic.head_came(response.headers.iter().map(bytes).sum());
                 self.with(stream, |state| {
                     state.answered = true;
                     if state.heads.len() > of.interim_responses {
@@ -704,7 +635,7 @@ impl Drop for MultiplexedStream {
         }
         if is_last {
             state.idle_since_ms = now_ms;
-            if self.connection.server.idle_max == 0 || state.retired {
+            if self.connection.server.borrow().idle_max == 0 || state.retired {
                 state.close_if_idle();
             }
         }

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use rt::time::{Sleep, sleep};
 
-use super::connection::{ConnectionOpening, MultiplexedConnection, StreamFailure};
+use super::connection::{ConnectionOpening, MultiplexedConnection};
+use super::failure::StreamFailure;
 use super::pool::OpeningGuard;
 use crate::pool::{CorePoolState, Workspace};
 use crate::server::Server;

@@ -11,6 +11,7 @@ use std::task::{Context, Poll, Waker};
 use base::{Counters, Limit};
 
 use super::connection::{ConnectionOpening, MultiplexedConnection};
+use crate::server::Server;
 use crate::shared_pool::EndpointPool;
 
 /// The time after which a server that has chosen HTTP/1.1 may choose again.
@@ -45,10 +46,11 @@ pub(crate) enum Checkout {
 }
 
 impl MultiplexPool {
-    /// A live connection to `endpoint`, or the task to open one. Waits while one is being opened.
+    /// A live connection to `endpoint`, which is that of `server`, or the task to open one. Waits while one is being opened.
     pub(crate) async fn checkout(
         &self,
         endpoint: &Arc<EndpointPool>,
+        server: &Arc<Server>,
         counters: &Counters,
     ) -> Checkout {
         let connections = Rc::clone(
@@ -57,7 +59,7 @@ impl MultiplexPool {
                 .entry(Arc::as_ptr(endpoint).addr())
                 .or_insert_with(|| EndpointConnections::new(endpoint)),
         );
-        poll_fn(|cx| EndpointConnections::poll_checkout(&connections, cx, counters)).await
+        poll_fn(|cx| EndpointConnections::poll_checkout(&connections, cx, server, counters)).await
     }
 
     /// Ends connections that were idle for too long, or should not be used any more.
@@ -97,11 +99,13 @@ impl EndpointConnections {
     fn poll_checkout(
         connections: &Rc<Self>,
         cx: &Context<'_>,
+        server: &Arc<Server>,
         counters: &Counters,
     ) -> Poll<Checkout> {
         let live = connections.live.borrow();
-        let is_usable =
-            |connection: &&Rc<MultiplexedConnection>| connection.has_room() && !connection.is_new();
+        let is_usable = |connection: &&Rc<MultiplexedConnection>| {
+            connection.has_room() && !connection.is_new() && connection.is_of(server)
+        };
         if let Some(connection) = live.iter().find(is_usable) {
             return Poll::Ready(Checkout::Shared(Rc::clone(connection)));
         }

@@ -104,7 +104,7 @@ impl Peer {
         if preface != PREFACE {
             return self.serve_single(preface.to_vec()).await;
         }
-        self.send(SETTINGS, 0, 0, &[0, 3, 0, 0, 0, streams]).await;
+        self.send(SETTINGS, 0, 0, &[0, 3, 0, 0, 0, streams, 0, 6, 0, 0, 0x10, 0]).await;
         while let Some(Frame { kind, flags, stream, payload }) = self.frame().await {
             match kind {
                 HEADERS => {

@@ -297,3 +297,21 @@ async fn what_a_server_is_ahead_is_held_in_the_account_of_the_exchange() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_head_that_the_server_does_not_take_is_not_sent() {
+    local(async {
+        let server = Server::start(100).await;
+        let client = server.client();
+        let mut large = to("/");
+        large.headers.push_named(b"x-large", &[b'x'; 5_000]);
+        // How much the server takes is known once it has spoken.
+        assert_eq!(ask(&client, "/").await.expect("a response"), "/");
+        let refused = client.send(&large, RequestBody::None).await.expect_err("too large");
+        assert!(matches!(refused, Error::HeadTooLarge { .. }), "{refused:?}");
+        assert_eq!(refused.status().code(), 431);
+        assert_eq!(ask(&client, "/after").await.expect("a response"), "/after");
+        assert_eq!(server.seen(), ["0 /", "0 /after"]);
+    })
+    .await;
+}
