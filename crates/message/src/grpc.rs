@@ -64,8 +64,8 @@ pub fn is_call(request: &Request) -> bool {
         && request.headers.value(HeaderId::ContentType).is_some_and(has_type)
 }
 
-/// The time that `request` may take as a call, in milliseconds, rounded up; `None` if it is none,
-/// or without a valid `grpc-timeout` (`1*8DIGIT` and a unit: H, M, S, m, u or n).
+/// The time that `request` may take as a call, in milliseconds, rounded up; `None` for
+/// another request, or without a valid `grpc-timeout` (`1*8DIGIT` and a unit: H, M, S, m, u or n).
 pub fn timeout_ms(request: &Request) -> Option<u64> {
     if !is_call(request) {
         return None;

@@ -409,9 +409,7 @@ impl fmt::Display for Error {
             Self::Truncated { server } => {
                 write!(f, "{server}: the connection ended before the response's body did")
             }
-            Self::Refused { server } => {
-                write!(f, "{server}: refused the request (REFUSED_STREAM)")
-            }
+            Self::Refused { server } => write!(f, "{server}: refused the request (REFUSED_STREAM)"),
             Self::Reset { server, code, in_body } => write_reset(f, server, *code, *in_body),
             Self::Frames { server, source } => write!(f, "{server}: bad HTTP/2: {source}"),
             Self::Fields { server, source } => write!(f, "{server}: bad response: {source}"),

@@ -333,7 +333,8 @@ mod tests {
     fn campaign() -> Value {
         json!({
             "number": 2, "title": "list", "found": 1_200, "fetched": 280, "fresh": 20,
-            "unstored": 0, "failed": 0, "dropped": 0, "over": false, "took_ms": 14_000, "left_ms": 45_001,
+            "unstored": 0, "failed": 0, "dropped": 0, "over": false,
+            "took_ms": 14_000, "left_ms": 45_001,
         })
     }
 

@@ -215,8 +215,8 @@ impl MultiplexedConnection {
         is_late
     }
 
-    /// Begins a stream with the head of `request`, whose response is charged to `account`. Returns it with the size of the head; `None` if
-    /// no stream can begin.
+    /// Begins a stream with the head of `request`, whose response is charged to `account`. Returns
+    /// it with the size of the head; `None` if no stream can begin.
     pub(super) fn start(
         self: &Rc<Self>,
         request: &Request,
@@ -254,8 +254,8 @@ impl MultiplexedConnection {
         Some((MultiplexedStream { connection: Rc::clone(self), id }, size))
     }
 
-    /// Asks for a sign of life if the server has said nothing since `since_ms`: a request that timed
-    /// out may have lost its connection. Until there is one, no more streams begin.
+    /// Asks for a sign of life if the server has said nothing since `since_ms`: a request that
+    /// timed out may have lost its connection. Until there is one, no more streams begin.
     pub(super) fn doubt(&self, since_ms: u64) {
         self.state.borrow_mut().doubt(since_ms);
     }

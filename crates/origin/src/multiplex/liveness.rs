@@ -70,7 +70,7 @@ impl Liveness {
         self.is_only_alive = false;
     }
 
-    /// Records that something is awaited of a server of which nothing was.
+    /// Records that something is awaited of the server from now on.
     pub(super) fn awaits(&mut self, now_ms: u64) {
         self.awaited_ms = now_ms;
     }

@@ -46,7 +46,8 @@ pub(crate) enum Checkout {
 }
 
 impl MultiplexPool {
-    /// A live connection to `endpoint`, which is that of `server`, or the task to open one. Waits while one is being opened.
+    /// A live connection to `endpoint`, which is that of `server`, or the task to open one. Waits
+    /// while one is being opened.
     pub(crate) async fn checkout(
         &self,
         endpoint: &Arc<EndpointPool>,

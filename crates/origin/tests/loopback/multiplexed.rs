@@ -142,7 +142,7 @@ impl Peer {
         }
     }
 
-    /// Answers requests of HTTP/1.1, the first of which has begun with `head`.
+    /// Answers requests of HTTP/1.1. The first begins with `head`.
     async fn serve_single(mut self, mut head: Vec<u8>) {
         loop {
             while !head.ends_with(b"\r\n\r\n") {
