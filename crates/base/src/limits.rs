@@ -348,6 +348,7 @@ pub const UNCOUNTED: &[(Limit, &str)] = &[
     (Limit::SliceAhead, "how much is done before it is asked for"),
     (Limit::RangelessTtl, "how long something is believed"),
     (Limit::WindowBytes, "a full window is how a body passes at its reader's pace"),
+    (Limit::VerifyHold, "how long something is believed"),
     (Limit::OriginH2Window, "a full window is how a body passes at its reader's pace"),
     (Limit::AcmeRetryWait, "how long is waited before a try"),
     (Limit::AcmeRetryWaitMax, "how long is waited before a try"),

@@ -193,7 +193,7 @@ impl WarmRequest {
 
     /// Takes the request of a declared site as far as possible without asking anybody. Also returns
     /// the origin that would be asked.
-    fn look(&mut self, core: &Rc<CoreState>, renews: bool) -> (WarmStep, Option<Arc<Origin>>) {
+    fn look(&self, core: &Rc<CoreState>, renews: bool) -> (WarmStep, Option<Arc<Origin>>) {
         let site_ctx = SiteContext { live: &self.live, site: &self.site };
         // The policy changes the request, which may be looked at again.
         let mut request = self.request.clone();

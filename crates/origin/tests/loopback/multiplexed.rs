@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::future::Future;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use base::Counter;
@@ -11,6 +11,7 @@ use bytes::Bytes;
 use h2::Decoder;
 use message::{Framing, Method};
 use origin::{BodySource, Error, HttpVersion, RequestBody, SourceError, TimeoutStep};
+use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
@@ -81,7 +82,7 @@ impl Peer {
     }
 
     fn note(&self, what: &str) {
-        self.seen.lock().expect("no panic").push(format!("{} {what}", self.number));
+        self.seen.lock().push(format!("{} {what}", self.number));
     }
 
     fn path(&mut self, block: &[u8]) -> String {
@@ -258,7 +259,7 @@ impl Server {
     }
 
     pub(crate) fn seen(&self) -> Vec<String> {
-        self.seen.lock().expect("no panic").clone()
+        self.seen.lock().clone()
     }
 
     /// Waits until the server has seen `what`.
