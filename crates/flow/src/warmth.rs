@@ -158,7 +158,7 @@ impl WarmRequest {
     }
 
     /// Fetches.
-    async fn carry_out(mut self, core: &Rc<CoreState>, mut ticket: WarmTicket) {
+    async fn carry_out(self, core: &Rc<CoreState>, mut ticket: WarmTicket) {
         let (now, began_us) = (core.now(), core.micros());
         let slow = match &self.site.vcl {
             Some(instance) => match self.start_program(core, instance, now) {
