@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes sure the tools are there that the checks need: `setup.sh build` for compiling alone, `setup.sh basic` for all
-# but what follows, `setup.sh wordpress`, `mediawiki`, `django`, `http2-clients`, `dashboard`, `tools` or `watchers` for these labs,
+# but what follows, `setup.sh wordpress`, `mediawiki`, `django`, `http2-clients`, `grpc`, `dashboard`, `tools` or `watchers` for these labs,
 # `setup.sh experiments` for the peers and the tools of the experiments, `setup.sh nats` for a cluster,
 # `setup.sh cluster` for its checker, `setup.sh bench` for counting instructions,
 # `setup.sh import` for the lab of translated configurations,
@@ -110,6 +110,12 @@ http2-clients() {
   missing nghttp && packages+=(nghttp2-client)
 }
 
+# gRPC's clients and server.
+grpc() {
+  python
+  missing go && packages+=(golang-go)
+}
+
 dashboard() {
   browser
   missing curl && packages+=(curl)
@@ -193,9 +199,9 @@ rooms() {
 for word in "${@:-basic}"; do
   case $word in
     # Each ends with whether something was missing, which is no failure.
-    build | basic | wordpress | mediawiki | django | http2-clients | dashboard | tools | watchers | experiments | import | nats | cluster | bench | package | rooms | site) $word || true ;;
+    build | basic | wordpress | mediawiki | django | http2-clients | grpc | dashboard | tools | watchers | experiments | import | nats | cluster | bench | package | rooms | site) $word || true ;;
     *)
-      echo "usage: setup.sh build|basic|wordpress|mediawiki|django|http2-clients|dashboard|tools|watchers|experiments|import|nats|cluster|bench|package|rooms|site..." >&2
+      echo "usage: setup.sh build|basic|wordpress|mediawiki|django|http2-clients|grpc|dashboard|tools|watchers|experiments|import|nats|cluster|bench|package|rooms|site..." >&2
       exit 2
       ;;
   esac

@@ -20,7 +20,7 @@ declare -A running commands
 applications=(wordpress mediawiki django http2-clients dashboard)
 # Steps of many programs that wait for each other. One that fails runs again, alone, as a failed test does; passes it
 # then, it is named as flaky. What a step finds by numbers, seeds or models has no second chance.
-labs=("${applications[@]}" wordpress-restart wordpress-nodes tools watchers import islands experiments)
+labs=("${applications[@]}" wordpress-restart wordpress-nodes grpc tools watchers import islands experiments)
 
 # Runs a step's command, and leaves the seconds that it took, by the clock and of processors.
 measured() {
@@ -177,6 +177,12 @@ imported() {
   lab/import/run.py
 }
 
+# gRPC's clients and server.
+grpc() {
+  scripts/setup.sh grpc || return 77
+  lab/grpc/run.sh
+}
+
 # Prometheus, HAProxy and a kubelet's questions, from another network namespace; what Grafana's panels say of a load, and
 # what a collector reads of traces.
 watchers() {
@@ -273,6 +279,7 @@ if [ "$mode" = all ]; then
     start h2spec lab/h2spec/run.sh
     start tools tools
     start watchers watchers
+    start grpc grpc
     start import imported
     start_chain cluster-faults:cluster_faults islands:islands
     # Each has a browser, and several at once would only wait for each other.

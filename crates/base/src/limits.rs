@@ -286,9 +286,13 @@ limits! {
     H2Streams h2_streams Count 100, "Maximum number of simultaneous requests on one HTTP/2 connection, at most 1000. Further requests are refused, and clients can retry them.";
     H2Continuations h2_continuations Count 8, "Maximum number of CONTINUATION frames of one HTTP/2 request. Beyond the limit, the connection ends.";
     H2Resets h2_resets Count 100, "Maximum number of requests on one HTTP/2 connection in 10 s that the client cancels or makes unanswerable. Beyond the limit, the connection ends.";
-    H2ControlFrames h2_control_frames Count 1_000, "Maximum number of HTTP/2 frames without payload on one connection in 10 s. These are SETTINGS, PING, priorities, empty DATA, window updates below 1 KiB, and unknown types. Beyond the limit, the connection ends.";
+    H2ControlFrames h2_control_frames Count 1_000, "Maximum number of HTTP/2 frames without payload on one connection in 10 s. These are SETTINGS, PING, priorities, empty DATA, window updates below 1 KiB, and unknown types. Each request, and each frame of a response body, permits 3 more. Beyond the limit, the connection ends.";
     H2StallTimeout h2_stall_timeout Ms 30_000, "Maximum time for which a client's HTTP/2 windows may hold back a response without a new byte. After that, the stream ends.";
     H2Memory h2_memory Bytes 4 * MIB, "Maximum memory for one HTTP/2 connection, in both directions: bodies and waiting requests. 32KiB for each of `h2_streams` are reserved for requests. The effective value is at least that reserve plus 512KiB. The more streams there are, the smaller their windows. Requests beyond the limit are refused, and clients can retry them.";
+    OriginH2Streams origin_h2_streams Count 100, "Maximum number of simultaneous requests on one HTTP/2 connection to an origin server, at most 1000, and at most what the server permits. Further requests use further connections.", least(1), most(1000);
+    OriginH2Window origin_h2_window Bytes 256 * KIB, "Part of a response body that an origin may send over HTTP/2 before Larder has passed on any of it. Larder may hold that much for each request.", least(64 * KIB), most(256 * MIB);
+    OriginH2ControlFrames origin_h2_control_frames Count 10_000, "Maximum number of HTTP/2 frames in 10 s by which an origin moves no content. These are SETTINGS, PING, CONTINUATION, 1xx responses, empty DATA, unknown types, and frames of requests that have ended. Beyond the limit, the connection ends.";
+    OriginH2Silence origin_h2_silence Ms 10_000, "Time without a byte from an origin server's HTTP/2 connection, while requests wait on it, after which Larder asks for a sign of life (PING). Without one in the same time again, the connection ends, and its requests fail.", least(10);
     DashboardViewers dashboard_viewers Count 32, "Maximum number of dashboards that receive live figures at the same time. Further ones get 503.";
     VclSteps vcl_steps Count 100_000, "Maximum number of VCL statements and calls for one request, and again for each fetch. Beyond the limit, the request fails (500).";
     VclWorkspaceClient vcl_workspace_client Bytes 256 * KIB, "Maximum total size of the strings that VCL and its VMODs create for one request. Beyond the limit, the request fails (503). With varnishd's flags, `workspace_client` sets it.";
@@ -344,6 +348,8 @@ pub const UNCOUNTED: &[(Limit, &str)] = &[
     (Limit::SliceAhead, "how much is done before it is asked for"),
     (Limit::RangelessTtl, "how long something is believed"),
     (Limit::WindowBytes, "a full window is how a body passes at its reader's pace"),
+    (Limit::VerifyHold, "how long something is believed"),
+    (Limit::OriginH2Window, "a full window is how a body passes at its reader's pace"),
     (Limit::AcmeRetryWait, "how long is waited before a try"),
     (Limit::AcmeRetryWaitMax, "how long is waited before a try"),
     (Limit::OcspRetryWait, "how long is waited before a try"),

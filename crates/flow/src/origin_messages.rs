@@ -7,7 +7,9 @@ use codec::etag::{form_of, write_plain};
 use message::date::HttpDate;
 use message::forwarding::{add_via, hops_left, passes};
 use message::store::{strip_for_storage, strip_hop_by_hop};
-use message::{Framing, HeaderBlock, HeaderId, Method, Request, Response, Upgrade, Version, vary};
+use message::{
+    Framing, HeaderBlock, HeaderId, Method, Request, Response, Upgrade, Version, grpc, vary,
+};
 
 use policy::EsiPages;
 
@@ -75,6 +77,8 @@ pub(crate) fn origin_request(ctx: &RequestContext<'_>, purpose: &FetchPurpose<'_
         request.upgrade = ctx.request.upgrade;
     }
     if !matches!(purpose, FetchPurpose::Own | FetchPurpose::Upgrade) {
+        // One client's deadline must not end what others wait for.
+        request.headers.remove_named(grpc::TIMEOUT);
         // The origin gets the Accept-Encoding that variants are selected by. Otherwise one client's
         // spelling would choose a coding that another client cannot read.
         if ctx.site.compress != CompressionScope::Off {

@@ -1,8 +1,9 @@
 //! Pages that are made here: error pages that name their cause, synthetic responses of the policy,
 //! and answers to purges, challenges and health checks.
 
+use base::Limit;
 use bytes::Bytes;
-use message::{Framing, HeaderId, Method, Request, Response, Status};
+use message::{Framing, HeaderId, Method, Request, Response, Status, grpc};
 use policy::{Notes, Synthetic};
 
 use crate::problem::Problem;
@@ -35,6 +36,11 @@ pub fn problem(request: &Request, problem: Problem) -> Reply {
 /// so that a visitor's complaint leads to the log. A site's own page cannot show the number, hence
 /// the field.
 pub(crate) fn numbered(request: &Request, problem: Problem, number: Option<u64>) -> Reply {
+    if grpc::is_call(request) {
+        let mut reply = failed_call(problem.status(), problem.limit(), &problem.shown(), number);
+        problem.note(&mut reply.about);
+        return reply;
+    }
     let status = problem.status();
     let mut response = Response::new(status);
     if let Some(after_s) = problem.retry_after_s() {
@@ -49,6 +55,41 @@ pub(crate) fn numbered(request: &Request, problem: Problem, number: Option<u64>)
     });
     let mut reply = page(request, response, &problem.shown(), number.as_deref());
     problem.note(&mut reply.about);
+    reply
+}
+
+/// The failure of a gRPC call: its status is in a head that ends the response ("Trailers-Only").
+fn failed_call(status: Status, limit: Option<Limit>, said: &str, number: Option<u64>) -> Reply {
+    let mut response = Response::new(Status::OK);
+    response.headers.push(HeaderId::ContentType, b"application/grpc");
+    // Caches that know nothing of gRPC see a 200.
+    response.headers.push(HeaderId::CacheControl, b"no-store");
+    let code = grpc::GrpcStatus::of_failure(status, limit) as u8;
+    response.headers.push_named(b"grpc-status", code.to_string().as_bytes());
+    let mut message = Vec::new();
+    grpc::write_message(said, &mut message);
+    response.headers.push_named(b"grpc-message", &message);
+    if let Some(number) = number {
+        response.headers.push_named(b"X-Request-Id", format!("{number:x}").as_bytes());
+    }
+    let body = ReplyBody::from(Bytes::new());
+    let mut reply = Reply::owned(response, body, CacheOutcome::Synthetic);
+    reply.made = ReplyOrigin::Here;
+    reply
+}
+
+/// The refusal `page` in the form that `request` needs: a gRPC call has a status of its own.
+pub fn refusal_of(request: &Request, page: Reply) -> Reply {
+    if !grpc::is_call(request) {
+        return page;
+    }
+    let failure = page.about.failure;
+    let (limit, said) = match &failure {
+        Some(failure) => (failure.limit, &*failure.error),
+        None => (None, page.status.reason()),
+    };
+    let mut reply = failed_call(page.status, limit, said, None);
+    reply.about.failure = failure;
     reply
 }
 

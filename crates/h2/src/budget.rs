@@ -7,6 +7,10 @@ use crate::error::ConnectionError;
 /// The period of a budget.
 const PERIOD_MS: u64 = 10_000;
 
+/// Control frames for which each request, and each frame of a response's body, gives a client
+/// reason: window updates of stream and connection, and a PING that measures the way (gRPC).
+pub(crate) const EARNED: u64 = 3;
+
 /// A number of frames per period.
 #[derive(Debug)]
 pub(crate) struct Budget {
@@ -40,6 +44,12 @@ impl Budget {
             Ok(())
         }
     }
+
+    /// Takes back up to `frames` counted ones: the peer has reason for as many more.
+    #[inline]
+    pub(crate) fn earn(&mut self, frames: u64) {
+        self.spent = self.spent.saturating_sub(frames);
+    }
 }
 
 #[cfg(test)]
@@ -53,5 +63,9 @@ mod tests {
         assert_eq!(budget.spend(10_999, "x"), Ok(()));
         assert_eq!(budget.spend(10_999, "x"), Err(ConnectionError::limit(Limit::H2Resets, "x")));
         assert_eq!(budget.spend(11_000, "x"), Ok(()));
+        assert_eq!(budget.spend(11_000, "x"), Ok(()));
+        budget.earn(1);
+        assert_eq!(budget.spend(11_000, "x"), Ok(()));
+        assert!(budget.spend(11_000, "x").is_err());
     }
 }

@@ -10,8 +10,8 @@ use message::{Request, Scheme, Trailers};
 use crate::budget::Budget;
 use crate::decode::Decoder;
 use crate::encode::Encoder;
-use crate::error::{Code, ConnectionError};
-use crate::frame::{self, FrameHead, HEAD_BYTES, PAYLOAD_BYTES, PREFACE, flag, kind, setting};
+use crate::error::ConnectionError;
+use crate::frame::{self, FrameHead, HEAD_BYTES, PREFACE, flag, kind, setting};
 use crate::queue::Queues;
 use crate::request::{Collector, ListLimits, RequestError};
 use crate::streams::{Priority, Streams, WINDOW_MAX};
@@ -391,18 +391,7 @@ impl Connection {
 
     /// Checks the head of a frame.
     fn check(&mut self, head: FrameHead) -> Result<(), ConnectionError> {
-        if head.length > PAYLOAD_BYTES {
-            return Err(ConnectionError::new(Code::FrameSize, "a frame larger than permitted"));
-        }
-        match self.open {
-            Some(open) if head.kind != kind::CONTINUATION || head.stream != open.id => {
-                return Err(ConnectionError::protocol("another frame within a field block"));
-            }
-            None if head.kind == kind::CONTINUATION => {
-                return Err(ConnectionError::protocol("CONTINUATION without a field block"));
-            }
-            _ => {}
-        }
+        head.check(self.open.map(|open| open.id))?;
         if self.stage == ReceiveStage::Settings {
             if head.kind != kind::SETTINGS || head.has(flag::ACK) {
                 return Err(ConnectionError::protocol("the first frame is not SETTINGS"));

@@ -2,8 +2,8 @@
 
 use crate::connection::{Connection, Event, Farewell, StreamHandle};
 use crate::error::{Code, ConnectionError};
-use crate::frame::{self, FrameHead, PAYLOAD_BYTES, flag, kind, setting};
-use crate::heads::depends_on_itself;
+use crate::frame::{self, FrameHead, flag, kind, setting};
+use crate::payload::{self, LENGTH, depends_on_itself};
 use crate::priority::priority;
 use crate::streams::{Priority, StreamEnding, WINDOW_MAX};
 
@@ -11,12 +11,6 @@ use crate::streams::{Priority, StreamEnding, WINDOW_MAX};
 const EARLY: usize = 16;
 /// A smaller window update costs the client next to nothing, and this end as much as any.
 const SMALL_UPDATE: u32 = 1024;
-/// Largest payload a client can allow (RFC 9113 6.5.2).
-const PAYLOAD_MAX: u32 = (1 << 24) - 1;
-
-const LENGTH: ConnectionError =
-    ConnectionError::new(Code::FrameSize, "a frame of an invalid length for its type");
-
 impl Connection {
     /// The payload of the PING after the first GOAWAY.
     pub(crate) const LEAVING: [u8; 8] = *b"leaving.";
@@ -28,24 +22,19 @@ impl Connection {
         out: &mut Vec<u8>,
         now_ms: u64,
     ) -> Result<(), ConnectionError> {
-        self.of_connection(head)?;
+        head.of_connection()?;
         self.control.spend(now_ms, "too many SETTINGS frames")?;
         if head.has(flag::ACK) {
             return if payload.is_empty() { Ok(()) } else { Err(LENGTH) };
         }
-        let (settings, rest) = payload.as_chunks::<6>();
-        if !rest.is_empty() {
-            return Err(LENGTH);
-        }
         let mut window = self.first_send_window;
-        for [name_a, name_b, value @ ..] in settings {
-            let value = u32::from_be_bytes(*value);
-            match u16::from_be_bytes([*name_a, *name_b]) {
+        for read in payload::settings(payload)? {
+            let (name, value) = read?;
+            match name {
                 setting::INITIAL_WINDOW_SIZE => window = i64::from(value),
-                name => self.setting(name, value)?,
-            }
-            if window > WINDOW_MAX {
-                return Err(ConnectionError::new(Code::FlowControl, "a window too large"));
+                setting::HEADER_TABLE_SIZE => self.encoder.allow(value),
+                // Frames above the smallest permitted size have no benefit.
+                _ => {}
             }
         }
         // All streams once, even if a frame repeats the setting.
@@ -55,21 +44,6 @@ impl Connection {
         let more = std::mem::take(&mut self.unannounced);
         if more > 0 {
             frame::write(out, kind::WINDOW_UPDATE, 0, 0, &more.to_be_bytes());
-        }
-        Ok(())
-    }
-
-    fn setting(&mut self, name: u16, value: u32) -> Result<(), ConnectionError> {
-        match name {
-            setting::HEADER_TABLE_SIZE => self.encoder.allow(value),
-            setting::ENABLE_PUSH | setting::NO_RFC7540_PRIORITIES if value > 1 => {
-                return Err(ConnectionError::protocol("a setting that is neither 0 nor 1"));
-            }
-            // Frames above the smallest permitted size have no benefit.
-            setting::MAX_FRAME_SIZE if !(PAYLOAD_BYTES as u32..=PAYLOAD_MAX).contains(&value) => {
-                return Err(ConnectionError::protocol("a frame size out of bounds"));
-            }
-            _ => {}
         }
         Ok(())
     }
@@ -94,7 +68,7 @@ impl Connection {
         out: &mut Vec<u8>,
         now_ms: u64,
     ) -> Result<(), ConnectionError> {
-        self.of_connection(head)?;
+        head.of_connection()?;
         if payload.len() != 8 {
             return Err(LENGTH);
         }
@@ -115,7 +89,7 @@ impl Connection {
         head: FrameHead,
         payload: &[u8],
     ) -> Result<(), ConnectionError> {
-        self.of_connection(head)?;
+        head.of_connection()?;
         if payload.len() < 8 {
             return Err(LENGTH);
         }
@@ -129,7 +103,7 @@ impl Connection {
         payload: &[u8],
         now_ms: u64,
     ) -> Result<(), ConnectionError> {
-        self.of_stream(head)?;
+        head.of_stream()?;
         let (parent, [_]) = payload.split_first_chunk().ok_or(LENGTH)? else {
             return Err(LENGTH);
         };
@@ -143,7 +117,7 @@ impl Connection {
         payload: &[u8],
         now_ms: u64,
     ) -> Result<(), ConnectionError> {
-        self.of_connection(head)?;
+        head.of_connection()?;
         self.control.spend(now_ms, "too many PRIORITY_UPDATE frames")?;
         let (id, value) = payload.split_first_chunk().ok_or(LENGTH)?;
         let id = u32::from_be_bytes(*id) & 0x7fff_ffff;
@@ -184,10 +158,7 @@ impl Connection {
         out: &mut Vec<u8>,
         now_ms: u64,
     ) -> Result<Option<Event<'a>>, ConnectionError> {
-        let more = u32::from_be_bytes(payload.try_into().map_err(|_| LENGTH)?) & 0x7fff_ffff;
-        if more == 0 {
-            return Err(ConnectionError::protocol("a window update of zero"));
-        }
+        let more = payload::increment(payload)?;
         if more < SMALL_UPDATE {
             self.control.spend(now_ms, "too many small WINDOW_UPDATE frames")?;
         }
@@ -220,7 +191,7 @@ impl Connection {
         out: &mut Vec<u8>,
         now_ms: u64,
     ) -> Result<Option<Event<'a>>, ConnectionError> {
-        self.of_stream(head)?;
+        head.of_stream()?;
         self.has_begun(head)?;
         if payload.len() != 4 {
             return Err(LENGTH);
@@ -231,20 +202,6 @@ impl Connection {
         self.forget(stream, StreamEnding::Ended);
         self.give_back(out);
         Ok(Some(Event::Reset { stream, by_client: true }))
-    }
-
-    fn of_connection(&self, head: FrameHead) -> Result<(), ConnectionError> {
-        if head.stream != 0 {
-            return Err(ConnectionError::protocol("a stream number on a frame of the connection"));
-        }
-        Ok(())
-    }
-
-    fn of_stream(&self, head: FrameHead) -> Result<(), ConnectionError> {
-        if head.stream == 0 {
-            return Err(ConnectionError::protocol("no stream number on a frame of a stream"));
-        }
-        Ok(())
     }
 
     fn has_begun(&self, head: FrameHead) -> Result<(), ConnectionError> {

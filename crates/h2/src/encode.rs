@@ -114,7 +114,8 @@ const LARGEST: usize = 1024;
 
 fn form(id: HeaderId, name: &[u8], value: &[u8]) -> Form {
     match id {
-        HeaderId::SetCookie => Form::Never,
+        // Of one client, on a connection to an origin that many clients share.
+        HeaderId::Authorization | HeaderId::Cookie | HeaderId::SetCookie => Form::Never,
         _ if is_volatile(id) || name.len() + value.len() + OVERHEAD > LARGEST => Form::Plain,
         _ => Form::Indexed,
     }
@@ -218,6 +219,14 @@ fn entry_size(name: &[u8], value: &[u8]) -> u32 {
 /// Slots for finding entries again; a newer entry may replace an older one's.
 const WAYS: usize = 128;
 
+/// The pseudo-fields of a request.
+pub(crate) struct RequestLine<'a> {
+    pub(crate) method: &'a [u8],
+    pub(crate) scheme: &'a [u8],
+    pub(crate) authority: &'a [u8],
+    pub(crate) path: &'a [u8],
+}
+
 /// Encodes the blocks of one connection, in their order.
 #[derive(Debug)]
 pub struct Encoder {
@@ -296,6 +305,26 @@ impl Encoder {
         out.push(0x80 | index);
     }
 
+    /// Begins a request's block with its pseudo-fields (RFC 9113 8.3.1). Paths seldom recur, so
+    /// they are not added to the table.
+    pub(crate) fn begin_request(&mut self, head: &RequestLine<'_>, out: &mut Vec<u8>) {
+        self.begin_trailers(out);
+        for (name, value, form) in [
+            (":method", head.method, Form::Indexed),
+            (":scheme", head.scheme, Form::Indexed),
+            (":authority", head.authority, Form::Indexed),
+            (":path", head.path, Form::Plain),
+        ] {
+            // Only a request of HTTP/1.0 has no authority.
+            if value.is_empty() {
+                continue;
+            }
+            self.text.clear();
+            self.text.extend_from_slice(name.as_bytes());
+            self.add_field(HeaderId::Other, value, form, out);
+        }
+    }
+
     /// Appends all of an encoded block.
     pub fn block(&mut self, block: &EncodedFields, out: &mut Vec<u8>) {
         let mut start = 0;
@@ -306,11 +335,17 @@ impl Encoder {
         }
     }
 
-    /// Appends one field of this response.
+    /// Appends one field of this message.
     pub fn field(&mut self, id: HeaderId, name: &[u8], value: &[u8], out: &mut Vec<u8>) {
         self.text.clear();
         self.text.extend(name.iter().map(u8::to_ascii_lowercase));
-        let form = form(id, name, value);
+        self.add_field(id, value, form(id, name, value), out);
+    }
+
+    /// Appends a field whose name is in `text`.
+    #[inline]
+    fn add_field(&mut self, id: HeaderId, value: &[u8], form: Form, out: &mut Vec<u8>) {
+        let name_len = self.text.len();
         let found = find_static(id, &self.text, value);
         if let Some((index, true)) = found {
             return integer(index, 7, 0x80, out);
@@ -321,9 +356,9 @@ impl Encoder {
             if let Some(index) = self.find(hash) {
                 return integer(index, 7, 0x80, out);
             }
-            self.add(entry_size(name, value), hash);
+            self.add((name_len + value.len() + OVERHEAD) as u32, hash);
         }
-        literal(form, name_at, &self.text[..name.len()], value, out);
+        literal(form, name_at, &self.text[..name_len], value, out);
     }
 
     fn put(&mut self, field: &EncodedField, literal: &[u8], out: &mut Vec<u8>) {

@@ -6,7 +6,7 @@ use base::Limit;
 
 use crate::decode::HpackError;
 
-/// Error codes (RFC 9113 7) that this end sends.
+/// Error codes (RFC 9113 7) that this end sends or acts on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Code {
@@ -30,6 +30,31 @@ pub enum Code {
     Compression = 9,
     /// Too many frames that cost work.
     EnhanceYourCalm = 11,
+    /// The request needs HTTP/1.1.
+    Http11Required = 13,
+}
+
+impl Code {
+    /// The name of a code in RFC 9113, if it is known.
+    pub fn name(code: u32) -> Option<&'static str> {
+        const NAMES: [&str; 14] = [
+            "NO_ERROR",
+            "PROTOCOL_ERROR",
+            "INTERNAL_ERROR",
+            "FLOW_CONTROL_ERROR",
+            "SETTINGS_TIMEOUT",
+            "STREAM_CLOSED",
+            "FRAME_SIZE_ERROR",
+            "REFUSED_STREAM",
+            "CANCEL",
+            "COMPRESSION_ERROR",
+            "CONNECT_ERROR",
+            "ENHANCE_YOUR_CALM",
+            "INADEQUATE_SECURITY",
+            "HTTP_1_1_REQUIRED",
+        ];
+        NAMES.get(usize::try_from(code).ok()?).copied()
+    }
 }
 
 /// The reason why a connection must end; the code is sent in its last GOAWAY.

@@ -1,5 +1,7 @@
 //! Frames: their nine-byte heads, types and flags (RFC 9113 4.1 and 6).
 
+use crate::error::{Code, ConnectionError};
+
 /// Size of a frame's head.
 pub(crate) const HEAD_BYTES: usize = 9;
 /// The largest payload permitted without a setting, in both directions (RFC 9113 4.2).
@@ -62,6 +64,39 @@ impl FrameHead {
             // The first bit is reserved.
             stream: u32::from_be_bytes(rest) & 0x7fff_ffff,
         }
+    }
+
+    /// Checks the frame's size, and its place: a field block that is not complete continues on the
+    /// stream `open`, and nothing comes in between (RFC 9113 4.2, 6.10).
+    pub(crate) fn check(self, open: Option<u32>) -> Result<(), ConnectionError> {
+        if self.length > PAYLOAD_BYTES {
+            return Err(ConnectionError::new(Code::FrameSize, "a frame larger than permitted"));
+        }
+        match open {
+            Some(open) if self.kind != kind::CONTINUATION || self.stream != open => {
+                Err(ConnectionError::protocol("another frame within a field block"))
+            }
+            None if self.kind == kind::CONTINUATION => {
+                Err(ConnectionError::protocol("CONTINUATION without a field block"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks that the frame is one of the connection.
+    pub(crate) fn of_connection(self) -> Result<(), ConnectionError> {
+        if self.stream != 0 {
+            return Err(ConnectionError::protocol("a stream number on a frame of the connection"));
+        }
+        Ok(())
+    }
+
+    /// Checks that the frame is one of a stream.
+    pub(crate) fn of_stream(self) -> Result<(), ConnectionError> {
+        if self.stream == 0 {
+            return Err(ConnectionError::protocol("no stream number on a frame of a stream"));
+        }
+        Ok(())
     }
 
     pub(crate) fn has(self, flag: u8) -> bool {

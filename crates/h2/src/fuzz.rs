@@ -1,9 +1,12 @@
 //! Fuzz targets: arbitrary bytes are parsed, and every accepted request is checked. They panic on a
 //! violation; only tests and fuzzers may call them.
 
-use base::{HashSeed, Limits};
-use message::{HeaderId, Request, Scheme, class, header, target};
+use std::collections::BTreeMap;
 
+use base::{HashSeed, Limits};
+use message::{HeaderId, Request, Response, Scheme, Status, class, header, target};
+
+use crate::client::{ClientConnection, ClientEvent, ClientSettings};
 use crate::connection::{Connection, Event, Settings, StreamHandle};
 use crate::decode::Decoder;
 use crate::encode::Encoder;
@@ -227,5 +230,93 @@ fn assert_canonical(request: &Request) {
         assert!(lower || !matches!(field.id, HeaderId::Other));
         assert!(header::is_value(field.value));
         assert_eq!(message::list::trim(field.value), field.value);
+    }
+}
+
+/// Runs a server that sends anything against a client with four requests. `data` selects the
+/// frames: a byte for the kind, one for flags and stream, one for the length of the payload that
+/// follows.
+pub fn client(data: &[u8]) {
+    let limits = Limits { origin_h2_control_frames: 200, ..Limits::default() };
+    let (settings, seed, mut out) =
+        (ClientSettings::from(&limits), HashSeed::from_u64(1), Vec::new());
+    let mut engine = ClientConnection::new(settings, seed, 0, &mut out);
+    let mut request = Request::new();
+    (request.host, request.target) = (b"a".to_vec(), b"/".to_vec());
+    for _ in 0..4 {
+        engine.start(&request, Scheme::Http, false, &mut out);
+    }
+    let mut response = Response::new(Status::OK);
+    let mut sent = Vec::new();
+    frame::write(&mut sent, kind::SETTINGS, 0, 0, &[]);
+    let mut rest = data;
+    let mut open = BTreeMap::from([1, 3, 5, 7].map(|id| (id, ResponseCourse::default())));
+    loop {
+        let mut input = &sent[..];
+        loop {
+            match engine.next(&mut input, &mut response, &mut out, 0) {
+                Ok(Some(event)) => course_of(&event, &mut open, &response),
+                Ok(None) => break,
+                Err(fatal) => return engine.end(&fatal, &mut out),
+            }
+        }
+        let at = sent.len() - input.len();
+        sent.drain(..at);
+        let Some(([step, flags, length], after)) = rest.split_first_chunk() else { return };
+        let (payload, after) = after.split_at(after.len().min(usize::from(*length)));
+        rest = after;
+        match step % 13 {
+            kind @ 0..=10 => {
+                frame::write(&mut sent, kind, flags & 0x2d, u32::from(flags >> 6) * 2 + 1, payload);
+            }
+            11 => frame::write(&mut sent, kind::SETTINGS, 0, 0, payload),
+            _ => sent.extend_from_slice(payload),
+        }
+        let id = u32::from(flags & 7);
+        match engine.send_room(id) {
+            Some(room) => engine.data(id, &vec![0; room.min(100)], flags & 8 != 0, &mut out),
+            None if flags & 16 != 0 => engine.reset(id, Code::Cancel, &mut out),
+            None => engine.used(id, 0, &mut out),
+        }
+        out.clear();
+    }
+}
+
+/// The parts of a response that have been reported.
+#[derive(Default)]
+struct ResponseCourse {
+    answered: bool,
+    due: Option<u64>,
+}
+
+/// Checks that events come in the order of a response, and that bodies have their length.
+fn course_of(
+    event: &ClientEvent<'_>,
+    open: &mut BTreeMap<u32, ResponseCourse>,
+    response: &Response,
+) {
+    match event {
+        ClientEvent::Head { stream, framing } => {
+            let course = open.get_mut(stream).expect("an open stream");
+            assert!(!course.answered, "a second head");
+            course.answered = !response.status.is_interim();
+            course.due = framing.length();
+            assert!(response.headers.iter().all(|field| header::is_value(field.value)));
+        }
+        ClientEvent::Data { stream, bytes } => {
+            let course = open.get_mut(stream).expect("an open stream");
+            assert!(course.answered, "a body without a head");
+            if let Some(due) = &mut course.due {
+                *due = due.checked_sub(bytes.len() as u64).expect("no more than announced");
+            }
+        }
+        ClientEvent::End { stream, .. } => {
+            let course = open.remove(stream).expect("an open stream");
+            assert!(course.answered && course.due.unwrap_or(0) == 0, "a body cut short");
+        }
+        ClientEvent::Reset { stream, .. } | ClientEvent::Rejected { stream, .. } => {
+            open.remove(stream);
+        }
+        ClientEvent::Leaves { .. } | ClientEvent::Room => {}
     }
 }

@@ -3,9 +3,11 @@
 use base::Limit;
 use message::{Framing, HeaderId, Request};
 
+use crate::budget::EARNED;
 use crate::connection::{BLOCK_KEPT, Connection, Event, Farewell, PartialFieldBlock, StreamHandle};
 use crate::error::{Code, ConnectionError};
 use crate::frame::{FrameHead, flag};
+use crate::payload;
 use crate::priority::priority;
 use crate::request::RequestError;
 use crate::streams::{Priority, Stream, StreamEnding};
@@ -27,7 +29,7 @@ impl Connection {
         if id.is_multiple_of(2) {
             return Err(ConnectionError::protocol("HEADERS on a stream that is not a client's"));
         }
-        let fragment = unwrap(head, payload)?;
+        let fragment = payload::fragment(head, payload)?;
         let ends = head.has(flag::END_STREAM);
         if id <= self.last {
             self.may_have_trailers(id)?;
@@ -140,6 +142,7 @@ impl Connection {
         priority: Priority,
         takes: bool,
     ) -> StreamHandle {
+        self.control.earn(EARNED);
         let due = match request.framing {
             Framing::Length(length) if takes && !open.ends => Some(length),
             _ => None,
@@ -229,31 +232,4 @@ impl Connection {
         self.reset(stream, code, out);
         Ok(Event::Reset { stream, by_client: false })
     }
-}
-
-/// The fragment in a HEADERS frame, without the priority of RFC 7540 and without padding.
-fn unwrap(head: FrameHead, payload: &[u8]) -> Result<&[u8], ConnectionError> {
-    const SHORT: ConnectionError =
-        ConnectionError::new(Code::FrameSize, "HEADERS shorter than its flags say");
-    let (mut fragment, mut padding) = (payload, 0);
-    if head.has(flag::PADDED) {
-        let (length, rest) = fragment.split_first().ok_or(SHORT)?;
-        (fragment, padding) = (rest, usize::from(*length));
-    }
-    if head.has(flag::PRIORITY) {
-        let (parent, rest) = fragment.split_first_chunk().ok_or(SHORT)?;
-        depends_on_itself(head.stream, parent)?;
-        fragment = rest.get(1..).ok_or(SHORT)?;
-    }
-    let end = fragment.len().checked_sub(padding);
-    let end = end.ok_or(ConnectionError::protocol("more padding than frame"))?;
-    Ok(&fragment[..end])
-}
-
-/// The only check of the priorities of RFC 7540 (5.3.1).
-pub(crate) fn depends_on_itself(stream: u32, parent: &[u8; 4]) -> Result<(), ConnectionError> {
-    if u32::from_be_bytes(*parent) & 0x7fff_ffff == stream {
-        return Err(ConnectionError::protocol("a stream that depends on itself"));
-    }
-    Ok(())
 }

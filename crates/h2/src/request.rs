@@ -453,7 +453,7 @@ fn scheme(value: &[u8], connection: Scheme) -> Result<(), Malformed> {
     }
 }
 
-fn check_size(name: &[u8], value: &[u8], limits: &ListLimits) -> Result<(), Limit> {
+pub(crate) fn check_size(name: &[u8], value: &[u8], limits: &ListLimits) -> Result<(), Limit> {
     // A header block keeps the length of a name in 16 bits.
     let fits = name.len() <= usize::from(u16::MAX);
     if fits && name.len() + value.len() <= limits.field_bytes {
@@ -465,13 +465,13 @@ fn check_size(name: &[u8], value: &[u8], limits: &ListLimits) -> Result<(), Limi
 
 /// A name is a token without capitals (RFC 9113 8.2.1).
 #[inline]
-fn check_name(id: HeaderId, name: &[u8]) -> Result<(), Malformed> {
+pub(crate) fn check_name(id: HeaderId, name: &[u8]) -> Result<(), Malformed> {
     if id.is_lower_case(name) { Ok(()) } else { Err(Malformed::Name) }
 }
 
 /// A value has no control byte but HTAB, and no white space at its start or end (RFC 9113 8.2.1).
 #[inline]
-fn check_value(value: &[u8]) -> Result<(), Malformed> {
+pub(crate) fn check_value(value: &[u8]) -> Result<(), Malformed> {
     if let [b' ' | b'\t', ..] | [.., b' ' | b'\t'] = value {
         return Err(Malformed::ValueSpace);
     }

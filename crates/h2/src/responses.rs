@@ -3,6 +3,7 @@
 
 use message::{HeaderId, Trailers};
 
+use crate::budget::EARNED;
 use crate::connection::{Connection, Farewell, StreamHandle};
 use crate::encode::EncodedFields;
 use crate::error::{Code, ConnectionError};
@@ -47,18 +48,7 @@ impl Connection {
 
     /// Ends a head. `ends` is true if there is no body; the stream has then ended on this side.
     pub fn end_head(&mut self, at: StreamHandle, ends: bool, out: &mut Vec<u8>) {
-        let from = self.head_at + HEAD_BYTES;
-        let length = out.len() - from;
-        let end_stream = if ends { flag::END_STREAM } else { 0 };
-        let (first, flags) = match length > PAYLOAD_BYTES {
-            true => (PAYLOAD_BYTES, end_stream),
-            false => (length, end_stream | flag::END_HEADERS),
-        };
-        let head = FrameHead { length: first, kind: kind::HEADERS, flags, stream: at.id };
-        out[self.head_at..from].copy_from_slice(&head.bytes());
-        if length > PAYLOAD_BYTES {
-            continue_head(at.id, from + PAYLOAD_BYTES, out);
-        }
+        close_head(at.id, self.head_at, ends, out);
         if ends {
             self.sent_all(at, out);
         }
@@ -160,6 +150,7 @@ impl Connection {
             self.send_window -= bytes as i64;
             let (turns, urgency) = (stream.priority.incremental, stream.priority.urgency);
             let at = StreamHandle { place, id: stream.id };
+            self.control.earn(EARNED);
             if stream.offered == 0 || turns {
                 stream.queued = stream.offered > 0;
                 let again = stream.queued;
@@ -380,6 +371,23 @@ fn ping_data(stream: u32) -> [u8; 8] {
     mark
 }
 
+/// Writes the frame's head of a field block that ends `out` and begins at `at`, where space was
+/// left for it.
+pub(crate) fn close_head(stream: u32, at: usize, ends: bool, out: &mut Vec<u8>) {
+    let from = at + HEAD_BYTES;
+    let length = out.len() - from;
+    let end_stream = if ends { flag::END_STREAM } else { 0 };
+    let (first, flags) = match length > PAYLOAD_BYTES {
+        true => (PAYLOAD_BYTES, end_stream),
+        false => (length, end_stream | flag::END_HEADERS),
+    };
+    let head = FrameHead { length: first, kind: kind::HEADERS, flags, stream };
+    out[at..from].copy_from_slice(&head.bytes());
+    if length > PAYLOAD_BYTES {
+        continue_head(stream, from + PAYLOAD_BYTES, out);
+    }
+}
+
 /// Splits the part of a head beyond its first frame, which begins at `at`, into CONTINUATION
 /// frames.
 fn continue_head(stream: u32, at: usize, out: &mut Vec<u8>) {
@@ -391,7 +399,7 @@ fn continue_head(stream: u32, at: usize, out: &mut Vec<u8>) {
     }
 }
 
-fn goaway(out: &mut Vec<u8>, last: u32, code: Code) {
+pub(crate) fn goaway(out: &mut Vec<u8>, last: u32, code: Code) {
     FrameHead { length: 8, kind: kind::GOAWAY, flags: 0, stream: 0 }.write(out);
     out.extend_from_slice(&last.to_be_bytes());
     out.extend_from_slice(&(code as u32).to_be_bytes());

@@ -24,6 +24,7 @@ pub mod framing;
 pub mod freshness;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
+pub mod grpc;
 pub mod header;
 pub mod https_origin;
 pub mod list;

@@ -99,7 +99,7 @@ pub enum Version {
     /// HTTP/1.1
     #[default]
     Http11,
-    /// HTTP/2: for requests only; origins get HTTP/1.1.
+    /// HTTP/2.
     Http2,
 }
 

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use base::Account;
 use fastcgi::ProtocolStatus;
 use h1::ReadProgress;
 use message::{Framing, Request, Response, Status, upgrade};
@@ -27,8 +28,12 @@ pub(crate) struct Call<'a> {
     pub(crate) core: &'a Rc<CorePoolState>,
     pub(crate) server: &'a Arc<Server>,
     pub(crate) request: &'a Request,
+    /// The account of the response's bytes, if they are held.
+    pub(crate) account: Option<&'a Arc<Account>>,
     pub(crate) timeouts: Timeouts,
     pub(crate) total: Deadline,
+    /// The client has set `total`.
+    pub(crate) is_timed: bool,
     /// FastCGI parameters, for a FastCGI server.
     pub(crate) cgi: Option<&'a Cgi<'a>>,
     /// The most bytes of one read.
@@ -75,6 +80,8 @@ pub(crate) struct AttemptFailure {
     pub(crate) answered: bool,
     /// The part of the request that the server has received.
     pub(crate) reach: Reach,
+    /// It counts as a failure of the server: it was not counted with another request's.
+    pub(crate) is_counted: bool,
 }
 
 /// The part of a request that a server has received.
@@ -162,7 +169,8 @@ impl Call<'_> {
                 Err(error.into())
             }
             Err(error) => {
-                Err(AttemptFailure { error, answered: attempt.answered, reach: attempt.reach() })
+                let (answered, reach) = (attempt.answered, attempt.reach());
+                Err(AttemptFailure { error, answered, reach, is_counted: true })
             }
         }
     }

@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 use crate::config::OriginConfig;
 use crate::journal::Journal;
 use crate::origin::Origin;
-use crate::probe;
+use crate::probe::{self, ProbeRequest};
 use crate::resolution::{self, LookupSchedule};
 
 /// Resolves the names of `origin`'s servers and probes them while it is polled; returns at once if
@@ -29,10 +29,10 @@ pub async fn run_background(origin: Arc<Origin>, journal: Option<Arc<dyn Journal
             tasks.spawn(resolution::resolve_for_ever(server, host, port, again, make));
         }
         if let Some(probe) = &origin.config().probe {
-            let head = probe::request_head(&server.config, origin.config(), probe);
+            let request = ProbeRequest::new(&server.config, origin.config(), probe);
             let (server, probe) = (Arc::clone(server), probe.clone());
             let (name, journal) = (Arc::clone(origin.name()), journal.clone());
-            tasks.spawn(probe::probe_for_ever(server, head, probe, name, journal));
+            tasks.spawn(probe::probe_for_ever(server, request, probe, name, journal));
         }
     }
     while let Some(ended) = tasks.join_next().await {

@@ -62,6 +62,8 @@ pub struct OriginConfig {
     /// A body that ends with its connection, by FIN or over TLS by close_notify, counts as complete
     /// and may be stored.
     pub store_close_delimited: bool,
+    /// The version of HTTP that its servers are spoken to in.
+    pub http: HttpVersion,
     /// LF alone ends a line of its servers' response heads (RFC 9112 2.2), as old CGI programs send
     /// it.
     pub lenient: bool,
@@ -215,6 +217,18 @@ pub enum Protocol {
     FastCgi,
 }
 
+/// The version of HTTP towards a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum HttpVersion {
+    /// HTTP/1.1.
+    #[default]
+    Http11,
+    /// HTTP/2. Without TLS, the server must know it (RFC 9113 3.3).
+    Http2,
+    /// Over TLS the one that the server chooses (RFC 7301), otherwise HTTP/1.1.
+    Auto,
+}
+
 /// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Address {
@@ -275,6 +289,8 @@ pub enum Balance {
 pub struct ProbeConfig {
     /// Target of the probe's GET.
     pub path: String,
+    /// The gRPC service to check by `grpc.health.v1`, instead of a GET; empty for the whole server.
+    pub grpc: Option<String>,
     /// The complete head of the request, instead of one made for `path` (Varnish: `.request`).
     pub request: Option<Vec<u8>>,
     /// Good probes assumed before the first one: they decide until it has ended, as in Varnish. If
@@ -302,6 +318,7 @@ impl Default for ProbeConfig {
     fn default() -> Self {
         Self {
             path: "/".to_owned(),
+            grpc: None,
             request: None,
             initial: None,
             expect_close: false,
@@ -403,6 +420,7 @@ impl OriginConfig {
             eject: EjectConfig::default(),
             slow_start_ms: 0,
             store_close_delimited: false,
+            http: HttpVersion::default(),
             lenient: false,
             scripts: None,
             files: None,

@@ -26,6 +26,11 @@ impl Deadline {
         Self { at, step, after_ms }
     }
 
+    /// Returns true if it has passed, or will within `time`.
+    pub(crate) fn is_close(self, time: Duration) -> bool {
+        self.at.saturating_duration_since(Instant::now()) <= time
+    }
+
     /// The earlier of the two.
     pub(crate) fn or(self, other: Self) -> Self {
         if other.at < self.at { other } else { self }

@@ -4,8 +4,8 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-use base::Limit;
 use base::units::DurationMs;
+use base::{Counter, Counters, Limit};
 use message::Status;
 
 /// The reason why an exchange failed. Every variant but those about the whole origin names the
@@ -131,6 +131,44 @@ pub enum Error {
         /// The status of its response.
         status: Status,
     },
+    /// The server guarantees that it has not processed the request (HTTP/2, REFUSED_STREAM).
+    Refused {
+        /// The server.
+        server: Arc<str>,
+    },
+    /// The server ended the exchange, and not the connection (HTTP/2, RST_STREAM).
+    Reset {
+        /// The server.
+        server: Arc<str>,
+        /// The error code (RFC 9113 7).
+        code: u32,
+        /// The exchange ended after the response's head.
+        in_body: bool,
+    },
+    /// The connection broke the rules of HTTP/2.
+    Frames {
+        /// The server.
+        server: Arc<str>,
+        /// The reason.
+        source: h2::ConnectionError,
+    },
+    /// The response is malformed or too large (HTTP/2).
+    Fields {
+        /// The server.
+        server: Arc<str>,
+        /// The reason.
+        source: h2::ResponseError,
+    },
+    /// The request's head is larger than the server takes (HTTP/2, SETTINGS_MAX_HEADER_LIST_SIZE).
+    HeadTooLarge {
+        /// The server.
+        server: Arc<str>,
+    },
+    /// The server chose another protocol than HTTP/2 (RFC 7301).
+    NotHttp2 {
+        /// The server.
+        server: Arc<str>,
+    },
     /// The request's body does not match its framing, or its source failed.
     RequestBody(RequestBodyError),
 }
@@ -177,7 +215,7 @@ pub struct SourceError(pub &'static str);
 
 impl Error {
     /// The status for the client, as nginx selects it: 504 for timeouts, 503 if no server could be
-    /// tried, 400 or 413 for the request's own body, else 502.
+    /// tried, 400 or 413 for the request's own body, 431 for its head, else 502.
     pub fn status(&self) -> Status {
         let code = match self {
             Self::RequestBody(RequestBodyError::TooLarge(_)) => 413,
@@ -188,6 +226,7 @@ impl Error {
             ) => 503,
             Self::NoAnswer { protocol: fastcgi::ProtocolStatus::Overloaded, .. } => 503,
             Self::RequestBody(_) => 400,
+            Self::HeadTooLarge { .. } => 431,
             Self::Resolve { .. }
             | Self::QueueFull { .. }
             | Self::NoHealthyServer { .. }
@@ -198,6 +237,16 @@ impl Error {
         Status::new(code).expect("a status of three digits")
     }
 
+    /// Counts an exchange without a usable response. Failures of the client are counted elsewhere.
+    pub(crate) fn count(&self, counters: &Counters) {
+        if !matches!(self, Self::RequestBody(_)) {
+            counters.inc(Counter::FetchFailures);
+        }
+        if let Some(limit) = self.limit() {
+            counters.limit(limit);
+        }
+    }
+
     /// The limit that was exceeded, if it was one.
     pub fn limit(&self) -> Option<Limit> {
         match self {
@@ -206,6 +255,8 @@ impl Error {
             Self::TooManyInterim { .. } => Some(Limit::InterimResponses),
             Self::Response { source, .. } => source.limit().map(of_response),
             Self::Body { source, .. } => source.limit(),
+            Self::Frames { source, .. } => source.limit.map(of_response),
+            Self::Fields { source, .. } => source.limit().map(of_response),
             Self::ScriptHead { source, .. } => source.limit().map(of_response),
             Self::RequestBody(RequestBodyError::TooLarge(limit)) => Some(*limit),
             Self::RequestBody(RequestBodyError::NoFileSpace) => Some(Limit::SpoolFileBytes),
@@ -225,6 +276,7 @@ impl Error {
             | Self::NoHealthyServer { .. }
             | Self::Write { .. }
             | Self::ClosedBeforeHead { .. }
+            | Self::NotHttp2 { .. }
             | Self::Read { in_body: false, .. } => true,
             Self::Timeout { step, .. } => {
                 matches!(step, TimeoutStep::Connect | TimeoutStep::Send | TimeoutStep::FirstByte)
@@ -250,7 +302,7 @@ impl Error {
     /// machine's.
     pub(crate) fn is_servers_fault(&self) -> bool {
         match self {
-            Self::RequestBody(_) | Self::NoScripts { .. } => false,
+            Self::RequestBody(_) | Self::NoScripts { .. } | Self::HeadTooLarge { .. } => false,
             Self::Connect { source, .. } => !is_shortage(source),
             _ => true,
         }
@@ -357,9 +409,25 @@ impl fmt::Display for Error {
             Self::Truncated { server } => {
                 write!(f, "{server}: the connection ended before the response's body did")
             }
+            Self::Refused { server } => write!(f, "{server}: refused the request (REFUSED_STREAM)"),
+            Self::Reset { server, code, in_body } => write_reset(f, server, *code, *in_body),
+            Self::Frames { server, source } => write!(f, "{server}: bad HTTP/2: {source}"),
+            Self::Fields { server, source } => write!(f, "{server}: bad response: {source}"),
+            Self::HeadTooLarge { server } => {
+                write!(f, "{server}: takes no request with as many header fields")
+            }
+            Self::NotHttp2 { server } => write!(f, "{server}: does not speak HTTP/2"),
             Self::Unwanted { server, status } => write!(f, "{server}: answered {status}"),
             Self::RequestBody(error) => write!(f, "request body: {error}"),
         }
+    }
+}
+
+fn write_reset(f: &mut fmt::Formatter<'_>, server: &str, code: u32, in_body: bool) -> fmt::Result {
+    let part = if in_body { "in the response's body" } else { "without a response" };
+    match h2::Code::name(code) {
+        Some(name) => write!(f, "{server}: ended the request {part} ({name})"),
+        None => write!(f, "{server}: ended the request {part} (code {code})"),
     }
 }
 
@@ -383,6 +451,8 @@ impl std::error::Error for Error {
             Self::Body { source, .. } => Some(source),
             Self::Records { source, .. } => Some(source),
             Self::ScriptHead { source, .. } => Some(source),
+            Self::Frames { source, .. } => Some(source),
+            Self::Fields { source, .. } => Some(source),
             _ => None,
         }
     }

@@ -11,16 +11,18 @@ use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use h1::BodyReader;
-use message::{Framing, Response, Trailers};
+use message::{Framing, Response, Status, Trailers};
 use rt::time::Instant;
 
 use crate::attempt::AttemptResponse;
 use crate::deadline::Deadline;
 use crate::error::{Error, TimeoutStep};
 use crate::fastcgi_exchange::FastCgiProgress;
+use crate::multiplex::{BodyProgress, BodyTimeouts, StreamBody, StreamResponse};
 use crate::pool::{Workspace, WorkspaceBuffers};
 use crate::server::Permit;
 use crate::tunnel::Tunnel;
+use crate::upload::{BodySource, Upload};
 use crate::upstream_connection::UpstreamConnection;
 
 /// Buffers of an unwanted body that are discarded to keep its connection: enough for an error page.
@@ -56,6 +58,8 @@ pub struct Exchange {
 enum Body {
     /// Bytes to be received.
     Open(Box<OpenBody>),
+    /// Bytes to be received over a stream.
+    Stream(Box<StreamBody>),
     /// Bytes in memory.
     Ready(Bytes),
     /// The connection has switched protocols.
@@ -97,6 +101,8 @@ pub(crate) struct ExchangeInput {
     pub(crate) tries: u32,
     pub(crate) permit: Permit,
     pub(crate) total: Deadline,
+    /// The client has set `total`: it holds to the body's end.
+    pub(crate) is_timed: bool,
     pub(crate) between_bytes_ms: u64,
     pub(crate) read_at_most: usize,
 }
@@ -151,6 +157,44 @@ impl Exchange {
         exchange
     }
 
+    /// A response over a stream; `upload` is the rest of its request, if that is not complete.
+    pub(crate) fn over_stream(
+        mut answer: StreamResponse,
+        peer: Option<SocketAddr>,
+        upload: Option<Upload<'static>>,
+        of: ExchangeInput,
+    ) -> Self {
+        let response = std::mem::replace(&mut answer.response, Response::new(Status::OK));
+        let framing = answer.framing;
+        let server_name = Arc::clone(&of.permit.server().name);
+        let timeouts = BodyTimeouts {
+            total: of.total,
+            is_timed: of.is_timed,
+            between_bytes_ms: of.between_bytes_ms,
+        };
+        let open = StreamBody::new(answer, timeouts, of.read_at_most, of.permit, upload);
+        Self {
+            response,
+            framing,
+            server: of.server,
+            server_name,
+            peer,
+            reused: of.reused,
+            tries: of.tries,
+            body: Body::Stream(Box::new(open)),
+            failed: false,
+            trailers: None,
+        }
+    }
+
+    /// Sends the rest of the request from `source` beside the response, if the response has come
+    /// before the request's end and the server still takes it (HTTP/2).
+    pub fn continue_upload(&mut self, source: impl BodySource + 'static) {
+        if let Body::Stream(open) = &mut self.body {
+            open.continue_upload(|upload| upload.attach(Box::new(source)));
+        }
+    }
+
     /// A response generated here, without a server.
     pub(crate) fn own(response: Response, body: Bytes, origin: &Arc<str>) -> Self {
         let framing =
@@ -171,8 +215,11 @@ impl Exchange {
 
     /// Removes the total timeout of the body: from now on only the time between bytes counts.
     pub fn lift_total(&mut self) {
-        if let Body::Open(open) = &mut self.body {
-            open.total = Deadline::new(TimeoutStep::Total, Instant::now(), u64::MAX);
+        let never = || Deadline::new(TimeoutStep::Total, Instant::now(), u64::MAX);
+        match &mut self.body {
+            Body::Open(open) => open.total = never(),
+            Body::Stream(open) => open.lift_total(never()),
+            _ => {}
         }
     }
 
@@ -189,8 +236,10 @@ impl Exchange {
 
     /// Limits each read to `bytes` from now on, and never above the limit of the request's caller.
     pub fn read_at_most(&mut self, bytes: usize) {
-        if let Body::Open(open) = &mut self.body {
-            open.most_now = open.most.min(bytes);
+        match &mut self.body {
+            Body::Open(open) => open.most_now = open.most.min(bytes),
+            Body::Stream(open) => open.read_at_most(bytes),
+            _ => {}
         }
     }
 
@@ -227,6 +276,7 @@ impl Exchange {
     pub async fn next(&mut self, sink: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
         let open = match &mut self.body {
             Body::Open(open) => open,
+            Body::Stream(_) => return self.next_of_stream(sink).await,
             Body::Ready(body) => {
                 if !body.is_empty() {
                     sink(body);
@@ -257,9 +307,28 @@ impl Exchange {
                 Ok(false)
             }
             Err(error) => {
-                open.work.core().note_failure(&error);
+                error.count(&open.work.core().counters);
                 open.permit.server().note_error(error.to_string());
                 open.abandon();
+                self.body = Body::Failed;
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Exchange {
+    /// As [`Exchange::next`], for a body that comes over a stream.
+    async fn next_of_stream(&mut self, sink: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
+        let Body::Stream(open) = &mut self.body else { return Ok(false) };
+        match open.step(sink).await {
+            Ok(BodyProgress::Some) => Ok(true),
+            Ok(BodyProgress::End(trailers)) => {
+                (self.body, self.trailers) = (Body::Ended, trailers);
+                Ok(false)
+            }
+            Err(error) => {
+                open.note_failure(&error);
                 self.body = Body::Failed;
                 Err(error)
             }

@@ -1,9 +1,9 @@
-//! Client side: origins, their servers, and exchanges with them over HTTP/1.1 and FastCGI, TCP and
-//! unix sockets.
+//! Client side: origins, their servers, and exchanges with them over HTTP/1.1, HTTP/2 and FastCGI,
+//! TCP and unix sockets.
 //!
 //! This crate must never send a request twice that may have been acted on and is not idempotent,
 //! reuse a connection whose state is uncertain, end a truncated body cleanly, or wait without a
-//! bound. Framing is the task of `h1` and `fastcgi` alone.
+//! bound. Framing is the task of `h1`, `h2` and `fastcgi` alone.
 //!
 //! Begin with [`Origin`], which all cores share (settings, addresses, health, retry budget),
 //! [`CorePool`], which is one core's (idle connections and buffers), and [`Exchange`], a response
@@ -23,6 +23,7 @@ mod exchange_slots;
 mod fastcgi_exchange;
 mod health;
 mod journal;
+mod multiplex;
 mod names;
 mod origin;
 mod owner;
@@ -47,9 +48,9 @@ mod upstream_connection;
 pub use background::run_background;
 pub use client_ends::ClientEnds;
 pub use config::{
-    AccelConfig, Address, Balance, EjectConfig, HolddownTimes, LookupTtl, Lookups, Opening,
-    OriginConfig, ProbeConfig, Protocol, ProxyHeader, ScriptsConfig, ServerConfig, ServerUrlError,
-    Timeouts, TlsConfig, parse_server,
+    AccelConfig, Address, Balance, EjectConfig, HolddownTimes, HttpVersion, LookupTtl, Lookups,
+    Opening, OriginConfig, ProbeConfig, Protocol, ProxyHeader, ScriptsConfig, ServerConfig,
+    ServerUrlError, Timeouts, TlsConfig, parse_server,
 };
 pub use error::{Error, RequestBodyError, SourceError, TimeoutStep};
 pub use events::Events;

@@ -11,11 +11,12 @@ use std::task::{Context, Poll};
 
 use base::{Counter, Counters, Limit, Limits};
 use h1::{HeadLimits, ResponseReader};
+use h2::ClientSettings;
 use message::Request;
 
 use crate::config::ScriptsConfig;
-use crate::error::Error;
 use crate::fastcgi_exchange::{FastCgiContext, FastCgiResponse};
+use crate::multiplex::{Checkout, MultiplexPool};
 use crate::origin::Origin;
 use crate::owner::Owner;
 use crate::scripts::{ResolvedScript, ScriptPaths};
@@ -50,9 +51,20 @@ pub(crate) struct CorePoolState {
     buffer_bytes: usize,
     shared_pool: Arc<SharedPool>,
     kept: Rc<RefCell<HashMap<usize, CoreIdlePool>>>,
+    multiplexed: Rc<MultiplexPool>,
+    pub(crate) stream_settings: ClientSettings,
+    /// The time that a server may be silent while streams wait.
+    pub(crate) silence_ms: u64,
     spare: RefCell<Vec<WorkspaceBuffers>>,
     /// Unused buffers.
     buffers: RefCell<Vec<Box<[u8]>>>,
+}
+
+/// Connections that pools with other limits share.
+#[derive(Default)]
+struct KeptConnections {
+    idle: Rc<RefCell<HashMap<usize, CoreIdlePool>>>,
+    multiplexed: Rc<MultiplexPool>,
 }
 
 /// This core's idle connections to one endpoint.
@@ -75,15 +87,17 @@ impl CorePool {
         counters: Arc<Counters>,
         limits: &Limits,
     ) -> Self {
-        Self { core: Rc::new(CorePoolState::new(shared_pool, counters, limits, Rc::default())) }
+        let kept = KeptConnections::default();
+        Self { core: Rc::new(CorePoolState::new(shared_pool, counters, limits, kept)) }
     }
 
     /// A handle to this pool with other limits. Exchanges in progress keep their limits.
     #[must_use]
     pub fn with_limits(&self, limits: &Limits) -> Self {
-        let CorePoolState { counters, shared_pool, kept, .. } = &*self.core;
+        let CorePoolState { counters, shared_pool, kept, multiplexed, .. } = &*self.core;
         let (shared_pool, counters) = (Arc::clone(shared_pool), Arc::clone(counters));
-        Self { core: Rc::new(CorePoolState::new(shared_pool, counters, limits, Rc::clone(kept))) }
+        let kept = KeptConnections { idle: Rc::clone(kept), multiplexed: Rc::clone(multiplexed) };
+        Self { core: Rc::new(CorePoolState::new(shared_pool, counters, limits, kept)) }
     }
 
     /// Closes connections that were idle for too long, that their server has closed, or whose
@@ -91,6 +105,7 @@ impl CorePool {
     /// [`base::Now::mono_ms`].
     pub fn sweep(&self, now_ms: u64) {
         self.core.lookups.sweep(now_ms);
+        self.core.multiplexed.sweep(now_ms, &self.core.counters);
         self.core.kept.borrow_mut().retain(|_, kept| {
             let swept = kept.idle.sweep(now_ms);
             (0..swept.late).for_each(|_| self.core.counters.limit(Limit::OriginIdleTimeout));
@@ -100,7 +115,8 @@ impl CorePool {
 
     /// The number of idle connections.
     pub fn idle_connections(&self) -> usize {
-        self.core.kept.borrow().values().map(|kept| kept.idle.len()).sum()
+        let idle: usize = self.core.kept.borrow().values().map(|kept| kept.idle.len()).sum();
+        idle + self.core.multiplexed.idle_connections()
     }
 }
 
@@ -109,8 +125,9 @@ impl CorePoolState {
         shared_pool: Arc<SharedPool>,
         counters: Arc<Counters>,
         limits: &Limits,
-        kept: Rc<RefCell<HashMap<usize, CoreIdlePool>>>,
+        kept: KeptConnections,
     ) -> Self {
+        let KeptConnections { idle: kept, multiplexed } = kept;
         let head_limits = HeadLimits::of_origins(limits);
         let size = |limit: u64| usize::try_from(limit).unwrap_or(usize::MAX);
         Self {
@@ -126,6 +143,9 @@ impl CorePoolState {
             buffer_bytes: head_limits.head_bytes.max(BUFFER_BYTES),
             shared_pool,
             kept,
+            multiplexed,
+            stream_settings: ClientSettings::from(limits),
+            silence_ms: limits.origin_h2_silence,
             spare: RefCell::default(),
             buffers: RefCell::default(),
         }
@@ -150,6 +170,11 @@ impl CorePoolState {
             owned.or_else(|| kept.idle.take(&**server, now_ms, look, |_| true))
         });
         own.or_else(|| endpoint.take_over(&**server, now_ms))
+    }
+
+    /// A multiplexed connection to `server`, or the task to open one.
+    pub(crate) async fn checkout_multiplexed(&self, server: &Arc<Server>) -> Checkout {
+        self.multiplexed.checkout(server.endpoint(&self.shared_pool), server, &self.counters).await
     }
 
     /// Returns true if `owner` has an idle connection to `server`.
@@ -203,16 +228,6 @@ impl CorePoolState {
             && let Some(journal) = self.shared_pool.journal()
         {
             journal.line_feeds(&server.name);
-        }
-    }
-
-    /// Counts an exchange without a usable response. Failures of the client are counted elsewhere.
-    pub(crate) fn note_failure(&self, error: &Error) {
-        if !matches!(error, Error::RequestBody(_)) {
-            self.counters.inc(Counter::FetchFailures);
-        }
-        if let Some(limit) = error.limit() {
-            self.counters.limit(limit);
         }
     }
 }

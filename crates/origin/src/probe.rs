@@ -1,5 +1,7 @@
 //! Probes: a small GET to a server at intervals, on a new connection, as in Varnish.
 
+mod multiplexed;
+
 use std::fmt;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -11,10 +13,11 @@ use std::time::Duration;
 use base::units::DurationMs;
 use fastcgi::params::{self, Environment, Script};
 use h1::{HeadLimits, ReadProgress, ResponseError, ResponseReader};
-use message::{Method, Request, Response, Status};
+use message::{Method, Request, Response, Scheme, Status};
 use rt::time::{Instant, MissedTickBehavior};
 
-use crate::config::{Address, OriginConfig, ProbeConfig, Protocol, ServerConfig};
+use self::multiplexed::ProbeCall;
+use crate::config::{Address, HttpVersion, OriginConfig, ProbeConfig, Protocol, ServerConfig};
 use crate::deadline::Deadline;
 use crate::error::{Error, TimeoutStep};
 use crate::fastcgi_exchange::{FastCgiContext, FastCgiResponse};
@@ -37,7 +40,7 @@ const INTERVAL_MIN_MS: u64 = 10;
 /// Probes `server` of the named origin without end, and records the results.
 pub(crate) async fn probe_for_ever(
     server: Arc<Server>,
-    head: Vec<u8>,
+    request: ProbeRequest,
     probe: ProbeConfig,
     origin: Arc<str>,
     journal: Option<Arc<dyn Journal>>,
@@ -50,7 +53,7 @@ pub(crate) async fn probe_for_ever(
         ticks.tick().await;
         let begun = Instant::now();
         let mut seen = ProbeResult::default();
-        let outcome = probe_once(&server, &head, &probe, &mut seen).await;
+        let outcome = probe_once(&server, &request, &probe, &mut seen).await;
         seen.ended(&outcome);
         seen.seconds = begun.elapsed().as_secs_f64();
         let seconds = seen.seconds;
@@ -80,24 +83,43 @@ pub(crate) async fn probe_for_ever(
     }
 }
 
+/// A probe's request, in the forms of the versions that its server may choose.
+pub(crate) struct ProbeRequest {
+    /// HTTP/1.1, or FastCGI's records.
+    head: Vec<u8>,
+    /// HTTP/2.
+    call: ProbeCall,
+}
+
+impl ProbeRequest {
+    /// The request for `server`.
+    pub(crate) fn new(server: &ServerConfig, origin: &OriginConfig, probe: &ProbeConfig) -> Self {
+        let host = &host_of(server, origin, probe);
+        let call = match &probe.grpc {
+            None => ProbeCall::get(host, &probe.path),
+            Some(service) => ProbeCall::health_check(host, service),
+        };
+        Self { head: request_head(server, origin, probe), call }
+    }
+}
+
+/// The Host of a probe's request.
+fn host_of(server: &ServerConfig, origin: &OriginConfig, probe: &ProbeConfig) -> String {
+    let hosts = [&probe.host, &origin.host_header, &origin.host_default];
+    hosts.into_iter().find_map(Clone::clone).unwrap_or_else(|| match &server.address {
+        address @ (Address::Tcp { .. } | Address::Fixed { .. }) => address.to_string(),
+        // A socket has no name for a Host field.
+        Address::Unix(_) => "localhost".to_owned(),
+    })
+}
+
 /// The probe's request for `server`. A FastCGI server gets a request for a script with the probe's
 /// path, as PHP-FPM's `ping.path` expects.
-pub(crate) fn request_head(
-    server: &ServerConfig,
-    origin: &OriginConfig,
-    probe: &ProbeConfig,
-) -> Vec<u8> {
+fn request_head(server: &ServerConfig, origin: &OriginConfig, probe: &ProbeConfig) -> Vec<u8> {
     if let Some(request) = &probe.request {
         return request.clone();
     }
-    let address = &server.address;
-    let own = match address {
-        Address::Tcp { .. } | Address::Fixed { .. } => address.to_string(),
-        // A socket has no name for a Host field.
-        Address::Unix(_) => "localhost".to_owned(),
-    };
-    let hosts = [&probe.host, &origin.host_header, &origin.host_default];
-    let host = hosts.into_iter().find_map(Option::as_ref).unwrap_or(&own);
+    let host = &host_of(server, origin, probe);
     if server.protocol == Protocol::FastCgi {
         return script_request(host, origin, probe);
     }
@@ -132,13 +154,23 @@ fn script_request(host: &str, origin: &OriginConfig, probe: &ProbeConfig) -> Vec
 #[derive(Debug)]
 enum ProbeError {
     Connect(Error),
-    Timeout { after_ms: u64 },
+    Timeout {
+        after_ms: u64,
+    },
     Io(io::Error),
     Closed,
     Response(ResponseError),
     Line,
     Script(Error),
     Status(Status),
+    /// The version of HTTP/2 that the server did not choose.
+    NotHttp2,
+    Frames(h2::ConnectionError),
+    Fields(h2::ResponseError),
+    Reset(u32),
+    /// A failed call, with its status.
+    Call(String),
+    NotServing,
 }
 
 impl fmt::Display for ProbeError {
@@ -151,6 +183,14 @@ impl fmt::Display for ProbeError {
             Self::Response(error) => write!(f, "bad response: {error}"),
             Self::Line => f.write_str("the response is not HTTP"),
             Self::Status(status) => write!(f, "status {status}"),
+            Self::NotHttp2 => f.write_str("the server does not speak HTTP/2"),
+            Self::Frames(error) => write!(f, "bad HTTP/2: {error}"),
+            Self::Fields(error) => write!(f, "bad response: {error}"),
+            Self::Reset(code) => {
+                write!(f, "ended without a response ({})", h2::Code::name(*code).unwrap_or("?"))
+            }
+            Self::Call(status) => write!(f, "grpc-status {status}"),
+            Self::NotServing => f.write_str("the gRPC service is not serving"),
         }
     }
 }
@@ -169,13 +209,16 @@ impl ProbeResult {
 
 async fn probe_once(
     server: &Server,
-    head: &[u8],
+    request: &ProbeRequest,
     probe: &ProbeConfig,
     seen: &mut ProbeResult,
 ) -> Result<(), ProbeError> {
     let deadline = Deadline::new(TimeoutStep::Connect, Instant::now(), probe.timeout_ms);
     let asking = async {
-        let (stream, peer) = server.connect(deadline).await.map_err(ProbeError::Connect)?;
+        let (stream, peer) = server
+            .connect(deadline, server.http != HttpVersion::Http11)
+            .await
+            .map_err(ProbeError::Connect)?;
         seen.connected = Some(match peer {
             None => Family::Unix,
             Some(SocketAddr::V4(_)) => Family::V4,
@@ -183,7 +226,16 @@ async fn probe_once(
         });
         let mut link = UpstreamConnection::new(stream, peer);
         let mut first = opening(&server.opening, None, &link);
-        first.extend_from_slice(head);
+        let (http, tls) = (server.http, server.config.tls);
+        let is_http2 = link.stream.chose_http2() || http == HttpVersion::Http2 && !tls;
+        if is_http2 {
+            let scheme = if tls { Scheme::Https } else { Scheme::Http };
+            return request.call.ask(&mut link.stream, first, scheme, &mut seen.sent).await;
+        }
+        if http == HttpVersion::Http2 || probe.grpc.is_some() {
+            return Err(ProbeError::NotHttp2);
+        }
+        first.extend_from_slice(&request.head);
         write(&mut link.stream, &first).await.map_err(ProbeError::Io)?;
         seen.sent = true;
         match server.config.protocol {

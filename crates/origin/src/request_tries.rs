@@ -5,24 +5,25 @@ use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::{Counter, Limit};
-use message::{Framing, Request};
+use base::{Account, Counter, Limit};
+use message::{Framing, Request, Status, Upgrade, grpc};
 use rt::time::Instant;
 
 use crate::attempt::{AttemptFailure, AttemptResponse, Call, Reach};
 use crate::client_ends::ClientEnds;
-use crate::config::{Opening, Protocol, ProxyHeader, Timeouts};
+use crate::config::{HttpVersion, Opening, Protocol, ProxyHeader, Timeouts};
 use crate::deadline::Deadline;
 use crate::error::{Error, TimeoutStep};
 use crate::events::Events;
 use crate::exchange::{Exchange, ExchangeInput};
 use crate::exchange_slots::Holder;
 use crate::fastcgi_exchange::{Cgi, OriginRequestContext};
+use crate::multiplex::{self, Checkout, MultiplexOpening, MultiplexedConnection, OpeningGuard};
 use crate::origin::Origin;
-use crate::owner::Owner;
+use crate::owner::{self, Owner};
 use crate::pool::{CorePool, CorePoolState};
 use crate::scripts;
-use crate::server::Server;
+use crate::server::{Permit, Server};
 use crate::stream::IdleCheck;
 use crate::upload::{RequestBody, Upload};
 use crate::upstream_connection::UpstreamConnection;
@@ -52,7 +53,11 @@ impl CorePool {
         events: &mut dyn Events,
     ) -> Result<Exchange, Error> {
         let core = &self.core;
-        let timeouts = caller.timeouts.unwrap_or_else(|| origin.config().timeouts);
+        let mut timeouts = caller.timeouts.unwrap_or_else(|| origin.config().timeouts);
+        let call_ms = grpc::timeout_ms(request);
+        if let Some(call_ms) = call_ms {
+            timeouts.total_ms = timeouts.total_ms.min(call_ms);
+        }
         let mut request = with_host(origin, request);
         let mut body = body;
         let mut cgi = None;
@@ -64,7 +69,7 @@ impl CorePool {
             if request.framing == Framing::Chunked {
                 let whole = core.spooling.take(body, caller.account.as_ref(), &core.counters).await;
                 let whole = whole.map_err(Error::RequestBody);
-                let whole = whole.inspect_err(|error| core.note_failure(error))?;
+                let whole = whole.inspect_err(|error| error.count(&core.counters))?;
                 request.to_mut().framing = Framing::Length(whole.len());
                 body = RequestBody::Stream(Box::new(whole));
             }
@@ -75,6 +80,7 @@ impl CorePool {
             core,
             origin,
             request: &request,
+            account: caller.account.as_ref(),
             upload: Upload::new(&request, body, origin.protocol()),
             cgi: cgi.as_ref(),
             read_at_most: match caller.read_at_most {
@@ -84,6 +90,7 @@ impl CorePool {
             timeouts,
             ends: caller.ends,
             once: caller.once,
+            is_timed: call_ms.is_some(),
             holder: Holder::of(caller.client, caller.ends),
             owner: caller.owner.as_ref(),
             preferred: caller.preferred,
@@ -92,7 +99,7 @@ impl CorePool {
             tried: Vec::new(),
             tries: 0,
         };
-        sender.send(hash).await.inspect_err(|error| core.note_failure(error))
+        sender.send(hash).await.inspect_err(|error| error.count(&core.counters))
     }
 
     /// The path, relative to the root, of the file that a FastCGI origin's rules select for
@@ -170,11 +177,36 @@ pub(crate) fn opening(
     out
 }
 
+/// A request that its server admits.
+struct Admission {
+    /// The server's index.
+    at: usize,
+    permit: Permit,
+    began_us: u64,
+}
+
+impl Admission {
+    fn note_answered(&self, status: Status) {
+        let server = self.permit.server();
+        server.answered(status, rt::now().mono_ms);
+        server.waited(rt::micros().saturating_sub(self.began_us));
+    }
+}
+
+/// The outcome of asking a server that may multiplex.
+enum MultiplexedOutcome {
+    Answered(Exchange),
+    /// The server has chosen HTTP/1.1, perhaps over this connection.
+    Single(Admission, Option<UpstreamConnection>),
+}
+
 /// A request being sent.
 struct Sender<'a, 'b> {
     core: &'a Rc<CorePoolState>,
     origin: &'a Arc<Origin>,
     request: &'a Request,
+    /// The account of the bytes that are held for it.
+    account: Option<&'a Arc<Account>>,
     upload: Upload<'b>,
     cgi: Option<&'a Cgi<'a>>,
     /// The most bytes of one read.
@@ -184,6 +216,8 @@ struct Sender<'a, 'b> {
     ends: Option<ClientEnds>,
     /// The request is not repeated if an idle connection turns out to be closed.
     once: bool,
+    /// The client has set the time that the exchange may take.
+    is_timed: bool,
     /// The holder of its slot.
     holder: Option<Holder>,
     /// The client's connection.
@@ -197,7 +231,7 @@ struct Sender<'a, 'b> {
     tries: u32,
 }
 
-impl Sender<'_, '_> {
+impl<'a> Sender<'a, '_> {
     async fn send(&mut self, hash: u64) -> Result<Exchange, Error> {
         loop {
             let now_ms = rt::now().mono_ms;
@@ -217,7 +251,9 @@ impl Sender<'_, '_> {
                 }
                 Err(failure) => failure,
             };
-            self.origin.shared()[at].failed(&failure.error, rt::now().mono_ms);
+            if failure.is_counted {
+                self.origin.shared()[at].failed(&failure.error, rt::now().mono_ms);
+            }
             self.tried.push(at);
             if !self.may_retry(&failure) {
                 return Err(failure.error);
@@ -251,36 +287,34 @@ impl Sender<'_, '_> {
         let (holder, counters) = (self.holder, &self.core.counters);
         let permit = server.permit(origin.config(), holder, self.total, counters).await;
         let permit = permit.inspect_err(unconnected)?;
-        let (now_ms, began_us) = (rt::now().mono_ms, rt::micros());
-        let mut kept = self.core.checkout(server, now_ms, self.look(), self.owner);
+        let mut admission = Admission { at, permit, began_us: rt::micros() };
+        let mut opened = None;
+        if self.multiplexes(server) {
+            // Boxed: most exchanges are of HTTP/1, and their futures should not be as large.
+            match Box::pin(self.ask_multiplexed(admission)).await? {
+                MultiplexedOutcome::Answered(exchange) => return Ok(exchange),
+                MultiplexedOutcome::Single(same, link) => (admission, opened) = (same, link),
+            }
+        }
+        let now_ms = rt::now().mono_ms;
+        let mut kept = match opened {
+            Some(_) => None,
+            None => self.core.checkout(server, now_ms, self.look(), self.owner),
+        };
         loop {
             let reused = kept.is_some();
-            let link = match kept.take() {
+            let link = match kept.take().or_else(|| opened.take()) {
                 Some(link) => link,
-                None => self.connect(server).await?,
+                None => self.connect(server, false).await?,
             };
-            if reused {
-                self.core.counters.inc(Counter::OriginReuse);
-            }
-            self.events.connected(&server.name, reused);
-            self.tries += 1;
+            self.note_connected(server, reused);
             match self.attempt(server, link, reused).await {
                 Ok(mut answer) => {
                     if self.cgi.is_none() {
                         answer.give_to(self.owner, self.request);
                     }
-                    server.answered(answer.response.status, rt::now().mono_ms);
-                    server.waited(rt::micros().saturating_sub(began_us));
-                    let of = ExchangeInput {
-                        server: at,
-                        reused,
-                        tries: self.tries,
-                        permit,
-                        total: self.total,
-                        between_bytes_ms: self.timeouts.between_bytes_ms,
-                        read_at_most: self.read_at_most,
-                    };
-                    return Ok(Exchange::new(answer, of));
+                    admission.note_answered(answer.response.status);
+                    return Ok(Exchange::new(answer, self.input(admission, reused)));
                 }
                 // The server closed the idle connection meanwhile, which is not a failure.
                 Err(failure) if reused && self.was_stale(&failure) => {
@@ -291,6 +325,116 @@ impl Sender<'_, '_> {
         }
     }
 
+    /// Returns true if the request is sent over a connection that may carry others. A switch of
+    /// protocols needs one of its own, of HTTP/1.1, and so do a login to a connection and what
+    /// follows it.
+    fn multiplexes(&self, server: &Arc<Server>) -> bool {
+        server.http != HttpVersion::Http11
+            && self.request.upgrade == Upgrade::None
+            && !owner::logs_in(&self.request.headers)
+            && !self
+                .owner
+                .is_some_and(|owner| owner.has_logged_in() || self.core.has_owned(server, owner))
+    }
+
+    /// Sends the request over a stream of a multiplexed connection. If the server chooses HTTP/1.1,
+    /// the connection opened for it is returned.
+    async fn ask_multiplexed(
+        &mut self,
+        admission: Admission,
+    ) -> Result<MultiplexedOutcome, AttemptFailure> {
+        let server = &self.origin.shared()[admission.at];
+        let mut is_last = false;
+        loop {
+            let connection = match self.checkout_multiplexed(server).await? {
+                Checkout::Shared(connection) => Ok(connection),
+                Checkout::Single => return Ok(MultiplexedOutcome::Single(admission, None)),
+                Checkout::Open(guard) => Err(guard),
+            };
+            let reused = connection.is_ok();
+            let connection = match connection {
+                Ok(connection) => connection,
+                Err(guard) => match self.open_multiplexed(server, guard).await? {
+                    Ok(connection) => connection,
+                    Err(link) => return Ok(MultiplexedOutcome::Single(admission, Some(link))),
+                },
+            };
+            self.note_connected(server, reused);
+            let call = self.call(server, Vec::new());
+            let answered = call.attempt_stream(&connection, &mut self.upload, self.events).await;
+            match answered {
+                Ok(answer) => {
+                    admission.note_answered(answer.response.status);
+                    let rest = answer.is_early().then(|| self.upload.take_rest());
+                    let input = self.input(admission, reused);
+                    let exchange = Exchange::over_stream(answer, connection.peer, rest, input);
+                    return Ok(MultiplexedOutcome::Answered(exchange));
+                }
+                // As with an idle connection of HTTP/1, once.
+                Err(failure) if reused && !is_last && self.was_stale(&failure) => {
+                    is_last = true;
+                    self.note_retry(&failure.error);
+                }
+                Err(AttemptFailure {
+                    error: Error::Reset { code, in_body: false, .. }, ..
+                }) if code == h2::Code::Http11Required as u32 && !self.upload.started() => {
+                    return Ok(MultiplexedOutcome::Single(admission, None));
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+
+    /// A multiplexed connection to `server`, or the task to open one.
+    async fn checkout_multiplexed(&self, server: &Arc<Server>) -> Result<Checkout, AttemptFailure> {
+        let connect_ms = self.timeouts.connect_ms;
+        let deadline =
+            Deadline::new(TimeoutStep::Connect, Instant::now(), connect_ms).or(self.total);
+        let taken = rt::time::timeout_at(deadline.at, self.core.checkout_multiplexed(server)).await;
+        Ok(taken.map_err(|_| server.deadline_error(deadline))?)
+    }
+
+    /// Opens a connection; the inner error is one over which the server has chosen HTTP/1.1.
+    async fn open_multiplexed(
+        &self,
+        server: &Arc<Server>,
+        guard: OpeningGuard,
+    ) -> Result<Result<Rc<MultiplexedConnection>, UpstreamConnection>, AttemptFailure> {
+        let link = self.connect(server, true).await?;
+        if server.config.tls && !link.stream.chose_http2() {
+            if server.http == HttpVersion::Http2 {
+                return Err(Error::NotHttp2 { server: Arc::clone(&server.name) }.into());
+            }
+            guard.single();
+            return Ok(Err(link));
+        }
+        let first = opening(&server.opening, self.ends, &link);
+        let greeting_ms = self.timeouts.connect_ms;
+        let opening = MultiplexOpening { first, greeting_ms, guard };
+        Ok(Ok(multiplex::connect(self.core, server, link, opening)))
+    }
+
+    fn note_connected(&mut self, server: &Server, reused: bool) {
+        if reused {
+            self.core.counters.inc(Counter::OriginReuse);
+        }
+        self.events.connected(&server.name, reused);
+        self.tries += 1;
+    }
+
+    fn input(&self, admission: Admission, reused: bool) -> ExchangeInput {
+        ExchangeInput {
+            server: admission.at,
+            reused,
+            tries: self.tries,
+            permit: admission.permit,
+            total: self.total,
+            is_timed: self.is_timed,
+            between_bytes_ms: self.timeouts.between_bytes_ms,
+            read_at_most: self.read_at_most,
+        }
+    }
+
     /// The check that an idle connection needs. If the request can be repeated over another
     /// connection, no system call is needed.
     fn look(&self) -> IdleCheck {
@@ -298,13 +442,17 @@ impl Sender<'_, '_> {
         if repeats { IdleCheck::AsNoticed } else { IdleCheck::Sure }
     }
 
-    async fn connect(&self, server: &Server) -> Result<UpstreamConnection, AttemptFailure> {
+    async fn connect(
+        &self,
+        server: &Server,
+        multiplexed: bool,
+    ) -> Result<UpstreamConnection, AttemptFailure> {
         let connect_ms = self.timeouts.connect_ms;
         let deadline =
             Deadline::new(TimeoutStep::Connect, Instant::now(), connect_ms).or(self.total);
         let hold = self.timeouts.hold;
         server.held(hold, rt::now().mono_ms)?;
-        let (stream, peer) = server.connect(deadline).await.inspect_err(|error| {
+        let (stream, peer) = server.connect(deadline, multiplexed).await.inspect_err(|error| {
             server.traffic.unconnected(error);
             server.note_unconnected(error, rt::now().mono_ms);
         })?;
@@ -318,17 +466,27 @@ impl Sender<'_, '_> {
         link: UpstreamConnection,
         reused: bool,
     ) -> Result<AttemptResponse, AttemptFailure> {
-        let call = Call {
-            first: if reused { Vec::new() } else { opening(&server.opening, self.ends, &link) },
+        let first = if reused { Vec::new() } else { opening(&server.opening, self.ends, &link) };
+        let call = self.call(server, first);
+        call.attempt(link, &mut self.upload, self.events).await
+    }
+
+    fn call<'c>(&self, server: &'c Arc<Server>, first: Vec<u8>) -> Call<'c>
+    where
+        'a: 'c,
+    {
+        Call {
+            first,
             core: self.core,
             server,
             request: self.request,
+            account: self.account,
             timeouts: self.timeouts,
             total: self.total,
+            is_timed: self.is_timed,
             cgi: self.cgi,
             read_at_most: self.read_at_most,
-        };
-        call.attempt(link, &mut self.upload, self.events).await
+        }
     }
 
     /// Returns true if the failed try had no effect: the server sent no byte, and received no byte
@@ -399,6 +557,6 @@ impl Sender<'_, '_> {
 /// A failure without a connection has reached no server.
 impl From<Error> for AttemptFailure {
     fn from(error: Error) -> Self {
-        Self { error, answered: false, reach: Reach::Nothing }
+        Self { error, answered: false, reach: Reach::Nothing, is_counted: true }
     }
 }

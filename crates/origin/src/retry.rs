@@ -71,6 +71,8 @@ impl RetryOn {
         match error {
             Error::Connect { .. } | Error::Resolve { .. } => self.connect,
             error if error.is_drop() => self.drop,
+            Error::Refused { .. } | Error::Reset { in_body: false, .. } => self.drop,
+            Error::NotHttp2 { .. } => self.connect,
             // It has done nothing, but more requests would not help it.
             Error::NoAnswer { protocol: fastcgi::ProtocolStatus::Overloaded, .. } => has_other(),
             // A slow server is not helped by more requests.

@@ -13,7 +13,9 @@ use parking_lot::Mutex;
 use rt::time::{Instant, timeout_at};
 use tokio::sync::Notify;
 
-use crate::config::{Address, EjectConfig, HolddownTimes, Opening, OriginConfig, ServerConfig};
+use crate::config::{
+    Address, EjectConfig, HolddownTimes, HttpVersion, Opening, OriginConfig, Protocol, ServerConfig,
+};
 use crate::deadline::Deadline;
 use crate::error::{Error, TimeoutStep};
 use crate::exchange_slots::{ExchangeSlots, Holder};
@@ -93,7 +95,10 @@ pub(crate) struct Server {
     pub(crate) lenient: bool,
     /// The use of `lenient` was logged.
     lenience_told: AtomicBool,
+    /// TLS for HTTP/1.1, and for the version of `http`.
     secure: Option<tls::UpstreamPeer>,
+    secure_http: Option<tls::UpstreamPeer>,
+    pub(crate) http: HttpVersion,
     reserved: Arc<ReservedAddresses>,
     /// The time until which its socket is known not to be reserved, in milliseconds of the
     /// monotonic clock.
@@ -127,6 +132,7 @@ pub(crate) struct Server {
 impl Server {
     pub(crate) fn new(config: ServerConfig, origin: &OriginConfig) -> Self {
         let name: Arc<str> = config.address.to_string().into();
+        let http = http_of(&config, origin);
         let slots = |all| ExchangeSlots::new(all, origin.client_share_percent);
         let server = Self {
             seed: fnv1a(name.as_bytes()),
@@ -149,12 +155,13 @@ impl Server {
             recovered_ms: AtomicU64::new(0),
             lenient: origin.lenient,
             lenience_told: AtomicBool::new(false),
-            secure: match (&config.address, &origin.tls) {
-                (Address::Tcp { host, .. }, Some(tls)) if config.tls => stream::peer(tls, host),
-                // Only a server that the settings name.
-                (Address::Fixed { .. }, Some(tls)) if config.tls => stream::peer(tls, ""),
-                _ => None,
+            secure: peer(&config, origin, &[]),
+            secure_http: match http {
+                HttpVersion::Http11 => None,
+                HttpVersion::Http2 => peer(&config, origin, &["h2"]),
+                HttpVersion::Auto => peer(&config, origin, &["h2", "http/1.1"]),
             },
+            http,
             reserved: Arc::clone(&origin.reserved),
             admitted_until_ms: AtomicU64::new(0),
             order: AtomicU8::new(HealthOverride::Auto as u8),
@@ -260,10 +267,12 @@ impl Server {
         }
     }
 
-    /// Opens a connection, trying one address after the other.
+    /// Opens a connection, trying one address after the other. Over TLS, HTTP/1.1 is offered, or
+    /// what the server's version permits if `multiplexed`.
     pub(crate) async fn connect(
         &self,
         deadline: Deadline,
+        multiplexed: bool,
     ) -> Result<(Stream, Option<SocketAddr>), Error> {
         if let Address::Unix(path) = &self.config.address {
             return match self.connect_socket(path, rt::now().mono_ms) {
@@ -280,7 +289,7 @@ impl Server {
             let now = Instant::now();
             let share = deadline.at.saturating_duration_since(now) / left.max(1);
             left = left.saturating_sub(1);
-            let tried = timeout_at(now + share, self.connect_to(address)).await;
+            let tried = timeout_at(now + share, self.connect_to(address, multiplexed)).await;
             answer.note(at, matches!(tried, Ok(Ok(_))));
             match tried {
                 Ok(Ok(stream)) => return Ok((stream, Some(address))),
@@ -309,9 +318,9 @@ impl Server {
         Ok(stream)
     }
 
-    async fn connect_to(&self, address: SocketAddr) -> io::Result<Stream> {
+    async fn connect_to(&self, address: SocketAddr, multiplexed: bool) -> io::Result<Stream> {
         self.reserved.admit(address)?;
-        match &self.secure {
+        match if multiplexed { &self.secure_http } else { &self.secure } {
             // Boxed: handshakes are rare, and other futures should not be as large.
             Some(secure) => Box::pin(Stream::connect_tls(address, secure)).await,
             // Never in plain text if TLS is configured.
@@ -524,6 +533,33 @@ impl Server {
         let deadline = patience.or(total);
         timeout_at(deadline.at, wait.granted()).await.map_err(|_| self.deadline_error(deadline))?;
         Ok(Permit::new(self, Some(holder)))
+    }
+}
+
+/// The version of HTTP for a server. A PROXY header is about one client, so its connections carry
+/// the requests of one.
+fn http_of(config: &ServerConfig, origin: &OriginConfig) -> HttpVersion {
+    match origin.http {
+        _ if config.protocol != Protocol::Http || origin.opening.proxy.is_some() => {
+            HttpVersion::Http11
+        }
+        HttpVersion::Auto if !config.tls => HttpVersion::Http11,
+        version => version,
+    }
+}
+
+/// The TLS settings for a server.
+fn peer(
+    config: &ServerConfig,
+    origin: &OriginConfig,
+    offered: &[&str],
+) -> Option<tls::UpstreamPeer> {
+    let tls = origin.tls.as_ref().filter(|_| config.tls)?;
+    match &config.address {
+        Address::Tcp { host, .. } => stream::peer(tls, host, offered),
+        // Only a server that the settings name.
+        Address::Fixed { .. } => stream::peer(tls, "", offered),
+        Address::Unix(_) => None,
     }
 }
 

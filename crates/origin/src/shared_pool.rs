@@ -13,7 +13,9 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-use crate::config::{Address, Opening, OriginConfig, Protocol, ServerConfig, TlsConfig};
+use crate::config::{
+    Address, HttpVersion, Opening, OriginConfig, Protocol, ServerConfig, TlsConfig,
+};
 use crate::journal::Journal;
 use crate::owner::{Owner, OwnerHold};
 use crate::reserved_addresses::ReservedAddresses;
@@ -30,6 +32,7 @@ pub(crate) struct ConnectionKey {
     /// With the name that certificates are verified for.
     tls: Option<(TlsConfig, String)>,
     opening: Opening,
+    http: HttpVersion,
     reserved: Arc<ReservedAddresses>,
 }
 
@@ -66,6 +69,7 @@ impl ConnectionKey {
             protocol: server.protocol,
             tls: origin.tls.clone().filter(|_| server.tls).map(|tls| (tls, name)),
             opening: origin.opening.clone(),
+            http: origin.http,
             reserved: Arc::clone(&origin.reserved),
         }
     }

@@ -22,8 +22,13 @@ use tokio_rustls::client::TlsStream;
 use crate::config::TlsConfig;
 
 /// The TLS settings for a server; `None` if `host` is not a name that a certificate can have.
-pub(crate) fn peer(config: &TlsConfig, host: &str) -> Option<UpstreamPeer> {
-    config.upstream.peer(config.name.as_deref().unwrap_or(host))
+/// `offered`: the protocols to offer instead of HTTP/1.1.
+pub(crate) fn peer(config: &TlsConfig, host: &str, offered: &[&str]) -> Option<UpstreamPeer> {
+    let name = config.name.as_deref().unwrap_or(host);
+    match offered {
+        [] => config.upstream.peer(name),
+        offered => config.upstream.clone().offering(offered, true).peer(name),
+    }
 }
 
 /// The check of an idle connection.
@@ -82,6 +87,11 @@ impl Stream {
         };
         socket.connect(&address)?;
         Ok(Self::Unwatched(Some(socket.into())))
+    }
+
+    /// Returns true if the server has chosen HTTP/2 (RFC 7301).
+    pub(crate) fn chose_http2(&self) -> bool {
+        matches!(self, Self::Tls(stream) if stream.get_ref().1.alpn_protocol() == Some(b"h2"))
     }
 
     /// Returns true if it can be registered with another core's runtime; a TLS session cannot.

@@ -121,8 +121,51 @@ impl<'a> Upload<'a> {
         self.started
     }
 
+    /// The bytes taken from the source that no server has received.
+    pub(crate) fn piece(&self) -> &[u8] {
+        &self.piece
+    }
+
+    /// Returns true if the body ends with the next `bytes` of the piece.
+    pub(crate) fn is_last(&self, bytes: usize) -> bool {
+        self.ended && bytes == self.piece.len()
+    }
+
+    /// Trailers of a body that has ended.
+    pub(crate) fn trailers(&self) -> Option<&Trailers> {
+        self.trailers.as_ref()
+    }
+
+    /// Drops `bytes` of the piece, which a server has received.
+    pub(crate) fn advance(&mut self, bytes: usize) {
+        self.piece.advance(bytes);
+        self.started |= bytes > 0;
+    }
+
+    /// Takes out the rest of the body, without its source.
+    pub(crate) fn take_rest(&mut self) -> Upload<'static> {
+        Upload {
+            source: RequestBody::None,
+            coding: self.coding,
+            left: self.left,
+            piece: std::mem::take(&mut self.piece),
+            trailers: self.trailers.take(),
+            ended: self.ended,
+            started: self.started,
+            has_body: self.has_body,
+        }
+    }
+
+    /// Gives the rest of a body its source.
+    pub(crate) fn attach(&mut self, source: Box<dyn BodySource + 'a>) {
+        self.source = RequestBody::Stream(source);
+    }
+
     /// Takes the next piece from the source, unless there is one or the body has ended.
-    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), RequestBodyError>> {
+    pub(crate) fn poll_piece(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), RequestBodyError>> {
         while self.piece.is_empty() && !self.ended {
             let next = match &mut self.source {
                 RequestBody::None => None,
@@ -263,9 +306,8 @@ impl Writer {
         let lines = taken.min(out.len() - self.at);
         self.at += lines;
         let data = (taken - lines).min(self.part);
-        upload.piece.advance(data);
+        upload.advance(data);
         self.part -= data;
-        upload.started |= data > 0;
         self.tail = &self.tail[taken - lines - data..];
         if self.is_drained(out) {
             out.clear();

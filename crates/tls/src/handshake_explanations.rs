@@ -19,7 +19,9 @@ fn explain(error: &io::Error) -> String {
         Some(Error::PeerIncompatible(why)) => incompatible(why),
         Some(Error::InvalidMessage(_)) => "what it sends is not TLS",
         Some(Error::PeerMisbehaved(_)) => "it breaks the rules of TLS",
-        Some(Error::NoApplicationProtocol) => "it does not offer HTTP/1.1 (ALPN)",
+        Some(Error::NoApplicationProtocol) => {
+            "it offers no version of HTTP that was asked for (ALPN)"
+        }
         Some(Error::NoCertificatesPresented) => "it shows no certificate",
         Some(Error::DecryptError) => "what it sends cannot be decrypted",
         Some(other) => return format!("TLS: {other}"),
@@ -78,7 +80,7 @@ fn received(alert: AlertDescription) -> &'static str {
         | Alert::CertificateUnknown
         | Alert::UnknownCA
         | Alert::AccessDenied => "it does not accept the certificate that it was shown, or none",
-        Alert::NoApplicationProtocol => "it does not offer HTTP/1.1 (ALPN)",
+        Alert::NoApplicationProtocol => "it offers no version of HTTP that was asked for (ALPN)",
         Alert::InternalError => "it reports an error of its own",
         _ => "it broke the handshake off",
     }

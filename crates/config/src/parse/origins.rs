@@ -1,6 +1,8 @@
 //! `[[origin]]`, and origins that sites name by URL.
 
-use origin::{Address, Balance, OriginConfig, Protocol, RetryOn, ServerConfig, parse_server};
+use origin::{
+    Address, Balance, HttpVersion, OriginConfig, Protocol, RetryOn, ServerConfig, parse_server,
+};
 use policy::rules::{Settings, SiteRules};
 
 use super::probes::{EJECT, PROBE, eject, host, probe};
@@ -11,7 +13,7 @@ use crate::keys::{BOOLEAN, COUNT, DURATION, PATHS, TABLE};
 use crate::model::{NamedHost, NamedPath};
 use crate::origin_table::{OriginEntry, Origins};
 use crate::page::SettingsPage;
-use crate::reader::{Reader, SettingValue};
+use crate::reader::{Reader, SettingValue, TomlTable};
 use crate::rows::{self, put, section};
 use crate::suggestions;
 
@@ -35,6 +37,8 @@ section! {
         |r, item, to| put(&mut to.config.balance, r.word(item, &BALANCES));
     "host", "a string", "the client's", "Host field of requests to the servers.",
         |r, item, to| to.config.host_header = host(r, item);
+    "http_version", "\"1.1\", \"2\" or \"auto\"", "\"1.1\"", "Version of HTTP towards the servers. `2`: many requests share a connection; a server without TLS must accept HTTP/2 without an upgrade (h2c). `auto`: the version that a server with TLS chooses; without TLS, 1.1. A switch to another protocol (WebSocket) always uses a connection of HTTP/1.1. Probes use the same version.",
+        |r, item, to| put(&mut to.config.http, r.word(item, &VERSIONS));
     @table(tls::ORIGIN_TLS) "tls", TABLE, "none", "TLS to `https://` servers: see `[origin.tls]`.",
         |r, item, to| to.tls = tls::origin(r, item, &to.config);
     @table(PROBE) "probe", "a table or a path", "none", "Active health checks: see `[origin.probe]`.",
@@ -107,6 +111,7 @@ pub(super) fn origins(r: &mut Reader, item: &SettingValue<'_>) {
         scripts::scripts(r, &table, &mut known.config);
         known.runs_everywhere = table.item("no_scripts").is_some_and(|item| item.is_off());
         sticky::check(r, &table, &known);
+        check_version(r, &table, &known.config);
         known.times_heads = table.item("first_byte_timeout").is_some();
         let (Some(span), name) = (known.name.clone(), &known.config.name) else { continue };
         if let Some(earlier) = r.origins.known.iter().find(|known| known.config.name == *name) {
@@ -243,6 +248,28 @@ const BALANCES: [(&str, Balance); 3] = [
     ("least-requests", Balance::LeastRequests),
     ("hash", Balance::Hash),
 ];
+
+/// The keywords of `http_version`.
+const VERSIONS: [(&str, HttpVersion); 3] =
+    [("1.1", HttpVersion::Http11), ("2", HttpVersion::Http2), ("auto", HttpVersion::Auto)];
+
+/// Refuses a version of HTTP for servers that speak none.
+fn check_version(r: &mut Reader, table: &TomlTable<'_>, config: &OriginConfig) {
+    let speaks_none = config.servers.iter().any(|server| server.protocol == Protocol::FastCgi);
+    if let Some(item) = table.item("http_version")
+        && speaks_none
+    {
+        r.error(item.span, "a FastCGI server has no version of HTTP");
+    }
+    let checks_service = config.probe.as_ref().is_some_and(|probe| probe.grpc.is_some());
+    if checks_service
+        && config.http == HttpVersion::Http11
+        && let Some(item) = table.item("probe")
+    {
+        r.error(item.span, "a gRPC health check needs HTTP/2").help =
+            Some("add `http_version = \"2\"`, or \"auto\", to the origin".to_owned());
+    }
+}
 
 /// Reads a time of at least `least` milliseconds.
 fn time(r: &mut Reader, item: &SettingValue<'_>, least: u64, to: &mut u64) {

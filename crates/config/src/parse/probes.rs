@@ -11,6 +11,8 @@ section! {
     "Active health checks of every server. A string instead of a table sets `path`.";
     "path", "a path", "\"/\"", "Path that the probe requests.",
         |r, item, to| put(&mut to.path, probe_path(r, item));
+    "grpc", "true, or a service's name", "false", "Whether the probe is a gRPC health check (`grpc.health.v1`) instead of a GET: of the whole server, or of a service. Needs `http_version = \"2\"`, or `\"auto\"` and a server that chooses HTTP/2.",
+        |r, item, to| to.grpc = service(r, item);
     "host", "a string", "as for requests", "Host field of the probe.",
         |r, item, to| to.host = host(r, item);
     "interval", DURATION, "\"5s\"", "Time from one probe to the next.",
@@ -44,6 +46,20 @@ pub(super) fn probe(r: &mut Reader, item: &SettingValue<'_>) -> Option<ProbeConf
     let table = r.table(item, &PROBE)?;
     rows::read(r, &table, PROBE_ROWS, &mut probe);
     Some(probe)
+}
+
+/// Reads the service of a gRPC health check.
+fn service(r: &mut Reader, item: &SettingValue<'_>) -> Option<String> {
+    if !item.value.is_str() {
+        return r.boolean(item)?.then(String::new);
+    }
+    let text = r.text(item)?;
+    let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-' | b'/');
+    if text.is_empty() || text.len() > 127 || !text.bytes().all(allowed) {
+        r.error(item.span.clone(), "a gRPC service is named like `package.Service`");
+        return None;
+    }
+    Some(text.to_owned())
 }
 
 fn from_100ms(r: &mut Reader, item: &SettingValue<'_>) -> Option<u64> {

@@ -206,6 +206,7 @@ fn probe(spec: &ProbeSpec, host: &str) -> ProbeConfig {
             .into_bytes(),
     };
     ProbeConfig {
+        grpc: None,
         path: spec.url.to_string(),
         request: Some(request),
         initial: Some(spec.initial.unwrap_or_else(|| threshold.saturating_sub(1))),

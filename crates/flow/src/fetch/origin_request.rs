@@ -41,12 +41,15 @@ pub(crate) async fn send(
     };
     let pool = core.pool();
     let sent = pool.send(&target.origin, &fetch.request, body, fetch.key_hash, caller, told).await;
-    if sent.is_err()
-        && let Some(source) = source
-    {
-        fetch.upload.put_back(source);
-    }
-    let exchange = Box::new(sent?);
+    let mut exchange = match sent {
+        Ok(exchange) => Box::new(exchange),
+        Err(error) => {
+            source.into_iter().for_each(|source| fetch.upload.put_back(source));
+            return Err(error);
+        }
+    };
+    // The response may have come before the end of the request, which goes on beside it.
+    source.into_iter().for_each(|source| exchange.continue_upload(source));
     let answered_us = core.micros();
     core.log.note_beresp(fetch.trace.as_deref(), &exchange.response);
     fetch.note(|trace| trace.note_answered(&exchange, answered_us));

@@ -329,8 +329,15 @@ const WORDS: &[(&[&str], Word)] = &[
         NotNeeded("`larder stat`, `[metrics]` and the dashboard have the figures"),
     ),
     (
-        &["uwsgi_pass", "scgi_pass", "grpc_pass", "memcached_pass"],
+        &["uwsgi_pass", "scgi_pass", "memcached_pass"],
         Left(OTHER_PROTOCOL, "let the application speak HTTP or FastCGI (uwsgi: `http-socket`)"),
+    ),
+    (
+        &["grpc_pass"],
+        Left(
+            "calls of gRPC are not carried over",
+            "write an `[[origin]]` with `http_version = \"2\"`, and a route to it",
+        ),
     ),
     (&["stream", "mail"], Left(STREAM, "keep nginx or HAProxy for these ports")),
     (

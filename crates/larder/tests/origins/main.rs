@@ -16,6 +16,7 @@ mod files_transport;
 mod front_files;
 mod header_changes;
 mod health;
+mod http2;
 mod mirrors;
 mod origins;
 mod outages;

@@ -3,8 +3,9 @@
 
 use base::{Counters, Limit, Limits};
 use flow::{Reply, WaitingRequest, pages};
-use message::{Framing, Request, Status, Upgrade};
+use message::{Framing, Request, Status, Upgrade, grpc};
 
+use super::note::DeferredRequest;
 use crate::account;
 
 /// The way in which a waiting request's body is received.
@@ -43,7 +44,11 @@ impl Intake {
         let late = request.expect_continue && slow.continues_late();
         Self::Taken {
             continues: request.expect_continue && !late,
-            gathers: limits.body_buffer_bytes > 0 && request.upgrade == Upgrade::None && !late,
+            // The server may answer the first message of a gRPC call before the second is sent.
+            gathers: limits.body_buffer_bytes > 0
+                && request.upgrade == Upgrade::None
+                && !late
+                && !grpc::is_call(request),
         }
     }
 }
@@ -97,10 +102,22 @@ impl BodyFault {
 
 /// The error page for a response whose body failed before its first byte was sent, perhaps for lack
 /// of memory, which was counted where it occurred.
-pub(crate) fn broke_off(is_starved: bool) -> Reply {
+pub(crate) fn broke_off(deferred: &DeferredRequest, is_starved: bool) -> Reply {
     if is_starved {
         return account::no_room();
     }
-    let reason = "The origin's response ended before the first byte of its body.";
-    pages::refused(Status::BAD_GATEWAY, reason)
+    let (request, began_ms) = (&deferred.request, deferred.started.at.mono_ms);
+    let is_late = grpc::timeout_ms(request)
+        .is_some_and(|ms| rt::now().mono_ms + TICK_MS >= began_ms.saturating_add(ms));
+    let page = match Status::new(504).filter(|_| is_late) {
+        Some(late) => pages::refused(late, "The call took longer than its deadline."),
+        None => {
+            let reason = "The origin's response ended before the first byte of its body.";
+            pages::refused(Status::BAD_GATEWAY, reason)
+        }
+    };
+    pages::refusal_of(request, page)
 }
+
+/// The differences of timers that fire at the same time.
+const TICK_MS: u64 = 10;

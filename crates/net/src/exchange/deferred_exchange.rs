@@ -105,7 +105,9 @@ impl Exchange<'_> {
         match std::mem::replace(&mut reply.body, ReplyBody::None) {
             ReplyBody::Stream { mut reader, length } => {
                 reader.hold_for(self.account);
-                let streaming = pin!(stream(engine, reply, ArrivingBody { reader, left: length }));
+                let coming = ArrivingBody { reader, left: length };
+                let broken = |is_starved| broke_off(self.deferred, is_starved);
+                let streaming = pin!(stream(engine, reply, coming, broken));
                 // A client may leave while the next bytes are awaited.
                 watched(engine, streaming).await.unwrap_or(Err(ExchangeAbort::Late))
             }
@@ -144,11 +146,13 @@ async fn watched<T>(
     .await
 }
 
-/// Sends a body as it arrives. One that fails before its first byte is replaced by an error page.
+/// Sends a body as it arrives. One that fails before its first byte is replaced by the page that
+/// `broken` makes; its argument is true if memory was lacking.
 async fn stream(
     engine: &impl Engine,
     reply: Reply,
     mut coming: ArrivingBody,
+    broken: impl FnOnce(bool) -> Reply,
 ) -> Result<(), ExchangeAbort> {
     let (making, length) = (coming.reader.making(), coming.left);
     let mut next = match engine.is_open(making) {
@@ -156,7 +160,7 @@ async fn stream(
         false => None,
     };
     if let Some(BodyEvent::Broken) = next {
-        return engine.whole(broke_off(coming.reader.is_starved())).await;
+        return engine.whole(broken(coming.reader.is_starved())).await;
     }
     let begun = engine.begin(reply, length, making);
     loop {

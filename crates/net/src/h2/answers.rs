@@ -25,6 +25,11 @@ impl H2 {
         let Some(state) = self.state(at) else { return };
         (state.task, state.waiting, state.upload) = (None, None, None);
         let answered = state.reply.is_some();
+        let deferred = state.deferred.clone();
+        let page = page.map(|page| match &deferred {
+            Some(deferred) => pages::refusal_of(&deferred.request, page),
+            None => page,
+        });
         self.engine.refuse_body(at, &mut self.out.bytes);
         match page {
             Some(page) if !answered => self.begin_reply(core, at, Box::new(page), None, None),

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use base::{Limit, Limits, Now};
 use h2::{Code, ConnectionError, StreamHandle};
+use message::grpc;
 
 use super::{ConnectionEnding, H2};
 use crate::core::CoreCtx;
@@ -116,10 +117,15 @@ impl H2 {
 
     /// The limit that the request body of a stream has exceeded.
     fn upload_overdue(&self, at: StreamHandle, limits: &Limits, now_ms: u64) -> Option<Limit> {
-        let upload = self.states[at.place].upload.as_ref()?;
+        let state = &self.states[at.place];
+        let upload = state.upload.as_ref()?;
+        // Both sides of a gRPC call may pause while its response is under way; that one's bounds
+        // hold for both.
+        let is_dialogue = state.reply.is_some()
+            && state.deferred.as_ref().is_some_and(|deferred| grpc::is_call(&deferred.request));
         // The client is not at fault if the reader is slow, or if other bodies fill the
         // connection's window.
-        let is_excused = upload.waits || upload.is_whole() || self.engine.is_full();
+        let is_excused = upload.waits || upload.is_whole() || self.engine.is_full() || is_dialogue;
         upload.coming.waits(!is_excused, now_ms);
         upload.coming.overdue(now_ms, Bounds::of_body(limits))
     }

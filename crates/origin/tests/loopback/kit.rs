@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use base::counters::Registry;
-use base::{Counter, Limits};
+use base::{Counter, Limit, Limits};
 use bytes::Bytes;
 use message::{Framing, Method, Request};
 use origin::{
@@ -148,17 +148,28 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn new(urls: &[&str], change: impl FnOnce(&mut OriginConfig)) -> Self {
-        let limits = Limits::default();
+        Self::with_limits(urls, &Limits::default(), change)
+    }
+
+    pub(crate) fn with_limits(
+        urls: &[&str],
+        limits: &Limits,
+        change: impl FnOnce(&mut OriginConfig),
+    ) -> Self {
         let servers = urls.iter().map(|url| origin::parse_server(url).expect("a good URL"));
-        let mut config = OriginConfig::with_limits("shop", servers.collect(), &limits);
+        let mut config = OriginConfig::with_limits("shop", servers.collect(), limits);
         change(&mut config);
         let registry = Registry::default();
-        let pool = CorePool::new(registry.register(), &limits);
+        let pool = CorePool::new(registry.register(), limits);
         Self { pool, origin: Origin::new(config), registry }
     }
 
     pub(crate) fn count(&self, counter: Counter) -> u64 {
         self.registry.sum(counter)
+    }
+
+    pub(crate) fn limited(&self, limit: Limit) -> u64 {
+        self.registry.limit_sum(limit)
     }
 
     pub(crate) async fn send(

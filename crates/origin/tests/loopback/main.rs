@@ -6,6 +6,8 @@ mod backends;
 mod bodies;
 mod health;
 mod kit;
+mod multiplexed;
+mod multiplexed_bounds;
 mod places;
 mod queue;
 mod responses;

@@ -98,7 +98,9 @@ fn sent(
     let Sent { writer, coming } = body;
     let mut cx = Context::from_waker(Waker::noop());
     let reply = pages::refused(Status::OK, "");
-    let mut exchange = pin!(async { watched(engine, pin!(stream(engine, reply, coming))).await });
+    let broken = |_| pages::refused(Status::BAD_GATEWAY, "");
+    let mut exchange =
+        pin!(async { watched(engine, pin!(stream(engine, reply, coming, broken))).await });
     match exchange.as_mut().poll(&mut cx) {
         Poll::Pending => {
             end(writer);
