@@ -146,7 +146,7 @@ impl DirectoryServer {
 
 /// A stage on which ChatGPT-User signs with the keys of a file.
 async fn with_file(agent: &Agent, folder: &Folder, more: &str, limits: &str) -> Stage {
-    folder.file("keys.json", &agent.keys());
+    folder.file("keys.json", agent.keys());
     let top = format!(
         "{more}[crawlers.signatures]\nChatGPT-User = {{ agent = \"{}\", keys = \"{}/keys.json\" }}\n",
         agent.origin,
