@@ -360,7 +360,8 @@ async fn only_the_node_that_is_asked_judges_a_signature() {
         folder.path().display()
     );
     // Pages for the class are stored apart from those for browsers.
-    let site = "[[site.route]]\npath = \"/\"\nwhen = { class = \"unknown\" }\ncache = { ttl = \"1h\" }\n";
+    let site =
+        "[[site.route]]\npath = \"/\"\nwhen = { class = \"unknown\" }\ncache = { ttl = \"1h\" }\n";
     let wanted = Wanted { top: &top, site, ..PLAIN };
     let nodes = ["n1", "n2"].map(|name| node(name, &nats, &origin, wanted));
     all_share(&nodes).await;
