@@ -6,8 +6,6 @@
 mod control;
 mod response;
 mod sending;
-#[cfg(test)]
-mod tests;
 
 use base::{HashSeed, Limit, Limits};
 use message::{Framing, Response, Trailers};
@@ -526,3 +524,6 @@ impl ClientConnection {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;
