@@ -128,8 +128,12 @@ pub(crate) fn read_sitemaps(daemon: &Arc<Daemon>, campaign: &Arc<Campaign>, urls
                         limits.sitemaps.saturating_sub((seen.len() + queue.len()) as u64) + 1;
                     let read = move || match unpacked(xml, most) {
                         Ok(xml) => read_sitemap(&own, &to, &of, &url, &xml, room),
-                        Err(why) => {
-                            note_fault(&to, &format!("{url}: {why}"));
+                        Err(error) => {
+                            if matches!(error, codec::Error::Limit(_)) {
+                                own.admin_counts.lock().limit(base::Limit::SitemapBytes);
+                            }
+                            let why = "its gzip stream cannot be read";
+                            note_fault(&to, &format!("{url}: {why}: {error}"));
                             Vec::new()
                         }
                     };
@@ -225,26 +229,25 @@ fn read_sitemap(
 ///
 /// # Errors
 /// They are damaged, or too many.
-fn unpacked(bytes: Vec<u8>, most: u64) -> Result<Vec<u8>, String> {
+fn unpacked(bytes: Vec<u8>, most: u64) -> Result<Vec<u8>, codec::Error> {
     const GZIP: &[u8] = &[0x1f, 0x8b];
     if !bytes.starts_with(GZIP) {
         return Ok(bytes);
     }
     // Sitemaps repeat themselves, so that a high ratio is no sign of an attack.
     let limits = DecodeLimits { size_bytes: most, ratio: u64::MAX, ..DecodeLimits::default() };
-    let broken = |error: codec::Error| format!("its gzip stream cannot be read: {error}");
-    let mut decoder = Decoder::new(Coding::Gzip, limits).map_err(broken)?;
+    let mut decoder = Decoder::new(Coding::Gzip, limits)?;
     let (mut rest, mut whole) = (&bytes[..], Vec::new());
     let mut room = vec![0; 64 * 1024];
     loop {
-        let step = decoder.step(rest, &mut room).map_err(broken)?;
+        let step = decoder.step(rest, &mut room)?;
         whole.extend_from_slice(&room[..step.made]);
         rest = &rest[step.taken..];
         if step.done {
             break;
         }
     }
-    decoder.finish().map_err(broken)?;
+    decoder.finish()?;
     Ok(whole)
 }
 

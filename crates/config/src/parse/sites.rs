@@ -135,8 +135,8 @@ fn site(r: &mut Reader, table: &TomlTable<'_>, config: &Config, whole: bool) -> 
     if is_beside {
         not_compared(r, table, &draft.site);
         if let Some(item) = table.item("warm") {
-            r.error(item.span, "`warm` is not for a site with a VCL beside settings")
-                .help = Some("its subroutines run for clients only".to_owned());
+            r.error(item.span, "`warm` is not for a site with a VCL beside settings").help =
+                Some("its subroutines run for clients only".to_owned());
         }
     }
     draft.site.rules.divide_by_class();

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use base::Limit;
 use bytes::Bytes;
 use message::{HeaderId, Status, target};
 
@@ -53,7 +54,7 @@ impl CoreState {
             }
         };
         // The asker may have left.
-        _ = tell.send(body_of(reply, most_bytes).await);
+        _ = tell.send(body_of(self, reply, most_bytes).await);
     }
 }
 
@@ -61,7 +62,7 @@ impl CoreState {
 ///
 /// # Errors
 /// The reason why it cannot be had.
-async fn body_of(mut reply: Reply, most_bytes: u64) -> Result<Vec<u8>, String> {
+async fn body_of(core: &CoreState, mut reply: Reply, most_bytes: u64) -> Result<Vec<u8>, String> {
     if reply.status != Status::OK {
         return Err(format!("answered with status {}", reply.status));
     }
@@ -70,7 +71,10 @@ async fn body_of(mut reply: Reply, most_bytes: u64) -> Result<Vec<u8>, String> {
         body.extend_from_slice(bytes);
         match body.len() as u64 <= most_bytes {
             true => Ok(()),
-            false => Err("it is larger than `sitemap_bytes`".to_owned()),
+            false => {
+                core.counters.limit(Limit::SitemapBytes);
+                Err("it is larger than `sitemap_bytes`".to_owned())
+            }
         }
     };
     let cut = |_| "its body was cut off".to_owned();
