@@ -148,6 +148,31 @@ impl CoreState {
         if let Some(instance) = &site_ctx.site.vcl {
             return (program::start(self, instance, entrant, request), client.peer);
         }
+        if site_ctx.site.extra.is_some() || site_ctx.site.verification.is_some() {
+            return self.receive_watched(entrant, request, admission);
+        }
+        let kept = self.keep_cookies(site_ctx.site, request);
+        let mut notes = Notes::default();
+        let verdict =
+            received(entrant, request, admission, false, &mut notes, |policy, policy_ctx| {
+                policy.receive(policy_ctx)
+            });
+        let ctx = RequestContext::new(site_ctx, request, notes, now, client.account);
+        let ctx = RequestContext { downstream, cookies: kept.cookies.as_deref(), ..ctx };
+        let who = notes.client.unwrap_or(client.peer);
+        (self.judged(&ctx, verdict), who)
+    }
+
+    /// Has the policy receive a request of a site with a VCL beside its settings, or whose hits are
+    /// compared with the origin. Apart from other sites' requests, whose replies it would move.
+    #[inline(never)]
+    fn receive_watched(
+        self: &Rc<Self>,
+        entrant: &Entrant<'_>,
+        request: &mut Request,
+        admission: Option<&SiteAdmission>,
+    ) -> (Start, ConnectionPeer) {
+        let Entrant { site_ctx, client, now, downstream } = *entrant;
         let verification = site_ctx.site.verification.as_deref();
         if let Some(own) = verification.filter(|own| own.observes()) {
             return self.receive_observed(own, entrant, request, admission);
