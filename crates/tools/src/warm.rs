@@ -59,7 +59,7 @@ pub struct WarmArgs {
     /// repeatable. The formats are those of `larder logstat`.
     #[arg(long, value_name = "FILE", requires = "base")]
     log: Vec<PathBuf>,
-    /// Scheme and host of paths in lists and logs, such as https://example.org.
+    /// Scheme and host of paths in lists and logs, such as `https://example.org`.
     #[arg(long, value_name = "URL")]
     base: Option<String>,
     /// Return at once; `larder warm --status` shows the progress.
