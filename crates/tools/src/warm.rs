@@ -311,7 +311,7 @@ fn listing(state: &Value) -> String {
     for campaign in state["campaigns"].as_array().into_iter().flatten() {
         let line = if campaign["over"] == true { summary(campaign) } else { progress(campaign) };
         let title = campaign["title"].as_str().unwrap_or_default();
-        text += &format!("{:>3}  {title}\n     {line}\n", campaign["number"]);
+        text += &format!("{:>3}  {title}\n     {line}\n", count(campaign, "number"));
     }
     for lane in state["origins"].as_array().into_iter().flatten() {
         let name = lane["origin"].as_str().unwrap_or_default();

@@ -254,9 +254,16 @@ fn check(r: &mut Reader, table: &TomlTable<'_>, draft: &mut Draft) {
     let has = |name: &&'static str| table.item(name).is_some();
     let is_answered = draft.decided || ["origin", "files"].iter().any(has);
     if !is_answered && !answers_all(table) {
-        r.error(table.span.clone(), "a site without origin").help = Some(
-            "add `origin = \"http://127.0.0.1:8080\"`, or the name of an [[origin]]".to_owned(),
-        );
+        let beside = settings_of(table).into_iter().next().filter(|_| has(&"vcl"));
+        r.error(table.span.clone(), "a site without origin").help = Some(match beside {
+            Some((name, _)) => format!(
+                "beside `{name}` the VCL decides nothing alone: add the `origin` that the settings \
+                 are for, or remove them"
+            ),
+            None => {
+                "add `origin = \"http://127.0.0.1:8080\"`, or the name of an [[origin]]".to_owned()
+            }
+        });
     }
     draft.presets.check_against(r, table, settings, is_answered);
 }

@@ -156,7 +156,7 @@ async fn a_site_with_vcl_keeps_varnish_s_page() {
     let program = folder.path().join("site.vcl");
     let pages = format!("error_pages = {{ 503 = \"{}/down.html\" }}\n", folder.path().display());
     let said = check(&folder, &with_program(&program, &pages)).expect_err("VCL decides");
-    assert!(said.contains("`error_pages` beside a VCL"), "{said}");
+    assert!(said.contains("beside `error_pages` the VCL decides nothing alone"), "{said}");
     let daemon = Daemon::start(&with_program(&program, "")).expect("larder starts");
     let mut raw = testkit::client::RawClient::connect(daemon.addr()).await.expect("a connection");
     let reply = support::whole(raw.get("/").await.expect("sent"), "/");

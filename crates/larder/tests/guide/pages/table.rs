@@ -47,6 +47,11 @@ pub(crate) const SAMPLES: &[(&str, &str, Sample)] = &[
         ),
     ),
     (
+        "why-not-cached.md",
+        "variants         38",
+        Listed("tests/cache/vary.rs has `explain` say it of pages with variants"),
+    ),
+    (
         "verify.md",
         "observe   example.com",
         Listed("tests/cache/verify.rs has a daemon say both lines"),
