@@ -13,7 +13,7 @@ use message::{Framing, Response, Trailers};
 pub use self::response::ResponseError;
 use self::response::{ResponseCollector, ResponseLimits};
 use crate::budget::Budget;
-use crate::connection::{BLOCK_KEPT, FIRST_WINDOW};
+use crate::connection::FIRST_WINDOW;
 use crate::decode::Decoder;
 use crate::encode::Encoder;
 use crate::error::{Code, ConnectionError};
@@ -406,12 +406,9 @@ impl ClientConnection {
             return Ok(None);
         }
         let Some(open) = self.open.take() else { return Ok(None) };
-        let mut block = std::mem::take(&mut self.block);
+        let block = std::mem::take(&mut self.block);
         let event = self.block_is_whole(open, &block, response, out, now_ms);
-        if block.capacity() <= BLOCK_KEPT {
-            block.clear();
-            self.block = block;
-        }
+        payload::give_back(&mut self.block, block);
         event
     }
 

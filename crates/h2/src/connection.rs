@@ -12,10 +12,13 @@ use crate::decode::Decoder;
 use crate::encode::Encoder;
 use crate::error::ConnectionError;
 use crate::frame::{self, FrameHead, HEAD_BYTES, PREFACE, flag, kind, setting};
+use crate::payload;
 use crate::queue::Queues;
 use crate::request::{Collector, ListLimits, RequestError};
 use crate::streams::{Priority, Streams, WINDOW_MAX};
 
+/// Size of the field table that clients may use.
+const TABLE_BYTES: usize = 4096;
 /// The default window of both sides (RFC 9113 6.9.2).
 pub(crate) const FIRST_WINDOW: u32 = 65_535;
 
@@ -193,11 +196,6 @@ pub struct Connection {
     pub(crate) unannounced: u32,
 }
 
-/// Size of the field table that clients may use.
-const TABLE_BYTES: usize = 4096;
-/// Capacity for field blocks that is kept from one to the next.
-pub(crate) const BLOCK_KEPT: usize = 4 << 10;
-
 impl Connection {
     /// The preface of a client (RFC 9113 3.4).
     pub const PREFACE: &[u8] = PREFACE;
@@ -365,10 +363,7 @@ impl Connection {
         }
         let held = std::mem::take(&mut self.held);
         let event = self.whole(head, &held[HEAD_BYTES..], request, out, now_ms);
-        if held.capacity() <= BLOCK_KEPT {
-            self.held = held;
-            self.held.clear();
-        }
+        payload::give_back(&mut self.held, held);
         event
     }
 

@@ -68,10 +68,7 @@ impl Connection {
         out: &mut Vec<u8>,
         now_ms: u64,
     ) -> Result<(), ConnectionError> {
-        head.of_connection()?;
-        if payload.len() != 8 {
-            return Err(LENGTH);
-        }
+        payload::ping(head, payload)?;
         if head.has(flag::ACK) && self.was_read(payload, out) {
             return Ok(());
         }

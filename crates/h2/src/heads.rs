@@ -4,7 +4,7 @@ use base::Limit;
 use message::{Framing, HeaderId, Request};
 
 use crate::budget::EARNED;
-use crate::connection::{BLOCK_KEPT, Connection, Event, Farewell, PartialFieldBlock, StreamHandle};
+use crate::connection::{Connection, Event, Farewell, PartialFieldBlock, StreamHandle};
 use crate::error::{Code, ConnectionError};
 use crate::frame::{FrameHead, flag};
 use crate::payload;
@@ -82,12 +82,9 @@ impl Connection {
             self.open = Some(open);
             return Ok(None);
         }
-        let mut block = std::mem::take(&mut self.block);
+        let block = std::mem::take(&mut self.block);
         let event = self.block_is_whole(open, &block, request, out, now_ms);
-        if block.capacity() <= BLOCK_KEPT {
-            block.clear();
-            self.block = block;
-        }
+        payload::give_back(&mut self.block, block);
         event
     }
 

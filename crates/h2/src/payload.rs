@@ -13,6 +13,26 @@ pub(crate) const LENGTH: ConnectionError =
 const SHORT: ConnectionError =
     ConnectionError::new(Code::FrameSize, "a frame shorter than its flags say");
 
+/// Capacity for field blocks that is kept from one to the next.
+const BLOCK_KEPT: usize = 4 << 10;
+
+/// Gives back a buffer that was taken from `place`, unless it has grown large.
+pub(crate) fn give_back(place: &mut Vec<u8>, mut taken: Vec<u8>) {
+    if taken.capacity() <= BLOCK_KEPT {
+        taken.clear();
+        *place = taken;
+    }
+}
+
+/// Checks a PING frame (RFC 9113 6.7).
+pub(crate) fn ping(head: FrameHead, payload: &[u8]) -> Result<(), ConnectionError> {
+    head.of_connection()?;
+    match payload.len() {
+        8 => Ok(()),
+        _ => Err(LENGTH),
+    }
+}
+
 /// The settings in a SETTINGS frame, names with values, each checked (RFC 9113 6.5.2).
 pub(crate) fn settings(
     payload: &[u8],

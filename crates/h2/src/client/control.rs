@@ -77,10 +77,7 @@ impl ClientConnection {
         out: &mut Vec<u8>,
         now_ms: u64,
     ) -> Result<(), ConnectionError> {
-        head.of_connection()?;
-        if payload.len() != 8 {
-            return Err(LENGTH);
-        }
+        payload::ping(head, payload)?;
         self.control.spend(now_ms, "too many PING frames")?;
         if !head.has(flag::ACK) {
             frame::write(out, kind::PING, flag::ACK, 0, payload);
