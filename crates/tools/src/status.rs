@@ -37,18 +37,18 @@ pub fn run(args: &StatusArgs) -> Result<(), String> {
     let (mut status, sites) = (look("/api/v1/status")?, look("/api/v1/sites")?);
     let (code, readiness) = ask(socket, "GET", "/readyz")?;
     let requests = requests(&sites);
-    let (observed, differing) = (observed(&sites), differing(&sites));
+    let findings = VerifyFindings::of(&sites);
     let text = match args.json {
         true => {
             status["ready"] = (code == 200).into();
             status["readiness"] = readiness.lines().collect::<Vec<_>>().into();
             status["hit_ratio"] = ratio(&requests).into();
             status["requests"] = requests.iter().sum::<f64>().into();
-            status["observed"] = observed.into();
-            status["differing"] = differing.into();
+            status["observed"] = findings.observed.into();
+            status["differing"] = findings.differing.into();
             format!("{status}\n")
         }
-        false => shown(&status, &requests, [&observed, &differing], &readiness),
+        false => shown(&status, &requests, &findings, &readiness),
     };
     print(text.as_bytes())?;
     match code {
@@ -66,6 +66,20 @@ fn requests(sites: &Value) -> [f64; Outcome::ALL.len()] {
 
 fn ratio(requests: &[f64]) -> Option<f64> {
     hit_ratio(|outcome| requests[outcome as usize])
+}
+
+/// The findings of comparisons with the origin, a sentence each.
+struct VerifyFindings {
+    /// Sites that only observe.
+    observed: Vec<String>,
+    /// Pages that were seen to differ by visitor.
+    differing: Vec<String>,
+}
+
+impl VerifyFindings {
+    fn of(sites: &Value) -> Self {
+        Self { observed: observed(sites), differing: differing(sites) }
+    }
 }
 
 /// Pages that were seen to differ by visitor, a sentence each.
@@ -92,12 +106,7 @@ fn observed(sites: &Value) -> Vec<String> {
     sites["sites"].as_array().into_iter().flatten().filter_map(told).collect()
 }
 
-fn shown(
-    status: &Value,
-    requests: &[f64],
-    [observed, differing]: [&[String]; 2],
-    readiness: &str,
-) -> String {
+fn shown(status: &Value, requests: &[f64], findings: &VerifyFindings, readiness: &str) -> String {
     let number = |value: &Value| value.as_u64().unwrap_or_default();
     let version = status["version"].as_str().unwrap_or("?");
     let file = status["config_file"].as_str().unwrap_or("its command line");
@@ -126,11 +135,11 @@ fn shown(
     if !stays.is_empty() {
         out.push_str(&format!("restart   needed for {}\n", stays.join(", ")));
     }
-    for line in observed {
+    for line in &findings.observed {
         out.push_str(&format!("observe   {line}\n"));
     }
     let mut title = "verify    ";
-    for line in differing {
+    for line in &findings.differing {
         out.push_str(&format!("{title}{line}\n"));
         title = "          ";
     }
