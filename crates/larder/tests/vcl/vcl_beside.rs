@@ -72,6 +72,20 @@ fn field(reply: &Reply, name: &str) -> String {
     reply.field(name).unwrap_or_default()
 }
 
+/// A daemon with a site that has these subroutines beside `keys`, and its origin; `top` stands above.
+async fn with_subs(top: &str, subs: &str, keys: &str) -> (ScriptedOrigin, Daemon) {
+    let (folder, origin) = (Folder::new(), ScriptedOrigin::start().await.expect("an origin"));
+    folder.file("extra.vcl", format!("vcl 4.1;\n{subs}"));
+    let daemon = Daemon::start(&format!(
+        "listen = \"127.0.0.1:0\"\n{top}\n[[site]]\nhost = \"*\"\norigin = \"http://{}\"\n\
+         vcl = \"{}\"\n{keys}\n",
+        origin.addr(),
+        folder.path().join("extra.vcl").display()
+    ));
+    // The program is read at the start.
+    (origin, daemon.expect("it starts"))
+}
+
 #[tokio::test]
 async fn each_subroutine_runs_in_its_place() {
     let subs = r#"
@@ -141,16 +155,8 @@ async fn a_client_behind_a_trusted_proxy_has_its_own_address() {
 acl inner { "192.0.2.0"/24; }
 sub vcl_recv { if (client.ip ~ inner) { return (synth(200, "Inner")); } }
 "#;
-    let (folder, origin) = (Folder::new(), ScriptedOrigin::start().await.expect("an origin"));
-    folder.file("extra.vcl", format!("vcl 4.1;\n{subs}"));
+    let (origin, daemon) = with_subs("trusted_proxies = [\"127.0.0.0/8\"]", subs, "").await;
     origin.on("/", Script::cacheable("a page"));
-    let daemon = Daemon::start(&format!(
-        "listen = \"127.0.0.1:0\"\ntrusted_proxies = [\"127.0.0.0/8\"]\n[[site]]\nhost = \"*\"\n\
-         origin = \"http://{}\"\nvcl = \"{}\"\n",
-        origin.addr(),
-        folder.path().join("extra.vcl").display()
-    ))
-    .expect("it starts");
     let named = async |address: &str| {
         let fields = format!("X-Forwarded-For: {address}\r\n");
         get_from(&daemon, "a.test", "/", &fields).await
@@ -171,16 +177,8 @@ sub vcl_recv {
 }
 sub vcl_deliver { set resp.http.X-Saw = req.http.X-Saw; }
 "#;
-    let (folder, origin) = (Folder::new(), ScriptedOrigin::start().await.expect("an origin"));
-    folder.file("extra.vcl", format!("vcl 4.1;\n{subs}"));
+    let (origin, daemon) = with_subs("trusted_proxies = [\"127.0.0.0/8\"]", subs, "").await;
     origin.otherwise(Script::mirror(""));
-    let daemon = Daemon::start(&format!(
-        "listen = \"127.0.0.1:0\"\ntrusted_proxies = [\"127.0.0.0/8\"]\n[[site]]\nhost = \"*\"\n\
-         origin = \"http://{}\"\nvcl = \"{}\"\n",
-        origin.addr(),
-        folder.path().join("extra.vcl").display()
-    ))
-    .expect("it starts");
     let forged = "X-Real-IP: 1\r\nX-SSL-Client-Verify: 2\r\nRemote-User: 3\r\n\
                   CF-Connecting-IP: 4\r\nClient-Cert: 5\r\nX-Forwarded-For: 203.0.113.1\r\n";
     let reply = get_from(&daemon, "a.test", "/a", forged).await;
@@ -233,15 +231,7 @@ sub vcl_backend_response {
     set beresp.ttl = 1h;
 }
 "#;
-    let (folder, origin) = (Folder::new(), ScriptedOrigin::start().await.expect("an origin"));
-    folder.file("extra.vcl", format!("vcl 4.1;\n{subs}"));
-    let daemon = Daemon::start(&format!(
-        "listen = \"127.0.0.1:0\"\n[[site]]\nhost = \"*\"\norigin = \"http://{}\"\n\
-         vcl = \"{}\"\ncache = {{ match_type = true }}\n",
-        origin.addr(),
-        folder.path().join("extra.vcl").display()
-    ))
-    .expect("it starts");
+    let (origin, daemon) = with_subs("", subs, "cache = { match_type = true }").await;
     origin.on("/account/a.css", Script::ok("Content-Type: text/html\r\n", "a page"));
     origin.on("/b.css", Script::ok("Content-Type: text/css\r\n", "a style"));
     for is_second in [false, true] {
@@ -330,15 +320,7 @@ async fn a_response_is_stored_as_the_rules_permit_and_the_vcl_wishes() {
 
 #[tokio::test]
 async fn a_response_without_a_time_gets_one_and_a_refused_wish_is_logged() {
-    let (folder, origin) = (Folder::new(), ScriptedOrigin::start().await.expect("an origin"));
-    folder.file("extra.vcl", format!("vcl 4.1;\n{TIMES}"));
-    let daemon = Daemon::start(&format!(
-        "listen = \"127.0.0.1:0\"\n[[site]]\nhost = \"*\"\norigin = \"http://{}\"\n\
-         vcl = \"{}\"\n",
-        origin.addr(),
-        folder.path().join("extra.vcl").display()
-    ))
-    .expect("it starts");
+    let (origin, daemon) = with_subs("", TIMES, "").await;
     origin.otherwise(Script::ok("", "a page"));
     origin.on("/clean", Script::ok("Set-Cookie: me=1\r\n", "mine"));
     for (target, hits) in [("/nothing", false), ("/long", true), ("/clean", false)] {
@@ -533,15 +515,7 @@ sub vcl_backend_response {
     if (bereq.http.If-None-Match) { set beresp.ttl = 1h; } else { set beresp.ttl = 1ms; }
 }
 "#;
-    let (folder, origin) = (Folder::new(), ScriptedOrigin::start().await.expect("an origin"));
-    folder.file("extra.vcl", format!("vcl 4.1;\n{subs}"));
-    let daemon = Daemon::start(&format!(
-        "listen = \"127.0.0.1:0\"\n[[site]]\nhost = \"*\"\norigin = \"http://{}\"\n\
-         vcl = \"{}\"\n",
-        origin.addr(),
-        folder.path().join("extra.vcl").display()
-    ))
-    .expect("it starts");
+    let (origin, daemon) = with_subs("", subs, "").await;
     origin.on("/a", Script::ok("Cache-Control: max-age=60\r\nETag: \"a\"\r\n", "a page"));
     assert_eq!(get_from(&daemon, "a.test", "/a", "").await.text(), "a page");
     origin.on("/a", Script::respond("HTTP/1.1 304 Not Modified\r\nETag: \"a\"\r\n\r\n"));
