@@ -20,7 +20,7 @@ use flow::{
 };
 use h1::encode::{self, BodyFraming, ConnectionHeader};
 use message::{ClassifiedClient, Request};
-use policy::{Notes, Policy, ReceiveCtx, ReceiveVerdict};
+use policy::{Notes, Policy, ReceiveCtx, ReceiveVerdict, StoreUse};
 
 use crate::samples::{self, BROWSER_REQUEST, NOW, PLAIN_REQUEST};
 use crate::stores;
@@ -34,8 +34,13 @@ pub(crate) fn policy(rounds: u32) {
     for _ in 0..rounds {
         let mut notes = Notes::default();
         let request = black_box(&mut request);
-        let mut ctx =
-            ReceiveCtx { request, client: CLIENT, now: NOW, pass: false, notes: &mut notes };
+        let mut ctx = ReceiveCtx {
+            request,
+            client: CLIENT,
+            now: NOW,
+            store: StoreUse::ByRules,
+            notes: &mut notes,
+        };
         let verdict = site.receive(&mut ctx);
         assert!(matches!(verdict, ReceiveVerdict::Lookup));
         black_box(notes);

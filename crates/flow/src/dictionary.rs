@@ -18,7 +18,7 @@ use bytes::Bytes;
 use cache::{Object, Record};
 use message::{HeaderId, Request, Scheme, Status};
 use observe::DictionaryUse;
-use policy::{ConnectionPeer, Notes, ReceiveCtx, ReceiveVerdict};
+use policy::{ConnectionPeer, Notes, ReceiveCtx, ReceiveVerdict, StoreUse};
 
 use crate::sent_form::SentForm;
 use crate::state::core::CoreState;
@@ -54,7 +54,7 @@ impl DictionaryContext<'_> {
             request: &mut request,
             client,
             now: ctx.now,
-            pass: false,
+            store: StoreUse::ByRules,
             notes: &mut notes,
         };
         let is_looked_up =

@@ -21,7 +21,7 @@ use base::{Account, Now};
 use files::Root;
 use message::{Request, Scheme};
 use policy::decision_steps::shown;
-use policy::{ConnectionPeer, DecisionStep, Notes, Policy, ReceiveCtx, Routes};
+use policy::{ConnectionPeer, DecisionStep, Notes, Policy, ReceiveCtx, Routes, StoreUse};
 
 use crate::course;
 use crate::decisions::{self, RequestDestination};
@@ -192,9 +192,9 @@ impl ForecastBuilder<'_> {
             let who = notes.client.unwrap_or(client.peer);
             extra::foretell(shared, instance, entrant, request, who)
         });
-        let (own, pass) = match received_by {
-            None => (None, false),
-            Some((own, extra::ExtraVerdict::On { pass })) => (Some(own), pass),
+        let (own, store) = match received_by {
+            None => (None, StoreUse::ByRules),
+            Some((own, extra::ExtraVerdict::On(store))) => (Some(own), store),
             Some((own, extra::ExtraVerdict::End(reply))) => {
                 self.forecast.steps.extend(own.take_steps());
                 return answered(&reply, "by the VCL beside its settings");
@@ -213,8 +213,8 @@ impl ForecastBuilder<'_> {
         let verification = site.verification.as_deref();
         let telling = verification.and_then(|own| own.telling_cookies(request, now.mono_ms));
         let (mut verdict, told) = match &site.extra {
-            Some(_) => received_beside(entrant, request, admission, pass, &mut notes, receive),
-            None => received(entrant, request, admission, pass, &mut notes, receive),
+            Some(_) => received_beside(entrant, request, admission, store, &mut notes, receive),
+            None => received(entrant, request, admission, store, &mut notes, receive),
         };
         self.forecast.steps.extend(told);
         if let Some(cookies) = telling

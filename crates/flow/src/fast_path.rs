@@ -13,7 +13,7 @@ use cache::{CacheLookup, Object};
 use files::WouldBlock;
 use message::freshness::Freshness;
 use message::{HeaderId, Method, Request};
-use policy::{ConnectionPeer, Declared, Notes, ReceiveCtx, ReceiveVerdict, Synthetic};
+use policy::{ConnectionPeer, Declared, Notes, ReceiveCtx, ReceiveVerdict, StoreUse, Synthetic};
 
 use crate::course::{self, CourseHandler};
 use crate::crawlers::FetchPermit;
@@ -153,10 +153,14 @@ impl CoreState {
         }
         let kept = self.keep_cookies(site_ctx.site, request);
         let mut notes = Notes::default();
-        let verdict =
-            received(entrant, request, admission, false, &mut notes, |policy, policy_ctx| {
-                policy.receive(policy_ctx)
-            });
+        let verdict = received(
+            entrant,
+            request,
+            admission,
+            StoreUse::ByRules,
+            &mut notes,
+            |policy, policy_ctx| policy.receive(policy_ctx),
+        );
         let ctx = RequestContext::new(site_ctx, request, notes, now, client.account);
         let ctx = RequestContext { downstream, cookies: kept.cookies.as_deref(), ..ctx };
         let who = notes.client.unwrap_or(client.peer);
@@ -185,10 +189,14 @@ impl CoreState {
         }
         let telling = verification.and_then(|own| own.telling_cookies(request, now.mono_ms));
         let mut notes = Notes::default();
-        let mut verdict =
-            received(entrant, request, admission, false, &mut notes, |policy, policy_ctx| {
-                policy.receive(policy_ctx)
-            });
+        let mut verdict = received(
+            entrant,
+            request,
+            admission,
+            StoreUse::ByRules,
+            &mut notes,
+            |policy, policy_ctx| policy.receive(policy_ctx),
+        );
         if let Some(cookies) = telling {
             let overruled = verification::overrule(request, &mut notes, &verdict, &cookies);
             verdict =
@@ -218,10 +226,14 @@ impl CoreState {
         observation::look_on(self, own, entrant, request, admission);
         let kept = self.keep_cookies(site_ctx.site, request);
         let mut notes = Notes::default();
-        let verdict =
-            received(entrant, request, admission, true, &mut notes, |policy, policy_ctx| {
-                policy.receive_unread(policy_ctx)
-            });
+        let verdict = received(
+            entrant,
+            request,
+            admission,
+            StoreUse::Untouched,
+            &mut notes,
+            |policy, policy_ctx| policy.receive(policy_ctx),
+        );
         let ctx = RequestContext::new(site_ctx, request, notes, now, client.account);
         let ctx = RequestContext { downstream, cookies: kept.cookies.as_deref(), ..ctx };
         (self.judged(&ctx, verdict), notes.client.unwrap_or(client.peer))
@@ -243,9 +255,9 @@ impl CoreState {
         let mut notes = identified(entrant, request);
         let who = notes.client.unwrap_or(client.peer);
         let mut limit_permit = None;
-        let (own, pass) = match extra::receive(self, instance, entrant, request, who) {
-            None => (None, false),
-            Some((own, ExtraVerdict::On { pass })) => {
+        let (own, store) = match extra::receive(self, instance, entrant, request, who) {
+            None => (None, StoreUse::ByRules),
+            Some((own, ExtraVerdict::On(store))) => {
                 let counted = LedRequest { came: &own.turn.borrow().req, request, client: who }
                     .count(self, entrant);
                 match counted {
@@ -256,14 +268,14 @@ impl CoreState {
                         return (Start::Reply(*reply), who);
                     }
                 }
-                (Some(own), pass)
+                (Some(own), store)
             }
             Some((own, ExtraVerdict::End(reply))) => {
                 return (self.answered_beside(entrant, request, own, reply), who);
             }
         };
         let verdict =
-            received_beside(entrant, request, admission, pass, &mut notes, |policy, ctx| {
+            received_beside(entrant, request, admission, store, &mut notes, |policy, ctx| {
                 policy.receive(ctx)
             });
         if let Some(own) = &own
@@ -366,8 +378,13 @@ impl CoreState {
                     self.receive_beside(instance, entrant, request, None, cookies, then).0
                 } else {
                     let notes = &mut notes;
-                    let policy_ctx =
-                        &mut ReceiveCtx { request, client: peer, now, pass: false, notes };
+                    let policy_ctx = &mut ReceiveCtx {
+                        request,
+                        client: peer,
+                        now,
+                        store: StoreUse::ByRules,
+                        notes,
+                    };
                     let verdict = site.policy.receive(policy_ctx);
                     let ctx = RequestContext::new(site_ctx, request, *notes, now, account);
                     then(&RequestContext { cookies, ..ctx }, verdict)

@@ -2,26 +2,26 @@
 //! add.
 
 use message::Request;
-use policy::{Notes, Policy, ReceiveCtx};
+use policy::{Notes, Policy, ReceiveCtx, StoreUse};
 
 use crate::stage::Entrant;
 use crate::state::gate::SiteAdmission;
 use crate::state::site_context::SiteContext;
 
 /// Has the site's policy receive a request through `receive`, which may be a dry run, and adds the
-/// fields of the stages before. With `pass` the request goes past the store.
+/// fields of the stages before. `store` was decided before.
 #[inline(always)]
 pub(crate) fn received<R>(
     entrant: &Entrant<'_>,
     request: &mut Request,
     admission: Option<&SiteAdmission>,
-    pass: bool,
+    store: StoreUse,
     notes: &mut Notes,
     receive: impl FnOnce(&dyn Policy, &mut ReceiveCtx<'_>) -> R,
 ) -> R {
     let Entrant { site_ctx: SiteContext { site, .. }, client, now, downstream } = *entrant;
     notes.client = downstream.page().map(|context| context.top.peer);
-    let mut policy_ctx = ReceiveCtx { request, client: client.peer, now, pass, notes };
+    let mut policy_ctx = ReceiveCtx { request, client: client.peer, now, store, notes };
     let received = receive(&*site.policy, &mut policy_ctx);
     // The client's own fields of these names are removed by now.
     notes.personal |= tell_certificate(entrant, request);
@@ -53,7 +53,7 @@ pub(crate) fn identified(entrant: &Entrant<'_>, request: &mut Request) -> Notes 
         request,
         client: peer,
         now,
-        pass: false,
+        store: StoreUse::ByRules,
         notes: &mut notes,
     });
     notes.client = notes.client.or(Some(peer));
@@ -67,13 +67,13 @@ pub(crate) fn received_beside<R>(
     entrant: &Entrant<'_>,
     request: &mut Request,
     admission: Option<&SiteAdmission>,
-    pass: bool,
+    store: StoreUse,
     notes: &mut Notes,
     receive: impl FnOnce(&dyn Policy, &mut ReceiveCtx<'_>) -> R,
 ) -> R {
     let Entrant { site_ctx: SiteContext { site, .. }, client, now, .. } = *entrant;
     let is_personal = notes.personal;
-    let mut policy_ctx = ReceiveCtx { request, client: client.peer, now, pass, notes };
+    let mut policy_ctx = ReceiveCtx { request, client: client.peer, now, store, notes };
     let received = receive(&*site.policy, &mut policy_ctx);
     notes.personal |= is_personal;
     if let Some(admission) = admission {

@@ -66,9 +66,6 @@ impl DecisionStep {
 
 /// A receiver of the steps of a decision, while it is made.
 pub(crate) trait Listener {
-    /// Requests may be looked up; otherwise all pass the cache as they came.
-    const LOOKS_UP: bool = true;
-
     /// Takes the next step; `step` is called only by a listener that uses it.
     fn record(&mut self, step: impl FnOnce() -> DecisionStep);
 }
@@ -77,16 +74,6 @@ pub(crate) trait Listener {
 pub(crate) struct NullListener;
 
 impl Listener for NullListener {
-    #[inline(always)]
-    fn record(&mut self, _: impl FnOnce() -> DecisionStep) {}
-}
-
-/// A listener that ignores all steps, of requests that pass the cache.
-pub(crate) struct PassingListener;
-
-impl Listener for PassingListener {
-    const LOOKS_UP: bool = false;
-
     #[inline(always)]
     fn record(&mut self, _: impl FnOnce() -> DecisionStep) {}
 }

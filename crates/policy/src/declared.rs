@@ -27,7 +27,7 @@ use crate::acl::CidrSet;
 use crate::answer::Redirect;
 use crate::conditions::{RouteScope, RoutedRequest};
 use crate::countries::Countries;
-use crate::decision_steps::{DecisionStep, NullListener, PassingListener, SettingLocation};
+use crate::decision_steps::{DecisionStep, NullListener, SettingLocation};
 use crate::forged_fields;
 use crate::forwarded::{self, ClientField};
 use crate::headers::FieldName;
@@ -254,10 +254,6 @@ impl Policy for Declared {
 
     fn receive(&self, ctx: &mut ReceiveCtx<'_>) -> ReceiveVerdict {
         self.decide(ctx, &mut NullListener)
-    }
-
-    fn receive_unread(&self, ctx: &mut ReceiveCtx<'_>) -> ReceiveVerdict {
-        self.decide(ctx, &mut PassingListener)
     }
 
     fn looks_at_cookie(&self, notes: &Notes, name: &[u8]) -> bool {

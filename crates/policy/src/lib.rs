@@ -49,8 +49,8 @@ pub use includes::{EsiPages, Includes};
 pub use peer::ConnectionPeer;
 pub use points::{
     ALLOW, BackendResponse, DeliverCtx, FetchCtx, FetchVerdict, HitCtx, HitVerdict, Notes,
-    PageCache, Policy, ReceiveCtx, ReceiveVerdict, ResponseCtx, Routes, StorageChoice, Synthetic,
-    TrailerCtx,
+    PageCache, Policy, ReceiveCtx, ReceiveVerdict, ResponseCtx, Routes, StorageChoice, StoreUse,
+    Synthetic, TrailerCtx,
 };
 pub use policy_files::{PolicyFiles, RedirectFile};
 pub use purge::{Asker, Dialect, Dialects, Purge};

@@ -68,6 +68,19 @@ pub enum PageCache {
     Boost,
 }
 
+/// The use of the store that was decided before [`Policy::receive`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StoreUse {
+    /// None was decided: the rules decide.
+    #[default]
+    ByRules,
+    /// The request passes, in canonical form: the site's VCL beside the policy says so.
+    Passed,
+    /// The request passes as it came, with its cookies, query and fields of variants: the site only
+    /// observes.
+    Untouched,
+}
+
 /// Context of [`Policy::receive`]: the client's request, which the policy may change.
 #[derive(Debug)]
 pub struct ReceiveCtx<'a> {
@@ -77,8 +90,8 @@ pub struct ReceiveCtx<'a> {
     pub client: ConnectionPeer,
     /// The time of the request's arrival.
     pub now: Now,
-    /// The request is not to be looked up: the site's VCL beside the policy says so.
-    pub pass: bool,
+    /// The use of the store that is decided already.
+    pub store: StoreUse,
     /// The request's notes.
     pub notes: &'a mut Notes,
 }
@@ -273,12 +286,6 @@ pub trait Policy: Send + Sync {
 
     /// Decides about a request (Varnish: `vcl_recv`).
     fn receive(&self, ctx: &mut ReceiveCtx<'_>) -> ReceiveVerdict;
-
-    /// Receives a request that is not looked up, whatever the rules: cookies, query and the fields
-    /// of variants stay as they came.
-    fn receive_unread(&self, ctx: &mut ReceiveCtx<'_>) -> ReceiveVerdict {
-        self.receive(ctx)
-    }
 
     /// Returns true if the value of the cookie of this name is part of the key.
     fn looks_at_cookie(&self, _notes: &Notes, _name: &[u8]) -> bool {

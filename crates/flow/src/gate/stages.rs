@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use message::Request;
-use policy::{Notes, ReceiveCtx, ReceiveVerdict};
+use policy::{Notes, ReceiveCtx, ReceiveVerdict, StoreUse};
 
 use super::gate_verdict::AuthVerdict;
 use super::{inherit, is_gated};
@@ -131,8 +131,13 @@ impl RowStage for AuthStage {
 fn answer_outside(entrant: &Entrant<'_>, request: &mut Request) -> Start {
     let mut notes = Notes::default();
     let (site, now) = (entrant.site_ctx.site, entrant.now);
-    let mut ctx =
-        ReceiveCtx { request, client: entrant.client.peer, now, pass: false, notes: &mut notes };
+    let mut ctx = ReceiveCtx {
+        request,
+        client: entrant.client.peer,
+        now,
+        store: StoreUse::ByRules,
+        notes: &mut notes,
+    };
     let ReceiveVerdict::Synth(synthetic) = site.policy.receive(&mut ctx) else {
         return Start::Reply(pages::problem(request, Problem::Internal));
     };

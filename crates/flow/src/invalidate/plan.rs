@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base::{KeyBuf, Now};
 use cache::{Ban, BanSelector, LifetimeUpdate, NewBan, Tags};
 use message::{Request, Scheme, target};
-use policy::{ConnectionPeer, Notes, ReceiveCtx};
+use policy::{ConnectionPeer, Notes, ReceiveCtx, StoreUse};
 use smallvec::SmallVec;
 use vcl::program::Instance;
 use vcl::sub::Sub;
@@ -237,7 +237,13 @@ fn as_read(
     // The VCL beside the settings may have set fields in which proxies name clients.
     let mut notes = Notes { client: Some(client), ..Notes::default() };
     request.arrived_unix_ms = now.unix_ms;
-    let mut ctx = ReceiveCtx { request: &mut request, client, now, pass: false, notes: &mut notes };
+    let mut ctx = ReceiveCtx {
+        request: &mut request,
+        client,
+        now,
+        store: StoreUse::ByRules,
+        notes: &mut notes,
+    };
     // Only the changed request matters here, not the verdict.
     _ = site.policy.receive(&mut ctx);
     (request, notes)

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use cache::Object;
 use message::{HeaderId, Request, Response};
 use policy::decision_steps::shown;
-use policy::{ConnectionPeer, DecisionStep, ReceiveVerdict, Routes};
+use policy::{ConnectionPeer, DecisionStep, ReceiveVerdict, Routes, StoreUse};
 use vcl::ctx::{BereqState, Obj, ReqState, RespState, Task};
 use vcl::program::Instance;
 use vcl::sub::{Action, Sub};
@@ -43,10 +43,7 @@ use crate::state::vcl::{ExtraRequest, ExtraRunner, ProgramRequest, VclConnection
 #[expect(clippy::large_enum_variant, reason = "it lives for a moment")]
 pub(crate) enum ExtraVerdict {
     /// The declared steps go on.
-    On {
-        /// Past the store.
-        pass: bool,
-    },
+    On(StoreUse),
     /// This reply answers the request.
     End(Reply),
 }
@@ -121,9 +118,9 @@ fn run_recv<S: StepHost>(
     turn.req.clone_from(request);
     let connection = RequestConnection::of(client.account);
     let env = StepContext { live, site, asked: &*request, connection, now, host };
-    let pass = match turn.run(&env, Sub::Recv, ClientVariables::default()) {
-        Action::Hash => false,
-        Action::Pass(_) => true,
+    let store = match turn.run(&env, Sub::Recv, ClientVariables::default()) {
+        Action::Hash => StoreUse::ByRules,
+        Action::Pass(_) => StoreUse::Passed,
         Action::Synth(said) => {
             turn.said = said;
             let reply = match delivery::synthesize(turn, &env) {
@@ -143,7 +140,7 @@ fn run_recv<S: StepHost>(
     let adopted = adopt(live, site, request, &turn.req)
         .and_then(|()| check_gates(site, before, site.policy.routes(request, who)));
     let verdict = match adopted {
-        Ok(()) => ExtraVerdict::On { pass },
+        Ok(()) => ExtraVerdict::On(store),
         Err(why) => {
             turn.note_error(why);
             ExtraVerdict::End(pages::problem(request, Problem::Program))

@@ -11,7 +11,7 @@ use base::{HashSeed, KeyBuf};
 use cache::{BeginOptions, CacheLookup, Object};
 use message::Request;
 use message::freshness::Freshness;
-use policy::{Notes, ReceiveVerdict, Synthetic};
+use policy::{Notes, ReceiveVerdict, StoreUse, Synthetic};
 
 use super::{compare_hit, is_plain, overrule};
 use crate::course::{self, CourseHandler};
@@ -43,9 +43,10 @@ pub(crate) fn look_on(
     let (mut request, mut notes) = (request.clone(), Notes::default());
     let (cookies, now) = (joined_cookies(&request), entrant.now);
     let telling = own.telling_cookies(&request, now.mono_ms);
-    let verdict = received(entrant, &mut request, admission, false, &mut notes, |policy, ctx| {
-        policy.receive(ctx)
-    });
+    let verdict =
+        received(entrant, &mut request, admission, StoreUse::ByRules, &mut notes, |policy, ctx| {
+            policy.receive(ctx)
+        });
     let overruled =
         telling.and_then(|telling| overrule(&mut request, &mut notes, &verdict, &telling));
     let verdict = overruled.unwrap_or(verdict);

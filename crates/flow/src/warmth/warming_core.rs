@@ -12,7 +12,7 @@ use cache::{CacheLookup, Object};
 use message::Request;
 use message::freshness::Freshness;
 use origin::Origin;
-use policy::{Notes, ReceiveVerdict, Synthetic};
+use policy::{Notes, ReceiveVerdict, StoreUse, Synthetic};
 
 use super::client_of;
 use crate::course::{self, CourseHandler};
@@ -100,10 +100,14 @@ pub(super) fn look(
     };
     let mut notes = Notes::default();
     let admission = clearance.admission.as_ref();
-    let verdict =
-        received(&entrant, request, admission, false, &mut notes, |policy, policy_ctx| {
-            policy.receive(policy_ctx)
-        });
+    let verdict = received(
+        &entrant,
+        request,
+        admission,
+        StoreUse::ByRules,
+        &mut notes,
+        |policy, policy_ctx| policy.receive(policy_ctx),
+    );
     let ctx = RequestContext::new(site_ctx, request, notes, now, client.account);
     let ctx = RequestContext { downstream: entrant.downstream, ..ctx };
     let origin = site_ctx.site.origin(&notes).map(|own| Arc::clone(&own.origin));

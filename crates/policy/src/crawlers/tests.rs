@@ -1,5 +1,6 @@
 //! Tests of the routes that rules for crawlers stand for.
 
+use crate::StoreUse;
 use base::{KeyBuf, Now};
 use message::{ClassifiedClient, ClientProof, Request};
 
@@ -54,7 +55,13 @@ fn ask(policy: &Declared, target: &str, class: Option<ClientClass>) -> (ReceiveV
     let (mut request, mut notes) = (request(target, class), Notes::default());
     let now = Now { mono_ms: 0, unix_ms: 0 };
     let client = ConnectionPeer::Local;
-    let mut ctx = ReceiveCtx { request: &mut request, client, now, pass: false, notes: &mut notes };
+    let mut ctx = ReceiveCtx {
+        request: &mut request,
+        client,
+        now,
+        store: StoreUse::ByRules,
+        notes: &mut notes,
+    };
     (policy.receive(&mut ctx), notes)
 }
 

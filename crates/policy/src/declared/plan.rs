@@ -44,10 +44,11 @@ pub(super) enum Rule {
     ForwardAuth,
     Verify,
     Vcl,
+    Observe,
 }
 
 /// The names of rules, in their order.
-pub(super) const RULES: [(Rule, &str); 16] = [
+pub(super) const RULES: [(Rule, &str); 17] = [
     (Rule::Cache, "cache"),
     (Rule::Method, "method"),
     (Rule::MethodRefused, "method refused"),
@@ -64,6 +65,7 @@ pub(super) const RULES: [(Rule, &str); 16] = [
     (Rule::ForwardAuth, "forward_auth"),
     (Rule::Verify, "verify"),
     (Rule::Vcl, "vcl"),
+    (Rule::Observe, "observe"),
 ];
 
 /// The compiled settings of one route.

@@ -16,7 +16,7 @@ use crate::forged_fields::{self, HeadFindings};
 use crate::forwarded;
 use crate::pattern::NamePattern;
 use crate::peer::ConnectionPeer;
-use crate::points::{Notes, ReceiveCtx, ReceiveVerdict};
+use crate::points::{Notes, ReceiveCtx, ReceiveVerdict, StoreUse};
 use crate::value::ValuePattern;
 
 /// The prefix of requests of certificate authorities over plain HTTP (RFC 8555 8.3).
@@ -58,10 +58,10 @@ impl Declared {
     ///
     /// Functions that `decide` calls are inlined by force. `decide` is compiled once per listener;
     /// a function called by both copies would not be inlined, which costs the request path a tenth.
-    pub(super) fn decide<L: Listener>(
+    pub(super) fn decide(
         &self,
         ctx: &mut ReceiveCtx<'_>,
-        listener: &mut L,
+        listener: &mut impl Listener,
     ) -> ReceiveVerdict {
         let head = HeadFindings::of(&ctx.request.headers);
         let client = self.client(head, ctx);
@@ -110,8 +110,8 @@ impl Declared {
             listener.record(|| explanations::upgrade(plan, ctx.request));
             return ReceiveVerdict::Upgrade;
         }
-        let may_cache = L::LOOKS_UP && plan.cache && also.is_none_or(|also| self.plans[also].cache);
-        let (rule, verdict) = match pass_unread(may_cache, ctx.request) {
+        let may_cache = plan.cache && also.is_none_or(|also| self.plans[also].cache);
+        let (rule, verdict) = match pass_unread(may_cache, ctx) {
             Some(rule) => {
                 listener.record(|| explanations::pass_unread(plan, rule, ctx.request));
                 (rule as u32, ReceiveVerdict::Pass)
@@ -403,9 +403,9 @@ impl Declared {
             listener.record(|| explanations::query(plan, query, request));
             query.apply(request);
         }
-        let reason = match ctx.pass {
-            true => Some(Rule::Vcl as u32),
-            false => {
+        let reason = match ctx.store {
+            StoreUse::Passed => Some(Rule::Vcl as u32),
+            StoreUse::ByRules | StoreUse::Untouched => {
                 let reason = plan.bypass.reason(request, parts);
                 listener.record(|| self.tell_bypass(plan, request, reason));
                 reason
@@ -447,13 +447,16 @@ fn take_upgrade(plan: &RoutePlan, request: &mut Request) -> bool {
 /// The rule by which a request passes the cache before anything in it is changed, since its content
 /// is for the origin only.
 #[inline(always)]
-fn pass_unread(may_cache: bool, request: &Request) -> Option<Rule> {
-    if !matches!(request.method, Method::Get | Method::Head) {
+fn pass_unread(may_cache: bool, ctx: &ReceiveCtx<'_>) -> Option<Rule> {
+    if !matches!(ctx.request.method, Method::Get | Method::Head) {
         return Some(Rule::Method);
     }
     // "Fat GET": the body is not in the key, so the response to it must not be stored.
-    if request.framing != Framing::None {
+    if ctx.request.framing != Framing::None {
         return Some(Rule::RequestBody);
+    }
+    if ctx.store == StoreUse::Untouched {
+        return Some(Rule::Observe);
     }
     (!may_cache).then_some(Rule::CacheOff)
 }

@@ -7,6 +7,7 @@ mod routing;
 mod spellings;
 mod storing;
 
+use crate::StoreUse;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -120,8 +121,13 @@ fn ask_from(policy: &Declared, client: &str, mut request: Request) -> Asked {
     let mut notes = Notes::default();
     let client = ConnectionPeer::Host(ip(client));
     let told = tell(policy, client, request.clone());
-    let mut ctx =
-        ReceiveCtx { request: &mut request, client, now: NOW, pass: false, notes: &mut notes };
+    let mut ctx = ReceiveCtx {
+        request: &mut request,
+        client,
+        now: NOW,
+        store: StoreUse::ByRules,
+        notes: &mut notes,
+    };
     let verdict = policy.receive(&mut ctx);
     assert_eq!(told, format!("{verdict:?} {notes:?} {request:?}"), "what is told is what is done");
     let rule = policy.rule_name(notes.rule).to_owned();
@@ -131,8 +137,13 @@ fn ask_from(policy: &Declared, client: &str, mut request: Request) -> Asked {
 /// The result of a request, explained.
 fn tell(policy: &Declared, client: ConnectionPeer, mut request: Request) -> String {
     let mut notes = Notes::default();
-    let mut ctx =
-        ReceiveCtx { request: &mut request, client, now: NOW, pass: false, notes: &mut notes };
+    let mut ctx = ReceiveCtx {
+        request: &mut request,
+        client,
+        now: NOW,
+        store: StoreUse::ByRules,
+        notes: &mut notes,
+    };
     let (verdict, steps) = policy.explain(&mut ctx);
     let decided = steps.iter().filter(|step| step.decided).count();
     let wanted = usize::from(!matches!(verdict, ReceiveVerdict::Lookup));
@@ -698,7 +709,7 @@ fn an_ordinary_request_is_decided_without_allocating() {
             request: &mut request,
             client: ConnectionPeer::Host(ip("192.0.2.1")),
             now: NOW,
-            pass: false,
+            store: StoreUse::ByRules,
             notes: &mut notes,
         };
         assert!(matches!(policy.receive(&mut ctx), ReceiveVerdict::Lookup));

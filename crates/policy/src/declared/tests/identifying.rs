@@ -1,6 +1,7 @@
 //! Tests of the client that is noted before the request is received.
 
 use super::*;
+use crate::StoreUse;
 
 #[test]
 fn fields_that_are_set_after_the_client_was_noted_change_neither_client_nor_scheme() {
@@ -13,8 +14,9 @@ fn fields_that_are_set_after_the_client_was_noted_change_neither_client_nor_sche
         ("X-SSL-Client-Verify", "SUCCESS"),
     ];
     let (mut request, mut notes) = (with(get("/"), &came), Notes::default());
-    let (client, now, pass) = (ConnectionPeer::Host(ip("10.0.0.1")), NOW, false);
-    let mut ctx = ReceiveCtx { request: &mut request, client, now, pass, notes: &mut notes };
+    let (client, now) = (ConnectionPeer::Host(ip("10.0.0.1")), NOW);
+    let store = StoreUse::ByRules;
+    let mut ctx = ReceiveCtx { request: &mut request, client, now, store, notes: &mut notes };
     policy.identify(&mut ctx);
     let left: Vec<_> = ctx.request.headers.iter().map(|field| field.name.to_vec()).collect();
     assert_eq!(left, [b"Host".to_vec(), b"X-Forwarded-For".to_vec()]);

@@ -3,6 +3,7 @@
 
 mod model;
 
+use crate::StoreUse;
 use message::{ClassifiedClient, ClientClass, ClientProof};
 use testkit::geoip::{self, Datum};
 
@@ -182,8 +183,13 @@ fn actual(policy: &Declared, visit: &Visit) -> (Notes, Fate, Vec<DecisionStep>) 
     let asked = ask_from(policy, &visit.client, request(visit));
     let peer = ConnectionPeer::Host(ip(&visit.client));
     let (mut sent, mut notes) = (request(visit), Notes::default());
-    let mut ctx =
-        ReceiveCtx { request: &mut sent, client: peer, now: NOW, pass: false, notes: &mut notes };
+    let mut ctx = ReceiveCtx {
+        request: &mut sent,
+        client: peer,
+        now: NOW,
+        store: StoreUse::ByRules,
+        notes: &mut notes,
+    };
     let (_, steps) = policy.explain(&mut ctx);
     let fate = match (asked.status(), &asked.verdict) {
         (Some(400), _) => Fate::BadPath,
