@@ -54,10 +54,9 @@ impl CorePool {
     ) -> Result<Exchange, Error> {
         let core = &self.core;
         let mut timeouts = caller.timeouts.unwrap_or_else(|| origin.config().timeouts);
-        let call_ms = grpc::timeout_ms(request);
-        if let Some(call_ms) = call_ms {
-            timeouts.total_ms = timeouts.total_ms.min(call_ms);
-        }
+        // A later one than the origin's own has no say: that is lifted for what is not stored.
+        let call_ms = grpc::timeout_ms(request).filter(|call_ms| *call_ms < timeouts.total_ms);
+        timeouts.total_ms = call_ms.unwrap_or(timeouts.total_ms);
         let mut request = with_host(origin, request);
         let mut body = body;
         let mut cgi = None;
@@ -375,9 +374,7 @@ impl<'a> Sender<'a, '_> {
                     is_last = true;
                     self.note_retry(&failure.error);
                 }
-                Err(AttemptFailure {
-                    error: Error::Reset { code, in_body: false, .. }, ..
-                }) if code == h2::Code::Http11Required as u32 && !self.upload.started() => {
+                Err(failure) if needs_http_1(&failure.error) && self.can_repeat(&failure) => {
                     return Ok(MultiplexedOutcome::Single(admission, None));
                 }
                 Err(failure) => return Err(failure),
@@ -559,4 +556,10 @@ impl From<Error> for AttemptFailure {
     fn from(error: Error) -> Self {
         Self { error, answered: false, reach: Reach::Nothing, is_counted: true }
     }
+}
+
+/// Returns true if the server wants the request over HTTP/1.1 (RFC 9113 7, HTTP_1_1_REQUIRED).
+fn needs_http_1(error: &Error) -> bool {
+    let code = h2::Code::Http11Required as u32;
+    matches!(error, Error::Reset { code: said, in_body: false, .. } if *said == code)
 }

@@ -108,9 +108,9 @@ impl StreamAttempt<'_, '_, '_> {
         loop {
             let deadline = self.deadline(since);
             let Some(event) = deadline.wait(|cx| self.poll(cx)).await else {
-                // A client's own deadline says nothing about the connection.
-                if !(self.call.is_timed && deadline.step == TimeoutStep::Total) {
-                    self.stream.connection().doubt(began_ms);
+                match self.call.is_timed && deadline.step == TimeoutStep::Total {
+                    true => self.stream.excuse(),
+                    false => self.stream.connection().doubt(began_ms),
                 }
                 return Err(self.failed(self.call.server.deadline_error(deadline)));
             };

@@ -414,8 +414,10 @@ impl ConnectionState {
     }
 
     fn doubt(&mut self, since_ms: u64) {
-        if self.end.is_none() && self.engine.is_greeted() && self.liveness.is_suspicious(since_ms) {
-            self.ask(rt::now().mono_ms);
+        let now_ms = rt::now().mono_ms;
+        let may_ask = self.end.is_none() && self.engine.is_greeted();
+        if may_ask && self.liveness.is_suspicious(since_ms, now_ms) {
+            self.ask(now_ms);
         }
     }
 
@@ -611,6 +613,16 @@ impl MultiplexedStream {
     }
 }
 
+impl MultiplexedStream {
+    /// Records that the client gives the request up by a deadline of its own, which says nothing
+    /// about the connection.
+    pub(super) fn excuse(&self) {
+        let mut state = self.connection.state.borrow_mut();
+        let own = state.streams.iter_mut().find(|stream| stream.id == self.id);
+        own.into_iter().for_each(|stream| stream.began_ms = rt::now().mono_ms);
+    }
+}
+
 impl Drop for MultiplexedStream {
     fn drop(&mut self) {
         let mut state = self.connection.state.borrow_mut();
@@ -707,7 +719,11 @@ impl StreamSender {
     pub(super) fn cancel(&self) {
         let mut state = self.connection.state.borrow_mut();
         let ConnectionState { engine, out, .. } = &mut *state;
+        let before = out.len();
         engine.reset(self.id, Code::Cancel, out);
+        if out.len() > before {
+            state.note_cancel(rt::now().mono_ms);
+        }
         state.fail(self.id, StreamFailure::Upload);
         state.wake_driver();
     }

@@ -58,9 +58,10 @@ pub(crate) fn connect(
 async fn drive(connection: Rc<MultiplexedConnection>, core: Rc<CorePoolState>, mut stream: Stream) {
     let mut work = Workspace::lend(&core);
     let mut clock = None;
-    let failure = poll_fn(|cx| match poll_clock(&connection, cx, &mut clock) {
+    // A sign of life that has come is read before its time is up.
+    let failure = poll_fn(|cx| match poll_drive(&connection, cx, &mut stream, &mut work) {
         Poll::Ready(failure) => Poll::Ready(failure),
-        Poll::Pending => poll_drive(&connection, cx, &mut stream, &mut work),
+        Poll::Pending => poll_clock(&connection, cx, &mut clock),
     })
     .await;
     connection.end(failure);

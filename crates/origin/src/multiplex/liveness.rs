@@ -24,7 +24,9 @@ pub(super) struct Liveness {
     awaited_ms: u64,
     /// The time of the PING that it has not answered.
     asked_ms: Option<u64>,
-    /// It has answered a PING, and moved no content since.
+    /// The time of the last PING.
+    last_asked_ms: u64,
+    /// It was asked, and has moved no content since.
     is_only_alive: bool,
     /// The beginning of the connection's end.
     closing_ms: Option<u64>,
@@ -54,6 +56,7 @@ impl Liveness {
             heard_ms: now_ms,
             awaited_ms: now_ms,
             asked_ms: None,
+            last_asked_ms: 0,
             is_only_alive: false,
             closing_ms: None,
         }
@@ -77,7 +80,7 @@ impl Liveness {
 
     /// Records that a PING is sent.
     pub(super) fn asks(&mut self, now_ms: u64) {
-        (self.asked_ms, self.is_only_alive) = (Some(now_ms), true);
+        (self.asked_ms, self.last_asked_ms, self.is_only_alive) = (Some(now_ms), now_ms, true);
     }
 
     /// Records that the connection is to end.
@@ -90,9 +93,12 @@ impl Liveness {
         self.asked_ms.is_some()
     }
 
-    /// Returns true if the server has said nothing since `since_ms`, and should be asked.
-    pub(super) fn is_suspicious(&self, since_ms: u64) -> bool {
-        self.heard_ms <= since_ms && self.asked_ms.is_none()
+    /// Returns true if the server has said nothing since `since_ms`, and may be asked at `now_ms`:
+    /// clients that leave cannot have it asked more often than it permits.
+    pub(super) fn is_suspicious(&self, since_ms: u64, now_ms: u64) -> bool {
+        let may_ask =
+            !self.is_only_alive || now_ms >= self.last_asked_ms.saturating_add(PATIENCE_MS);
+        self.heard_ms <= since_ms && self.asked_ms.is_none() && may_ask
     }
 
     /// The step that is due at `now_ms`.
@@ -142,7 +148,10 @@ mod tests {
         of.heard(11);
         assert!(!of.is_doubtful());
         assert_eq!(of.step(300_000, true, true), ClockStep::Wait(Some(11 + PATIENCE_MS)));
+        // Clients that leave have it asked no sooner.
+        assert!(!of.is_suspicious(20, 300_000) && of.is_suspicious(20, 10 + PATIENCE_MS));
         of.moved();
+        assert!(of.is_suspicious(20, 300_000));
         assert_eq!(of.step(300_000, true, true), ClockStep::Ask);
     }
 
