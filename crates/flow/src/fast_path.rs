@@ -12,7 +12,7 @@ use base::{Counter, HashSeed, KeyBuf, Now};
 use cache::{CacheLookup, Object};
 use files::WouldBlock;
 use message::freshness::Freshness;
-use message::{HeaderId, Method, Request};
+use message::{HeaderId, Method, Request, cookie};
 use policy::{ConnectionPeer, Declared, Notes, ReceiveCtx, ReceiveVerdict, StoreUse, Synthetic};
 
 use crate::course::{self, CourseHandler};
@@ -322,12 +322,7 @@ impl CoreState {
             }
             let mut kept = self.scratch.cookies.take();
             kept.clear();
-            for line in request.headers.values(HeaderId::Cookie) {
-                if !kept.is_empty() {
-                    kept.extend_from_slice(b"; ");
-                }
-                kept.extend_from_slice(line);
-            }
+            cookie::write_joined(request.headers.values(HeaderId::Cookie), &mut kept);
             kept
         });
         KeptCookies { core: self, cookies }

@@ -8,6 +8,7 @@ mod fingerprint;
 pub(crate) mod observation;
 mod visitors;
 
+use std::fmt;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -39,7 +40,7 @@ use crate::state::site::Site;
 use crate::state::site_context::SiteContext;
 use crate::state::task_slots::TaskPermit;
 use crate::state::verification::{
-    DifferenceCause, Finding, FindingScope, SiteVerification, network_of, page_of,
+    AddedFinding, DifferenceCause, Finding, FindingScope, SiteVerification, network_of, page_of,
 };
 use crate::stored_heads::stored_head;
 
@@ -103,9 +104,9 @@ fn compare_hit(
     let Some(permit) = core.verification.slots.take(limits.verifications) else {
         return core.counters.limit(Limit::Verifications);
     };
-    // The visitor's request, a neutral one, one that is sent, and the cookies.
+    // The visitor's request, a neutral one, a bare one, one that is sent, and the cookies.
     let bytes = request.headers.memory() + request.target.len() + cookies.len();
-    let Ok(held) = core.background.hold(4 * bytes as u64) else {
+    let Ok(held) = core.background.hold(5 * bytes as u64) else {
         return core.counters.limit(Limit::ClientMemory);
     };
     let mut key = KeyBuf::new();
@@ -189,8 +190,15 @@ impl Verification {
         let comparison = compare(&stored, &own, &neutral);
         match comparison {
             Comparison::Same | Comparison::Unsteady => {}
-            // It may be another visitor's page that a neutral one has got.
-            Comparison::Changed => self.purge(false, self.core.now()),
+            // It may be another visitor's page that a neutral one has got. A bare request tells
+            // that from a page that depends on a field of both.
+            Comparison::Changed => {
+                if self.ask(visitors.bare()).await?.is(&stored) {
+                    self.report(&visitors);
+                    return Ok(Comparison::Differs(Precision::Exact));
+                }
+                self.purge(false, self.core.now());
+            }
             Comparison::Differs(by) => {
                 let cause = self.cause(&visitors, &neutral[0], by).await;
                 self.act(&visitors, cause);
@@ -294,38 +302,57 @@ impl Verification {
 
     /// Keeps the finding, and purges what may be wrong because of it.
     fn act(&self, visitors: &Visitors, cause: DifferenceCause) {
-        let (core, site, now) = (&self.core, &self.site, self.core.now());
-        let limits = &self.live.limits;
-        let finding = Finding {
-            url: String::from_utf8_lossy(&url_of(visitors.own())).into_owned(),
-            route: match self.notes.route {
-                0 => String::new(),
-                route => site.policy.route_name(route).to_owned(),
-            },
-            cause,
-            scope: FindingScope::Page,
-            unix_ms: now.unix_ms,
-            until_ms: now.mono_ms.saturating_add(limits.verify_hold),
-            key: self.key.hash(),
-            page: page_of(visitors.own()),
-            network: self.client.map(network_of),
-        };
-        // The configuration may have been replaced, and this site with it.
-        let live = core.live();
-        let in_force = live.sites.listed.iter().find(|other| other.name == site.name);
-        let own = in_force.and_then(|site| site.verification.as_deref());
-        let added = own.map(|own| own.add(finding.clone(), limits.verify_findings, now.mono_ms));
-        if added.is_some_and(|added| added.drops) {
-            core.counters.limit(Limit::VerifyFindings);
-        }
+        let finding = self.finding(visitors, cause, FindingScope::Page);
+        let added = self.keep(finding.clone());
         let is_new = added.is_some_and(|added| added.is_new);
         let is_everywhere = is_new
             && added.is_some_and(|added| added.scope == FindingScope::Site)
             && self.is_in_stored_pages(&finding.cause);
         if is_new {
-            tell(site, &finding, is_everywhere);
+            let with = if is_everywhere { ", with all pages of the site" } else { "" };
+            tell(&self.site, &finding, format_args!("it is purged{with}"));
         }
-        self.purge(is_everywhere, now);
+        self.purge(is_everywhere, self.core.now());
+    }
+
+    /// Keeps the finding that the page depends on another field than those that make visitors
+    /// known. Nothing is purged: it is right for all who do not send that field.
+    fn report(&self, visitors: &Visitors) {
+        let finding = self.finding(visitors, DifferenceCause::Unknown, FindingScope::Report);
+        if self.keep(finding.clone()).is_some_and(|added| added.is_new) {
+            tell(&self.site, &finding, format_args!("it stays, for those who send less"));
+        }
+    }
+
+    fn finding(&self, visitors: &Visitors, cause: DifferenceCause, scope: FindingScope) -> Finding {
+        let now = self.core.now();
+        Finding {
+            url: String::from_utf8_lossy(&url_of(visitors.own())).into_owned(),
+            route: match self.notes.route {
+                0 => String::new(),
+                route => self.site.policy.route_name(route).to_owned(),
+            },
+            cause,
+            scope,
+            unix_ms: now.unix_ms,
+            until_ms: now.mono_ms.saturating_add(self.live.limits.verify_hold),
+            key: self.key.hash(),
+            page: page_of(visitors.own()),
+            network: self.client.map(network_of),
+        }
+    }
+
+    /// Adds a finding to those of the site in force: the configuration may have been replaced.
+    fn keep(&self, finding: Finding) -> Option<AddedFinding> {
+        let core = &self.core;
+        let live = core.live();
+        let in_force = live.sites.listed.iter().find(|other| other.name == self.site.name)?;
+        let own = in_force.verification.as_deref()?;
+        let added = own.add(finding, self.live.limits.verify_findings, core.now().mono_ms);
+        if added.drops {
+            core.counters.limit(Limit::VerifyFindings);
+        }
+        Some(added)
     }
 
     /// Returns true if other stored pages may have been made by a request with the cookies: the
@@ -352,16 +379,15 @@ impl Verification {
     }
 }
 
-/// Reports a finding in the daemon's log.
-fn tell(site: &Site, Finding { url, route, cause, .. }: &Finding, is_everywhere: bool) {
+/// Reports a finding in the daemon's log, and what follows from it.
+fn tell(site: &Site, Finding { url, route, cause, .. }: &Finding, then: fmt::Arguments<'_>) {
     let place = match &route[..] {
         "" => site.name.to_string(),
         route => format!("{}, route {route}", site.name),
     };
-    let with = if is_everywhere { ", with all pages of the site" } else { "" };
     base::tell!(
         Alert,
         "verify: the stored page of {url} (site {place}) is another one by {cause}, which the \
-         cache does not look at; it is purged{with}"
+         cache does not look at; {then}"
     );
 }

@@ -24,6 +24,16 @@ pub fn pairs<'a>(
     crumbs(lines).map(pair)
 }
 
+/// Appends the lines of a Cookie field to `out`, as one line.
+pub fn write_joined<'a>(lines: impl IntoIterator<Item = &'a [u8]>, out: &mut Vec<u8>) {
+    for (at, line) in lines.into_iter().enumerate() {
+        if at > 0 {
+            out.extend_from_slice(b"; ");
+        }
+        out.extend_from_slice(line);
+    }
+}
+
 /// The cookies in all lines of a Cookie field, each as it was written.
 fn crumbs<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> impl Iterator<Item = &'a [u8]> {
     lines.into_iter().flat_map(|l| l.split(|b| *b == b';')).map(trim).filter(|c| !c.is_empty())

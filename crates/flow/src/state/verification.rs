@@ -70,7 +70,7 @@ impl std::fmt::Display for DifferenceCause {
     }
 }
 
-/// The requests that a finding concerns.
+/// The requests that a finding concerns, the least first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FindingScope {
     /// None: it is only reported. So are cookies that every visitor has.
@@ -190,8 +190,8 @@ impl SiteVerification {
         if let DifferenceCause::Cookies(names) = &finding.cause {
             let is_of_all = |name: &Vec<u8>| cookie::is_tracking(name) || cookie::is_of_way(name);
             let is_seen_elsewhere = listed.iter().any(|other| {
-                alike(other)
-                    && (other.scope == FindingScope::Site || other.network != finding.network)
+                let is_site = other.scope == FindingScope::Site;
+                alike(other) && (is_site || are_two(other.network, finding.network))
             });
             finding.scope = match names.iter().all(is_of_all) {
                 true => FindingScope::Report,
@@ -206,8 +206,9 @@ impl SiteVerification {
         });
         let drops = listed.len() as u64 >= most.max(1);
         if drops {
-            let oldest = listed.iter().position(|other| !is_acted_on(other)).unwrap_or(0);
-            listed.remove(oldest);
+            let rank = |other: &Finding| (is_acted_on(other), other.scope as u8);
+            let least = (0..listed.len()).min_by_key(|at| rank(&listed[*at]));
+            least.into_iter().for_each(|at| _ = listed.remove(at));
         }
         let added =
             AddedFinding { scope: finding.scope, is_new: known != Some(finding.scope), drops };
@@ -225,7 +226,9 @@ impl SiteVerification {
     /// Returns true if the page of this key was seen to differ by something else than cookies.
     pub(crate) fn holds(&self, key: u64, now_ms: u64) -> bool {
         self.acts(now_ms, |finding| {
-            finding.key == key && !matches!(finding.cause, DifferenceCause::Cookies(_))
+            finding.key == key
+                && finding.scope != FindingScope::Report
+                && !matches!(finding.cause, DifferenceCause::Cookies(_))
         })
     }
 
@@ -267,8 +270,16 @@ fn is_page(page: &[u8], request: &Request) -> bool {
 
 /// The cookies of a request, in one line.
 pub(crate) fn joined_cookies(request: &Request) -> Vec<u8> {
-    let lines: Vec<_> = request.headers.values(HeaderId::Cookie).collect();
-    lines.join(&b"; "[..])
+    let mut joined = Vec::new();
+    cookie::write_joined(request.headers.values(HeaderId::Cookie), &mut joined);
+    joined
+}
+
+/// Returns true if these are networks of two visitors. One visitor may have an address of each
+/// family.
+fn are_two(one: Option<IpAddr>, other: Option<IpAddr>) -> bool {
+    let both = one.zip(other);
+    both.is_some_and(|(one, other)| one.is_ipv4() == other.is_ipv4() && one != other)
 }
 
 /// The network of a client: /24 of IPv4, /48 of IPv6. On loopback each address is a client.

@@ -104,7 +104,9 @@ impl CourseHandler for ObservingCore<'_> {
         served: CacheOutcome,
     ) -> Self::End {
         if served != CacheOutcome::Hit {
-            self.core.refresh(ctx, key, &object);
+            if may_fetch(ctx) {
+                self.core.refresh(ctx, key, &object);
+            }
             return Some(WouldBe::Stale);
         }
         if is_plain(ctx) && object.whole().is_some() {
@@ -122,7 +124,7 @@ impl CourseHandler for ObservingCore<'_> {
         let now_ms = ctx.now.mono_ms;
         let times = freshness(ctx.live, object, now_ms);
         let due = self.core.shared.failing.stands_in(key.hash(), &times, now_ms)?;
-        if due {
+        if due && may_fetch(ctx) {
             self.core.refresh(ctx, key, object);
         }
         Some(Some(WouldBe::Stale))
@@ -169,15 +171,19 @@ impl CourseHandler for ObservingCore<'_> {
     }
 }
 
+/// Returns true if a page may be fetched for the store beside the client's own request: a plain
+/// one of a person who waits, while the origin has a place.
+fn may_fetch(ctx: &RequestContext<'_>) -> bool {
+    let origin = ctx.site.origin(&ctx.notes);
+    is_plain(ctx)
+        && ctx.request.headers.value_named(SEC_PURPOSE).is_none()
+        && origin.is_some_and(|own| own.origin.has_room(ctx.now.mono_ms))
+}
+
 /// Fetches the page of `key` for the store, unless that is under way. A page that is asked for once
 /// is not: its URL may be for one use.
 fn fetch(core: &Rc<CoreState>, ctx: &RequestContext<'_>, key: &KeyBuf, old: Option<&Arc<Object>>) {
-    let is_wanted = is_plain(ctx) && ctx.request.headers.value_named(SEC_PURPOSE).is_none();
-    if !is_wanted || !core.verification.is_asked_again(key.hash()) {
-        return;
-    }
-    let origin = ctx.site.origin(&ctx.notes);
-    if !origin.is_some_and(|own| own.origin.has_room(ctx.now.mono_ms)) {
+    if !core.verification.is_asked_again(key.hash()) || !may_fetch(ctx) {
         return;
     }
     let Some(permit) = FetchPermit::at_once(core, ctx) else { return };

@@ -15,6 +15,9 @@ use crate::state::verification::{DifferenceCause, joined_cookies};
 const NEUTRAL_USER_AGENT: &[u8] =
     b"Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:140.0) Gecko/20100101 Firefox/140.0";
 
+/// Fields that are tried one by one as what the cache does not look at, at most.
+const FIELDS_MAX: usize = 32;
+
 /// Fields by which pages may differ beside cookies.
 const FIELDS: [(&str, HeaderId); 2] =
     [("Accept-Language", HeaderId::AcceptLanguage), ("User-Agent", HeaderId::UserAgent)];
@@ -24,6 +27,8 @@ const FIELDS: [(&str, HeaderId); 2] =
 pub(super) struct Visitors {
     own: Request,
     neutral: Request,
+    /// The neutral one with nothing but what the cache looks at.
+    bare: Request,
     /// The parts of the own request that the neutral one has not.
     differences: Vec<DifferenceCause>,
 }
@@ -46,7 +51,8 @@ impl Visitors {
             let found = core.find(&key, request, now);
             matches!(found, CacheLookup::Object(found) if Arc::ptr_eq(&found, object))
         };
-        let mut visitors = Self { neutral: own.clone(), own, differences: Vec::new() };
+        let (neutral, bare) = (own.clone(), Request::new());
+        let mut visitors = Self { own, neutral, bare, differences: Vec::new() };
         for cause in visitors.candidates() {
             let without = visitors.changed(&visitors.neutral, &cause);
             if is_equal(&without) {
@@ -54,6 +60,7 @@ impl Visitors {
                 visitors.differences.push(cause);
             }
         }
+        visitors.bare = bared(&visitors.neutral, is_equal);
         visitors
     }
 
@@ -101,6 +108,11 @@ impl Visitors {
         &self.neutral
     }
 
+    /// The neutral request with nothing but what the cache looks at.
+    pub(super) fn bare(&self) -> &Request {
+        &self.bare
+    }
+
     /// The parts of the visitor's request that the neutral one has not.
     pub(super) fn differences(&self) -> &[DifferenceCause] {
         &self.differences
@@ -120,6 +132,29 @@ impl Visitors {
         let names: Vec<_> = names.flatten().cloned().collect();
         (names.len() > 1).then_some(DifferenceCause::Cookies(names))
     }
+}
+
+/// `neutral` without the fields that the cache does not look at: `is_equal` tells if a request finds
+/// the same page.
+fn bared(neutral: &Request, mut is_equal: impl FnMut(&Request) -> bool) -> Request {
+    let stays = |id: HeaderId| matches!(id, HeaderId::Host | HeaderId::UserAgent);
+    let mut names: Vec<_> = neutral.headers.iter().map(|field| field.name.to_vec()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let mut bare = neutral.clone();
+    bare.headers.retain(|field| stays(field.id));
+    if is_equal(&bare) {
+        return bare;
+    }
+    bare = neutral.clone();
+    for name in names.iter().take(FIELDS_MAX) {
+        let mut without = bare.clone();
+        without.headers.retain(|field| stays(field.id) || !field.name.eq_ignore_ascii_case(name));
+        if is_equal(&without) {
+            bare = without;
+        }
+    }
+    bare
 }
 
 /// The cookies of `own`, which the policy has left there, and those of `cookies` that it has

@@ -1,6 +1,8 @@
 //! Tests of `verify`: hits are compared with the origin in the background, and a page that differs
 //! by visitor is purged and answers no such visitor again.
 
+use std::net::SocketAddr;
+
 use crate::support;
 
 use serde_json::{Value, json};
@@ -8,6 +10,8 @@ use support::console::{look, printed, run};
 use support::explain::{explain, step};
 use support::{Setup, Stage, eventually, is_hit, sent_field};
 use testkit::origin::Script;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
 
 const CACHEABLE: &str = "Cache-Control: max-age=600\r\n";
 
@@ -178,6 +182,50 @@ async fn a_page_that_differs_by_a_field_is_not_stored_for_a_time() {
     };
     eventually("the reason in the log", is_told).await;
     assert!(is_hit(&stage.ask("GET", "/b", "User-Agent: Desktop\r\n").await));
+}
+
+/// An origin whose pages are parts for requests with X-Requested-With, as scripts send it.
+async fn origin_of_parts() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let addr = listener.local_addr().expect("an address");
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let (mut head, mut byte) = (Vec::new(), [0]);
+                while !head.ends_with(b"\r\n\r\n") && stream.read_exact(&mut byte).await.is_ok() {
+                    head.push(byte[0].to_ascii_lowercase());
+                }
+                let is_part = head.windows(16).any(|name| name == b"x-requested-with");
+                let body = if is_part { "part" } else { "whole page" };
+                let reply = format!(
+                    "HTTP/1.1 200 OK\r\n{CACHEABLE}Connection: close\r\nContent-Length: {}\r\n\r\n\
+                     {body}",
+                    body.len()
+                );
+                _ = stream.write_all(reply.as_bytes()).await;
+            });
+        }
+    });
+    addr
+}
+
+#[tokio::test]
+async fn a_page_that_depends_on_another_field_is_reported_and_stays() {
+    let site =
+        format!("[[site.route]]\npath = \"/a\"\norigin = \"http://{}\"", origin_of_parts().await);
+    let stage = start(&site).await;
+    assert_eq!(stage.get("/a").await.text(), "whole page");
+    for n in 1..3 {
+        let reply = stage.ask("GET", "/a", "X-Requested-With: XMLHttpRequest\r\n").await;
+        assert!(is_hit(&reply));
+        await_compared(&stage, [0, 0, n, 0, 0]).await;
+    }
+    assert_eq!(
+        findings(&stage).await,
+        [(format!("http://{}/a", "larder.test"), "several cookies or fields".to_owned())]
+    );
+    // It is right for all who do not send the field.
+    assert!(is_hit(&stage.get("/a").await));
 }
 
 #[tokio::test]

@@ -76,6 +76,24 @@ fn cookies_concern_a_page_until_visitors_of_two_networks_have_shown_them() {
 }
 
 #[test]
+fn one_visitor_may_have_two_addresses_and_drops_no_finding_about_a_site() {
+    let own = verification();
+    let of = |page: &str, network: Option<&str>| Finding {
+        network: network.map(|address| address.parse().expect("an address")),
+        ..finding(cookies(&["cart"]), page, 1)
+    };
+    for network in [Some("192.0.2.0"), Some("2001:db8::"), None, Some("192.0.2.0")] {
+        assert_eq!(own.add(of("a.test/x", network), 3, 0).scope, FindingScope::Page);
+    }
+    assert_eq!(own.add(of("a.test/x", Some("198.51.100.0")), 3, 0).scope, FindingScope::Site);
+    for page in ["a.test/1", "a.test/2", "a.test/3", "a.test/4"] {
+        own.add(finding(cookies(&[page]), page, 1), 3, 0);
+    }
+    assert_eq!(own.findings().len(), 3);
+    assert!(own.telling_cookies(&request("a.test/y", &["cart=3"]), 0).is_some());
+}
+
+#[test]
 fn cookies_of_every_visitor_are_only_reported() {
     let own = verification();
     for network in 1..3 {
