@@ -134,8 +134,8 @@ impl Visitors {
     }
 }
 
-/// `neutral` without the fields that the cache does not look at: `is_equal` tells if a request finds
-/// the same page.
+/// `neutral` without the fields that the cache does not look at; `is_equal` tells if a request
+/// finds the page.
 fn bared(neutral: &Request, mut is_equal: impl FnMut(&Request) -> bool) -> Request {
     let stays = |id: HeaderId| matches!(id, HeaderId::Host | HeaderId::UserAgent);
     let mut names: Vec<_> = neutral.headers.iter().map(|field| field.name.to_vec()).collect();

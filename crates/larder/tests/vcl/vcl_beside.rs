@@ -72,7 +72,7 @@ fn field(reply: &Reply, name: &str) -> String {
     reply.field(name).unwrap_or_default()
 }
 
-/// A daemon with a site that has these subroutines beside `keys`, and its origin; `top` stands above.
+/// A daemon whose site has these subroutines beside `keys`, and its origin; `top` stands above.
 async fn with_subs(top: &str, subs: &str, keys: &str) -> (ScriptedOrigin, Daemon) {
     let (folder, origin) = (Folder::new(), ScriptedOrigin::start().await.expect("an origin"));
     folder.file("extra.vcl", format!("vcl 4.1;\n{subs}"));

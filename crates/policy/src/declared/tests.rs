@@ -117,17 +117,19 @@ impl Asked {
     }
 }
 
+fn receive_ctx<'a>(
+    request: &'a mut Request,
+    client: ConnectionPeer,
+    notes: &'a mut Notes,
+) -> ReceiveCtx<'a> {
+    ReceiveCtx { request, client, now: NOW, store: StoreUse::ByRules, notes }
+}
+
 fn ask_from(policy: &Declared, client: &str, mut request: Request) -> Asked {
     let mut notes = Notes::default();
     let client = ConnectionPeer::Host(ip(client));
     let told = tell(policy, client, request.clone());
-    let mut ctx = ReceiveCtx {
-        request: &mut request,
-        client,
-        now: NOW,
-        store: StoreUse::ByRules,
-        notes: &mut notes,
-    };
+    let mut ctx = receive_ctx(&mut request, client, &mut notes);
     let verdict = policy.receive(&mut ctx);
     assert_eq!(told, format!("{verdict:?} {notes:?} {request:?}"), "what is told is what is done");
     let rule = policy.rule_name(notes.rule).to_owned();
@@ -137,13 +139,7 @@ fn ask_from(policy: &Declared, client: &str, mut request: Request) -> Asked {
 /// The result of a request, explained.
 fn tell(policy: &Declared, client: ConnectionPeer, mut request: Request) -> String {
     let mut notes = Notes::default();
-    let mut ctx = ReceiveCtx {
-        request: &mut request,
-        client,
-        now: NOW,
-        store: StoreUse::ByRules,
-        notes: &mut notes,
-    };
+    let mut ctx = receive_ctx(&mut request, client, &mut notes);
     let (verdict, steps) = policy.explain(&mut ctx);
     let decided = steps.iter().filter(|step| step.decided).count();
     let wanted = usize::from(!matches!(verdict, ReceiveVerdict::Lookup));
@@ -705,13 +701,8 @@ fn an_ordinary_request_is_decided_without_allocating() {
     let mut request = browser("/blog/2026/a-page-about-something?page=2");
     let (mut notes, mut key) = (Notes::default(), KeyBuf::new());
     let allocated = allocation_counter::measure(|| {
-        let mut ctx = ReceiveCtx {
-            request: &mut request,
-            client: ConnectionPeer::Host(ip("192.0.2.1")),
-            now: NOW,
-            store: StoreUse::ByRules,
-            notes: &mut notes,
-        };
+        let client = ConnectionPeer::Host(ip("192.0.2.1"));
+        let mut ctx = receive_ctx(&mut request, client, &mut notes);
         assert!(matches!(policy.receive(&mut ctx), ReceiveVerdict::Lookup));
         policy.key(&request, &notes, &mut key);
         assert_eq!(hit(&policy, &request, &notes), HitVerdict::Deliver);

@@ -183,13 +183,7 @@ fn actual(policy: &Declared, visit: &Visit) -> (Notes, Fate, Vec<DecisionStep>) 
     let asked = ask_from(policy, &visit.client, request(visit));
     let peer = ConnectionPeer::Host(ip(&visit.client));
     let (mut sent, mut notes) = (request(visit), Notes::default());
-    let mut ctx = ReceiveCtx {
-        request: &mut sent,
-        client: peer,
-        now: NOW,
-        store: StoreUse::ByRules,
-        notes: &mut notes,
-    };
+    let mut ctx = receive_ctx(&mut sent, peer, &mut notes);
     let (_, steps) = policy.explain(&mut ctx);
     let fate = match (asked.status(), &asked.verdict) {
         (Some(400), _) => Fate::BadPath,
