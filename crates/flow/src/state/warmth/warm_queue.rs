@@ -114,6 +114,11 @@ impl WarmQueue {
         self.take(rank)
     }
 
+    /// The round of the hottest task.
+    pub(crate) fn round(&self) -> Option<u32> {
+        Some(self.tasks.first_key_value()?.0.round)
+    }
+
     /// Removes all tasks.
     pub(crate) fn clear(&mut self) -> Vec<WarmTask> {
         self.ranks.clear();
