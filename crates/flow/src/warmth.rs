@@ -7,10 +7,10 @@
 //! never pass the store, be answered to anybody, or hold what a visitor's request waits for before
 //! it has its place.
 
+mod full_lanes;
 mod page_reading;
 mod warming_core;
 
-use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +24,7 @@ use policy::ConnectionPeer;
 use vcl::backend::Backend;
 use vcl::program::Instance;
 
+use self::full_lanes::FullLanes;
 use self::page_reading::drain;
 use self::warming_core::{PageFetch, WarmStep};
 use crate::disposition::Start;
@@ -33,7 +34,7 @@ use crate::state::client::Client;
 use crate::state::core::CoreState;
 use crate::state::downstream::Downstream;
 use crate::state::finish::{RequestStart, TransactionFacts};
-use crate::state::live_configuration::LiveRef;
+use crate::state::live_configuration::{LiveConfiguration, LiveRef};
 use crate::state::reply::{CacheOutcome, Reply};
 use crate::state::request_context::RequestConnection;
 use crate::state::site::Site;
@@ -47,9 +48,6 @@ use crate::vcl::start as program;
 /// The pause between two looks at an origin whose connections are in use. The end of a fetch ends
 /// it early.
 const PAUSE: Duration = Duration::from_millis(50);
-/// The time, in milliseconds, for which a task waits for a place before others of its site get
-/// their turn: their origins may have one.
-const PATIENCE_MS: u64 = 2_000;
 
 impl CoreState {
     /// Carries out what is to be warmed, for as long as the core runs.
@@ -75,14 +73,25 @@ impl CoreState {
     async fn take_place(
         self: &Rc<Self>,
         ticket: &mut WarmTicket,
+        claim: &SiteClaim,
         full: &mut FullLanes,
     ) -> Result<WarmRequest, PlaceRefusal> {
         loop {
+            let (task, now_ms) = (ticket.task(), self.now().mono_ms);
+            // Nothing is done for a task whose lane is known to be full.
+            if let Some(lane) = only_lane(&self.live(), task)
+                && let Some(round) = full.round_after(&lane, task.round, now_ms)
+            {
+                return Err(PlaceRefusal::Again { round });
+            }
             let warm = WarmRequest::find(self, ticket).map_err(PlaceRefusal::End)?;
-            if let Some(permit) = warm.place(self, ticket.task(), full).await? {
+            if let Some(permit) = warm.place(self, task, claim, full).await? {
+                full.note_entry(&warm.lane);
                 ticket.enter(permit);
                 return Ok(warm);
             }
+            // Another configuration may have other limits.
+            full.clear();
         }
     }
 
@@ -91,12 +100,12 @@ impl CoreState {
         let mut full = FullLanes::default();
         while let Some(task) = claim.next() {
             let mut ticket = WarmTicket::new(&self.shared.warmth, task);
-            let warm = match self.take_place(&mut ticket, &mut full).await {
+            let warm = match self.take_place(&mut ticket, &claim, &mut full).await {
                 Ok(warm) => warm,
                 Err(refusal) => {
                     match refusal {
                         PlaceRefusal::End(outcome) => ticket.end(outcome),
-                        PlaceRefusal::Full => ticket.put_behind(),
+                        PlaceRefusal::Again { round } => ticket.wait_again(round),
                     }
                     // Many tasks may need no fetch, and others want the core, too.
                     rt::yield_now().await;
@@ -113,29 +122,8 @@ impl CoreState {
 enum PlaceRefusal {
     /// It needs none, or has been stopped.
     End(WarmOutcome),
-    /// There has been none for some time.
-    Full,
-}
-
-/// The lanes that had no place for tasks of one round.
-#[derive(Default)]
-struct FullLanes {
-    round: u32,
-    lanes: HashSet<Arc<str>>,
-}
-
-impl FullLanes {
-    fn has(&self, lane: &str, round: u32) -> bool {
-        self.round == round && self.lanes.contains(lane)
-    }
-
-    fn note(&mut self, lane: &Arc<str>, round: u32) {
-        if self.round != round {
-            self.round = round;
-            self.lanes.clear();
-        }
-        self.lanes.insert(Arc::clone(lane));
-    }
+    /// There has been none for some time, or others come before it: it waits again, in this round.
+    Again { round: u32 },
 }
 
 /// The request of a task.
@@ -182,17 +170,16 @@ impl WarmRequest {
         Ok(warm)
     }
 
-    /// Waits for a place in the lane: visitors come first. A lane without a place for some time is
-    /// noted in `full`, and tasks of the same round do not wait for it again. `None` if another
-    /// configuration is in force now.
+    /// Waits for a place in the lane: visitors come first. A lane without a place is noted in
+    /// `full`, which says how long the wait is. `None` if another configuration is in force now.
     async fn place(
         &self,
         core: &Rc<CoreState>,
         task: &WarmTask,
+        claim: &SiteClaim,
         full: &mut FullLanes,
     ) -> Result<Option<WarmPermit>, PlaceRefusal> {
-        let (lanes, began_ms) = (&core.shared.warmth.lanes, core.now().mono_ms);
-        let patience_ms = if full.has(&self.lane, task.round) { 0 } else { PATIENCE_MS };
+        let (lanes, round) = (&core.shared.warmth.lanes, task.round);
         loop {
             let now_ms = core.now().mono_ms;
             if task.campaign.is_stopped() {
@@ -205,9 +192,13 @@ impl WarmRequest {
             if let Some(permit) = lanes.try_enter(&self.lane, self.terms(now_ms), now_ms) {
                 return Ok(Some(permit));
             }
-            if now_ms.saturating_sub(began_ms) >= patience_ms {
-                full.note(&self.lane, task.round);
-                return Err(PlaceRefusal::Full);
+            full.note(&self.lane, round, now_ms);
+            if let Some(round) = full.round_after(&self.lane, round, now_ms) {
+                return Err(PlaceRefusal::Again { round });
+            }
+            // A new task may have another origin.
+            if claim.has_before(round) {
+                return Err(PlaceRefusal::Again { round });
             }
             _ = rt::time::timeout(PAUSE, lanes.wait()).await;
         }
@@ -311,6 +302,16 @@ impl WarmRequest {
                 ..TransactionFacts::new(NOBODY, &self.live, &started)
             },
         );
+    }
+}
+
+/// The lane of a task, if all pages of its site have the same.
+fn only_lane(live: &LiveConfiguration, task: &WarmTask) -> Option<Arc<str>> {
+    let site = live.sites.by_host.find(&task.url.host)?;
+    match (&site.vcl, &*site.origins) {
+        (Some(_), _) => Some(Arc::clone(&site.name)),
+        (None, [only]) => Some(Arc::clone(only.origin.name())),
+        _ => None,
     }
 }
 

@@ -204,9 +204,14 @@ impl SharedWarmth {
     fn put_back(&self, task: WarmTask, now_ms: u64) {
         let mut sites = self.sites.lock();
         // It had a place before.
+        let site = Arc::clone(&task.site);
         self.push(&mut sites, task, u64::MAX, now_ms);
+        let is_claimed = sites.get(&site).is_some_and(|queue| queue.is_claimed);
         drop(sites);
-        self.wanted.notify_one();
+        // The end of a claim tells of what remains.
+        if !is_claimed {
+            self.wanted.notify_one();
+        }
     }
 
     /// Stops all campaigns: what waits is dropped, what is being fetched ends.
@@ -413,6 +418,12 @@ impl SiteClaim {
     pub(crate) fn next(&self) -> Option<WarmTask> {
         self.warmth.sites.lock().get_mut(&self.site)?.tasks.pop()
     }
+
+    /// Returns true if a task of an earlier round than `round` waits.
+    pub(crate) fn has_before(&self, round: u32) -> bool {
+        let sites = self.warmth.sites.lock();
+        sites.get(&self.site).and_then(|queue| queue.tasks.round()).is_some_and(|own| own < round)
+    }
 }
 
 impl Drop for SiteClaim {
@@ -424,5 +435,60 @@ impl Drop for SiteClaim {
             0 => _ = sites.remove(&self.site),
             _ => self.warmth.wanted.notify_one(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    fn warmth() -> (Arc<SharedWarmth>, Arc<Campaign>) {
+        let warmth = Arc::new(SharedWarmth::new(Arc::default()));
+        let campaign = warmth.begin("", 0);
+        (warmth, campaign)
+    }
+
+    fn wish(target: &[u8]) -> WarmWish {
+        let url = WarmUrl {
+            host: b"a".as_slice().into(),
+            target: target.into(),
+            secure: false,
+            port: None,
+            fields: Box::default(),
+        };
+        WarmWish { site: "a".into(), url: Arc::new(url), score: 1 }
+    }
+
+    fn is_wanted(warmth: &SharedWarmth) -> bool {
+        let mut context = Context::from_waker(Waker::noop());
+        pin!(warmth.wanted()).as_mut().poll(&mut context) == Poll::Ready(())
+    }
+
+    #[test]
+    fn a_task_that_waits_again_wants_no_core_before_the_end_of_the_claim() {
+        let (warmth, campaign) = warmth();
+        warmth.add(&campaign, [wish(b"/")], 9, 0);
+        assert!(is_wanted(&warmth));
+        let claim = warmth.claim().expect("a queue");
+        let task = claim.next().expect("a task");
+        WarmTicket::new(&warmth, task).wait_again(1);
+        assert!(!is_wanted(&warmth));
+        drop(claim);
+        assert!(is_wanted(&warmth));
+    }
+
+    #[test]
+    fn a_claim_sees_new_tasks_before_those_that_wait_again() {
+        let (warmth, campaign) = warmth();
+        warmth.add(&campaign, [wish(b"/old")], 9, 0);
+        let claim = warmth.claim().expect("a queue");
+        WarmTicket::new(&warmth, claim.next().expect("a task")).wait_again(1);
+        assert!(!claim.has_before(1));
+        warmth.add(&campaign, [wish(b"/new")], 9, 0);
+        assert!(claim.has_before(1) && !claim.has_before(0));
+        assert_eq!(&*claim.next().expect("a task").url.target, b"/new");
     }
 }

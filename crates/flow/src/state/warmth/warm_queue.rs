@@ -1,7 +1,7 @@
 //! Warm queue: what waits to be warmed on one site, the hottest first, each URL once.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::campaign::Campaign;
@@ -30,11 +30,31 @@ struct Rank {
     sequence: u64,
 }
 
+/// The heat of a task: the hottest first, of equals the one that came first. How often its origin
+/// had no place says nothing about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Heat {
+    score: Reverse<u64>,
+    sequence: u64,
+    round: u32,
+}
+
+impl Heat {
+    fn of(Rank { round, score, sequence }: Rank) -> Self {
+        Self { score, sequence, round }
+    }
+
+    fn rank(self) -> Rank {
+        Rank { round: self.round, score: self.score, sequence: self.sequence }
+    }
+}
+
 /// The tasks of one site.
 #[derive(Debug, Default)]
 pub(crate) struct WarmQueue {
     tasks: BTreeMap<Rank, WarmTask>,
     ranks: HashMap<Arc<WarmUrl>, Rank>,
+    heats: BTreeSet<Heat>,
     sequence: u64,
     /// The bytes of all URLs.
     bytes: u64,
@@ -64,8 +84,8 @@ impl WarmQueue {
         let is_full = self.tasks.len() as u64 > most || self.bytes > most.saturating_mul(URL_BYTES);
         if is_full
             && self.tasks.len() > 1
-            && let Some(rank) = self.tasks.last_key_value().map(|(rank, _)| *rank)
-            && let Some(coldest) = self.take(rank)
+            && let Some(heat) = self.heats.last().copied()
+            && let Some(coldest) = self.take(heat.rank())
         {
             return PushResult::Full(coldest);
         }
@@ -76,12 +96,14 @@ impl WarmQueue {
         let rank = Rank { round: task.round, score: Reverse(task.score), sequence };
         self.bytes += task.url.bytes() as u64;
         self.ranks.insert(Arc::clone(&task.url), rank);
+        self.heats.insert(Heat::of(rank));
         self.tasks.insert(rank, task);
     }
 
     fn take(&mut self, rank: Rank) -> Option<WarmTask> {
         let task = self.tasks.remove(&rank)?;
         self.ranks.remove(&task.url);
+        self.heats.remove(&Heat::of(rank));
         self.bytes = self.bytes.saturating_sub(task.url.bytes() as u64);
         Some(task)
     }
@@ -92,9 +114,15 @@ impl WarmQueue {
         self.take(rank)
     }
 
+    /// The round of the hottest task.
+    pub(crate) fn round(&self) -> Option<u32> {
+        Some(self.tasks.first_key_value()?.0.round)
+    }
+
     /// Removes all tasks.
     pub(crate) fn clear(&mut self) -> Vec<WarmTask> {
         self.ranks.clear();
+        self.heats.clear();
         self.bytes = 0;
         std::mem::take(&mut self.tasks).into_values().collect()
     }
@@ -169,24 +197,44 @@ mod tests {
         assert_eq!((queue.len(), queue.ranks.len()), (0, 0));
     }
 
+    #[test]
+    fn the_coldest_goes_whatever_its_round() {
+        let mut queue = WarmQueue::default();
+        queue.push(WarmTask { round: 3, ..task(b'a', 9) }, 3);
+        queue.push(WarmTask { round: 1, ..task(b'b', 1) }, 3);
+        queue.push(task(b'c', 2), 3);
+        for (name, score, coldest) in [(b'd', 3, b'b'), (b'e', 4, b'c'), (b'f', 3, b'f')] {
+            let pushed = queue.push(task(name, score), 3);
+            let PushResult::Full(task) = pushed else { panic!("it is full") };
+            assert_eq!(task.url.target[1], coldest);
+        }
+        assert_eq!(drain(&mut queue), b"eda".to_vec());
+    }
+
     proptest! {
         #[test]
         fn it_is_a_bounded_set_in_order(
-            steps in prop::collection::vec((0u8..12, 0u64..9, 0u8..4), 0..120),
+            steps in prop::collection::vec((0u8..12, 0u64..9, 0u8..4, 0u32..3), 0..120),
             most in 1u64..8,
         ) {
             let mut queue = WarmQueue::default();
-            for (name, score, step) in steps {
+            for (name, score, step, round) in steps {
                 let before = queue.len() as u64;
                 if step > 0 {
-                    let pushed = queue.push(task(name, score), most);
+                    let pushed = queue.push(WarmTask { round, ..task(name, score) }, most);
                     let grows = matches!(pushed, PushResult::Added);
                     prop_assert_eq!(queue.len() as u64, before + u64::from(grows));
+                    if let PushResult::Full(coldest) = pushed {
+                        let is_hotter = |task: &WarmTask| task.score >= coldest.score;
+                        prop_assert!(queue.tasks.values().all(is_hotter));
+                    }
                 } else if let Some(popped) = queue.pop() {
-                    prop_assert!(queue.tasks.values().all(|task| task.score <= popped.score));
+                    let place = |task: &WarmTask| (task.round, Reverse(task.score));
+                    prop_assert!(queue.tasks.values().all(|task| place(task) >= place(&popped)));
                 }
                 prop_assert!(queue.len() as u64 <= most);
                 prop_assert_eq!(queue.len(), queue.ranks.len());
+                prop_assert_eq!(queue.len(), queue.heats.len());
                 let bytes = queue.tasks.values().map(|task| task.url.bytes() as u64).sum::<u64>();
                 prop_assert_eq!(queue.bytes, bytes);
             }

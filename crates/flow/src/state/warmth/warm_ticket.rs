@@ -67,9 +67,9 @@ impl WarmTicket {
         self.outcome = outcome;
     }
 
-    /// Lets the task wait again, behind all that have waited less often.
-    pub(crate) fn put_behind(mut self) {
-        self.task.round = self.task.round.saturating_add(1);
+    /// Lets the task wait again, in this round: all of earlier rounds come before it.
+    pub(crate) fn wait_again(mut self, round: u32) {
+        self.task.round = round;
         self.returns = true;
     }
 
