@@ -39,7 +39,7 @@ lab:
 	cargo build --release --package larder
 	cargo build --release --package testkit --example line
 	for name in mixed-10k second-hop microcache wordpress-https small-and-large-vps stops bodies \
-		disk disk-damage share crawlers islands; do \
+		disk disk-damage share crawlers grpc warmth islands; do \
 		lab/experiments/run.sh $$name || exit 1; \
 	done
 

@@ -143,7 +143,7 @@ nodes() {
 experiments() {
   local name
   scripts/setup.sh experiments || return 77
-  for name in mixed-10k second-hop microcache wordpress-https small-and-large-vps stops bodies disk disk-damage share crawlers; do
+  for name in mixed-10k second-hop microcache wordpress-https small-and-large-vps stops bodies disk disk-damage share crawlers grpc warmth; do
     lab/experiments/run.sh "$name" --smoke || return 1
   done
 }

@@ -2,7 +2,7 @@
 # One experiment of the lab: stacks of servers side by side, and a page about it in docs/lab.
 #
 #   lab/experiments/run.sh NAME [--smoke]    mixed-10k second-hop microcache wordpress-https small-and-large-vps stops bodies
-#                                            disk disk-damage share crawlers islands
+#                                            disk disk-damage share crawlers grpc warmth islands
 #
 # --smoke takes seconds, looks whether everything runs, and writes nothing into docs. ROUNDS (5) says how often each
 # measurement is repeated; LARDER_BIN names another binary than the release build (the debug build for --smoke).
@@ -10,7 +10,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 export PATH=$PATH:/usr/sbin:/sbin PYTHONPATH=$root/lab:$here PYTHONDONTWRITEBYTECODE=1
-name=${1:?an experiment: mixed-10k second-hop microcache wordpress-https small-and-large-vps stops bodies disk disk-damage share crawlers islands}
+name=${1:?an experiment: mixed-10k second-hop microcache wordpress-https small-and-large-vps stops bodies disk disk-damage share crawlers grpc warmth islands}
 [ -d "$here/$name" ] || { echo "no experiment $name" >&2; exit 1; }
 build=release
 if [ "${2:-}" = --smoke ]; then

@@ -5,10 +5,12 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -156,38 +158,78 @@ func failures(connection *grpc.ClientConn) {
 	check("a deadline ends a call", status.Code(err) == codes.DeadlineExceeded, err)
 }
 
-// many makes 2,000 calls, 50 at once, of which one in eight is given up after some milliseconds.
-func many(connection *grpc.ClientConn) {
-	var answered, gaveUp, wrong atomic.Int64
+// sums counts the ends of calls.
+type sums struct{ answered, gaveUp, wrong atomic.Int64 }
+
+func (sums *sums) String() string {
+	return fmt.Sprint(sums.answered.Load(), " answered, ", sums.gaveUp.Load(), " given up, ", sums.wrong.Load(), " wrong")
+}
+
+// makeCalls makes calls, `workers` at once and `each` by every one of them, spread over the connections. If `givesUp`,
+// one in eight is given up after some milliseconds.
+func makeCalls(connections []*grpc.ClientConn, workers, each int, givesUp bool) *sums {
+	sums := &sums{}
 	var group sync.WaitGroup
-	for worker := range 50 {
+	for worker := range workers {
+		connection := connections[worker%len(connections)]
 		group.Go(func() {
-			for n := range 40 {
-				if n%8 == 3 {
+			for n := range each {
+				if givesUp && n%8 == 3 {
 					ctx, stop := context.WithTimeout(context.Background(), time.Duration(rand.IntN(8)+1)*time.Millisecond)
 					_, err := unary(ctx, connection, "Slow", nil)
 					stop()
 					if status.Code(err) == codes.DeadlineExceeded {
-						gaveUp.Add(1)
+						sums.gaveUp.Add(1)
 						continue
 					}
-					wrong.Add(1)
+					sums.wrong.Add(1)
 					continue
 				}
 				said := fmt.Appendf(nil, "%d/%d", worker, n)
 				got, err := unary(soon(), connection, "Unary", said)
 				if err != nil || !bytes.Equal(got, said) {
-					fmt.Printf("# %.40q is not %.40q (%.99s)\n", got, said, fmt.Sprint(err))
-					wrong.Add(1)
+					fmt.Fprintf(os.Stderr, "# %.40q is not %.40q (%.99s)\n", got, said, fmt.Sprint(err))
+					sums.wrong.Add(1)
 				} else {
-					answered.Add(1)
+					sums.answered.Add(1)
 				}
 			}
 		})
 	}
 	group.Wait()
-	sum := fmt.Sprint(answered.Load(), " answered, ", gaveUp.Load(), " given up, ", wrong.Load(), " wrong")
-	check("2,000 calls beside each other, of which some are given up", answered.Load() == 1750 && gaveUp.Load() == 250, sum)
+	return sums
+}
+
+// many makes 2,000 calls, 50 at once, of which one in eight is given up.
+func many(connection *grpc.ClientConn) {
+	sums := makeCalls([]*grpc.ClientConn{connection}, 50, 40, true)
+	good := sums.answered.Load() == 1750 && sums.gaveUp.Load() == 250
+	check("2,000 calls beside each other, of which some are given up", good, sums)
+}
+
+// load makes `each` calls by 50 workers over four connections to `address`, and prints a line of JSON about them. `mix` is
+// "given-up" if one in eight is given up.
+func load(address, each, mix string) error {
+	number, err := strconv.Atoi(each)
+	if err != nil {
+		return err
+	}
+	var connections []*grpc.ClientConn
+	for range 4 {
+		connection, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+			grpc.WithAuthority("grpc.localhost"), grpc.WithDefaultCallOptions(grpc.ForceCodec(plain{})))
+		if err != nil {
+			return err
+		}
+		defer connection.Close()
+		connections = append(connections, connection)
+	}
+	began := time.Now()
+	sums := makeCalls(connections, 50, number, mix == "given-up")
+	return json.NewEncoder(os.Stdout).Encode(map[string]any{
+		"answered": sums.answered.Load(), "given_up": sums.gaveUp.Load(), "wrong": sums.wrong.Load(),
+		"seconds": time.Since(began).Seconds(),
+	})
 }
 
 // nobody asks for a server that is not there, and one of HTTP/1.1.

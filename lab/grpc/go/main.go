@@ -1,5 +1,5 @@
 // Command grpc is Go's gRPC on both sides of Larder: `grpc serve ADDRESS [CERTIFICATE KEY]` is a server, `grpc ask` a
-// client that prints checks.
+// client that prints checks, and `grpc load ADDRESS CALLS [given-up]` one that makes 50 times so many calls.
 package main
 
 import (
@@ -30,8 +30,10 @@ func main() {
 		if err == nil && good != all {
 			os.Exit(1)
 		}
+	case "load":
+		err = load(arguments[1], arguments[2], arguments[3])
 	default:
-		err = fmt.Errorf("serve or ask?")
+		err = fmt.Errorf("serve, ask or load?")
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -277,10 +277,15 @@ async fn an_observed_site_is_served_by_its_origin_and_counted_as_if_it_cached() 
     stage.origin.otherwise(Script::mirror("Cache-Control: max-age=600\r\nSet-Cookie: s=1\r\n"));
     stage.origin.on("/page", Script::mirror(CACHEABLE));
     stage.origin.on("/page?utm_source=x", Script::mirror(CACHEABLE));
-    let observed = async || {
-        let sites = look(&stage.daemon, "/api/v1/sites").await;
-        let own = &sites["sites"][0]["observed"];
-        ["hit", "stale", "miss", "pass"].map(|name| own[name].as_u64().unwrap_or(99))
+    // A request counts once its response has been sent.
+    let await_observed = async |expected: [u64; 4]| {
+        eventually("the counts", async || {
+            let sites = look(&stage.daemon, "/api/v1/sites").await;
+            let own = &sites["sites"][0]["observed"];
+            let names = ["hit", "stale", "miss", "pass"];
+            names.map(|name| own[name].as_u64().unwrap_or(99)) == expected
+        })
+        .await;
     };
     let first = stage.get("/page").await;
     assert_eq!(stage.origin.seen("/page"), 1, "it may be a page for one use");
@@ -294,16 +299,16 @@ async fn an_observed_site_is_served_by_its_origin_and_counted_as_if_it_cached() 
     for sent in ["/page?utm_source=x", "cart=full; s=1", "Phone"] {
         assert!(own.text().contains(sent), "{sent}: {}", own.text());
     }
-    assert_eq!(observed().await, [0, 0, 2, 1], "a cookie that may be a session's");
+    await_observed([0, 0, 2, 1]).await; // `s` may be a session's cookie.
     for n in 1..4 {
         let own = stage.ask("GET", "/page?utm_source=x", "Cookie: cart=full\r\n").await;
         assert!(!is_hit(&own) && own.text().contains("cart=full"));
-        assert_eq!(observed().await, [n, 0, 2, 1]);
+        await_observed([n, 0, 2, 1]).await;
     }
     let other = stage.ask("GET", "/other", "").await;
     assert_eq!(other.field("set-cookie").as_deref(), Some("s=1"));
     stage.ask("POST", "/page", "Content-Length: 0\r\n").await;
-    assert_eq!(observed().await, [3, 0, 3, 2]);
+    await_observed([3, 0, 3, 2]).await;
     let told = explain(&stage.daemon, &json!({ "url": "http://a.test/page" })).await;
     assert!(step(&told, "observe")["decided"].as_bool().unwrap_or_default(), "{told}");
     let status = printed(&stage.daemon, &["status"]).await;

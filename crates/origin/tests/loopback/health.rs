@@ -101,6 +101,7 @@ async fn probes_decide_who_gets_requests() {
     })
     .await;
     let client = Client::new(&[&server.url], |config| {
+        config.idle_max = 0;
         config.probe = Some(ProbeConfig {
             path: "/up".to_owned(),
             host: Some("health".to_owned()),
@@ -155,6 +156,7 @@ async fn probes_decide_who_gets_requests() {
         assert_eq!(parts[0], turn.trim_end_matches(": "));
         assert!(parts[1].starts_with("2 needed, 0.") && parts[1].ends_with(end), "{parts:?}");
     }
+    client.get().await.expect("a response, after every connection that was on its way");
     let seen = server.connections();
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert_eq!(server.connections(), seen, "its tasks ended with it");
