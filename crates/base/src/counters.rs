@@ -133,7 +133,7 @@ counters! {
     UnknownHits class_unknown_hits_total Counter "Of these, those that a stored response answered.";
     UnknownFetches class_unknown_fetches_total Counter "Of these, those for which the origin was asked.";
     CrawlersQueued crawlers_queued_total Counter "Requests with `serve = \"stored\"` whose fetch waited in the queue for crawlers.";
-    CrawlersRefused crawlers_refused_total Counter "Requests with `serve = \"stored\"` that were rejected, because the queue for crawlers was full.";
+    CrawlersRefused crawlers_refused_total Counter "Requests with `serve = \"stored\"` that were rejected, because the queue for crawlers was full, or they waited there for too long.";
     SignaturesTrue signatures_true_total Counter "Requests with a valid signature of an agent in `[crawlers] signatures`.";
     SignaturesFalse signatures_false_total Counter "Requests that claimed the signature of such an agent, and whose signature was false, incomplete or had expired. Their client is `unknown`.";
     SignaturesOpen signatures_open_total Counter "Requests that claimed the signature of such an agent, and whose signature could not be verified: the key or the algorithm is not known, something is signed that Larder cannot rebuild, or `signature_checks` were verified in that second.";

@@ -317,6 +317,9 @@ limits! {
     RateWait rate_wait Ms 10_000, "Maximum time for which a site's `rate` delays a request (`queue`). Requests that would have to wait longer are refused.";
     LimitedClients limited_clients Count 65_536, "Maximum number of clients that one `rate` or `concurrent` of a site counts separately, at 16 or 8 bytes each. Beyond the limit, a new client replaces the one that has used least of its rate. The new client inherits that use, so it gains no extra requests.";
     CrawlerFetches crawler_fetches Count 4, "Maximum number of concurrent fetches from one origin for requests with `serve = \"stored\"`: those of crawlers. Further ones wait in a queue of their own.", least(1), most(10_000);
+    CrawlerShare crawler_share Percent 5, "Share of the requests to an origin that are for crawlers (`serve = \"stored\"`), measured by those for other clients. Further ones wait in the queue for crawlers. 100: no limit.", least(1), most(100);
+    CrawlerMinute crawler_minute Count 10, "Number of fetches per minute that crawlers (`serve = \"stored\"`) have from one origin even if its `crawler_share` is smaller.", most(1_000_000);
+    CrawlerWait crawler_wait Ms 10_000, "Maximum time that a request with `serve = \"stored\"` waits in the queue for crawlers. After that, it gets 429 with Retry-After.";
     CrawlerQueue crawler_queue Count 64, "Maximum number of requests with `serve = \"stored\"` that wait for a fetch from one origin. Further requests get 429 with Retry-After.", most(100_000);
     CrawlerChecks crawler_checks Count 64, "Maximum number of clients that wait to be verified as search engines by DNS. Further clients are looked up when they come again.", most(10_000);
     CrawlerListBytes crawler_list_bytes Bytes 4 * MIB, "Maximum size of a file of `[crawlers]`. A configuration with a larger file is not loaded.", most(64 * MIB);
@@ -366,6 +369,8 @@ pub const UNCOUNTED: &[(Limit, &str)] = &[
         "a configuration that reaches it is not loaded, and the error names it",
     ),
     (Limit::CrawlerFetches, "what there is no place for begins later"),
+    (Limit::CrawlerShare, "what there is no place for begins later"),
+    (Limit::CrawlerMinute, "what there is no place for begins later"),
     (Limit::SignatureLifetime, "how long something is believed"),
     (Limit::KeyDirectoryRetryWait, "how long is waited before a try"),
     (Limit::WarmFetches, "what there is no place for begins later"),

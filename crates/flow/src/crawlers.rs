@@ -7,22 +7,31 @@
 //! for itself.
 
 use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
 
 use agents::{Crawlers, OpenReason, SignatureContext, SignatureVerdict};
 use base::{Counter, Limit};
 use message::{ClassifiedClient, ClientClass, ClientProof, HeaderId, Request};
+use origin::Origin;
 use policy::DecisionStep;
+use tokio::sync::oneshot;
 
 use crate::forecast::steps::ForecastSteps;
 use crate::problem::Problem;
 use crate::stage::Entrant;
 use crate::state::core::CoreState;
-use crate::state::crawlers::{CrawlerClaim, LaneEntry, LaneLimits, LanePermit};
+use crate::state::crawlers::{
+    BudgetRates, CrawlerClaim, FetchLanes, LaneEntry, LaneLimits, LanePermit, OriginMoment,
+};
 use crate::state::live_configuration::LiveConfiguration;
 use crate::state::request_context::RequestContext;
 use crate::state::shared::SharedState;
 use crate::state::trace::Trace;
 use crate::state::warmth::WarmTicket;
+
+/// Milliseconds between two looks of a waiting crawler at the budget of its lane.
+const GROWTH_MS: u64 = 200;
 
 /// Notes the class of a request's client, once: by its signature, if a trusted agent has signed it,
 /// else by its User-Agent. A claim that DNS must prove is looked up.
@@ -163,7 +172,36 @@ fn queues(ctx: &RequestContext<'_>) -> bool {
 }
 
 fn limits(live: &LiveConfiguration) -> LaneLimits {
-    LaneLimits { fetches: live.limits.crawler_fetches, queue: live.limits.crawler_queue }
+    let limits = &live.limits;
+    let rates = BudgetRates { share: limits.crawler_share, minute: limits.crawler_minute };
+    LaneLimits { fetches: limits.crawler_fetches, queue: limits.crawler_queue, rates }
+}
+
+/// The state of an origin that the budget of its lane depends on.
+fn moment(origin: &Origin) -> OriginMoment {
+    OriginMoment { now_ms: rt::now().mono_ms, exchanges: origin.exchanges() }
+}
+
+/// Waits for the turn of a request in the lane of `origin`, whose budget grows meanwhile; `None`
+/// once it has waited for `most_ms`.
+async fn turn(
+    lanes: &Arc<FetchLanes>,
+    origin: &Origin,
+    mut turn: oneshot::Receiver<LanePermit>,
+    most_ms: u64,
+) -> Option<LanePermit> {
+    let end_ms = rt::now().mono_ms.saturating_add(most_ms);
+    loop {
+        let now_ms = rt::now().mono_ms;
+        if now_ms >= end_ms {
+            return None;
+        }
+        let pause = Duration::from_millis(GROWTH_MS.min(end_ms - now_ms));
+        match rt::time::timeout(pause, &mut turn).await {
+            Ok(permit) => return permit.ok(),
+            Err(_) => lanes.grow(origin.name(), moment(origin)),
+        }
+    }
 }
 
 /// The permit to fetch from the origin of a request, for as long as the fetch lasts. Only crawlers
@@ -182,7 +220,8 @@ impl FetchPermit {
             return Some(Self::default());
         };
         let lanes = &core.shared.crawlers.lanes;
-        lanes.try_enter(own.origin.name(), limits(ctx.live)).map(Self::of)
+        let at = moment(&own.origin);
+        lanes.try_enter(own.origin.name(), limits(ctx.live), at).map(Self::of)
     }
 
     fn of(place: LanePermit) -> Self {
@@ -204,26 +243,28 @@ impl FetchPermit {
     /// Waits for the permit.
     ///
     /// # Errors
-    /// Too many crawlers wait.
+    /// Too many crawlers wait, or this one has waited too long.
     pub(crate) async fn wait(core: &CoreState, ctx: &RequestContext<'_>) -> Result<Self, Problem> {
         let Some(own) = ctx.site.origin(&ctx.notes).filter(|_| queues(ctx)) else {
             return Ok(Self::default());
         };
-        match core.shared.crawlers.lanes.enter(own.origin.name(), limits(ctx.live)) {
+        let refused = |limit| {
+            core.counters.inc(Counter::CrawlersRefused);
+            core.counters.limit(limit);
+            Problem::TooManyCrawlers(limit)
+        };
+        let (origin, lanes) = (&*own.origin, &core.shared.crawlers.lanes);
+        match lanes.enter(origin.name(), limits(ctx.live), moment(origin)) {
             LaneEntry::Permit(permit) => Ok(Self::of(permit)),
-            LaneEntry::Wait(turn) => {
+            LaneEntry::Wait(place) => {
                 core.counters.inc(Counter::CrawlersQueued);
                 ctx.note(|trace| {
                     trace.wait_us.set(trace.wait_us.get().or_else(|| Some(core.micros())));
                 });
-                // The lane outlives its waiters.
-                turn.await.map(Self::of).map_err(|_| Problem::Internal)
+                let permit = turn(lanes, origin, place, ctx.live.limits.crawler_wait).await;
+                permit.map(Self::of).ok_or_else(|| refused(Limit::CrawlerWait))
             }
-            LaneEntry::Full => {
-                core.counters.inc(Counter::CrawlersRefused);
-                core.counters.limit(Limit::CrawlerQueue);
-                Err(Problem::TooManyCrawlers)
-            }
+            LaneEntry::Full => Err(refused(Limit::CrawlerQueue)),
         }
     }
 }
@@ -235,7 +276,8 @@ pub(crate) fn foretell(
 ) -> Option<(DecisionStep, Option<Problem>)> {
     let own = ctx.site.origin(&ctx.notes).filter(|_| queues(ctx))?;
     let limits = limits(ctx.live);
-    let (is_free, waiting) = shared.crawlers.lanes.look(own.origin.name(), limits);
+    let at = moment(&own.origin);
+    let (is_free, waiting) = shared.crawlers.lanes.look(own.origin.name(), limits, at);
     let why = "fetches of this request wait behind those of people (`serve = \"stored\"`)";
     let step = DecisionStep::new("queue", why).at(ctx.site.policy.place(&ctx.notes, "serve"));
     Some(match (is_free, waiting < limits.queue) {
@@ -243,7 +285,7 @@ pub(crate) fn foretell(
         (false, true) => (step.fact("now", format!("{waiting} wait, it would too")), None),
         (false, false) => {
             let step = step.fact("now", format!("{waiting} wait, so it would be refused"));
-            (step.decisive(), Some(Problem::TooManyCrawlers))
+            (step.decisive(), Some(Problem::TooManyCrawlers(Limit::CrawlerQueue)))
         }
     })
 }

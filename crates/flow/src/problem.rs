@@ -60,7 +60,7 @@ pub enum Problem {
         status: Status,
     },
     /// Too many crawlers wait for a fetch.
-    TooManyCrawlers,
+    TooManyCrawlers(Limit),
     /// The origin has no place for a prefetch.
     Prefetch,
     /// The site requires a password.
@@ -98,7 +98,7 @@ impl Problem {
             Self::SharedFetchFailed | Self::FileNotAllowed => 502,
             Self::Loop => 508,
             Self::PasswordNeeded => 401,
-            Self::TooManyPasswords | Self::TooManyCrawlers => 429,
+            Self::TooManyPasswords | Self::TooManyCrawlers(_) => 429,
             Self::Internal => 500,
             Self::Origin { status, .. }
             | Self::TooOften { status, .. }
@@ -129,7 +129,10 @@ impl Problem {
                 "Too many requests of this client are under way (concurrent)."
             }
             Self::Prefetch => "The server behind this site has no place for a prefetch.",
-            Self::TooManyCrawlers => {
+            Self::TooManyCrawlers(Limit::CrawlerWait) => {
+                "Crawlers wait too long for pages of this site (limit: crawler_wait)."
+            }
+            Self::TooManyCrawlers(_) => {
                 "Too many crawlers wait for pages of this site (limit: crawler_queue)."
             }
             Self::PasswordNeeded => "This is only for users with a password.",
@@ -151,7 +154,7 @@ impl Problem {
         match self {
             Self::TooOften { after_s, .. } => Some(*after_s),
             Self::TooManyAtOnce { .. } | Self::TooManyPasswords => Some(1),
-            Self::TooManyCrawlers => Some(CRAWLER_RETRY_S),
+            Self::TooManyCrawlers(_) => Some(CRAWLER_RETRY_S),
             _ => (self.status().code() == 503).then_some(1),
         }
     }
@@ -179,8 +182,7 @@ impl Problem {
     pub(crate) fn limit(&self) -> Option<Limit> {
         match self {
             Self::TooManyWaiters => Some(Limit::Waiters),
-            Self::TooManyCrawlers => Some(Limit::CrawlerQueue),
-            Self::PasswordsBusy(limit) => Some(*limit),
+            Self::TooManyCrawlers(limit) | Self::PasswordsBusy(limit) => Some(*limit),
             Self::Origin { limit, .. } => *limit,
             _ => None,
         }

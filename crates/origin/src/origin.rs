@@ -72,6 +72,11 @@ impl Origin {
         self.servers.iter().map(|server| server.in_flight()).sum()
     }
 
+    /// The number of exchanges that were started with its servers.
+    pub fn exchanges(&self) -> u64 {
+        self.servers.iter().map(|server| server.requests()).sum()
+    }
+
     /// The time of the last change of health of one of its servers, in milliseconds since 1970.
     pub fn changed_ms(&self) -> u64 {
         self.servers.iter().map(|server| server.changed_ms()).max().unwrap_or_default()

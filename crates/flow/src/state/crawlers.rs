@@ -1,10 +1,12 @@
 //! Crawlers: the queue of their fetches, and what is known of clients that claim to be one.
 
+mod fetch_budget;
 mod fetch_lanes;
 mod signature_quota;
 mod verification;
 
-pub(crate) use fetch_lanes::{LaneEntry, LaneLimits, LanePermit};
+pub(crate) use fetch_budget::{BudgetRates, OriginMoment};
+pub(crate) use fetch_lanes::{FetchLanes, LaneEntry, LaneLimits, LanePermit};
 
 use std::sync::Arc;
 
@@ -12,7 +14,6 @@ use agents::FetchedKeys;
 use arc_swap::ArcSwap;
 use base::HashSeed;
 
-use self::fetch_lanes::FetchLanes;
 pub(crate) use self::signature_quota::SignatureQuota;
 pub(crate) use self::verification::CrawlerClaim;
 pub use self::verification::{ClaimedAddress, CrawlerVerification};

@@ -331,7 +331,7 @@ async fn what_is_stored_for_a_user_is_shared_among_nodes() {
 async fn crawlers_of_two_nodes_do_not_wait_for_each_other() {
     let (nats, origin) = (Nats::start(&[]).await, origin().await);
     let wanted = Wanted {
-        cluster: "[limits]\ncrawler_fetches = 1\npeer_timeout = \"1m\"",
+        cluster: "[limits]\ncrawler_share = 100\ncrawler_fetches = 1\npeer_timeout = \"1m\"",
         site: "serve = \"stored\"",
         ..PLAIN
     };

@@ -60,7 +60,7 @@ async fn waiting(stage: &Stage, count: u64) {
 
 #[tokio::test]
 async fn a_flood_of_made_up_urls_costs_the_origin_a_few_requests() {
-    let limits = "crawler_fetches = 2\ncrawler_queue = 3";
+    let limits = "crawler_share = 100\ncrawler_fetches = 2\ncrawler_queue = 3";
     let stage = Setup { limits, site: STORED, ..Setup::default() }.start().await;
     stage.origin.otherwise(Script::cacheable("page"));
     let mut under_way = Vec::new();
@@ -91,9 +91,46 @@ async fn a_flood_of_made_up_urls_costs_the_origin_a_few_requests() {
 }
 
 #[tokio::test]
+async fn crawlers_have_a_share_of_what_people_fetch() {
+    let limits = "crawler_share = 10\ncrawler_minute = 0\ncrawler_wait = \"10m\"";
+    let stage = Setup { limits, site: STORED, ..Setup::default() }.start().await;
+    stage.origin.otherwise(Script::cacheable("page"));
+    assert_eq!(stage.ask("GET", "/made-up?n=1", GPTBOT).await.status, 200, "the first one");
+    let mut second = begin(&stage, "/made-up?n=2", GPTBOT).await;
+    waiting(&stage, 1).await;
+    for number in 0..9 {
+        stage.ask("GET", &format!("/new?n={number}"), PERSON).await;
+    }
+    let question = json!({
+        "url": "http://a.test/made-up?n=3",
+        "headers": ["User-Agent: GPTBot/1.2"],
+    });
+    let told = explain(&stage.daemon, &question).await;
+    assert!(fact(step(&told, "queue"), "now").contains("1 wait"), "{told}");
+    assert_eq!(seen_of(&stage, "/made-up"), 1);
+    stage.ask("GET", "/new?n=9", PERSON).await;
+    assert_eq!(whole(second.reply("GET").await, "/made-up?n=2").text(), "page");
+    assert_eq!(seen_of(&stage, "/made-up"), 2);
+}
+
+#[tokio::test]
+async fn a_crawler_that_has_waited_too_long_is_refused() {
+    let limits = "crawler_share = 1\ncrawler_minute = 0\ncrawler_wait = \"300ms\"";
+    let stage = Setup { limits, site: STORED, ..Setup::default() }.start().await;
+    stage.origin.otherwise(Script::cacheable("page"));
+    assert_eq!(stage.ask("GET", "/made-up?n=1", GPTBOT).await.status, 200, "the first one");
+    let refused = stage.ask("GET", "/made-up?n=2", GPTBOT).await;
+    assert_eq!(refused.status, 429);
+    assert!(refused.text().contains("crawler_wait"), "{}", refused.text());
+    assert!(refused.field("retry-after").is_some());
+    assert_eq!(stage.limit_hits("crawler_wait").await, 1);
+    assert_eq!(seen_of(&stage, "/made-up"), 1);
+}
+
+#[tokio::test]
 async fn a_person_does_not_wait_behind_a_crawler_for_the_same_page() {
     let site = format!("bypass = {{ path = \"/passed\" }}\n{STORED}");
-    let limits = "crawler_fetches = 1\ncrawler_queue = 9";
+    let limits = "crawler_share = 100\ncrawler_fetches = 1\ncrawler_queue = 9";
     let stage = Setup { limits, site: &site, ..Setup::default() }.start().await;
     stage.origin.on("/passed", Script::default().hang());
     stage.origin.on("/page", Script::cacheable("page"));
@@ -113,7 +150,7 @@ async fn a_person_does_not_wait_behind_a_crawler_for_the_same_page() {
 
 #[tokio::test]
 async fn a_crawler_joins_the_fetch_of_a_person() {
-    let limits = "crawler_fetches = 1\ncrawler_queue = 0";
+    let limits = "crawler_share = 100\ncrawler_fetches = 1\ncrawler_queue = 0";
     let stage = Setup { limits, site: STORED, ..Setup::default() }.start().await;
     stage.origin.on("/hung", Script::default().hang());
     let slow = Script::default().delay_ms(500);
@@ -137,7 +174,7 @@ async fn a_crawler_gets_stale_pages_and_has_none_fetched_anew() {
         "cache = {{ ttl = {{ 200 = \"100ms\" }}, stale_while_revalidate = \"0s\", \
          request_directives = \"honour\" }}\nbypass = {{ path = \"/passed\" }}\n{STORED}"
     );
-    let limits = "crawler_fetches = 1\ncrawler_queue = 9";
+    let limits = "crawler_share = 100\ncrawler_fetches = 1\ncrawler_queue = 9";
     let stage = Setup { limits, site: &site, ..Setup::default() }.start().await;
     stage.origin.on("/passed", Script::default().hang());
     stage.origin.on("/page", Script::ok("", "old"));
@@ -310,7 +347,8 @@ async fn robots_txt_says_who_is_kept_out() {
 /// A page's fetch holds the only place until its body has passed.
 #[tokio::test]
 async fn fragments_of_a_page_do_not_wait_for_their_page() {
-    let limits = "crawler_fetches = 1\ncrawler_queue = 0\nwindow_bytes = \"16KiB\"";
+    let limits =
+        "crawler_share = 100\ncrawler_fetches = 1\ncrawler_queue = 0\nwindow_bytes = \"16KiB\"";
     let site = format!("includes = {{ esi = \"html\" }}\n{STORED}");
     let stage = Setup { limits, site: &site, ..Setup::default() }.start().await;
     let body = format!("<esi:include src=\"/part\"/>{}", "x".repeat(200_000));
@@ -325,7 +363,7 @@ async fn fragments_of_a_page_do_not_wait_for_their_page() {
 
 #[tokio::test]
 async fn explain_foretells_the_queue() {
-    let limits = "crawler_fetches = 1\ncrawler_queue = 0";
+    let limits = "crawler_share = 100\ncrawler_fetches = 1\ncrawler_queue = 0";
     let stage = Setup { limits, site: STORED, ..Setup::default() }.start().await;
     stage.origin.on("/hung", Script::default().hang());
     let question = |agent: &str| {

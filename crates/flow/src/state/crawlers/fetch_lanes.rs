@@ -1,5 +1,5 @@
-//! Fetch lanes: for each origin, how many fetches on behalf of crawlers run, and the crawlers that
-//! wait for one, in the order in which they came.
+//! Fetch lanes: for each origin, how many fetches on behalf of crawlers run, its budget, and the
+//! crawlers that wait for a fetch, in the order in which they came.
 //!
 //! Only crawlers enter a lane. It must never hold a place for a request that is gone.
 
@@ -9,19 +9,39 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
+use super::fetch_budget::{BudgetRates, FetchBudget, OriginMoment};
+
 /// The lanes of all origins, by name.
 #[derive(Debug, Default)]
 pub(crate) struct FetchLanes {
     lanes: Mutex<HashMap<Arc<str>, Lane>>,
 }
 
-/// The lane of one origin. It is removed with its last fetch.
-#[derive(Debug, Default)]
+/// The lane of one origin. It stays, as its budget does; configurations name few origins.
+#[derive(Debug)]
 struct Lane {
     running: u64,
-    /// Most fetches at the same time, as the last request has seen the limit.
-    most: u64,
+    /// The limits, as the last request has seen them.
+    limits: LaneLimits,
+    budget: FetchBudget,
     waiting: VecDeque<oneshot::Sender<LanePermit>>,
+}
+
+impl Lane {
+    fn new(limits: LaneLimits, at: OriginMoment) -> Self {
+        let budget = FetchBudget::new(at);
+        Self { running: 0, limits, budget, waiting: VecDeque::new() }
+    }
+
+    /// Returns true if a fetch may begin.
+    fn is_free(&self) -> bool {
+        self.running < self.limits.fetches && self.budget.allows(self.limits.rates)
+    }
+
+    fn begin(&mut self) {
+        self.running += 1;
+        self.budget.begin();
+    }
 }
 
 /// The limits of a lane.
@@ -31,6 +51,8 @@ pub(crate) struct LaneLimits {
     pub(crate) fetches: u64,
     /// Most requests that wait.
     pub(crate) queue: u64,
+    /// The rates of the budget.
+    pub(crate) rates: BudgetRates,
 }
 
 /// A crawler's place in a lane.
@@ -53,13 +75,19 @@ pub(crate) struct LanePermit {
 
 impl FetchLanes {
     /// Enters the lane of `origin`.
-    pub(crate) fn enter(self: &Arc<Self>, origin: &Arc<str>, limits: LaneLimits) -> LaneEntry {
+    pub(crate) fn enter(
+        self: &Arc<Self>,
+        origin: &Arc<str>,
+        limits: LaneLimits,
+        at: OriginMoment,
+    ) -> LaneEntry {
         let mut lanes = self.lanes.lock();
-        let lane = lanes.entry(Arc::clone(origin)).or_default();
-        lane.most = limits.fetches;
+        let lane = lanes.entry(Arc::clone(origin)).or_insert_with(|| Lane::new(limits, at));
+        lane.limits = limits;
+        lane.budget.grow(at, limits.rates, lane.running);
         lane.waiting.retain(|waiter| !waiter.is_closed());
-        if lane.running < lane.most && lane.waiting.is_empty() {
-            lane.running += 1;
+        if lane.is_free() && lane.waiting.is_empty() {
+            lane.begin();
             return LaneEntry::Permit(self.permit(origin));
         }
         if lane.waiting.len() as u64 >= limits.queue {
@@ -78,19 +106,31 @@ impl FetchLanes {
         self: &Arc<Self>,
         origin: &Arc<str>,
         limits: LaneLimits,
+        at: OriginMoment,
     ) -> Option<LanePermit> {
-        match self.enter(origin, LaneLimits { queue: 0, ..limits }) {
+        match self.enter(origin, LaneLimits { queue: 0, ..limits }, at) {
             LaneEntry::Permit(permit) => Some(permit),
             LaneEntry::Wait(_) | LaneEntry::Full => None,
         }
     }
 
     /// Returns true if a fetch could begin at once, and the number of those that wait.
-    pub(crate) fn look(&self, origin: &str, limits: LaneLimits) -> (bool, u64) {
+    pub(crate) fn look(&self, origin: &str, limits: LaneLimits, at: OriginMoment) -> (bool, u64) {
         let lanes = self.lanes.lock();
         let Some(lane) = lanes.get(origin) else { return (true, 0) };
         let waiting = lane.waiting.iter().filter(|waiter| !waiter.is_closed()).count() as u64;
-        (lane.running < limits.fetches && waiting == 0, waiting)
+        let mut budget = lane.budget;
+        budget.grow(at, limits.rates, lane.running);
+        let is_free = lane.running < limits.fetches && budget.allows(limits.rates);
+        (is_free && waiting == 0, waiting)
+    }
+
+    /// Gives places to those that wait, as far as the budget has grown.
+    pub(crate) fn grow(self: &Arc<Self>, origin: &Arc<str>, at: OriginMoment) {
+        if let Some(lane) = self.lanes.lock().get_mut(origin) {
+            lane.budget.grow(at, lane.limits.rates, lane.running);
+        }
+        self.go_on(origin);
     }
 
     /// Gives free places to those that wait.
@@ -105,10 +145,10 @@ impl FetchLanes {
     fn next_turn(&self, origin: &Arc<str>) -> Option<oneshot::Sender<LanePermit>> {
         let mut lanes = self.lanes.lock();
         let lane = lanes.get_mut(origin)?;
-        while lane.running < lane.most {
+        while lane.is_free() {
             let turn = lane.waiting.pop_front()?;
             if !turn.is_closed() {
-                lane.running += 1;
+                lane.begin();
                 return Some(turn);
             }
         }
@@ -125,10 +165,6 @@ impl FetchLanes {
             let mut lanes = self.lanes.lock();
             let Some(lane) = lanes.get_mut(origin) else { return };
             lane.running = lane.running.saturating_sub(1);
-            if lane.running == 0 && lane.waiting.iter().all(oneshot::Sender::is_closed) {
-                lanes.remove(origin);
-                return;
-            }
         }
         self.go_on(origin);
     }
@@ -145,7 +181,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const LIMITS: LaneLimits = LaneLimits { fetches: 2, queue: 2 };
+    const UNLIMITED: BudgetRates = BudgetRates { share: 100, minute: 0 };
+    const LIMITS: LaneLimits = LaneLimits { fetches: 2, queue: 2, rates: UNLIMITED };
+    const NOW: OriginMoment = OriginMoment { now_ms: 0, exchanges: 0 };
+
+    fn are_idle(lanes: &FetchLanes) -> bool {
+        lanes.lanes.lock().values().all(|lane| lane.running == 0 && lane.waiting.is_empty())
+    }
 
     fn origin() -> Arc<str> {
         "app".into()
@@ -168,56 +210,76 @@ mod tests {
     #[test]
     fn a_lane_has_so_many_fetches_and_so_many_that_wait() {
         let (lanes, app) = (Arc::new(FetchLanes::default()), origin());
-        let first = permit(lanes.enter(&app, LIMITS));
-        let second = permit(lanes.enter(&app, LIMITS));
-        let mut third = wait(lanes.enter(&app, LIMITS));
-        let mut fourth = wait(lanes.enter(&app, LIMITS));
-        assert!(matches!(lanes.enter(&app, LIMITS), LaneEntry::Full));
-        assert!(lanes.try_enter(&app, LIMITS).is_none());
-        assert_eq!(lanes.look(&app, LIMITS), (false, 2));
+        let first = permit(lanes.enter(&app, LIMITS, NOW));
+        let second = permit(lanes.enter(&app, LIMITS, NOW));
+        let mut third = wait(lanes.enter(&app, LIMITS, NOW));
+        let mut fourth = wait(lanes.enter(&app, LIMITS, NOW));
+        assert!(matches!(lanes.enter(&app, LIMITS, NOW), LaneEntry::Full));
+        assert!(lanes.try_enter(&app, LIMITS, NOW).is_none());
+        assert_eq!(lanes.look(&app, LIMITS, NOW), (false, 2));
         // Another origin has its own.
-        drop(permit(lanes.enter(&"other".into(), LIMITS)));
+        drop(permit(lanes.enter(&"other".into(), LIMITS, NOW)));
         drop(first);
         let third = third.try_recv().expect("its turn");
         assert!(fourth.try_recv().is_err());
         drop((second, third));
         drop(fourth.try_recv().expect("its turn"));
-        assert!(lanes.lanes.lock().is_empty());
+        assert!(are_idle(&lanes));
     }
 
     #[test]
     fn a_request_that_has_gone_holds_no_place() {
         let (lanes, app) = (Arc::new(FetchLanes::default()), origin());
-        let limits = LaneLimits { fetches: 1, queue: 2 };
-        let first = permit(lanes.enter(&app, limits));
-        drop(wait(lanes.enter(&app, limits)));
-        drop(wait(lanes.enter(&app, limits)));
-        let mut last = wait(lanes.enter(&app, limits));
+        let limits = LaneLimits { fetches: 1, queue: 2, ..LIMITS };
+        let first = permit(lanes.enter(&app, limits, NOW));
+        drop(wait(lanes.enter(&app, limits, NOW)));
+        drop(wait(lanes.enter(&app, limits, NOW)));
+        let mut last = wait(lanes.enter(&app, limits, NOW));
         drop(first);
         // Its permit was sent and never read.
         let second = last.try_recv().expect("its turn");
-        let unread = wait(lanes.enter(&app, limits));
+        let unread = wait(lanes.enter(&app, limits, NOW));
         drop(second);
         drop(unread);
-        assert!(lanes.lanes.lock().is_empty());
+        assert!(are_idle(&lanes));
     }
 
     #[test]
     fn a_higher_limit_lets_those_go_on_that_wait() {
         let (lanes, app) = (Arc::new(FetchLanes::default()), origin());
-        let few = LaneLimits { fetches: 1, queue: 9 };
-        let first = permit(lanes.enter(&app, few));
-        let mut second = wait(lanes.enter(&app, few));
-        let many = LaneLimits { fetches: 3, queue: 9 };
-        let mut third = wait(lanes.enter(&app, many));
+        let few = LaneLimits { fetches: 1, queue: 9, ..LIMITS };
+        let first = permit(lanes.enter(&app, few, NOW));
+        let mut second = wait(lanes.enter(&app, few, NOW));
+        let many = LaneLimits { fetches: 3, queue: 9, ..LIMITS };
+        let mut third = wait(lanes.enter(&app, many, NOW));
         let (second, third) = (second.try_recv().expect("a turn"), third.try_recv().expect("too"));
         // A lower one waits until enough have ended.
-        let mut fourth = wait(lanes.enter(&app, few));
+        let mut fourth = wait(lanes.enter(&app, few, NOW));
         drop((first, second));
         assert!(fourth.try_recv().is_err());
         drop(third);
         drop(fourth.try_recv().expect("its turn"));
-        assert!(lanes.lanes.lock().is_empty());
+        assert!(are_idle(&lanes));
+    }
+
+    #[test]
+    fn a_budget_lets_those_go_on_that_wait() {
+        let (lanes, app) = (Arc::new(FetchLanes::default()), origin());
+        let limits = LaneLimits { rates: BudgetRates { share: 10, minute: 6 }, ..LIMITS };
+        let at = |now_ms, exchanges| OriginMoment { now_ms, exchanges };
+        let first = permit(lanes.enter(&app, limits, at(0, 0)));
+        let mut second = wait(lanes.enter(&app, limits, at(0, 0)));
+        drop(first);
+        assert!(second.try_recv().is_err(), "places are not all that counts");
+        assert_eq!(lanes.look(&app, limits, at(10_000, 1)), (false, 1));
+        lanes.grow(&app, at(5_000, 6));
+        assert!(second.try_recv().is_err());
+        lanes.grow(&app, at(5_001, 11));
+        let second = second.try_recv().expect("its turn, after ten of others");
+        assert!(lanes.try_enter(&app, limits, at(5_001, 12)).is_none());
+        assert_eq!(lanes.look(&app, limits, at(15_001, 12)), (true, 0));
+        drop(second);
+        drop(permit(lanes.enter(&app, limits, at(15_001, 12))));
     }
 
     proptest! {
@@ -229,11 +291,11 @@ mod tests {
             queue in 0u64..4,
         ) {
             let (lanes, app) = (Arc::new(FetchLanes::default()), origin());
-            let limits = LaneLimits { fetches, queue };
+            let limits = LaneLimits { fetches, queue, rates: UNLIMITED };
             let (mut running, mut waiting) = (Vec::new(), VecDeque::new());
             for (step, at) in steps {
                 match step {
-                    0 | 1 => match lanes.enter(&app, limits) {
+                    0 | 1 => match lanes.enter(&app, limits, NOW) {
                         LaneEntry::Permit(permit) => running.push(permit),
                         LaneEntry::Wait(receiver) => waiting.push_back(receiver),
                         LaneEntry::Full => prop_assert_eq!(waiting.len() as u64, queue),
@@ -250,7 +312,7 @@ mod tests {
                 prop_assert!(running.len() as u64 == fetches || waiting.is_empty());
             }
             drop((running, waiting));
-            prop_assert!(lanes.lanes.lock().is_empty());
+            prop_assert!(are_idle(&lanes));
         }
     }
 }
