@@ -15,13 +15,13 @@ use policy::decision_steps::shown;
 use policy::{ConnectionPeer, DecisionStep, ReceiveVerdict, Routes, StoreUse};
 use vcl::ctx::{BereqState, Obj, ReqState, RespState, Task};
 use vcl::program::Instance;
+use vcl::rules::heads;
 use vcl::sub::{Action, Sub};
 use vcl::workspace::Workspace;
 
 use super::acting_core::ProgramServer;
 use super::call::{ActingCore, ClientVariables, StepContext, StepHost, seconds};
 use super::delivery;
-use super::extra_fetch::show_host;
 use super::fetch::Report;
 use super::foretell::rehearsal::Rehearsal;
 use super::stored_object::obj_of;
@@ -250,7 +250,7 @@ impl ExtraRequest {
         let env = self.env(ctx, host);
         let time = seconds(ctx.now);
         let mut state = BereqState { time, uncacheable: is_pass, ..BereqState::default() };
-        show_host(request);
+        heads::show_host(request);
         let mut turn = self.turn.borrow_mut();
         let action = env.host.run_fetch(&mut turn, &env, request, &mut state);
         request.headers.remove(HeaderId::Host);
