@@ -21,7 +21,7 @@ use crate::decisions::{self, LookupDecision, RequestDestination, freshness};
 use crate::disposition::{Marks, RequestDisposition, Start, WaitingRequest};
 use crate::invalidate::{InvalidationTarget, Sites};
 use crate::limit_stage::LedRequest;
-use crate::peers::{self, PeerRefusal};
+use crate::peers::{self, NodeRequest, PeerRefusal};
 use crate::problem::Problem;
 use crate::purge::{self, Answers, PurgeRequest, Refusal};
 use crate::reception::{identified, received, received_beside};
@@ -60,7 +60,10 @@ impl CoreState {
             && let Some(begun) = peers::begin(&self.shared.peers, request, client)
         {
             return match begun {
-                Ok(client) => self.start_for_node(live, request, &client, now),
+                Ok(NodeRequest { client, added_key }) => {
+                    let downstream = &Downstream::Node(added_key);
+                    self.start_for_node(live, request, &client, now, downstream)
+                }
                 Err(reply) => (Start::Reply(reply), client.peer),
             };
         }
@@ -102,12 +105,17 @@ impl CoreState {
         request: &mut Request,
         client: &Client<'_>,
         now: Now,
+        downstream: &Downstream,
     ) -> (Start, ConnectionPeer) {
         let silent = || Start::Reply(peers::silent(PeerRefusal::Nothing));
         let start = match decisions::enter(&self.shared.challenges, live, request, client) {
-            RequestDestination::Site(site) if site.client_check.is_none() => {
+            RequestDestination::Site(site)
+                if site.client_check.is_none()
+                    // What the VCL there has changed is for a site that has it.
+                    && (site.extra.is_some() || downstream.key_of_node().is_none()) =>
+            {
                 let site_ctx = SiteContext { live, site };
-                let entrant = Entrant { site_ctx, client, now, downstream: &Downstream::Node };
+                let entrant = Entrant { site_ctx, client, now, downstream };
                 stage_row::enter(self, &entrant, request).0
             }
             _ => silent(),
