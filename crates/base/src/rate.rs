@@ -114,6 +114,12 @@ impl Rate {
         Self { queue_ns: self.queue_ns.min(most), ..self }
     }
 
+    /// This rate without waits: what would wait is refused.
+    #[must_use]
+    pub fn without_queue(self) -> Self {
+        Self { queue_ns: self.burst_ns, ..self }
+    }
+
     /// Decides about a request at `now_ns` of a client whose debt ends at `owed_ns`, and returns
     /// the new end of its debt; unchanged after a rejection.
     pub fn admit(&self, owed_ns: u64, now_ns: u64) -> (Admission, u64) {

@@ -21,7 +21,7 @@ use crate::decisions::{self, LookupDecision, RequestDestination, freshness};
 use crate::disposition::{Marks, RequestDisposition, Start, WaitingRequest};
 use crate::invalidate::{InvalidationTarget, Sites};
 use crate::limit_stage::LedRequest;
-use crate::peers::{self, PeerRefusal};
+use crate::peers::{self, NodeRequest, PeerRefusal};
 use crate::problem::Problem;
 use crate::purge::{self, Answers, PurgeRequest, Refusal};
 use crate::reception::{identified, received, received_beside};
@@ -60,7 +60,10 @@ impl CoreState {
             && let Some(begun) = peers::begin(&self.shared.peers, request, client)
         {
             return match begun {
-                Ok(client) => self.start_for_node(live, request, &client, now),
+                Ok(NodeRequest { client, added_key }) => {
+                    let downstream = &Downstream::Node(added_key);
+                    self.start_for_node(live, request, &client, now, downstream)
+                }
                 Err(reply) => (Start::Reply(reply), client.peer),
             };
         }
@@ -102,12 +105,17 @@ impl CoreState {
         request: &mut Request,
         client: &Client<'_>,
         now: Now,
+        downstream: &Downstream,
     ) -> (Start, ConnectionPeer) {
         let silent = || Start::Reply(peers::silent(PeerRefusal::Nothing));
         let start = match decisions::enter(&self.shared.challenges, live, request, client) {
-            RequestDestination::Site(site) if site.client_check.is_none() => {
+            RequestDestination::Site(site)
+                if site.client_check.is_none()
+                    // What the VCL there has changed is for a site that has it.
+                    && (site.extra.is_some() || downstream.key_of_node().is_none()) =>
+            {
                 let site_ctx = SiteContext { live, site };
-                let entrant = Entrant { site_ctx, client, now, downstream: &Downstream::Node };
+                let entrant = Entrant { site_ctx, client, now, downstream };
                 stage_row::enter(self, &entrant, request).0
             }
             _ => silent(),
@@ -184,8 +192,9 @@ impl CoreState {
         let kept = self.keep_cookies(site_ctx.site, request);
         if let Some(instance) = &site_ctx.site.extra {
             let cookies = kept.cookies.as_deref();
+            let arrival = SiteArrival { admission, cookies, is_limited: true };
             let then = |ctx: &RequestContext<'_>, verdict| self.judged(ctx, verdict);
-            return self.receive_beside(instance, entrant, request, admission, cookies, then);
+            return self.receive_beside(instance, entrant, request, arrival, then);
         }
         let telling = verification.and_then(|own| own.telling_cookies(request, now.mono_ms));
         let mut notes = Notes::default();
@@ -247,20 +256,22 @@ impl CoreState {
         instance: &Arc<Instance>,
         entrant: &Entrant<'_>,
         request: &mut Request,
-        admission: Option<&SiteAdmission>,
-        cookies: Option<&[u8]>,
+        arrival: SiteArrival<'_>,
         then: impl FnOnce(&RequestContext<'_>, ReceiveVerdict) -> Start,
     ) -> (Start, ConnectionPeer) {
         let Entrant { site_ctx, client, now, downstream } = *entrant;
+        let SiteArrival { admission, cookies, is_limited } = arrival;
         let mut notes = identified(entrant, request);
         let who = notes.client.unwrap_or(client.peer);
         let mut limit_permit = None;
         let (own, store) = match extra::receive(self, instance, entrant, request, who) {
             None => (None, StoreUse::ByRules),
             Some((own, ExtraVerdict::On(store))) => {
-                let counted = LedRequest { came: &own.turn.borrow().req, request, client: who }
-                    .count(self, entrant);
-                match counted {
+                let counted = is_limited.then(|| {
+                    LedRequest { came: &own.turn.borrow().req, request, client: who }
+                        .count(self, entrant)
+                });
+                match counted.unwrap_or(Ok(None)) {
                     Ok(counted) => limit_permit = counted,
                     Err(mut reply) => {
                         reply.about.program_trace = own.take_trace();
@@ -278,12 +289,13 @@ impl CoreState {
             received_beside(entrant, request, admission, store, &mut notes, |policy, ctx| {
                 policy.receive(ctx)
             });
-        if let Some(own) = &own
-            && !extra::hash(self, own, entrant, request, &verdict)
-        {
-            let reply = pages::problem(request, Problem::Program);
-            return (self.answered_beside(entrant, request, Rc::clone(own), reply), who);
-        }
+        let own = match own {
+            Some(own) if !extra::hash(self, &own, entrant, request, &verdict) => {
+                let reply = pages::problem(request, Problem::Program);
+                return (self.answered_beside(entrant, request, own, reply), who);
+            }
+            own => own,
+        };
         let ctx = RequestContext::new(site_ctx, request, notes, now, client.account);
         let mut start =
             then(&RequestContext { downstream, cookies, extra: own.as_ref(), ..ctx }, verdict);
@@ -370,7 +382,9 @@ impl CoreState {
                 if let Some(instance) = &site.extra {
                     let downstream = &Downstream::Client;
                     let entrant = &Entrant { site_ctx, client, now, downstream };
-                    self.receive_beside(instance, entrant, request, None, cookies, then).0
+                    // Purges are not limited.
+                    let arrival = SiteArrival { admission: None, cookies, is_limited: false };
+                    self.receive_beside(instance, entrant, request, arrival, then).0
                 } else {
                     let notes = &mut notes;
                     let policy_ctx = &mut ReceiveCtx {
@@ -470,6 +484,15 @@ impl CoreState {
             self.counters.inc(Counter::RefreshedAhead);
         }
     }
+}
+
+/// The arrival of a request at the policy of a site with a VCL beside its settings.
+struct SiteArrival<'a> {
+    admission: Option<&'a SiteAdmission>,
+    /// The cookies as they came, where fragments need them.
+    cookies: Option<&'a [u8]>,
+    /// The limits of what `vcl_recv` leads to count the request.
+    is_limited: bool,
 }
 
 /// A request's cookies in the core's scratch buffer, which gets its memory back on drop.

@@ -17,5 +17,7 @@ mod owner_query;
 pub use self::field::{PeerQuestion, read_question};
 pub use crate::state::peers::{ClusterStanding, InvalidationPosition, PeerNode, Peers};
 
-pub(crate) use self::answer::{PeerRefusal, begin, for_node_only, may_have, silent, stored};
+pub(crate) use self::answer::{
+    NodeRequest, PeerRefusal, begin, for_node_only, may_have, silent, stored,
+};
 pub(crate) use self::owner_query::PeerRecord;

@@ -206,7 +206,7 @@ impl Throttles {
             let real = rates().filter(|limit| !limit.rule.0.terms.dry_run);
             for limit in real {
                 if let (Admission::Refused(after), _) = limit.foresee(limited) {
-                    return LimitDecision::Refused(limit.refuse(counters, after));
+                    return LimitDecision::Refused(limit.refuse(limited, counters, after));
                 }
             }
         }
@@ -216,17 +216,13 @@ impl Throttles {
             match limit.admit(limited, counters) {
                 Admission::Now => {}
                 Admission::Later(_) if is_dry => {}
-                // Where the VCL has run, nothing waits.
-                Admission::Later(turn) if limited.came.is_some() => {
-                    return LimitDecision::Refused(limit.refuse(counters, turn));
-                }
                 Admission::Later(turn) => wait = wait.max(Some(turn)),
                 Admission::Refused(after) if is_dry => {
                     counters.inc(Counter::LimitsDryRun);
                     spared = Some(limit.problem(after));
                 }
                 Admission::Refused(after) => {
-                    return LimitDecision::Refused(limit.refuse(counters, after));
+                    return LimitDecision::Refused(limit.refuse(limited, counters, after));
                 }
             }
         }
@@ -389,8 +385,15 @@ impl RateLimit {
         &self.table.get_or_init(new).of
     }
 
+    /// The rate for the request. Behind `vcl_recv` nothing waits.
+    fn rate(&self, limited: &LimitedRequest<'_>) -> Rate {
+        let (_, rate) = self.rule;
+        if limited.came.is_some() { rate.without_queue() } else { rate }
+    }
+
     fn admit(&self, limited: &LimitedRequest<'_>, counters: &Counters) -> Admission {
-        let admitted = self.table().admit(&self.rule.1, self.mark(limited), limited.now_ms);
+        let rate = self.rate(limited);
+        let admitted = self.table().admit(&rate, self.mark(limited), limited.now_ms);
         if admitted.displaced {
             counters.limit(Limit::LimitedClients);
         }
@@ -398,7 +401,7 @@ impl RateLimit {
     }
 
     fn foresee(&self, limited: &LimitedRequest<'_>) -> (Admission, RemainingQuota) {
-        self.table().foresee(&self.rule.1, self.mark(limited), limited.now_ms)
+        self.table().foresee(&self.rate(limited), self.mark(limited), limited.now_ms)
     }
 
     fn foretell(&self, limited: &LimitedRequest<'_>) -> (DecisionStep, Option<Problem>) {
@@ -433,10 +436,15 @@ impl RateLimit {
     }
 
     /// Counts a refusal.
-    fn refuse(&self, counters: &Counters, after: Duration) -> Problem {
+    fn refuse(
+        &self,
+        limited: &LimitedRequest<'_>,
+        counters: &Counters,
+        after: Duration,
+    ) -> Problem {
         counters.inc(Counter::RateLimited);
         let (rule, rate) = &self.rule;
-        if *rate != rule.rate() {
+        if limited.came.is_none() && *rate != rule.rate() {
             // Without the limit more requests would wait.
             counters.limit(Limit::RateWait);
         }

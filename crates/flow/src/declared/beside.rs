@@ -5,6 +5,7 @@
 //! rules would store if it had one, and a longer time to what they store; it never stores what they
 //! refuse for another reason, and says so in the log.
 
+use cache::Record;
 use files::accel::AccelDirectives;
 use message::list::members;
 use message::store::{self, ExchangeTimes, LifetimeSource, NotStored, StorePlan};
@@ -47,8 +48,12 @@ impl PolicyJudge {
         said: &AccelDirectives,
         times: ExchangeTimes,
         mut plan: StorePlan,
+        stored: Option<&StoredResponse<'_>>,
     ) -> ResponseVerdict {
         let Some(mut extra) = self.extra.take() else { return ResponseVerdict::Use(plan) };
+        if let Some(stored) = stored {
+            stored.restrict(&mut plan);
+        }
         let varied = varying(&response.headers);
         let mut is_sound = true;
         if extra.has(Sub::BackendResponse) {
@@ -62,6 +67,9 @@ impl PolicyJudge {
                 if let Some(mut came) = came.filter(|_| wish.is_for_time()) {
                     plan = self.plan_anew(fetch, &came, said, times, wish.ttl_ms);
                     self.judge_by_policy(fetch, &mut came, &mut plan);
+                    if let Some(stored) = stored {
+                        stored.restrict(&mut plan);
+                    }
                     if plan.verdict().is_ok() {
                         let mut anew = self.plan_anew(fetch, response, said, times, wish.ttl_ms);
                         self.judge_by_policy(fetch, response, &mut anew);
@@ -164,13 +172,54 @@ fn is_of_another_request(extra: &ExtraFetch, came: &[Vec<u8>], headers: &HeaderB
     came.iter().any(is_lost) || came.iter().chain(&left).any(|name| extra.has_changed(name))
 }
 
-/// Keeps `plan` within the restrictions of a response's head as it came.
-pub(super) fn restrict(plan: &mut StorePlan, shared: bool, must_validate: bool, never_stale: bool) {
-    plan.shared &= shared;
-    plan.must_validate |= must_validate;
-    plan.never_stale |= never_stale;
-    if never_stale {
-        (plan.grace_ms, plan.stale_if_error_ms, plan.stale_if_unreachable_ms) = (0, 0, 0);
+/// Fields with directives for caches.
+const DIRECTIVES: [HeaderId; 3] =
+    [HeaderId::CacheControl, HeaderId::CdnCacheControl, HeaderId::SurrogateControl];
+
+/// A stored response that a 304 confirms. Its head may have directives and dates of the VCL, which
+/// are for clients: they lengthen no time, and lift no restriction, of the response as it came.
+pub(super) struct StoredResponse<'a> {
+    old: &'a Record,
+    /// The fields of the 304.
+    fields: &'a HeaderBlock,
+    /// All directives of the merged head are the 304's own.
+    directs: bool,
+}
+
+impl<'a> StoredResponse<'a> {
+    /// The response `old`, whose head and the `fields` of a 304 are `merged`.
+    pub(super) fn new(old: &'a Record, fields: &'a HeaderBlock, merged: &HeaderBlock) -> Self {
+        let mut left = DIRECTIVES.iter().filter(|id| merged.contains(**id)).peekable();
+        let directs = left.peek().is_some() && left.all(|id| fields.contains(*id));
+        Self { old, fields, directs }
+    }
+
+    /// Keeps the `plan` for the merged head within times and restrictions of the stored response,
+    /// as far as neither the 304 nor a rule says otherwise.
+    fn restrict(&self, plan: &mut StorePlan) {
+        let is_said = match plan.source {
+            LifetimeSource::Rule | LifetimeSource::Setting => true,
+            LifetimeSource::Expires => self.fields.contains(HeaderId::Expires),
+            LifetimeSource::Heuristic => self.fields.contains(HeaderId::LastModified),
+            _ => self.directs,
+        };
+        if !is_said {
+            plan.lifetime_ms = plan.lifetime_ms.min(self.old.lifetime_ms());
+        }
+        if self.directs {
+            return;
+        }
+        let flags = self.old.flags();
+        plan.shared &= flags.shared;
+        plan.must_validate |= flags.must_validate;
+        plan.never_stale |= flags.never_stale;
+        for (span_ms, old_ms) in [
+            (&mut plan.grace_ms, self.old.grace_ms()),
+            (&mut plan.stale_if_error_ms, self.old.stale_if_error_ms()),
+            (&mut plan.stale_if_unreachable_ms, self.old.stale_if_unreachable_ms()),
+        ] {
+            *span_ms = if flags.never_stale { 0 } else { old_ms.min(*span_ms) };
+        }
     }
 }
 

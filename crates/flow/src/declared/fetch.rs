@@ -17,6 +17,7 @@ use policy::{
 };
 use vcl::trace::ProgramTrace;
 
+use super::beside::StoredResponse;
 use super::includes;
 use super::object::{object_by, selector};
 use super::sticky;
@@ -480,7 +481,7 @@ impl PolicyJudge {
         exchange: &mut Exchange,
         said: &AccelDirectives,
     ) -> ResponseVerdict {
-        let judged = self.rule(fetch, &mut exchange.response, said);
+        let judged = self.rule(fetch, &mut exchange.response, said, None);
         let failed = matches!(exchange.response.status.code(), 500 | 502 | 503 | 504);
         let now_ms = fetch.now().mono_ms;
         let stand_in = self.stand_in(fetch, |times| times.may_serve_on_error(now_ms));
@@ -490,13 +491,14 @@ impl PolicyJudge {
         }
     }
 
-    /// The verdict of RFC 9111 and policy on a response, from the origin or updated by a 304. The
-    /// policy may change the head, and the VCL beside it head and times.
+    /// The verdict of RFC 9111 and policy on a response, from the origin or updated by a 304 that
+    /// confirms `stored`. The policy may change the head, and the VCL beside it head and times.
     pub(super) fn rule(
         &mut self,
         fetch: &Fetch,
         response: &mut Response,
         said: &AccelDirectives,
+        stored: Option<&StoredResponse<'_>>,
     ) -> ResponseVerdict {
         let (now, request) = (fetch.now(), &fetch.request);
         let times =
@@ -511,7 +513,7 @@ impl PolicyJudge {
             BackendResponse::Retry => ResponseVerdict::Retry,
             BackendResponse::Fail => ResponseVerdict::Fail,
             BackendResponse::Deliver if self.extra.is_some() => {
-                self.respond_beside(fetch, response, said, times, plan)
+                self.respond_beside(fetch, response, said, times, plan, stored)
             }
             BackendResponse::Deliver => {
                 let verification = self.site.verification.as_deref();

@@ -8,16 +8,12 @@ use message::store;
 use message::{HeaderId, Response, Status};
 use origin::Exchange;
 
-use super::beside::restrict;
+use super::beside::StoredResponse;
 use super::fetch::{PolicyJudge, ResponseVerdict};
 use super::object::{object_by, selector};
 use crate::fetch::{Confirmation, Fetch, ResponseFate, RevalidationVerdict};
 use crate::{form, origin_messages, surrogate};
 use codec::CompressionScope;
-
-/// Fields with directives for caches.
-const CONTROLS: [HeaderId; 3] =
-    [HeaderId::CacheControl, HeaderId::CdnCacheControl, HeaderId::SurrogateControl];
 
 impl PolicyJudge {
     /// Merges the fields of a 304 into the stored head (RFC 9111 4.3.4) and judges the result like
@@ -34,16 +30,11 @@ impl PolicyJudge {
         fetch.core.note_fetch(fetch.key_hash, None);
         let now = fetch.now();
         let mut merged = self.merge(fetch, &exchange.response, &old);
-        let plan = self.rule(fetch, &mut merged, said);
+        let stored = StoredResponse::new(&old, &exchange.response.headers, &merged.headers);
+        let plan = self.rule(fetch, &mut merged, said, Some(&stored));
         let ResponseVerdict::Use(mut plan) = plan else {
             return self.refuse(fetch, Status::NOT_MODIFIED);
         };
-        let said_anew = CONTROLS.iter().any(|id| exchange.response.headers.contains(*id));
-        if self.extra.is_some() && !said_anew {
-            // The stored head may have directives of the VCL, which are for clients.
-            let flags = old.flags();
-            restrict(&mut plan, flags.shared, flags.must_validate, flags.never_stale);
-        }
         // The plan has used Age, which is never stored.
         merged.headers.remove(HeaderId::Age);
         let tags = self.tags(fetch, &exchange.response, &mut plan);

@@ -75,7 +75,7 @@ impl RowStage for AuthStage {
         match entrant.downstream {
             Downstream::Client => {}
             // The gates there have admitted the client, or those of the page.
-            Downstream::Node => {
+            Downstream::Node(_) => {
                 let client = site.policy.client(request, entrant.client.peer);
                 clearance.let_in(inherit(site, request, client), request);
                 return StageResult::On;

@@ -133,7 +133,8 @@ impl Planner<'_> {
         let changed = site.extra.as_ref().and_then(|instance| {
             let reading = Reading { live, instance, client: url.client, now: self.now };
             let left = reading.received(site, &came)?;
-            (left.target != came.target || left.host != came.host).then_some(left)
+            let has_host = left.host == came.host && left.port == came.port;
+            (!has_host || left.target != came.target).then_some(left)
         });
         std::iter::once(came).chain(changed).collect()
     }

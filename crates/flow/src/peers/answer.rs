@@ -1,5 +1,6 @@
 //! Answer of an owner to another node: a stored response, or none.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
@@ -28,6 +29,14 @@ pub(crate) enum PeerRefusal {
     Nothing,
 }
 
+/// A node's request without its question.
+pub(crate) struct NodeRequest<'a> {
+    pub(crate) client: Client<'a>,
+    /// The fields that the VCL beside the site's settings has added to the key there, if it has
+    /// received the request.
+    pub(crate) added_key: Option<Rc<[u8]>>,
+}
+
 /// Returns true if another node may get the response to `ctx`.
 pub(crate) fn may_have(ctx: &RequestContext<'_>) -> bool {
     !ctx.downstream.is_node() && !ctx.notes.personal
@@ -43,7 +52,7 @@ pub(crate) fn begin<'a>(
     peers: &ArcSwapOption<Peers>,
     request: &mut Request,
     client: &Client<'a>,
-) -> Option<Result<Client<'a>, Reply>> {
+) -> Option<Result<NodeRequest<'a>, Reply>> {
     let peers = peers.load();
     let (peers, secured) = (peers.as_ref()?, client.secured?);
     if secured.auth() != Some(&peers.auth) {
@@ -64,13 +73,9 @@ pub(crate) fn begin<'a>(
     let proof = ClientProof::Claimed;
     request.client = question.class.map(|class| ClassifiedClient { class, proof, number: None });
     let peer = question.client.map_or(ConnectionPeer::Unnamed(None), ConnectionPeer::Host);
-    Some(Ok(Client {
-        peer,
-        near: false,
-        secured: None,
-        vcl_connection: None,
-        account: client.account,
-    }))
+    let account = client.account;
+    let client = Client { peer, near: false, secured: None, vcl_connection: None, account };
+    Some(Ok(NodeRequest { client, added_key: question.added_key.map(Into::into) }))
 }
 
 /// The answer to a node: `object` before any change for a client, or the requested part of a sliced

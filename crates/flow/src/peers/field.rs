@@ -19,10 +19,13 @@ pub(super) const RECORD: &[u8] = b"Larder-Record";
 pub(super) const RECORD_BYTES: usize = 12 << 10;
 
 /// The version of these fields. A node answers no other.
-const VERSION: u64 = 3;
+const VERSION: u64 = 4;
+
+/// The beginning of the word for what a VCL has added to the key.
+const ADDED_KEY: &str = "vcl:";
 
 /// The facts of a node's question to an owner.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerQuestion {
     /// The node's position in the cluster's stream.
     pub applied: InvalidationPosition,
@@ -33,17 +36,23 @@ pub struct PeerQuestion {
     /// The client's class; `None` if the site uses no classes. The owner could not find it anew: a
     /// signature is for the request as it was sent, and counts once.
     pub class: Option<ClientClass>,
+    /// The fields that the VCL beside the site's settings has added to the key; `None` if it has
+    /// not received the request. The owner could not find them anew: the request has changed.
+    pub added_key: Option<Box<[u8]>>,
 }
 
 impl PeerQuestion {
     pub(super) fn write(&self) -> String {
-        let Self { applied, client, scheme, class } = self;
+        let Self { applied, client, scheme, class, added_key } = self;
         let InvalidationPosition { epoch, sequence, stored_ns } = applied;
         let stored_ns = stored_ns.map_or_else(|| "-".to_owned(), |stored_ns| stored_ns.to_string());
         let scheme = if *scheme == Scheme::Https { "https" } else { "http" };
         let client = client.map_or_else(|| "-".to_owned(), |client| client.to_string());
         let class = class.map_or("-", ClientClass::word);
-        format!("{VERSION} {epoch} {sequence} {stored_ns} {client} {scheme} {class}")
+        let added_key = added_key.as_ref();
+        let added_key = added_key
+            .map_or_else(|| "-".to_owned(), |key| format!("{ADDED_KEY}{}", BASE64.encode(key)));
+        format!("{VERSION} {epoch} {sequence} {stored_ns} {client} {scheme} {class} {added_key}")
     }
 }
 
@@ -70,9 +79,13 @@ pub fn read_question(value: &[u8]) -> Option<PeerQuestion> {
         "-" => None,
         class => Some(ClientClass::of_word(class)?),
     };
+    let added_key = match words.next()? {
+        "-" => None,
+        key => Some(BASE64.decode(key.strip_prefix(ADDED_KEY)?.as_bytes()).ok()?.into()),
+    };
     let applied = InvalidationPosition { epoch, sequence, stored_ns };
     let is_all = version == VERSION && words.next().is_none();
-    is_all.then_some(PeerQuestion { applied, client, scheme, class })
+    is_all.then_some(PeerQuestion { applied, client, scheme, class, added_key })
 }
 
 /// A clock that two nodes share whatever theirs show: now is 1970.
@@ -100,41 +113,58 @@ mod tests {
 
     #[test]
     fn questions_are_written_and_read() {
-        let ai = Some(ClientClass::Ai);
-        for (stored_ns, client, scheme, class, text) in [
-            (None, None, Scheme::Http, None, "3 7 9 - - http -"),
-            (Some(5), Some("192.0.2.1"), Scheme::Https, None, "3 7 9 5 192.0.2.1 https -"),
-            (Some(0), Some("2001:db8::1"), Scheme::Http, ai, "3 7 9 0 2001:db8::1 http ai"),
+        let (ai, key) = (Some(ClientClass::Ai), Some(&b"\x01a"[..]));
+        for (stored_ns, client, scheme, class, added, text) in [
+            (None, None, Scheme::Http, None, None, "4 7 9 - - http - -"),
+            (
+                Some(5),
+                Some("192.0.2.1"),
+                Scheme::Https,
+                None,
+                key,
+                "4 7 9 5 192.0.2.1 https - vcl:AWE",
+            ),
+            (
+                Some(0),
+                Some("2001:db8::1"),
+                Scheme::Http,
+                ai,
+                Some(&[][..]),
+                "4 7 9 0 2001:db8::1 http ai vcl:",
+            ),
         ] {
             let applied = InvalidationPosition { epoch: 7, sequence: 9, stored_ns };
             let client = client.map(|client| client.parse().expect("an address"));
-            let question = PeerQuestion { applied, client, scheme, class };
+            let added_key = added.map(Into::into);
+            let question = PeerQuestion { applied, client, scheme, class, added_key };
             assert_eq!(question.write(), text);
             assert_eq!(read_question(text.as_bytes()), Some(question));
         }
         for wrong in [
             "",
-            "3",
-            "3 7 9 - - http - ",
-            "3 7 9 - -  http -",
-            // Without a class, as in version 2.
-            "2 7 9 - - http",
-            "3 7 9 - - http",
-            "2 7 9 - - http -",
+            "4",
+            "4 7 9 - - http - - ",
+            "4 7 9 - -  http - -",
+            // Without an added key, as in version 3.
+            "3 7 9 - - http -",
             "4 7 9 - - http -",
-            "3 7 9 - - ftp -",
-            "3 7 9 - - http bot",
-            "3 -7 9 - - http -",
-            "3 7 +9 - - http -",
-            "3 7 9 +5 - http -",
-            "3 7 9 x - http -",
-            "3 7 9 - host http -",
-            "3 7 18446744073709551616 - - http -",
-            "3 7 9 - - http - x",
+            "3 7 9 - - http - -",
+            "5 7 9 - - http - -",
+            "4 7 9 - - ftp - -",
+            "4 7 9 - - http bot -",
+            "4 7 9 - - http - AWE",
+            "4 7 9 - - http - vcl:A",
+            "4 -7 9 - - http - -",
+            "4 7 +9 - - http - -",
+            "4 7 9 +5 - http - -",
+            "4 7 9 x - http - -",
+            "4 7 9 - host http - -",
+            "4 7 18446744073709551616 - - http - -",
+            "4 7 9 - - http - - x",
         ] {
             assert_eq!(read_question(wrong.as_bytes()), None, "{wrong:?}");
         }
-        assert_eq!(read_question(b"3 7 9 - - http -\xff"), None);
+        assert_eq!(read_question(b"4 7 9 - - http - -\xff"), None);
     }
 
     proptest! {

@@ -116,13 +116,15 @@ impl OwnerRequest {
         counted.inspect(|counter| core.counters.inc(*counter));
         let (client, scheme) = (identity.caller.client, self.request.scheme);
         let class = self.request.client.map(|classified| classified.class);
-        let mut request = self.question(PeerQuestion { applied, client, scheme, class });
+        let added_key = self.added_key.clone();
+        let question = PeerQuestion { applied, client, scheme, class, added_key };
+        let mut request = self.question(&question);
         change(&mut request);
         send(core, &owner, &request, identity).await
     }
 
     /// The client's request as a question to a node.
-    fn question(&self, question: PeerQuestion) -> Request {
+    fn question(&self, question: &PeerQuestion) -> Request {
         let mut request = self.request.clone();
         strip_hop_by_hop(&mut request.headers);
         request.headers.retain(|field| !CLIENTS.contains(&field.id));

@@ -9,8 +9,10 @@ use crate::state::assemble::FragmentContext;
 pub(crate) enum Downstream {
     #[default]
     Client,
-    /// Another node of the cluster, which gets the stored response itself or none.
-    Node,
+    /// Another node of the cluster, which gets the stored response itself or none. If the VCL beside
+    /// the site's settings has received the request there, these are the fields that it has added
+    /// to the key.
+    Node(Option<Rc<[u8]>>),
     /// The page that the response becomes a fragment of.
     Page(Rc<FragmentContext>),
     /// The store alone: the request warms it, and its response is answered to no client.
@@ -30,14 +32,23 @@ impl Downstream {
     }
 
     pub(crate) fn is_node(&self) -> bool {
-        matches!(self, Self::Node)
+        matches!(self, Self::Node(_))
+    }
+
+    /// The fields that the VCL beside the site's settings has added to the key on another node;
+    /// `None` if it has not received the request there.
+    pub(crate) fn key_of_node(&self) -> Option<&[u8]> {
+        match self {
+            Self::Node(added) => added.as_deref(),
+            Self::Client | Self::Page(_) | Self::Warmth => None,
+        }
     }
 
     /// The page that the response becomes a fragment of, if there is one.
     pub(crate) fn page(&self) -> Option<&Rc<FragmentContext>> {
         match self {
             Self::Page(context) => Some(context),
-            Self::Client | Self::Node | Self::Warmth => None,
+            Self::Client | Self::Node(_) | Self::Warmth => None,
         }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use message::Request;
 
 use crate::state::site::Site;
+use crate::state::vcl::ExtraRequest;
 
 /// A request whose response is not stored here.
 #[derive(Clone, Copy)]
@@ -20,4 +21,6 @@ pub(crate) struct Miss<'a> {
     pub(crate) is_new: bool,
     /// The origin is asked for another URL.
     pub(crate) is_rewritten: bool,
+    /// The way through the VCL beside the site's settings, if that has received the request.
+    pub(crate) extra: Option<&'a ExtraRequest>,
 }

@@ -92,7 +92,8 @@ impl<'a> RequestContext<'a> {
     pub(crate) fn miss(&self, key: &'a [u8], is_new: bool) -> Miss<'a> {
         let by_program = self.extra.is_some_and(|extra| extra.has(Sub::BackendFetch));
         let is_rewritten = by_program || self.site.policy.rewrites(&self.notes);
-        Miss { site: self.site, asked: self.request, changed: None, key, is_new, is_rewritten }
+        let (site, asked, extra) = (self.site, self.request, self.extra.map(|own| &**own));
+        Miss { site, asked, changed: None, key, is_new, is_rewritten, extra }
     }
 }
 

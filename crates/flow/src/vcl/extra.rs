@@ -9,19 +9,20 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use base::KeyBuf;
 use cache::Object;
 use message::{HeaderId, Request, Response};
 use policy::decision_steps::shown;
 use policy::{ConnectionPeer, DecisionStep, ReceiveVerdict, Routes, StoreUse};
 use vcl::ctx::{BereqState, Obj, ReqState, RespState, Task};
 use vcl::program::Instance;
+use vcl::rules::heads;
 use vcl::sub::{Action, Sub};
 use vcl::workspace::Workspace;
 
 use super::acting_core::ProgramServer;
 use super::call::{ActingCore, ClientVariables, StepContext, StepHost, seconds};
 use super::delivery;
-use super::extra_fetch::show_host;
 use super::fetch::Report;
 use super::foretell::rehearsal::Rehearsal;
 use super::stored_object::obj_of;
@@ -49,7 +50,8 @@ pub(crate) enum ExtraVerdict {
 }
 
 /// Runs `vcl_recv` of `instance` for a request of `who` that its core serves, unless the rules of
-/// its path refuse the request as it came: `None` then, and the policy refuses it.
+/// its path refuse the request as it came: `None` then, and the policy refuses it. A request of a
+/// node that has run it already goes on as that has left it.
 pub(crate) fn receive(
     core: &Rc<CoreState>,
     instance: &Arc<Instance>,
@@ -72,6 +74,13 @@ pub(crate) fn receive(
     set_client(&mut turn.session, who);
     if let Some(context) = downstream.page() {
         turn.state.esi_level = context.level;
+    }
+    if let Some(added) = downstream.key_of_node() {
+        // The node that asks has run `vcl_recv` and `vcl_hash`.
+        turn.key = KeyBuf::of_bytes(added, &core.shared.seed);
+        turn.req.clone_from(request);
+        let verdict = ExtraVerdict::On(StoreUse::ByRules);
+        return Some((ExtraRequest::of_core(core, turn), verdict));
     }
     let host = ActingCore { core, counts: core.counts() };
     let verdict = run_recv(&mut turn, entrant, request, who, host).0;
@@ -170,7 +179,8 @@ pub(crate) fn hash(
     verdict: &ReceiveVerdict,
 ) -> bool {
     let host = ActingCore { core, counts: core.counts() };
-    !is_hashed(extra, verdict) || run_hash(extra, entrant, request, host).0
+    let is_made = entrant.downstream.key_of_node().is_some() || !is_hashed(extra, verdict);
+    is_made || run_hash(extra, entrant, request, host).0
 }
 
 /// Forecasts [`hash`].
@@ -250,7 +260,7 @@ impl ExtraRequest {
         let env = self.env(ctx, host);
         let time = seconds(ctx.now);
         let mut state = BereqState { time, uncacheable: is_pass, ..BereqState::default() };
-        show_host(request);
+        heads::show_host(request);
         let mut turn = self.turn.borrow_mut();
         let action = env.host.run_fetch(&mut turn, &env, request, &mut state);
         request.headers.remove(HeaderId::Host);

@@ -80,7 +80,7 @@ impl ExtraFetch {
         self.state.retries = u32::try_from(tries).unwrap_or(u32::MAX);
         self.state.is_bgfetch = fetch.background.is_some();
         let mut request = std::mem::take(&mut fetch.request);
-        show_host(&mut request);
+        heads::show_host(&mut request);
         let asked = request.clone();
         let action = self.run(fetch, Sub::BackendFetch, &mut request, None);
         let is_sound = action == Action::Fetch && self.settle(&asked, &mut request);
@@ -120,7 +120,7 @@ impl ExtraFetch {
         state: &mut BerespState,
     ) -> bool {
         let mut request = fetch.request.clone();
-        show_host(&mut request);
+        heads::show_host(&mut request);
         let beresp = Beresp { head: response, state };
         self.run(fetch, Sub::BackendResponse, &mut request, Some(beresp)) == Action::Deliver
     }
@@ -214,13 +214,4 @@ fn changed_names(asked: &Request, request: &Request) -> Vec<Vec<u8>> {
     let all = asked.headers.iter().chain(request.headers.iter());
     let changed = all.filter(|field| values(asked, field.name) != values(request, field.name));
     changed.map(|field| field.name.to_ascii_lowercase()).collect()
-}
-
-/// Adds Host as programs see it, which a request for an origin has in its canonical form only.
-pub(crate) fn show_host(request: &mut Request) {
-    let mut host = request.host.clone();
-    if let Some(port) = request.port {
-        host.extend_from_slice(format!(":{port}").as_bytes());
-    }
-    request.headers.set(HeaderId::Host, &host);
 }

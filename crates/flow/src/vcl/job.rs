@@ -45,7 +45,7 @@ pub(super) fn miss<'a, S: StepHost>(
 ) -> Miss<'a> {
     let (asked, changed, key) = (env.asked, Some(&turn.req), turn.key.bytes());
     let is_new = stale.is_none();
-    Miss { site: env.site, asked, changed, key, is_new, is_rewritten: false }
+    Miss { site: env.site, asked, changed, key, is_new, is_rewritten: false, extra: None }
 }
 
 /// Starts the background fetch of a stale object that is delivered.

@@ -98,6 +98,33 @@ async fn what_one_node_has_fetched_the_others_need_not() {
     }
 }
 
+/// The owner of a key does not run `vcl_recv` and `vcl_hash` on what these have made of a request.
+#[tokio::test(flavor = "multi_thread")]
+async fn subroutines_beside_settings_change_a_request_once_for_all_nodes() {
+    let (nats, origin, folder) = (Nats::start(&[]).await, origin().await, Folder::new());
+    folder.file(
+        "extra.vcl",
+        "vcl 4.1;\n\
+         sub vcl_recv { set req.http.Kind = req.http.Kind + \"k\"; \
+             set req.url = \"/in\" + req.url; }\n\
+         sub vcl_hash { hash_data(req.http.Kind); }\n",
+    );
+    let site = format!("vcl = \"{}\"", folder.path().join("extra.vcl").display());
+    let wanted = Wanted { site: &site, ..PLAIN };
+    let nodes = ["n1", "n2", "n3"].map(|name| node(name, &nats, &origin, wanted));
+    all_share(&nodes).await;
+    for page in 0..PAGES {
+        for node in &nodes {
+            let reply = node.ask("GET", &format!("/page/{page}"), "").await;
+            assert_eq!((reply.status, reply.text().as_str()), (200, "a page"));
+        }
+    }
+    for page in 0..PAGES {
+        assert_eq!(origin.seen(&format!("/in/page/{page}")), 1, "{page}");
+        assert_eq!(origin.seen(&format!("/in/in/page/{page}")), 0, "{page}");
+    }
+}
+
 /// A request to the owner right after a purge gets nothing that was stored before, even if the
 /// stream does not have the purge yet.
 #[tokio::test(flavor = "multi_thread")]

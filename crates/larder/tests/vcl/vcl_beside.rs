@@ -9,6 +9,7 @@ use std::process::{Command, Output};
 use observe::format::{self, FieldPositions};
 use observe::ring::{FollowStart, RingFollower};
 use serde_json::{Value, json};
+use support::console::Ask;
 use support::explain::{explain, fact, step};
 use support::folder::Folder;
 use support::scripts::Stage;
@@ -208,6 +209,20 @@ sub vcl_recv {
 }
 
 #[tokio::test]
+async fn a_client_that_the_vcl_leads_to_a_rate_keeps_its_share_when_it_is_faster() {
+    let subs = "sub vcl_recv { set req.url = regsub(req.url, \"^/alias/\", \"/login/\"); }";
+    let rate = "rate = { requests = \"2/s\", burst = 0, queue = 1000, path = \"/login/*\" }";
+    let blog = Blog::start(subs, rate).await;
+    assert_eq!(blog.get("/alias/a").await.status, 200);
+    let told = blog.explain("/alias/a").await;
+    assert!(told["outcome"]["summary"].to_string().contains("429"), "{told}");
+    for _ in 0..5 {
+        assert_eq!(blog.get("/alias/a").await.status, 429, "nothing waits behind vcl_recv");
+    }
+    eventually("its share", async || blog.get("/alias/a").await.status == 200).await;
+}
+
+#[tokio::test]
 async fn limits_at_once_count_what_the_vcl_leads_to_a_path_until_its_reply_ends() {
     let subs = "sub vcl_recv { set req.url = regsub(req.url, \"^/alias/\", \"/login/\"); }";
     let blog = Blog::start(subs, "concurrent = { requests = 1, path = \"/login/*\" }").await;
@@ -265,11 +280,16 @@ async fn record_of(daemon: &Daemon, target: &str) -> Value {
 
 /// The response to a GET for `host`.
 async fn get_from(daemon: &Daemon, host: &str, target: &str, fields: &str) -> Reply {
+    ask_from(daemon, host, &format!("GET {target}"), fields).await
+}
+
+/// The response to a request for `host`, whose first line has `asked`: method and target.
+async fn ask_from(daemon: &Daemon, host: &str, asked: &str, fields: &str) -> Reply {
     let mut client = RawClient::connect(daemon.addr()).await.expect("a connection");
-    let asked =
-        format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n{fields}Connection: close\r\n\r\n");
-    client.send(asked.as_bytes(), WriteSplit::Whole).await.expect("sent");
-    whole(client.reply("GET").await, target)
+    let request = format!("{asked} HTTP/1.1\r\nHost: {host}\r\n{fields}Connection: close\r\n\r\n");
+    client.send(request.as_bytes(), WriteSplit::Whole).await.expect("sent");
+    let method = asked.split(' ').next().unwrap_or_default();
+    whole(client.reply(method).await, asked)
 }
 
 const TIMES: &str = r#"
@@ -396,6 +416,25 @@ async fn a_purge_of_a_url_reaches_what_the_vcl_makes_of_it() {
 }
 
 #[tokio::test]
+async fn a_purge_of_a_url_reaches_what_the_vcl_makes_of_it_for_its_host() {
+    let subs = r#"
+sub vcl_recv {
+    if (req.http.Host ~ "^a\.test$") { set req.url = regsub(req.url, "^/old/", "/new/"); }
+    set req.http.Host = regsub(req.http.Host, "^www\.", "");
+}
+"#;
+    let (origin, daemon) = with_subs("", subs, "purge = { allow = [\"127.0.0.0/8\"] }").await;
+    origin.otherwise(Script::cacheable("a page"));
+    for (host, purged) in [("a.test", "PURGE /old/a"), ("www.a.test", "PURGE /new/a")] {
+        get_from(&daemon, "a.test", "/new/a", "").await;
+        assert!(is_hit(&get_from(&daemon, "a.test", "/old/a", "").await), "one condition");
+        assert!(is_hit(&get_from(&daemon, "www.a.test", "/new/a", "").await), "one host");
+        assert_eq!(ask_from(&daemon, host, purged, "").await.status, 200);
+        assert!(!is_hit(&get_from(&daemon, "a.test", "/new/a", "").await), "{host} {purged}");
+    }
+}
+
+#[tokio::test]
 async fn rules_of_a_path_hold_for_the_url_as_it_came_and_as_it_was_rewritten() {
     let subs = r#"
 sub vcl_recv {
@@ -486,6 +525,20 @@ sub vcl_deliver { set resp.http.X-Way = "delivered"; }
 }
 
 #[tokio::test]
+async fn a_purge_that_fetches_anew_is_not_limited_behind_vcl_recv() {
+    let subs = "sub vcl_recv { set req.url = regsub(req.url, \"^/old/\", \"/new/\"); }";
+    let keys = "purge = { allow = [\"127.0.0.0/8\"], dialects = [\"foshttpcache\"] }\n\
+                rate = { requests = \"1/h\", path = \"/new/*\" }";
+    let blog = Blog::start(subs, keys).await;
+    for count in 1..4 {
+        let anew = blog.ask("/old/a", "Cache-Control: no-cache\r\n").await;
+        assert_eq!((anew.status, blog.asked()), (200, count));
+    }
+    assert_eq!(blog.get("/old/a").await.status, 200, "it was not counted");
+    assert_eq!(blog.get("/old/a").await.status, 429);
+}
+
+#[tokio::test]
 async fn variants_that_a_client_s_request_does_not_select_are_not_stored() {
     let subs = r#"
 sub vcl_backend_fetch { set bereq.http.X-Device = regsub(bereq.http.User-Agent, "/.*", ""); }
@@ -524,6 +577,48 @@ sub vcl_backend_response {
     origin.on("/a", Script::ok("Cache-Control: private\r\n", "mine"));
     let personal = get_from(&daemon, "a.test", "/a", "Cookie: session=1\r\n").await;
     assert_eq!((personal.text().as_str(), is_hit(&personal)), ("mine", false));
+}
+
+#[tokio::test]
+async fn directives_of_the_vcl_for_clients_lengthen_no_time_when_a_304_confirms_the_response() {
+    let subs = r#"
+sub vcl_backend_response {
+    set beresp.http.X-Seen = beresp.ttl + " " + beresp.grace + " " + beresp.keep;
+    set beresp.http.Cache-Control = "public, max-age=31536000, stale-if-error=31536000";
+    if (bereq.url == "/set" && bereq.http.If-None-Match) { set beresp.ttl = 2h; }
+}
+"#;
+    let (origin, daemon) = with_subs("", subs, "").await;
+    let anew = "Cache-Control: max-age=120, stale-while-revalidate=6, stale-if-error=8\r\n";
+    for (target, fields, most_s, windows, kept) in [
+        ("/silent", "", 60.0, "5.000 7.000", "ttl 60 s"),
+        ("/anew", anew, 120.0, "6.000 8.000", "ttl 120 s"),
+        ("/set", "", 60.0, "5.000 7.000", "ttl 7200 s"),
+    ] {
+        let head = "Cache-Control: max-age=60, stale-while-revalidate=5, stale-if-error=7\r\n";
+        origin.on(target, Script::ok(&format!("{head}ETag: \"a\"\r\n"), "a page"));
+        get_from(&daemon, "a.test", target, "").await;
+        let not_modified = format!("HTTP/1.1 304 Not Modified\r\nETag: \"a\"\r\n{fields}\r\n");
+        origin.on(target, Script::respond(not_modified));
+        let url = format!("http://a.test{target}");
+        let soft = Ask::post("/api/v1/purge", &json!({ "url": url, "soft": true }));
+        assert_eq!(soft.send_locally(&daemon).await.status, 200);
+        eventually("a revalidation", async || {
+            get_from(&daemon, "a.test", target, "").await;
+            origin.seen(target) == 2
+        })
+        .await;
+        eventually("times of the response as it came", async || {
+            let seen = field(&get_from(&daemon, "a.test", target, "").await, "x-seen");
+            let told = explain(&daemon, &json!({ "url": url })).await;
+            let why = step(&told, "freshness")["why"].to_string();
+            let (ttl_s, seen) = seen.split_once(' ').unwrap_or_default();
+            ttl_s.parse().is_ok_and(|ttl_s: f64| ttl_s <= most_s && ttl_s > 0.9 * most_s)
+                && seen == windows
+                && why.contains(kept)
+        })
+        .await;
+    }
 }
 
 #[tokio::test]

@@ -403,13 +403,12 @@ impl Declared {
             listener.record(|| explanations::query(plan, query, request));
             query.apply(request);
         }
-        let reason = match ctx.store {
-            StoreUse::Passed => Some(Rule::Vcl as u32),
-            StoreUse::ByRules | StoreUse::Untouched => {
-                let reason = plan.bypass.reason(request, parts);
-                listener.record(|| self.tell_bypass(plan, request, reason));
-                reason
-            }
+        let reason = if ctx.store == StoreUse::Passed {
+            Some(Rule::Vcl as u32)
+        } else {
+            let reason = plan.bypass.reason(request, parts);
+            listener.record(|| self.tell_bypass(plan, request, reason));
+            reason
         };
         match reason {
             Some(rule) => (rule, ReceiveVerdict::Pass),

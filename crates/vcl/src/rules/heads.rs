@@ -190,6 +190,15 @@ fn weighs_something(parameter: &[u8]) -> Option<bool> {
     Some(value[..whole].iter().chain(fraction).any(|b| *b != b'0'))
 }
 
+/// Adds Host as programs see it to a request that has it in its canonical form only.
+pub fn show_host(request: &mut Request) {
+    let mut host = request.host.clone();
+    if let Some(port) = request.port {
+        host.extend_from_slice(format!(":{port}").as_bytes());
+    }
+    request.headers.set(HeaderId::Host, &host);
+}
+
 /// Derives host and port of the request from Host, which a program may have changed. An invalid
 /// Host is ignored: the backend's own is sent then.
 pub fn follow_host(request: &mut Request) {

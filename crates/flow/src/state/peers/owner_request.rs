@@ -15,6 +15,9 @@ pub(crate) struct OwnerRequest {
     /// The request that selects variants; `None` if it is the client's.
     pub(crate) selecting: Option<Request>,
     pub(crate) key: Box<[u8]>,
+    /// The fields that the VCL beside the site's settings has added to `key`; `None` if it has not
+    /// received the request.
+    pub(crate) added_key: Option<Box<[u8]>>,
 }
 
 /// The identity of the fetch that a node is asked for.
@@ -31,7 +34,8 @@ impl OwnerRequest {
         let peers = peers.load();
         peers.as_ref()?.owner(miss.key)?.origin()?;
         let (request, selecting) = (miss.asked.clone(), miss.changed.cloned());
-        Some(Box::new(Self { request, selecting, key: miss.key.into() }))
+        let added_key = miss.extra.map(|extra| extra.added_key().into());
+        Some(Box::new(Self { request, selecting, key: miss.key.into(), added_key }))
     }
 
     /// Bytes in memory.
@@ -41,6 +45,7 @@ impl OwnerRequest {
             request.headers.memory() + target + request.host.len()
         };
         let requests = of(&self.request) + self.selecting.as_ref().map_or(0, of);
-        size_of::<Self>() + requests + self.key.len()
+        let added = self.added_key.as_ref().map_or(0, |key| key.len());
+        size_of::<Self>() + requests + self.key.len() + added
     }
 }

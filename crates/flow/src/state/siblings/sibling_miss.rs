@@ -31,7 +31,7 @@ impl SiblingMiss {
 impl Miss<'_> {
     /// Returns true if siblings may have the response.
     pub(crate) fn may_be_with_siblings(self) -> bool {
-        let Self { site, asked, changed, key, is_new, is_rewritten } = self;
+        let Self { site, asked, changed, key, is_new, is_rewritten, .. } = self;
         is_new
             // Under the URL that the origin is asked for a sibling may have anything.
             && !is_rewritten

@@ -48,11 +48,13 @@ impl KeyAddition for ReadKeyAddition {
 impl Reading<'_> {
     /// The request of a reader at `site` that `vcl_recv` makes of `asked`; `None` if it fails.
     pub(crate) fn received(&self, site: &Site, asked: &Request) -> Option<Request> {
+        let mut asked = asked.clone();
+        heads::show_host(&mut asked);
         let mut request = asked.clone();
-        let action = self.run(Sub::Recv, &mut request, asked, None);
+        let action = self.run(Sub::Recv, &mut request, &asked, None);
         // Readers of others may get further than the reader that a purge imagines.
         let goes_on = matches!(action, Action::Hash | Action::Pass(_) | Action::Synth(_));
-        (goes_on && adopt(self.live, site, &mut request, asked).is_ok()).then_some(request)
+        (goes_on && adopt(self.live, site, &mut request, &asked).is_ok()).then_some(request)
     }
 
     /// The addition of `vcl_hash` to the key of a GET with the other parts of `asked`, which has

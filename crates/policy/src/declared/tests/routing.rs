@@ -3,7 +3,6 @@
 
 mod model;
 
-use crate::StoreUse;
 use message::{ClassifiedClient, ClientClass, ClientProof};
 use testkit::geoip::{self, Datum};
 
