@@ -85,7 +85,7 @@ impl SharedState {
         live.sites.carry_over(None, cache.memory());
         let (trust, counters) = (Arc::clone(&live.trust), Registry::default());
         let in_force = Arc::new(ConfigurationHolder::new(live));
-        let warmth = Arc::new(SharedWarmth::new(counters.register()));
+        let warmth = Arc::new(SharedWarmth::new(counters.register(), cache.memory()));
         Arc::new(Self {
             slices: Arc::new(SliceMemory::new(&cache, seed)),
             invalidator: Invalidator::new(
