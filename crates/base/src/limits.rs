@@ -265,6 +265,9 @@ limits! {
     VerifyFindings verify_findings Count 100, "Maximum number of findings of `verify` that are kept for each site. Beyond it, the oldest is dropped.";
     Tunnels tunnels Count 10_000, "Maximum number of connections that changed their protocol (WebSocket). Further ones get 503.";
     TunnelsPerIp tunnels_per_ip Count 128, "Maximum number of tunnels (see `tunnels`) per IPv4 address or IPv6 /64, except loopback. Further ones get 503. 0: no limit.";
+    WebhookQueue webhook_queue Count 100, "Maximum number of findings that wait to be sent to the receiver of `[webhook]`. Further ones are not sent.";
+    WebhookTimeout webhook_timeout Ms 10_000, "Maximum time for sending one finding to the receiver of `[webhook]`. After that, it is tried again.", least(100);
+    WebhookTries webhook_tries Count 4, "Number of times that a finding is sent to the receiver of `[webhook]` until it takes the finding. The waits between are 1s, 2s, 4s and so on.", least(1), most(10);
     TunnelIdleTimeout tunnel_idle_timeout Ms 3_600_000, "Time after which a tunnel without traffic in either direction is closed.";
     TunnelEndTimeout tunnel_end_timeout Ms 30_000, "Time after which a tunnel is closed if one side has ended and the other sends nothing.";
     InterimResponses interim_responses Count 10, "Maximum number of 1xx responses before the final response. More result in 502.", most(100);

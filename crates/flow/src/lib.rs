@@ -84,6 +84,7 @@ pub use crate::state::client::{CertificateFields, Client, ClientCheck};
 pub use crate::state::connections::ConnectionRules;
 pub use crate::state::core::CoreState;
 pub use crate::state::crawlers::{ClaimedAddress, CrawlerVerification, SharedCrawlers};
+pub use crate::state::finding_notices::{FindingNotice, FindingNotices};
 pub use crate::state::gate::SiteAuthChecks;
 pub use crate::state::live_configuration::{LiveConfiguration, LiveRef};
 pub use crate::state::mirror::SiteMirrors;
