@@ -621,12 +621,17 @@ pub struct LogRing {
     pub folder: Option<PathBuf>,
     /// Request fields whose values records keep.
     pub headers: Vec<String>,
+    /// Records of requests that asked an origin keep evidence for advice.
+    pub evidence: bool,
+    /// The responses of one in so many pages get fingerprints at a time; 0 for none.
+    pub fingerprint_one_in: u32,
 }
 
 impl Default for LogRing {
     fn default() -> Self {
         let headers = ["Referer", "User-Agent"].map(str::to_owned).to_vec();
-        Self { size: 32 << 20, folder: None, headers }
+        let (evidence, fingerprint_one_in) = (true, 20);
+        Self { size: 32 << 20, folder: None, headers, evidence, fingerprint_one_in }
     }
 }
 

@@ -14,6 +14,7 @@
 mod allowance;
 mod assemble;
 mod body_transfer;
+mod body_watch;
 mod challenge;
 mod course;
 mod crawlers;
@@ -84,6 +85,7 @@ pub use crate::state::client::{CertificateFields, Client, ClientCheck};
 pub use crate::state::connections::ConnectionRules;
 pub use crate::state::core::CoreState;
 pub use crate::state::crawlers::{ClaimedAddress, CrawlerVerification, SharedCrawlers};
+pub use crate::state::evidence::EvidenceRules;
 pub use crate::state::finding_notices::{FindingNotice, FindingNotices};
 pub use crate::state::gate::SiteAuthChecks;
 pub use crate::state::live_configuration::{LiveConfiguration, LiveRef};
