@@ -57,6 +57,7 @@ mod sources;
 mod stage;
 mod stage_row;
 mod state;
+mod store_survey;
 mod stored_heads;
 mod surrogate;
 mod tags;
@@ -108,6 +109,7 @@ pub use crate::state::warmth::{
     WarmOutcome, WarmUrl, WarmWish,
 };
 pub use crate::state::{live_configuration, reply};
+pub use crate::store_survey::{FoundPages, MarkedPage, StoreSurvey, VariedPage};
 pub use crate::throttle::Throttles;
 pub use crate::trust::{Readiness, Trust};
 pub use crate::unserved_sites::unserved_sites;

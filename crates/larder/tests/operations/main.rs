@@ -8,6 +8,7 @@ mod admin;
 mod admin_purge;
 mod bench;
 mod dashboard;
+mod evidence;
 mod explain;
 mod explain_causes;
 mod import;
