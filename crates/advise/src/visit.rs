@@ -46,7 +46,51 @@ pub struct Visit {
     pub class: String,
 }
 
-/// Fingerprint of a body: exact, and with numbers and tokens masked.
+impl Visit {
+    /// The target up to the first `?`.
+    pub fn path(&self) -> &[u8] {
+        self.target.split(|byte| *byte == b'?').next().unwrap_or_default()
+    }
+
+    /// The first value of a request field, whose name is in lower case.
+    pub fn field(&self, name: &str) -> Option<&[u8]> {
+        value(&self.fields, name)
+    }
+
+    /// The first value of a field of the origin's response, whose name is in lower case.
+    pub fn response_field(&self, name: &str) -> Option<&[u8]> {
+        value(self.response.as_deref().unwrap_or_default(), name)
+    }
+}
+
+impl Visit {
+    /// Sets the host, without its port and in lower case.
+    pub fn set_host(&mut self, host: &str) {
+        let end = host.rfind(':').filter(|at| !host[*at..].contains(']')).unwrap_or(host.len());
+        self.host = host[..end].trim_end_matches('.').to_ascii_lowercase();
+    }
+
+    /// Adds a request field, unless it is there.
+    pub fn set_field(&mut self, name: &str, value: &str) {
+        let field = (name.to_ascii_lowercase(), value.as_bytes().to_vec());
+        if !self.fields.contains(&field) {
+            self.fields.push(field);
+        }
+    }
+
+    /// Adds a field of the origin's response.
+    pub fn set_response_field(&mut self, name: &str, value: &str) {
+        let fields = self.response.get_or_insert_default();
+        fields.push((name.to_ascii_lowercase(), value.as_bytes().to_vec()));
+    }
+}
+
+fn value<'f>(fields: &'f [(String, Vec<u8>)], name: &str) -> Option<&'f [u8]> {
+    fields.iter().find(|(own, _)| own == name).map(|(_, value)| &value[..])
+}
+
+/// Fingerprint of a body: exact, and with numbers and tokens masked. A source that does not mask
+/// gives the exact hash twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BodyPrint {
     /// Hash of the bytes.

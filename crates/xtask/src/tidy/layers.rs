@@ -73,7 +73,7 @@ const NARROWED: &[(&str, &[&str])] = &[
             "flow",
         ],
     ),
-    ("advise", &["base", "message", "policy", "observe", "config"]),
+    ("advise", &["base", "codec", "message", "policy", "observe", "config"]),
     ("agents", &["base", "crypto", "message"]),
     ("acme", &["base", "rt", "message", "h1", "tls"]),
     ("admin", &["base", "rt", "message"]),
