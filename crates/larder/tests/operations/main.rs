@@ -6,6 +6,7 @@ mod support;
 
 mod admin;
 mod admin_purge;
+mod advise;
 mod bench;
 mod dashboard;
 mod evidence;
