@@ -3,6 +3,7 @@
 //! Begin reading at `LarderVerb`, which lists the verbs, and at `serve_verb`, which starts the
 //! daemon.
 
+mod advise_verb;
 mod check;
 mod demo;
 mod disk_verb;
@@ -65,6 +66,7 @@ enum LarderVerb {
     Reload(AdminArgs),
     Dashboard(tools::DashboardArgs),
     Explain(tools::ExplainArgs),
+    Advise(advise_verb::AdviseArgs),
     Purge(tools::PurgeArgs),
     Warm(tools::WarmArgs),
     /// Show and control a cluster (`[cluster]`): nodes that share invalidations and a
@@ -132,6 +134,7 @@ fn main() -> ExitCode {
         LarderVerb::Reload(args) => tools::reload(&args.admin_socket),
         LarderVerb::Dashboard(args) => tools::dashboard(&args),
         LarderVerb::Explain(args) => tools::explain(&args),
+        LarderVerb::Advise(args) => advise_verb::run(&args),
         LarderVerb::Purge(args) => tools::purge(&args),
         LarderVerb::Warm(args) => tools::warm(&args),
         LarderVerb::Cluster(verb) => tools::cluster(&verb, gather),

@@ -6,8 +6,10 @@ mod support;
 
 mod admin;
 mod admin_purge;
+mod advise;
 mod bench;
 mod dashboard;
+mod evidence;
 mod explain;
 mod explain_causes;
 mod import;

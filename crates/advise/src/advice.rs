@@ -1,0 +1,91 @@
+//! Advice: findings of all detectors, each tried by a replay with its change and nothing else.
+
+use crate::edit::apply;
+use crate::finding::{Change, Finding, Suspicion};
+use crate::findings::DETECTORS;
+use crate::replay::{Figures, replay};
+use crate::settings::Settings;
+use crate::trace::Trace;
+use crate::visit::Visit;
+
+/// Least gain of the hit ratio, in hundredths, that is worth a change.
+const LEAST_POINTS: f64 = 0.2;
+/// Least share of requests to the origin, in hundredths, that is worth a change.
+const LEAST_SAVED: u64 = 2;
+
+/// Figures and findings of some visits.
+#[derive(Debug)]
+pub struct Advice {
+    /// Visits that were read.
+    pub visits: usize,
+    /// Unix times of the first and the last, in milliseconds.
+    pub span_ms: Option<(u64, u64)>,
+    /// Figures under the present settings.
+    pub figures: Figures,
+    /// The findings, the most useful first.
+    pub findings: Vec<Finding>,
+}
+
+/// Finds what would serve the visits better than `settings` do.
+pub fn advise(mut visits: Vec<Visit>, settings: &Settings) -> Advice {
+    visits.sort_by_key(|visit| visit.at_ms);
+    let trace = Trace::new(&visits, settings);
+    let suspicions = DETECTORS.iter().flat_map(|detect| detect(&trace));
+    let mut findings: Vec<Finding> = suspicions.filter_map(|own| tried(&trace, own)).collect();
+    let before = trace.figures;
+    let use_of = |finding: &Finding| {
+        let saved = finding
+            .after
+            .map_or(0, |after| before.origin_requests.saturating_sub(after.origin_requests));
+        (saved, finding.bytes)
+    };
+    findings.sort_by_key(|finding| std::cmp::Reverse(use_of(finding)));
+    for (at, finding) in findings.iter_mut().enumerate() {
+        finding.number = at + 1;
+    }
+    let first = trace.clients.first().map(|visit| visit.at_ms);
+    let span_ms = first.zip(trace.clients.last().map(|visit| visit.at_ms));
+    Advice { visits: trace.clients.len(), span_ms, figures: trace.figures, findings }
+}
+
+/// Tries the change of a suspicion. `None` if it is not worth it.
+fn tried(trace: &Trace<'_>, suspicion: Suspicion) -> Option<Finding> {
+    let Suspicion { kind, site, about, paths, proof, edits, bytes, is_fault, risk, mut hints } =
+        suspicion;
+    let mut tried = None;
+    if !edits.is_empty() {
+        match changed(trace.settings, &edits) {
+            Ok((change, settings)) => {
+                let after = replay(&trace.clients, &trace.samples, &settings);
+                tried = Some((after, change));
+            }
+            Err(why) => hints.push(format!("by hand, since the file cannot be changed: {why}")),
+        }
+    }
+    let is_useful = tried.as_ref().is_some_and(|(after, _)| is_better(&trace.figures, after));
+    if !is_useful && !is_fault {
+        return None;
+    }
+    let (after, change) = tried.unzip();
+    let site = trace.settings.site_name(site).to_owned();
+    let number = 0;
+    Some(Finding { number, kind, site, about, paths, proof, after, bytes, risk, change, hints })
+}
+
+fn is_better(before: &Figures, after: &Figures) -> bool {
+    let saved = before.origin_requests.saturating_sub(after.origin_requests);
+    after.ratio() - before.ratio() >= LEAST_POINTS
+        || saved * 100 >= before.origin_requests * LEAST_SAVED && saved > 0
+}
+
+/// The settings after `edits`, as `larder check` would read them.
+fn changed(settings: &Settings, edits: &[crate::edit::Edit]) -> Result<(Change, Settings), String> {
+    let (text, places) = apply(&settings.text, edits)?;
+    let read = settings
+        .with_text(&text)
+        .map_err(|faults| faults.first().map_or_else(String::new, |fault| fault.message.clone()))?;
+    Ok((Change { file: settings.file.clone(), places, text }, read))
+}
+
+#[cfg(test)]
+mod tests;

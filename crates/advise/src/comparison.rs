@@ -1,0 +1,135 @@
+//! Comparison of bodies: do bodies depend on something that requests have, such as a parameter?
+//!
+//! Pages change with time, too. A body that returns after another one has not changed with time: it
+//! depends on the request. A body that has gone for good may have changed with time, and is proof
+//! only where both it and the next one were given to requests that differ.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A body that a request got.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct GivenBody {
+    /// Value that must be equal between requests that are compared.
+    pub(crate) group: Vec<u8>,
+    /// Unix time in milliseconds.
+    pub(crate) at_ms: u64,
+    /// The value that may or may not matter.
+    pub(crate) aspect: Vec<u8>,
+    /// Fingerprint.
+    pub(crate) body: u64,
+}
+
+/// The result of a comparison.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct BodyComparison {
+    /// Bodies that were equal although the aspect differed.
+    pub(crate) equal: u64,
+    /// Bodies that differed, and may have differed because of the aspect.
+    pub(crate) differing: u64,
+    /// Different values of the aspect among the equal ones.
+    pub(crate) aspects: usize,
+}
+
+impl BodyComparison {
+    /// Returns true if nothing speaks against equality, and at least `least` pairs speak for it.
+    pub(crate) fn proves(&self, least: u64) -> bool {
+        self.differing == 0 && self.equal >= least
+    }
+}
+
+/// A stretch of equal bodies.
+struct Run<'g> {
+    body: u64,
+    given: &'g [GivenBody],
+}
+
+/// Compares the bodies of each group.
+pub(crate) fn compare(mut given: Vec<GivenBody>) -> BodyComparison {
+    given.sort_unstable();
+    let mut result = BodyComparison::default();
+    let mut aspects = BTreeSet::new();
+    for group in given.chunk_by(|one, next| one.group == next.group) {
+        let runs: Vec<Run<'_>> = group
+            .chunk_by(|one, next| one.body == next.body)
+            .map(|given| Run { body: given[0].body, given })
+            .collect();
+        for run in &runs {
+            let kinds = kinds(run);
+            if kinds.len() > 1 {
+                result.equal += run.given.len() as u64 - 1;
+                aspects.extend(kinds);
+            }
+        }
+        result.differing += differing(&runs);
+    }
+    result.aspects = aspects.len();
+    result
+}
+
+fn kinds<'g>(run: &Run<'g>) -> BTreeSet<&'g [u8]> {
+    run.given.iter().map(|given| &given.aspect[..]).collect()
+}
+
+/// Changes between runs that time does not explain.
+fn differing(runs: &[Run<'_>]) -> u64 {
+    let mut last_run: BTreeMap<u64, usize> = BTreeMap::new();
+    let mut found = 0;
+    for (at, run) in runs.iter().enumerate() {
+        found += u64::from(last_run.insert(run.body, at).is_some());
+    }
+    for pair in runs.windows(2) {
+        let (before, after) = (&pair[0], &pair[1]);
+        let is_one_request_apart = before.given.last().map(|given| &given.aspect)
+            == after.given.first().map(|given| &given.aspect);
+        let both_mixed = kinds(before).len() > 1 && kinds(after).len() > 1;
+        found += u64::from(!is_one_request_apart && !both_mixed);
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bodies in their order, each as a letter for the aspect and a digit for the body.
+    fn compared(text: &str) -> BodyComparison {
+        let given = text.split(' ').enumerate().map(|(at, word)| GivenBody {
+            group: Vec::new(),
+            at_ms: at as u64,
+            aspect: vec![word.as_bytes()[0]],
+            body: u64::from(word.as_bytes()[1]),
+        });
+        compare(given.collect())
+    }
+
+    #[test]
+    fn equal_bodies_of_different_requests_are_proof() {
+        assert_eq!(compared("a1 b1 c1"), BodyComparison { equal: 2, differing: 0, aspects: 3 });
+        assert_eq!(compared("a1 a1 a1").equal, 0, "they do not differ in anything");
+    }
+
+    #[test]
+    fn a_change_with_time_is_no_difference() {
+        assert_eq!(compared("a1 b1 b2 a2").differing, 0, "one value saw both");
+        assert_eq!(compared("a1 b1 c2 d2").differing, 0, "each body was given to several");
+    }
+
+    #[test]
+    fn a_body_that_returns_depends_on_the_request() {
+        assert_eq!(compared("a1 b2 a1").differing, 3);
+        assert!(compared("a1 c1 b2 a1 c1 d1").differing > 0);
+        assert!(compared("a1 a1 b2").differing > 0, "one visitor in many");
+    }
+
+    #[test]
+    fn groups_are_compared_apart() {
+        let of = |group: u8, at_ms, aspect: u8, body| GivenBody {
+            group: vec![group],
+            at_ms,
+            aspect: vec![aspect],
+            body,
+        };
+        let given = vec![of(1, 1, 1, 1), of(2, 2, 2, 2), of(1, 3, 2, 1), of(2, 4, 1, 2)];
+        assert_eq!(compare(given), BodyComparison { equal: 2, differing: 0, aspects: 2 });
+    }
+}

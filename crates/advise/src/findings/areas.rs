@@ -1,0 +1,63 @@
+//! Areas: the paths that a change of a route's settings would be for.
+
+use std::collections::BTreeMap;
+
+use crate::edit::Scope;
+use crate::trace::{Seen, Trace};
+
+/// Requests that one route has, or may have.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Area {
+    /// A route of the file, by the indices of its site and its own, and its name.
+    Route(usize, usize, String),
+    /// A family of paths for which the file has no route.
+    Family(usize, String),
+}
+
+impl Area {
+    /// Its paths, as a route's `path`, or the route's name.
+    pub(super) fn paths(&self) -> &str {
+        let (Self::Route(.., paths) | Self::Family(_, paths)) = self;
+        paths
+    }
+
+    /// Index of its site.
+    pub(super) fn site(&self) -> usize {
+        let (Self::Route(site, ..) | Self::Family(site, _)) = self;
+        *site
+    }
+
+    /// The table for its settings.
+    pub(super) fn scope(&self) -> Scope {
+        match self {
+            Self::Route(site, route, _) => Scope::Route(*site, *route),
+            Self::Family(site, paths) => Scope::Path(*site, format!("{paths:?}")),
+        }
+    }
+}
+
+/// The area of a visit; `None` if it belongs to a route of a preset, in whose place none is put.
+pub(super) fn area(trace: &Trace<'_>, seen: &Seen<'_>) -> Option<Area> {
+    let rules = &trace.settings.config.sites[seen.site].rules;
+    match (seen.route as usize).checked_sub(1) {
+        None => Some(Area::Family(seen.site, seen.family())),
+        Some(route) if route < trace.settings.own_routes(seen.site) => {
+            Some(Area::Route(seen.site, route, rules.routes.get(route)?.name.clone()))
+        }
+        Some(_) => None,
+    }
+}
+
+/// The visits that `wanted` selects, by area.
+pub(super) fn by_area<'s, 't>(
+    trace: &'s Trace<'t>,
+    wanted: impl Fn(&Seen<'t>) -> bool,
+) -> BTreeMap<Area, Vec<&'s Seen<'t>>> {
+    let mut areas: BTreeMap<Area, Vec<&Seen<'_>>> = BTreeMap::new();
+    for seen in trace.seen.iter().filter(|seen| wanted(seen)) {
+        if let Some(area) = area(trace, seen) {
+            areas.entry(area).or_default().push(seen);
+        }
+    }
+    areas
+}

@@ -1,0 +1,116 @@
+//! Bodies that are compared: which requests may be compared with which.
+
+use message::cookie;
+use message::vary::{Vary, vary_signature};
+use message::{HeaderId, Method};
+
+use crate::comparison::{BodyComparison, GivenBody, compare};
+use crate::finding::Proof;
+use crate::reception::response;
+use crate::trace::Seen;
+
+/// Measure by which bodies are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Measure {
+    /// Its fingerprint.
+    Bytes,
+    /// Its length, where a log has nothing else: no proof.
+    Length,
+}
+
+impl Measure {
+    /// The measure for these visits: lengths only if there is no fingerprint at all.
+    pub(super) fn of<'s, 't: 's>(mut seen: impl Iterator<Item = &'s Seen<'t>>) -> Self {
+        if seen.any(|seen| seen.visit.body.is_some()) { Self::Bytes } else { Self::Length }
+    }
+
+    /// The value for a visit; `None` without one.
+    pub(super) fn value(self, seen: &Seen<'_>) -> Option<u64> {
+        let visit = seen.visit;
+        match self {
+            _ if seen.request.method != Method::Get => None,
+            Self::Bytes => visit.body.filter(|_| seen.has_response()).map(|print| print.exact),
+            Self::Length => (visit.status == 200).then_some(visit.body_bytes),
+        }
+    }
+
+    /// The proof that a comparison gives.
+    pub(super) fn proof(self, compared: &BodyComparison, what: &str, aspect: &str) -> Proof {
+        let equal = compared.equal;
+        match self {
+            Self::Bytes => {
+                let text = format!("{equal} of {equal} {what} were byte for byte equal {aspect}");
+                Proof::Bodies { equal, text }
+            }
+            Self::Length => Proof::Missing(format!(
+                "the log has no bodies; {equal} of {equal} {what} had equal lengths {aspect}; \
+                 `--origin` compares bodies"
+            )),
+        }
+    }
+}
+
+/// Values that must be equal between requests whose bodies are compared, besides the target: site,
+/// host, scheme, status, coding, and the fields that Vary names but Cookie and `without`.
+pub(super) fn context(seen: &Seen<'_>, without: &str) -> Vec<u8> {
+    let visit = seen.visit;
+    let mut context = format!("{} {} ", seen.site, visit.status).into_bytes();
+    context.extend_from_slice(&seen.request.host);
+    context.extend_from_slice(seen.request.scheme.as_str().as_bytes());
+    context.push(b' ');
+    context.extend_from_slice(visit.response_field("content-encoding").unwrap_or_default());
+    context.push(b' ');
+    let fields = visit.response.as_deref().unwrap_or_default();
+    let head = response(visit.status, fields);
+    let names = match Vary::of(&head.headers) {
+        Vary::Names(names) => names.without(HeaderId::Cookie),
+        Vary::None | Vary::Never => None,
+    };
+    if let Some(names) = names {
+        let kept: Vec<&[u8]> = names.iter().filter(|name| *name != without.as_bytes()).collect();
+        if !kept.is_empty() {
+            vary_signature(&kept.join(&b","[..]), &seen.request.headers, &mut context);
+        }
+    }
+    context
+}
+
+/// The cookies that count, but the one called `without`.
+pub(super) fn other_cookies(seen: &Seen<'_>, without: &[u8]) -> Vec<u8> {
+    let lines = seen.request.headers.values(HeaderId::Cookie);
+    let mut pairs: Vec<_> = cookie::pairs(lines).filter(|pair| pair.name != without).collect();
+    pairs.sort_unstable_by_key(|pair| (pair.name, pair.value));
+    let words = pairs.iter().map(|pair| [pair.name, b"=", pair.value, b";"].concat());
+    words.collect::<Vec<_>>().concat()
+}
+
+/// The visitor: address and browser.
+pub(super) fn visitor(seen: &Seen<'_>) -> Vec<u8> {
+    let agent = seen.visit.field("user-agent").unwrap_or_default();
+    let client = seen.visit.client.map(|client| client.to_string()).unwrap_or_default();
+    [client.as_bytes(), b" ", agent].concat()
+}
+
+/// A body with the cookies of its request.
+#[derive(Clone, Debug)]
+pub(super) struct CookieBody {
+    /// The body.
+    pub(super) given: GivenBody,
+    /// The cookies of its request, but the one that is compared.
+    pub(super) cookies: Vec<u8>,
+}
+
+/// Compares bodies without regard to cookies; if these make a difference, only those with equal
+/// cookies. `None` if neither proves anything with `least` equal ones.
+pub(super) fn prove(bodies: Vec<CookieBody>, least: u64) -> Option<BodyComparison> {
+    let all = compare(bodies.iter().map(|body| body.given.clone()).collect());
+    if all.proves(least) {
+        return Some(all);
+    }
+    let strict = bodies.into_iter().map(|CookieBody { mut given, cookies }| {
+        given.group.push(b'\n');
+        given.group.extend_from_slice(&cookies);
+        given
+    });
+    Some(compare(strict.collect())).filter(|compared| compared.proves(least))
+}

@@ -1,0 +1,201 @@
+//! Tests of `larder advise`: what it predicts is held against the counters of real daemons.
+
+use crate::support;
+
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use support::folder::Folder;
+use support::{Setup, Stage, eventually};
+use testkit::larder::binary;
+use testkit::origin::Script;
+
+/// Runs a verb to its end without blocking the origin.
+async fn run(arguments: &[&str]) -> Output {
+    let mut command = Command::new(binary().expect("a binary"));
+    command.args(arguments).stdin(Stdio::null());
+    let waited = tokio::task::spawn_blocking(move || command.output()).await;
+    waited.expect("no panic").expect("it starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A verb's output as JSON, if it succeeded.
+async fn json(arguments: &[&str]) -> Value {
+    let output = run(arguments).await;
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+/// Targets of a fixed draw: popular pages with campaigns, some that are not stored, some missing.
+fn draw() -> Vec<String> {
+    let mut number: u64 = 7;
+    let mut next = |most: u64| {
+        number =
+            number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (number >> 33) % most
+    };
+    let target = |_| match next(10) {
+        0 => "/own".to_owned(),
+        1 => format!("/none/{}", next(4)),
+        2..5 => format!("/page/{}?cid={}", next(6), next(1000)),
+        _ => format!("/page/{}", next(12)),
+    };
+    (0..400).map(target).collect()
+}
+
+/// A daemon with an origin for these targets.
+async fn stage(site: &str) -> Stage {
+    let stage = Setup { one_core: true, site, ..Setup::default() }.start().await;
+    for target in draw() {
+        let path = target.split('?').next().unwrap_or_default();
+        let script = match path {
+            "/own" => Script::ok("Cache-Control: no-store\r\n", "own"),
+            path if path.starts_with("/none") => Script::respond(
+                "HTTP/1.1 404 Not Found\r\nCache-Control: max-age=600\r\nContent-Length: 0\r\n\r\n",
+            ),
+            path => Script::ok("Cache-Control: max-age=600\r\n", path),
+        };
+        stage.origin.on(path, script.clone());
+        stage.origin.on(&target, script);
+    }
+    stage
+}
+
+/// The hit ratio in hundredths that a daemon's log shows for the draw.
+async fn visit(stage: &Stage) -> f64 {
+    let mut connection = stage.connect().await;
+    let mut hits = 0;
+    let targets = draw();
+    for target in &targets {
+        let request = testkit::client::request("GET", target, "User-Agent: one/1\r\n");
+        connection.send(&request, testkit::client::WriteSplit::Whole).await.expect("taken");
+        let reply = support::whole(connection.reply("GET").await, target);
+        hits += usize::from(support::is_hit(&reply));
+    }
+    hits as f64 * 100.0 / targets.len() as f64
+}
+
+/// The lines that `larder log` has of a daemon's requests, with their heads.
+async fn logged_visits(site: &str) -> (f64, String, String) {
+    let stage = stage(site).await;
+    let socket = stage.daemon.admin_socket().display().to_string();
+    let mut log = Command::new(binary().expect("a binary"))
+        .args(["log", "--json", "--headers", "--secrets", "--admin-socket", &socket])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    let mut lines =
+        std::io::BufRead::lines(std::io::BufReader::new(log.stdout.take().expect("a pipe")));
+    // The daemon keeps heads once the reader is there.
+    let first = tokio::task::spawn_blocking(move || {
+        let found = lines.next();
+        (found, lines)
+    });
+    eventually("a line with heads", async || {
+        stage.get("/first").await;
+        first.is_finished()
+    })
+    .await;
+    let (_, lines) = first.await.expect("no panic");
+    let ratio = visit(&stage).await;
+    stage.get("/last").await;
+    let read = tokio::task::spawn_blocking(move || {
+        let lines = lines.map_while(Result::ok);
+        let wanted = lines
+            .take_while(|line| !line.contains("GET /last"))
+            .filter(|line| !line.contains("GET /first"));
+        wanted.collect::<Vec<_>>().join("\n")
+    });
+    let read = read.await.expect("no panic");
+    log.kill().expect("it ends");
+    log.wait().expect("it ends");
+    let config = std::fs::read_to_string(stage.daemon.config_file()).expect("the file");
+    (ratio, read, config)
+}
+
+#[tokio::test]
+async fn a_replay_agrees_with_the_daemon_and_its_prediction_with_the_changed_one() {
+    let (ratio, log, config) = logged_visits("").await;
+    let folder = Folder::new();
+    folder.file("access.json", &log);
+    folder.file("larder.toml", &config);
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (log, config) = (path("access.json"), path("larder.toml"));
+    let advice = json(&["advise", "--json", "--log", &log, "--config", &config]).await;
+    let replayed = advice["replayed"]["ratio"].as_f64().expect("a ratio");
+    assert!((replayed - ratio).abs() <= 2.0, "replayed {replayed}, measured {ratio}");
+
+    // Without bodies there is no proof, which the finding says.
+    let finding = &advice["findings"][0];
+    assert_eq!(
+        (finding["kind"].as_str(), finding["about"].as_str()),
+        (Some("query-parameter-unused"), Some("cid")),
+        "{advice:#}"
+    );
+    assert_eq!(finding["proof"]["kind"], "missing");
+    let predicted = finding["predicted"]["ratio"].as_f64().expect("a ratio");
+    assert!(predicted > replayed + 5.0, "{advice:#}");
+    let measured = visit(&stage("query.strip = \"cid\"\n").await).await;
+    assert!((predicted - measured).abs() <= 2.0, "predicted {predicted}, measured {measured}");
+}
+
+#[tokio::test]
+async fn advice_that_is_applied_is_checked_kept_and_told_of_later() {
+    let folder = Folder::new();
+    let line = |n: usize, target: &str, cache: &str| {
+        format!(
+            "192.0.2.{} - - [10/Oct/2026:13:55:{:02} +0000] \"GET {target} HTTP/1.1\" 200 \
+             {} \"-\" \"M\" {cache}\n",
+            n % 40,
+            n % 60,
+            100 + n % 5
+        )
+    };
+    let log: String = (0..100).map(|n| line(n, &format!("/{}?cid={n}", n % 5), "MISS")).collect();
+    folder.file("access.log", log);
+    let config = "listen = \"127.0.0.1:0\"\n\n[[site]]\nhost = \"*\"\n\
+                  origin = \"http://127.0.0.1:9\"\ncache.ttl = \"1h\"\n";
+    folder.file("larder.toml", config);
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (log, file) = (path("access.log"), path("larder.toml"));
+    let asked = ["advise", "--log", &log, "--config", &file, "--admin-socket", &path("none")];
+    let shown = run(&asked).await;
+    let shown = text(&shown.stdout);
+    assert!(shown.contains("1. query-parameter-unused: cid (*)"), "{shown}");
+    assert!(
+        shown.contains("larder.toml:8\n       [site.query]\n       strip = [\"cid\"]"),
+        "{shown}"
+    );
+
+    let applied = run(&[&asked[..], &["--apply", "1"]].concat()).await;
+    assert!(applied.status.success(), "{}", text(&applied.stderr));
+    let read = |name| std::fs::read_to_string(path(name)).expect("a file");
+    assert_eq!(read("larder.toml"), format!("{config}\n[site.query]\nstrip = [\"cid\"]\n"));
+    assert_eq!(read("larder.toml.former"), config);
+
+    let later: String = (0..200)
+        .map(|n| line(n, "/", if n < 10 { "MISS" } else { "HIT" }).replace("/2026:", "/2099:"))
+        .collect();
+    folder.file("access.log", later);
+    let shown = text(&run(&asked).await.stdout);
+    assert!(shown.contains("it is 95.0% over 200 requests"), "{shown}");
+    let missing = run(&[&asked[..], &["--apply", "7"]].concat()).await;
+    assert!(text(&missing.stderr).contains("there is no finding 7"), "{}", text(&missing.stderr));
+}
+
+#[tokio::test]
+async fn a_log_that_cannot_be_read_is_named_with_its_line() {
+    let folder = Folder::new();
+    folder.file("error.log", "one\ntwo\n");
+    let log = folder.path().join("error.log").display().to_string();
+    let refused = run(&["advise", "--preset", "wordpress", "--log", &log]).await;
+    assert!(!refused.status.success());
+    let said = text(&refused.stderr);
+    assert!(said.contains("2 lines are of no known format, the first is line 1: one"), "{said}");
+    let refused = run(&["advise", "--preset", "wordpres", "--log", &log]).await;
+    assert!(text(&refused.stderr).contains("wordpress"), "{}", text(&refused.stderr));
+}
