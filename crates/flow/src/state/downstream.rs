@@ -9,9 +9,9 @@ use crate::state::assemble::FragmentContext;
 pub(crate) enum Downstream {
     #[default]
     Client,
-    /// Another node of the cluster, which gets the stored response itself or none. If the VCL beside
-    /// the site's settings has received the request there, these are the fields that it has added
-    /// to the key.
+    /// Another node of the cluster, which gets the stored response itself or none. The bytes are
+    /// what the VCL beside the site's settings has added to the key, if it has received the
+    /// request there.
     Node(Option<Rc<[u8]>>),
     /// The page that the response becomes a fragment of.
     Page(Rc<FragmentContext>),

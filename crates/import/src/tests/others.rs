@@ -81,6 +81,33 @@ fn a_caddyfile_becomes_sites_and_routes() {
 }
 
 #[test]
+fn upstreams_of_caddy_get_their_version_of_http() {
+    for (address, transport, version, remains) in [
+        ("h2c://a:1", "", Some("2"), &[][..]),
+        ("h2c://a:1", "versions h2c 2", Some("2"), &[]),
+        ("a:1", "versions h2c 2", Some("2"), &[]),
+        ("a:1", "versions 1.1 2", None, &[]),
+        ("https://a", "versions 1.1 2", Some("auto"), &[]),
+        ("https://a", "versions h2c 2", Some("auto"), &[]),
+        ("https://a", "versions 1.1", None, &[]),
+        ("https://a", "versions 3", None, &["versions 3;"]),
+        ("a:1", "versions h2c 2\n dial_timeout 3s", Some("2"), &["dial_timeout 3s;"]),
+    ] {
+        let inner = match transport {
+            "" => String::new(),
+            lines => format!("transport http {{\n {lines}\n }}\n"),
+        };
+        let text = format!(":80 {{\n reverse_proxy {address} {{\n {inner} }}\n}}\n");
+        let own = translated("Caddyfile", &text);
+        let toml = bare(&own);
+        let line = toml.lines().find(|line| line.starts_with("http_version"));
+        let expected = version.map(|version| format!("http_version = \"{version}\""));
+        assert_eq!(line, expected.as_deref(), "{address} {transport}: {toml}");
+        assert_eq!(left(&own), remains, "{address} {transport}: {toml}");
+    }
+}
+
+#[test]
 fn a_guard_of_a_caddyfile_that_is_not_carried_over_lets_no_client_in() {
     for guard in [
         "basic_auth {\n bob $2a$14$x\n }\n",

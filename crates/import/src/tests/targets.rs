@@ -216,3 +216,93 @@ fn a_guard_with_an_unknown_text_is_one() {
     ));
     assert!(toml.contains(REFUSED), "{toml}");
 }
+
+#[test]
+fn calls_of_grpc_go_to_an_origin_of_http_2() {
+    let lines = "http2 on; location / { proxy_pass http://web:1; } \
+         location /shop.Cart/ { grpc_pass grpcs://cart:443; grpc_set_header Host cart.test; \
+         grpc_set_header X-From edge; grpc_set_header X-Real-IP $remote_addr; \
+         grpc_read_timeout 1h; grpc_send_timeout 1h; grpc_connect_timeout 2s; \
+         grpc_ssl_verify off; grpc_ssl_trusted_certificate /etc/ca.pem; grpc_hide_header X-Inner; \
+         grpc_next_upstream error; grpc_buffer_size 8k; }";
+    let toml = server(lines);
+    assert_eq!(left(lines), Vec::<String>::new(), "{toml}");
+    for line in [
+        "servers = \"https://cart:443\"\nhttp_version = \"2\"\nconnect_timeout = \"2s\"\n\
+         between_bytes_timeout = \"1h\"\n",
+        "ca = \"/etc/ca.pem\"",
+        "verify = false",
+        "host = \"cart.test\"",
+        "listen = \":80 h2c\"",
+    ] {
+        assert!(toml.contains(line), "{line}: {toml}");
+    }
+    for line in [
+        "first_byte_timeout = \"1h\"",
+        "request_headers.set.X-From = \"edge\"",
+        "response_headers.unset = \"X-Inner\"",
+    ] {
+        assert!(route(&toml, "/shop.Cart/*").contains(line), "{line}: {toml}");
+    }
+}
+
+#[test]
+fn addresses_of_grpc_servers_need_no_scheme_and_have_no_variable() {
+    for (address, servers) in [
+        ("127.0.0.1:9000", Some("http://127.0.0.1:9000")),
+        ("grpc://h:9000", Some("http://h:9000")),
+        ("unix:/run/grpc.sock", Some("unix:/run/grpc.sock")),
+        ("grpc://unix:/run/grpc.sock", Some("unix:/run/grpc.sock")),
+        ("grpcs://pool", Some("https://pool")),
+        ("$backend", None),
+        ("http://h:9000", None),
+    ] {
+        let lines = format!("location / {{ grpc_pass {address}; }}");
+        let toml = server(&lines);
+        let expected = servers.map(|own| format!("servers = \"{own}\"\nhttp_version = \"2\""));
+        match expected {
+            Some(expected) => assert!(toml.contains(&expected), "{address}: {toml}"),
+            None => assert!(toml.contains("respond = { status = 501 }"), "{address}: {toml}"),
+        }
+        assert_eq!(left(&lines).is_empty(), servers.is_some(), "{address}: {toml}");
+    }
+}
+
+#[test]
+fn a_server_that_is_asked_over_http_2_too_is_an_origin_of_its_own() {
+    let lines = "location / { proxy_pass http://h:1; } \
+         location /calls/ { grpc_pass h:1; } \
+         location /new/ { proxy_http_version 2; proxy_pass http://h:1; } \
+         location /old/ { proxy_http_version 1.1; proxy_pass http://h:1; }";
+    let toml = server(lines);
+    assert_eq!(toml.matches("[[origin]]").count(), 2, "{toml}");
+    assert_eq!(toml.matches("http_version = \"2\"").count(), 1, "{toml}");
+    let named = |path: &str| {
+        let line = route(&toml, path).lines().find(|line| line.starts_with("origin = "));
+        line.map(str::to_owned)
+    };
+    assert!(named("/calls/*").is_some() && named("/calls/*") == named("/new/*"), "{toml}");
+    assert_eq!(left(lines), Vec::<String>::new(), "{toml}");
+}
+
+#[test]
+fn an_address_speaks_http_2_without_tls_for_all_its_servers() {
+    let server = |name: &str, lines: &str| {
+        format!(
+            "server {{ server_name {name}.test; {lines} location / {{ proxy_pass http://h:1; }} }}"
+        )
+    };
+    let (with, without) = (server("a", "listen 80; http2 on;"), server("b", "listen 80;"));
+    let old = server(
+        "c",
+        "listen 80 http2; listen 443 ssl http2; ssl_certificate /c; ssl_certificate_key /k;",
+    );
+    for (text, listen) in [
+        (format!("{with}{without}"), "listen = \":80 h2c\"\n"),
+        (format!("{without}{with}"), "listen = \":80 h2c\"\n"),
+        (format!("{without}{old}"), "listen = [\":80 h2c\", \":443 tls\"]\n"),
+        (without, "listen = \":80\"\n"),
+    ] {
+        assert!(bare(&text).contains(listen), "{text}: {}", bare(&text));
+    }
+}

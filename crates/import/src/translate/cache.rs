@@ -13,8 +13,7 @@ use crate::syntax::Directive;
 
 /// Names of a family's directives: those of `proxy_` and of `fastcgi_`.
 fn family(handler: Handler, name: &str) -> String {
-    let prefix = if handler == Handler::FastCgi { "fastcgi" } else { "proxy" };
-    format!("{prefix}_{name}")
+    format!("{}_{name}", handler.family())
 }
 
 /// Decides whether responses of this scope are stored, and how.
@@ -241,7 +240,7 @@ pub(crate) fn passes_bypass(one: &Conjunction) -> bool {
 pub(crate) fn unlooked(world: &World<'_>, chain: &Chain<'_>, handler: Handler) -> Vec<Predicate> {
     let has_zone = chain.one(&family(handler, "cache")).is_some_and(|own| own.arg(0) != "off");
     let mut all: Vec<Predicate> = Vec::new();
-    if !has_zone || !matches!(handler, Handler::Http | Handler::FastCgi) {
+    if !has_zone || !handler.is_application() {
         return all;
     }
     for name in [family(handler, "cache_bypass"), family(handler, "no_cache")] {
@@ -352,10 +351,10 @@ pub(crate) fn times(scope: &mut Scope<'_, '_>) {
 
 /// Fields of requests to the application.
 pub(crate) fn request_fields(scope: &mut Scope<'_, '_>) {
-    if scope.handler != Handler::Http {
+    if !matches!(scope.handler, Handler::Http | Handler::Grpc) {
         return;
     }
-    for directive in scope.chain.all(&["proxy_set_header"]) {
+    for directive in scope.chain.all(&[&family(scope.handler, "set_header")]) {
         let (name, value) = (directive.arg(0).to_owned(), directive.arg(1));
         match (name.to_ascii_lowercase().as_str(), value) {
             ("host", "$host" | "$http_host" | "$host:$server_port" | "$server_name") => {

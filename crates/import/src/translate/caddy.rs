@@ -447,6 +447,7 @@ impl<'d> SiteMaker<'_, 'd, '_> {
             .map(String::as_str)
             .filter(|own| !own.starts_with(['/', '@', '*']))
             .collect();
+        let mut transport = None;
         for inner in own.children() {
             match inner.name.as_str() {
                 "to" => {
@@ -464,6 +465,7 @@ impl<'d> SiteMaker<'_, 'd, '_> {
                 "health_uri" => settings.text("probe", inner.arg(0), &[inner.id]),
                 "header_up" => self.header(inner, "request_headers", to),
                 "header_down" => self.header(inner, "response_headers", to),
+                "transport" if inner.arg(0) == "http" => transport = Some(inner),
                 "flush_interval" => self.state.ledger.default(inner.id, "bodies stream both ways"),
                 _ => left(
                     self.state,
@@ -473,6 +475,7 @@ impl<'d> SiteMaker<'_, 'd, '_> {
                 ),
             }
         }
+        self.version(transport, &servers, &mut settings);
         let urls: Option<Vec<String>> = servers.iter().map(|text| upstream(text)).collect();
         let Some(urls) = urls.filter(|urls| !urls.is_empty()) else {
             let instead = "write the address; until then Larder answers 501";
@@ -485,6 +488,41 @@ impl<'d> SiteMaker<'_, 'd, '_> {
         to.text("origin", &name, &[own.id]);
         if let Some(strip) = &scope.strip {
             to.text("strip_prefix", strip, &[own.id]);
+        }
+    }
+
+    /// The version of HTTP for the servers, of `transport http` or of their scheme. Without TLS,
+    /// `h2c` alone means HTTP/2.
+    fn version(
+        &mut self,
+        transport: Option<&Directive>,
+        servers: &[&str],
+        settings: &mut Settings,
+    ) {
+        let has_scheme = |scheme: &str| servers.iter().any(|server| server.starts_with(scheme));
+        if has_scheme("h2c://") {
+            settings.text("http_version", "2", &[]);
+        }
+        let Some(transport) = transport else { return };
+        self.state.ledger.carried(transport.id, "");
+        for own in transport.children() {
+            let has = |version: &str| own.args.iter().any(|arg| arg == version);
+            if own.name != "versions" || has("3") {
+                left(self.state, own, "this part is not carried over", "see the guide: Origins");
+                continue;
+            }
+            let is_secure = has_scheme("https://");
+            let version = match is_secure {
+                true => has("2").then_some("auto"),
+                false => has("h2c").then_some("2"),
+            };
+            match version {
+                Some(version) if !settings.has("http_version") => {
+                    settings.text("http_version", version, &[own.id]);
+                }
+                Some(_) => self.state.ledger.carried(own.id, ""),
+                None => self.state.ledger.default(own.id, "servers get HTTP/1.1"),
+            }
         }
     }
 

@@ -100,6 +100,9 @@ impl<'d> Maker<'_, 'd> {
         if let Some(pass) = find("proxy_pass") {
             return self.proxied(chain, pass, path);
         }
+        if let Some(pass) = find("grpc_pass") {
+            return self.called(chain, pass);
+        }
         if find("fastcgi_pass").is_some() {
             let tries = find("try_files").map(|tries| (tries.args.clone(), tries.id));
             // One script answers for all of it.
@@ -125,18 +128,29 @@ impl<'d> Maker<'_, 'd> {
 
     fn proxied(&mut self, chain: &Chain<'d>, pass: &'d Directive, path: &str) -> Destination<'d> {
         let mut settings = Settings::default();
-        let text = self.filled(chain, pass);
-        let target = Target::parse(&text);
+        let target = Target::parse(&self.filled(chain, pass));
         let location = path.trim_end_matches('*');
         match target {
             Some(target) if target.path.as_deref().is_none_or(|own| own == location) => {
-                let name = origins::http(self.state, chain, &target, self.front_files.take());
+                let name = origins::http(
+                    self.state,
+                    chain,
+                    Handler::Http,
+                    &target,
+                    self.front_files.take(),
+                );
                 settings.text("origin", &name, &[pass.id]);
                 return Destination::new(Handler::Http, chain, settings);
             }
             Some(target) => match exchanged(location, target.path.as_deref()) {
                 Some((strip, add)) => {
-                    let name = origins::http(self.state, chain, &target, self.front_files.take());
+                    let name = origins::http(
+                        self.state,
+                        chain,
+                        Handler::Http,
+                        &target,
+                        self.front_files.take(),
+                    );
                     settings.text("origin", &name, &[pass.id]);
                     if !strip.is_empty() {
                         settings.text("strip_prefix", strip, &[pass.id]);
@@ -150,7 +164,13 @@ impl<'d> Maker<'_, 'd> {
                 }
                 None if replaced(path, target.path.as_deref()).is_some() => {
                     let rule = replaced(path, target.path.as_deref()).unwrap_or_default();
-                    let name = origins::http(self.state, chain, &target, self.front_files.take());
+                    let name = origins::http(
+                        self.state,
+                        chain,
+                        Handler::Http,
+                        &target,
+                        self.front_files.take(),
+                    );
                     settings.text("path", &rule.path, &[pass.id]);
                     settings.text("origin", &name, &[pass.id]);
                     settings.text("rewrite", &rule.to, &[pass.id]);
@@ -177,6 +197,21 @@ impl<'d> Maker<'_, 'd> {
         Destination::new(Handler::Answer, chain, settings)
     }
 
+    /// The destination of calls of gRPC.
+    fn called(&mut self, chain: &Chain<'d>, pass: &'d Directive) -> Destination<'d> {
+        let (mut settings, handler) = (Settings::default(), Handler::Grpc);
+        let Some(target) = Target::of_calls(&self.filled(chain, pass)) else {
+            let instead = "write the address; until then Larder answers 501";
+            self.state.ledger.left(pass.id, "an origin's address has no variable", instead);
+            settings.put("respond", "{ status = 501 }", &[pass.id]);
+            return Destination::new(Handler::Answer, chain, settings);
+        };
+        let front = self.front_files.take();
+        let name = origins::http(self.state, chain, handler, &target, front);
+        settings.text("origin", &name, &[pass.id]);
+        Destination::new(handler, chain, settings)
+    }
+
     /// A `proxy_pass` to a path with parts of what the location's expression caught. Returns false
     /// for any other.
     fn proxied_by_group(
@@ -199,7 +234,7 @@ impl<'d> Maker<'_, 'd> {
         if !rewritten.contains('?') && !rewritten.contains("$query") {
             rewritten.push('?');
         }
-        let name = origins::http(self.state, chain, &target, None);
+        let name = origins::http(self.state, chain, Handler::Http, &target, None);
         to.text("origin", &name, &[pass.id]);
         to.text("rewrite", &rewritten, &[pass.id]);
         true

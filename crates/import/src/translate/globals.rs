@@ -23,7 +23,9 @@ pub(crate) fn settle(state: &mut State<'_>, own: &Directive) -> bool {
             state.ledger.default(id, "one thread for each core");
         }
         "worker_processes" => state.document.top.put("workers", first, &[id]),
-        "http2" if first == "on" => state.ledger.default(id, "HTTP/2 is offered over TLS"),
+        "http2" if first == "on" => {
+            state.ledger.default(id, "HTTP/2 is offered, without TLS by `h2c` behind the address");
+        }
         "http2" => state.document.top.put("http2", "false", &[id]),
         "access_log" => access_log(state, own),
         "error_log" => error_log(state, own),

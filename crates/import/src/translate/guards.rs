@@ -2,7 +2,7 @@
 
 use super::origins;
 use super::questions::ServerFacts;
-use super::state::{Scope, ids, option};
+use super::state::{Handler, Scope, ids, option};
 use super::variables::Evaluator;
 use crate::document::quote;
 use crate::syntax::Directive;
@@ -111,7 +111,7 @@ pub(crate) fn asked(scope: &mut Scope<'_, '_>, server: &[Directive]) {
         return scope.out.put("respond", "{ status = 403 }", &[directive.id]);
     };
     let inner = scope.chain.with(location.children());
-    let name = origins::http(scope.state, &inner, &target, None);
+    let name = origins::http(scope.state, &inner, Handler::Http, &target, None);
     let own = target.path.unwrap_or_else(|| path.to_owned());
     let value = format!("{{ origin = {}, path = {} }}", quote(&name), quote(&own));
     scope.out.put("forward_auth", value, &[directive.id, pass.id]);

@@ -1,6 +1,7 @@
 //! `listen`, and the words behind the address.
 
 use super::state::State;
+use crate::document::{Settings, TomlValue, quote};
 use crate::syntax::Directive;
 
 /// A server's listeners.
@@ -23,6 +24,7 @@ pub(crate) fn listeners(state: &mut State<'_>, server: &[Directive]) -> Listener
     if let Some(own) = old_tls {
         state.ledger.carried(own.id, "");
     }
+    let has_http2 = server.iter().any(|own| own.name == "http2" && own.arg(0) == "on");
     let all: Vec<_> = server.iter().filter(|own| own.name == "listen").collect();
     found.plain = all.is_empty();
     found.is_local = !all.is_empty() && all.iter().all(|own| is_local(own.arg(0)));
@@ -52,10 +54,23 @@ pub(crate) fn listeners(state: &mut State<'_>, server: &[Directive]) -> Listener
         for (word, own) in [(is_tls, " tls"), (has("proxy_protocol"), " proxy")] {
             text.push_str(if word { own } else { "" });
         }
-        text.push_str(if has("http2") && !is_tls { " h2c" } else { "" });
-        state.document.top.add("listen", [text.as_str()], &[directive.id]);
+        let has_h2c = (has_http2 || has("http2")) && !is_tls;
+        open(&mut state.document.top, &text, has_h2c, directive.id);
     }
     found
+}
+
+/// Adds a listener. HTTP/2 without TLS is there for all servers of an address or for none.
+fn open(top: &mut Settings, text: &str, has_h2c: bool, id: usize) {
+    let with_h2c = format!("{text} h2c");
+    let mut is_h2c = has_h2c;
+    if let Some(TomlValue::List(known)) = top.get_mut("listen").map(|own| &mut own.value) {
+        is_h2c |= known.contains(&quote(&with_h2c));
+        if is_h2c {
+            known.retain(|own| *own != quote(text));
+        }
+    }
+    top.add("listen", [if is_h2c { with_h2c.as_str() } else { text }], &[id]);
 }
 
 fn is_local(address: &str) -> bool {

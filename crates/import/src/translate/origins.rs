@@ -1,4 +1,5 @@
-//! Origins: `upstream`, `proxy_pass` and `fastcgi_pass`, with what is said about the way there.
+//! Origins: `upstream`, `proxy_pass`, `grpc_pass` and `fastcgi_pass`, with what is said about the
+//! way there.
 
 use super::chain::Chain;
 use super::headers;
@@ -7,7 +8,7 @@ use super::units;
 use crate::document::{Block, Settings, quote};
 use crate::syntax::Directive;
 
-/// The argument of `proxy_pass`, taken apart.
+/// The argument of `proxy_pass` or `grpc_pass`, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     /// `http` or `https`.
@@ -38,6 +39,17 @@ impl Target {
         let path = path.filter(|path| !path.is_empty());
         Some(Self { scheme: scheme.to_owned(), server, path })
     }
+
+    /// Reads that of `grpc_pass`, which needs no scheme; `None` for one with a variable or a path.
+    pub(crate) fn of_calls(text: &str) -> Option<Self> {
+        let (scheme, server) = match text.split_once("://") {
+            Some(("grpcs", server)) => ("https", server),
+            Some(("grpc", server)) => ("http", server),
+            Some(_) => return None,
+            None => ("http", text),
+        };
+        Self::parse(&format!("{scheme}://{server}")).filter(|own| own.path.is_none())
+    }
 }
 
 /// Files that answer in front of an application: their root, and the `try_files` that says so.
@@ -56,11 +68,12 @@ impl<'d> FrontFiles<'d> {
     }
 }
 
-/// Returns the name of an origin of HTTP servers, with the files in front of it. One that is the
-/// same is used again.
+/// Returns the name of an origin of HTTP servers for `handler`, with the files in front of it. One
+/// that is the same is used again.
 pub(crate) fn http(
     state: &mut State<'_>,
     chain: &Chain<'_>,
+    handler: Handler,
     target: &Target,
     front: Option<FrontFiles<'_>>,
 ) -> String {
@@ -78,9 +91,11 @@ pub(crate) fn http(
         None => format!("{scheme}://{server}"),
     };
     let from = servers(state, &target.server, &url, &mut settings);
-    times(state, chain, "proxy", &mut settings);
-    tls(state, chain, &mut settings);
-    for field in chain.all(&["proxy_set_header"]) {
+    let family = handler.family();
+    version(chain, handler, &mut settings);
+    times(state, chain, family, &mut settings);
+    tls(state, chain, family, &mut settings);
+    for field in chain.all(&[&format!("{family}_set_header")]) {
         let value = field.arg(1);
         let is_client_s =
             matches!(value, "$host" | "$http_host" | "$host:$server_port" | "$server_name");
@@ -96,6 +111,16 @@ pub(crate) fn http(
         }
     }
     add(state, &target.server, "app", Block { settings, from })
+}
+
+/// The version of HTTP that the servers get, if it is not 1.1.
+fn version(chain: &Chain<'_>, handler: Handler, settings: &mut Settings) {
+    let asked = chain.one("proxy_http_version").filter(|own| own.arg(0) == "2");
+    match (handler, asked) {
+        (Handler::Grpc, _) => settings.text("http_version", "2", &[]),
+        (_, Some(own)) => settings.text("http_version", "2", &[own.id]),
+        (_, None) => {}
+    }
 }
 
 /// Parts of an origin of FastCGI servers.
@@ -316,8 +341,9 @@ fn number(text: &str) -> u64 {
 
 /// Times, and what is tried again.
 fn times(state: &mut State<'_>, chain: &Chain<'_>, family: &str, settings: &mut Settings) {
-    for (name, key) in
-        [("connect_timeout", "connect_timeout"), ("send_timeout", "between_bytes_timeout")]
+    // A call of gRPC may be silent for as long as its server is waited for.
+    let silence = if family == "grpc" { "read_timeout" } else { "send_timeout" };
+    for (name, key) in [("connect_timeout", "connect_timeout"), (silence, "between_bytes_timeout")]
     {
         let Some(own) = chain.one(&format!("{family}_{name}")) else { continue };
         match units::time(own.arg(0)) {
@@ -359,31 +385,32 @@ fn again(state: &mut State<'_>, own: &Directive, settings: &mut Settings) {
 }
 
 /// TLS to the servers.
-fn tls(state: &mut State<'_>, chain: &Chain<'_>, settings: &mut Settings) {
+fn tls(state: &mut State<'_>, chain: &Chain<'_>, family: &str, settings: &mut Settings) {
+    let one = |name: &str| chain.one(&format!("{family}_ssl_{name}"));
     let paths = [
-        ("proxy_ssl_trusted_certificate", "tls.ca"),
-        ("proxy_ssl_certificate", "tls.cert"),
-        ("proxy_ssl_certificate_key", "tls.key"),
-        ("proxy_ssl_name", "tls.sni"),
+        ("trusted_certificate", "tls.ca"),
+        ("certificate", "tls.cert"),
+        ("certificate_key", "tls.key"),
+        ("name", "tls.sni"),
     ];
     for (name, key) in paths {
-        let Some(own) = chain.one(name) else { continue };
+        let Some(own) = one(name) else { continue };
         if own.arg(0).contains('$') {
             state.ledger.default(own.id, "the server's own name is sent");
         } else {
             settings.text(key, own.arg(0), &[own.id]);
         }
     }
-    if let Some(own) = chain.one("proxy_ssl_verify") {
+    if let Some(own) = one("verify") {
         match own.arg(0) {
             "off" => settings.put("tls.verify", "false", &[own.id]),
             _ => state.ledger.default(own.id, "certificates of servers are verified"),
         }
     }
-    if let Some(own) = chain.one("proxy_ssl_server_name") {
+    if let Some(own) = one("server_name") {
         state.ledger.default(own.id, "the server's name is sent (SNI)");
     }
-    if let Some(own) = chain.one("proxy_ssl_verify_depth") {
+    if let Some(own) = one("verify_depth") {
         state.ledger.not_needed(own.id, "chains of any usual length are verified");
     }
 }

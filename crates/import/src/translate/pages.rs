@@ -65,11 +65,7 @@ fn is_settled(scope: &Scope<'_, '_>, directive: &Directive) -> bool {
 
 /// The directive that has errors of this scope's application replaced, or not.
 fn interception_directive<'d>(scope: &Scope<'_, 'd>) -> Option<&'d Directive> {
-    let name = match scope.handler {
-        Handler::FastCgi => "fastcgi_intercept_errors",
-        _ => "proxy_intercept_errors",
-    };
-    scope.chain.one(name)
+    scope.chain.one(&format!("{}_intercept_errors", scope.handler.family()))
 }
 
 /// Returns true if errors of this scope's application are replaced.

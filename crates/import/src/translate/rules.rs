@@ -511,7 +511,7 @@ impl<'d> Maker<'_, 'd> {
         let Found { destination, chain: other } = found;
         let chain = if other.blocks().is_empty() { chain } else { &other };
         let said = self.said(chain, destination.handler, false);
-        let is_application = matches!(destination.handler, Handler::Http | Handler::FastCgi);
+        let is_application = destination.handler.is_application();
         let names: Vec<&'static str> =
             SWITCHES.into_iter().filter(|switch| said.has_any(switch)).collect();
         let mut made = Vec::new();

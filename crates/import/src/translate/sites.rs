@@ -398,7 +398,7 @@ impl<'d> Maker<'_, 'd> {
         if splits {
             let mut block = Block::default();
             block.settings.text("path", "/*", &[]);
-            if matches!(main.handler, Handler::Http | Handler::FastCgi) {
+            if main.handler.is_application() {
                 cache::replace_ignored(&mut self.state.ledger, &mut whole, &outer);
             }
             let own = whole.0.iter().filter(|own| own.key != "hsts");
@@ -584,7 +584,7 @@ impl<'d> Maker<'_, 'd> {
             // Of the files alone: what scripts send is a matter of their own location.
             said.remove("response_headers.set.Cache-Control");
         }
-        let is_application = matches!(found.handler, Handler::Http | Handler::FastCgi);
+        let is_application = found.handler.is_application();
         // A `return` is before addresses and passwords.
         let returns = location.own().iter().any(|own| own.name == "return");
         if said.has("respond") && !returns {

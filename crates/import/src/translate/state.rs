@@ -84,12 +84,30 @@ impl State<'_> {
 pub(crate) enum Handler {
     /// An application that speaks HTTP.
     Http,
+    /// One that gets calls of gRPC.
+    Grpc,
     /// One that speaks FastCGI.
     FastCgi,
     /// Files.
     Files,
     /// An answer of the configuration.
     Answer,
+}
+
+impl Handler {
+    /// Tells whether responses come from an application.
+    pub(crate) fn is_application(self) -> bool {
+        matches!(self, Self::Http | Self::Grpc | Self::FastCgi)
+    }
+
+    /// The beginning of the names of its directives.
+    pub(crate) fn family(self) -> &'static str {
+        match self {
+            Self::FastCgi => "fastcgi",
+            Self::Grpc => "grpc",
+            Self::Http | Self::Files | Self::Answer => "proxy",
+        }
+    }
 }
 
 /// A site or a route while its settings are gathered.
@@ -106,7 +124,7 @@ pub(crate) struct Scope<'s, 'd> {
 impl Scope<'_, '_> {
     /// Tells whether responses come from an application.
     pub(crate) fn has_application(&self) -> bool {
-        matches!(self.handler, Handler::Http | Handler::FastCgi)
+        self.handler.is_application()
     }
 
     pub(crate) fn left(&mut self, directive: &Directive, why: &str, instead: &str) {

@@ -123,6 +123,7 @@ const WORDS: &[(&[&str], Word)] = &[
             "proxy_temp_file_write_size",
             "proxy_temp_path",
             "fastcgi_buffer_size",
+            "grpc_buffer_size",
             "fastcgi_buffers",
             "fastcgi_busy_buffers_size",
             "fastcgi_max_temp_file_size",
@@ -188,8 +189,11 @@ const WORDS: &[(&[&str], Word)] = &[
             "ssl_handshake_timeout",
             "ssl_verify_depth",
             "proxy_ssl_protocols",
+            "grpc_ssl_protocols",
             "proxy_ssl_ciphers",
+            "grpc_ssl_ciphers",
             "proxy_ssl_session_reuse",
+            "grpc_ssl_session_reuse",
             "ssl_reject_handshake",
         ],
         Default(TLS_DEFAULTS),
@@ -213,6 +217,7 @@ const WORDS: &[(&[&str], Word)] = &[
             "proxy_http_version",
             "proxy_socket_keepalive",
             "fastcgi_socket_keepalive",
+            "grpc_socket_keepalive",
             "keepalive",
             "keepalive_time",
             "zone",
@@ -268,6 +273,7 @@ const WORDS: &[(&[&str], Word)] = &[
             "fastcgi_pass_request_body",
             "proxy_pass_header",
             "fastcgi_pass_header",
+            "grpc_pass_header",
         ],
         Default("requests and responses pass whole"),
     ),
@@ -331,13 +337,6 @@ const WORDS: &[(&[&str], Word)] = &[
     (
         &["uwsgi_pass", "scgi_pass", "memcached_pass"],
         Left(OTHER_PROTOCOL, "let the application speak HTTP or FastCGI (uwsgi: `http-socket`)"),
-    ),
-    (
-        &["grpc_pass"],
-        Left(
-            "calls of gRPC are not carried over",
-            "write an `[[origin]]` with `http_version = \"2\"`, and a route to it",
-        ),
     ),
     (&["stream", "mail"], Left(STREAM, "keep nginx or HAProxy for these ports")),
     (
@@ -409,9 +408,16 @@ const WORDS: &[(&[&str], Word)] = &[
         &["http3", "http3_hq", "quic_retry", "quic_gso", "ssl_early_data"],
         Left("HTTP/3 and early data are not there", "clients use HTTP/2"),
     ),
-    (&["proxy_ignore_headers", "fastcgi_ignore_headers"], NotNeeded("nothing is stored here")),
     (
-        &["proxy_intercept_errors", "fastcgi_intercept_errors"],
+        &["proxy_ignore_headers", "fastcgi_ignore_headers", "grpc_ignore_headers"],
+        NotNeeded("nothing is stored here"),
+    ),
+    (
+        &["grpc_send_timeout"],
+        Default("`between_bytes_timeout` ends calls in which both sides are silent"),
+    ),
+    (
+        &["proxy_intercept_errors", "fastcgi_intercept_errors", "grpc_intercept_errors"],
         NotNeeded("there is no page for errors here"),
     ),
     (
