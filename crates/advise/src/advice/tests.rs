@@ -239,6 +239,19 @@ fn private_pages_need_many_visitors_for_an_opinion() {
 }
 
 #[test]
+fn a_page_of_one_visitor_among_equal_pages_stays_private() {
+    let mut site = Recorder::new("");
+    site.respond(&[("cache-control", "private"), TAG]);
+    people(&mut site, |_, page| page);
+    for _ in 0..20 {
+        site.get(3, "/news/draft", 99).set_field("cookie", "sid=3");
+    }
+    let found = site.found();
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].contains("/news/1 ") && !found[0].contains("draft"), "{found:?}");
+}
+
+#[test]
 fn lifetimes_are_too_short_only_where_pages_do_not_change_sooner() {
     let advised = |control: &str, body: fn(u64) -> u64| {
         let mut site = Recorder::new("");
