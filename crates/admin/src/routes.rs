@@ -50,6 +50,8 @@ pub enum Operation {
     Bans,
     /// Invalidate.
     Purge,
+    /// Evidence about the store, for advice.
+    Evidence,
     /// Warm the store.
     Warm,
     /// The progress of warming.
@@ -407,6 +409,11 @@ pub const TABLE: &[Route] = &[
         takes: RequestContent::Json("Purge"),
         also: &[(404, "No site has the URL's host."), (422, "An invalid URL or expression.")],
         ..get("/api/v1/purge", PURGE, Operation::Purge, Content::Json("Purged"))
+    },
+    Route {
+        about: "What `larder advise` needs to know of the store: memory, responses that came back \
+                soon after their eviction, variants, marks and the latest invalidations.",
+        ..get("/api/v1/evidence", READ, Operation::Evidence, Content::Json("Evidence"))
     },
     Route {
         verb: RouteMethod::Post,

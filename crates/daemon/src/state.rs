@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use acme::Webhook;
 use admin::MetricsAuthentication;
 use base::HashSeed;
 use base::counters::Counters;
@@ -573,6 +574,11 @@ impl Daemon {
     /// The collector of traces, if one is configured.
     pub(crate) fn collector(&self) -> Option<Arc<Collector>> {
         self.running.lock().material.collector.clone()
+    }
+
+    /// The receiver of findings, if one is configured.
+    pub(crate) fn webhook(&self) -> Option<Arc<Webhook>> {
+        self.running.lock().material.webhook.clone()
     }
 
     /// The guard of a CLI connection that the daemon opens itself: the flags' secret, or

@@ -61,6 +61,11 @@ pub(crate) const SAMPLES: &[(&str, &str, Sample)] = &[
         "observe   example.com",
         Listed("tests/cache/verify.rs has a daemon say both lines"),
     ),
+    (
+        "verify.md",
+        "{\"event\": \"page-differs\"",
+        Listed("tests/cache/webhook.rs receives the message"),
+    ),
     ("esi.md", "<html><body>", Printed("curl -s $ORIGIN/fragments")),
     ("esi.md", "Surrogate-Control:", Printed("curl -sI $ORIGIN/fragments")),
     (
