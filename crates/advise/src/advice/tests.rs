@@ -92,6 +92,23 @@ fn a_well_set_site_gets_no_advice() {
 }
 
 #[test]
+fn codings_and_unknown_fields_of_hits_make_no_variants() {
+    let mut site = Recorder::new("");
+    site.respond(&[MINUTES, TAG, ("vary", "Accept-Encoding, Accept-Language")]);
+    for n in 0..100 {
+        let (path, body) = page(n);
+        let visit = site.get((n % 40) as u8, &path, body);
+        if n < 30 {
+            visit.set_field("accept-encoding", "gzip");
+            visit.set_field("accept-language", "de");
+        } else {
+            (visit.served, visit.response, visit.body) = (Some(Served::Hit), None, None);
+        }
+    }
+    assert_eq!(site.advise().figures.hits, 70);
+}
+
+#[test]
 fn a_parameter_without_effect_is_found_and_its_removal_predicted() {
     let mut site = Recorder::new("");
     site.respond(&[MINUTES, TAG]);
