@@ -212,6 +212,21 @@ fn a_name_in_vary_is_found_where_bodies_do_not_depend_on_it() {
     assert_eq!(change.places[0].lines, expected);
 }
 
+#[test]
+fn cookies_that_visitors_have_together_are_found_together() {
+    let mut site = Recorder::new("");
+    site.respond(&[MINUTES, TAG]);
+    for n in 0..300_u64 {
+        let (path, body) = page(n);
+        let visitor = (n % 41) as u8;
+        let visit = site.get(visitor, &path, body);
+        visit.set_field("cookie", &format!("seen={visitor}; last={}", visitor + 1));
+    }
+    assert_eq!(site.found(), ["cookie-unused last, seen"]);
+    let change = site.advise().findings[0].change.clone().expect("a setting");
+    assert!(change.text.contains("strip = [\"last\", \"seen\"]"), "{}", change.text);
+}
+
 /// Visits of forty people with cookies of their own, to ten pages.
 fn people(site: &mut Recorder, body: impl Fn(u8, u64) -> u64) {
     for n in 0..200 {
@@ -234,6 +249,23 @@ fn equal_pages_that_set_a_cookie_are_found_and_pages_with_a_name_are_not() {
         people(&mut site, body);
         assert_eq!(site.found(), expected);
     }
+}
+
+#[test]
+fn a_cookie_that_comes_back_is_removed_where_pages_are_equal() {
+    let mut site = Recorder::new("");
+    site.respond(&[MINUTES, TAG, ("set-cookie", "sid=1; Path=/")]);
+    for n in 0..200 {
+        let visitor = (n % 41) as u8;
+        let visit = site.get(visitor, &format!("/news/{}", n % 10), n % 10);
+        if n > 41 {
+            visit.set_field("cookie", &format!("sid={visitor}"));
+        }
+    }
+    let found = site.found();
+    assert_eq!(found, ["set-cookie-on-equal-pages sid /news/*"]);
+    let finding = &site.advise().findings[0];
+    assert_eq!(finding.after.expect("a replay").hits, 190);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use message::store::{LifetimeSource, NotStored};
+use message::{HeaderId, cookie};
 
 use super::areas::{Area, by_area};
 use super::bodies::{Measure, context, visitor};
@@ -26,7 +27,12 @@ const PATH_VISITORS_MIN: usize = 6;
 const PATHS_MAX: usize = 20;
 
 pub(super) fn detect(trace: &Trace<'_>) -> Vec<Suspicion> {
-    let set = by_area(trace, |seen| refusal(seen) == Some(NotStored::SetCookie));
+    // Visitors who have the cookie come back with it, and are then refused for that.
+    let set = by_area(trace, |seen| {
+        let why = refusal(seen);
+        let has_cookie = cookie_name(seen).is_some() && why == Some(NotStored::Personal);
+        why == Some(NotStored::SetCookie) || has_cookie
+    });
     let set = set.iter().filter_map(|(area, seen)| {
         let (area, seen) = narrowed(area, seen)?;
         set_cookie(&area, &seen)
@@ -104,6 +110,7 @@ fn set_cookie(area: &Area, seen: &[&Seen<'_>]) -> Option<Suspicion> {
         edits.push(edit("ignore", NewValue::Item("Set-Cookie".to_owned())));
         edits.extend(missing_lifetime(area, seen));
     }
+    edits.extend(returning_cookies(area, seen));
     let names: BTreeSet<_> = seen.iter().filter_map(|seen| cookie_name(seen)).collect();
     let names = names.into_iter().collect::<Vec<_>>().join(", ");
     Some(Suspicion {
@@ -148,6 +155,22 @@ fn forbidden(area: &Area, seen: &[&Seen<'_>]) -> Option<Suspicion> {
             "or make the application send `Cache-Control: public, s-maxage=60` there".to_owned(),
         ],
     })
+}
+
+/// Edits that remove the cookies of visitors who have got them before.
+fn returning_cookies(area: &Area, seen: &[&Seen<'_>]) -> Vec<Edit> {
+    let names: BTreeSet<_> = seen.iter().filter_map(|seen| cookie_name(seen)).collect();
+    let comes_back = |name: &String| {
+        seen.iter().any(|seen| {
+            let lines = seen.request.headers.values(HeaderId::Cookie);
+            cookie::pairs(lines).any(|pair| pair.name == name.as_bytes())
+        })
+    };
+    let strip = |name| {
+        let value = NewValue::Item(name);
+        Edit { scope: area.scope(), table: "cookies", key: "strip", value }
+    };
+    names.into_iter().filter(comes_back).map(strip).collect()
 }
 
 /// The lifetime for pages that state none.
