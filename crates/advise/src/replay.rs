@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 
+use base::Limits;
 use message::freshness::{Freshness, State};
 use message::vary::{Vary, vary_signature};
 use policy::HitVerdict;
@@ -77,6 +78,7 @@ struct Stored {
 /// A replay under way.
 struct Replay<'r> {
     samples: &'r Samples<'r>,
+    limits: &'r Limits,
     store: HashMap<Vec<u8>, Vec<Stored>>,
     /// The keys of stored responses.
     keys: HashMap<ObjectNumber, Vec<u8>>,
@@ -99,6 +101,7 @@ pub(crate) fn replay_with(
 ) -> Figures {
     let mut replay = Replay {
         samples,
+        limits: &settings.config.limits,
         store: HashMap::new(),
         keys: HashMap::new(),
         memory: Memory::new(settings.budget_bytes()),
@@ -191,7 +194,7 @@ impl<'r> Replay<'r> {
     fn store(&mut self, visit: &Visit, reception: &Reception<'_>, key: &[u8]) {
         let sample = self.samples.find(visit);
         let JudgedResponse { plan, headers } = reception.judge(&sample);
-        if plan.verdict().is_err() {
+        if plan.verdict().is_err() || self.is_too_large(sample.body_bytes) {
             return;
         }
         let names = match Vary::of(&headers) {
@@ -229,6 +232,12 @@ impl<'r> Replay<'r> {
             self.figures.evicted += 1;
             self.remove(gone);
         }
+    }
+
+    /// Returns true for bodies that are neither stored whole nor in slices.
+    fn is_too_large(&self, bytes: u64) -> bool {
+        let from = self.limits.slices_from;
+        bytes > self.limits.object_bytes && (from == 0 || bytes < from)
     }
 
     fn remove(&mut self, number: ObjectNumber) {
