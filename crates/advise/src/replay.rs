@@ -200,7 +200,7 @@ impl<'r> Replay<'r> {
     fn store(&mut self, visit: &Visit, reception: &Reception<'_>, key: &[u8]) {
         let sample = self.samples.find(visit);
         let JudgedResponse { plan, headers } = reception.judge(&sample);
-        if plan.verdict().is_err() {
+        if plan.verdict().is_err() || self.is_too_large(sample.body_bytes) {
             return;
         }
         let names = match Vary::of(&headers) {
@@ -248,6 +248,13 @@ impl<'r> Replay<'r> {
     /// Returns true if a site's bodies are coded and decoded as clients take them.
     fn codes(&self, site: usize) -> bool {
         self.settings.config.sites[site].compress != CompressionScope::Off
+    }
+
+    /// Returns true for bodies that are neither stored whole nor in slices.
+    fn is_too_large(&self, bytes: u64) -> bool {
+        let limits = &self.settings.config.limits;
+        let from = limits.slices_from;
+        bytes > limits.object_bytes && (from == 0 || bytes < from)
     }
 
     fn remove(&mut self, number: ObjectNumber) {

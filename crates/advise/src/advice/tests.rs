@@ -552,3 +552,45 @@ fn sites_with_a_program_are_left_out() {
     assert_eq!(site.found(), [""; 0]);
     assert_eq!(site.advise().figures.requests, 0);
 }
+
+#[test]
+fn a_failure_is_not_taken_for_the_page() {
+    let mut log = Recorder::new("");
+    log.respond(&[MINUTES]);
+    for visitor in 0..10 {
+        let failed = log.get(visitor, "/p", 1);
+        (failed.status, failed.response, failed.body) = (503, None, None);
+    }
+    log.get(20, "/p", 1);
+    assert_eq!(log.advise().figures.hits, 0, "the page was not there before");
+    log.get(21, "/p", 1);
+    assert_eq!(log.advise().figures.hits, 1);
+}
+
+#[test]
+fn bodies_above_the_limit_are_not_stored() {
+    let mut log = Recorder::new("[limits]\nobject_bytes = \"64KiB\"\nslices_from = \"0B\"\n");
+    log.respond(&[MINUTES]);
+    for visitor in 0..10 {
+        log.get(visitor, "/large", 1).body_bytes = 100_000;
+    }
+    assert_eq!(log.advise().figures.hits, 0);
+    for visitor in 0..10 {
+        log.get(visitor, "/small", 1);
+    }
+    assert_eq!(log.advise().figures.hits, 9);
+}
+
+#[test]
+fn an_origin_is_asked_for_redirects_and_missing_pages_too() {
+    let mut log = Recorder::new("");
+    for (target, status) in [("/page", 200), ("/moved", 301), ("/gone", 404), ("/broken", 503)] {
+        log.get(1, target, 1).status = status;
+    }
+    let files = MachineFiles { cpus: 1, ..MachineFiles::default() };
+    let settings = Settings::read("larder.toml", &log.settings, Machine::from_files(&files))
+        .expect("settings");
+    let asked = crate::questions(&log.visits, &settings, 10);
+    let targets: Vec<_> = asked.iter().map(|own| String::from_utf8_lossy(&own.target)).collect();
+    assert_eq!(targets, ["/gone", "/moved", "/page"]);
+}
