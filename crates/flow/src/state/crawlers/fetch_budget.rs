@@ -22,7 +22,7 @@ pub(crate) struct BudgetRates {
 pub(crate) struct OriginMoment {
     /// Milliseconds of the monotonic clock.
     pub(crate) now_ms: u64,
-    /// Exchanges that were started with the origin, whoever asked for them.
+    /// Exchanges that were started with the origin, for all clients.
     pub(crate) exchanges: u64,
 }
 
