@@ -191,6 +191,17 @@ impl Daemon {
         Ok(reply)
     }
 
+    /// Counts a process that is about to take the daemon's place as its successor, as it ends with
+    /// this value then; returns its id. `None` while there is no such process.
+    pub fn adopt(&mut self) -> Option<u32> {
+        let all = fs::read_dir("/proc").ok()?.flatten();
+        let mut all = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let known = |pid: &u32| *pid == self.child.id() || self.successors.contains(pid);
+        let pid = all.find(|pid| !known(pid) && self.is_running(*pid))?;
+        self.successors.push(pid);
+        Some(pid)
+    }
+
     /// Returns true if a process that has served runs: it has this daemon's folder among its
     /// arguments.
     pub fn is_running(&self, pid: u32) -> bool {

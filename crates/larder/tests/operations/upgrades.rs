@@ -7,12 +7,13 @@ use std::fs::{self, Permissions};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::time::Instant;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use testkit::client::{RawClient, WriteSplit, request};
 use testkit::h2::Farewell;
-use testkit::larder::Daemon;
+use testkit::larder::{Daemon, binary};
 use testkit::origin::Script;
 use testkit::reply::{ConnectionEnd, Reply, ReplyOutcome};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -22,7 +23,7 @@ use self::load::{Load, Scene};
 use crate::support::console::{Ask, LISTENS, json, look, run};
 use crate::support::disked::{Disked, Policy};
 use crate::support::folder::Folder;
-use crate::support::{PATIENCE, Setup, Stage, eventually, h2, is_hit, whole};
+use crate::support::{PATIENCE, Setup, Stage, eventually, h2, is_hit, pause, whole};
 
 /// Upgrades daemon and asserts that it succeeds.
 async fn upgrade(daemon: &mut Daemon) {
@@ -138,6 +139,36 @@ async fn a_new_process_that_cannot_serve_changes_nothing() {
     }
     let refused = Ask::post("/api/v1/upgrade", &json!({ "binary": "larder" }));
     assert_eq!(refused.send_locally(&stage.daemon).await.status, 422);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_process_serves_if_the_old_one_dies_in_between() {
+    let mut stage = Stage::new().await;
+    stage.origin.on("/page", Script::cacheable("page"));
+    let (folder, larder) = (Folder::new(), binary().expect("a binary"));
+    let text = "while [ ! -e \"$(dirname \"$0\")/go\" ]; do sleep 0.05; done";
+    let waits = program(&folder, "waits", &format!("{text}\nexec {} \"$@\"", larder.display()));
+    let order = Ask::post("/api/v1/upgrade", &json!({ "binary": waits })).bytes();
+    let mut console = UnixStream::connect(stage.daemon.admin_socket()).await.expect("it listens");
+    console.write_all(&order).await.expect("sent");
+    let old = stage.daemon.pid();
+    eventually_mut("the new process", || stage.daemon.adopt().is_some()).await;
+    kill_process(Pid::from_raw(old.cast_signed()).expect("an id"), Signal::KILL).expect("ours");
+    stage.daemon.wait().expect("it ends");
+    // The connection waits in the queue, which is never closed.
+    let mut raw = stage.connect().await;
+    folder.file("go", "");
+    assert_eq!(ask(&mut raw, "/page").await.text(), "page");
+    stage.daemon.assert_logged("has ended before it was replaced").await;
+}
+
+/// Waits until `holds`, which changes something.
+async fn eventually_mut(what: &str, mut holds: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < PATIENCE, "never: {what}");
+        pause(20).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
