@@ -112,6 +112,10 @@ pub trait Api: Send + Sync + 'static {
     /// Counts that a limit was reached; called by one thread at a time.
     fn count_limit(&self, limit: Limit);
 
+    /// Ends when another process has taken the daemon's place: nothing is accepted from then on,
+    /// and the current response of a connection is its last.
+    fn handed_over(&self) -> impl Future<Output = ()> + Send;
+
     /// Performs the requested operation.
     fn answer(
         &self,

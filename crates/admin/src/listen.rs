@@ -1,9 +1,10 @@
 //! Listeners: the unix socket, and addresses of this machine.
 
 use std::fmt;
-use std::future::pending;
+use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -54,11 +55,17 @@ pub struct Listeners {
 }
 
 impl Listeners {
-    /// Opens the socket, and reads the `tokens` that addresses need, if there are any. The second
-    /// value has the reasons for failures. Call within a runtime.
-    pub fn bind(socket: &Socket, tokens: Option<&Path>) -> (Self, Vec<String>) {
+    /// Opens the socket, or takes over the one that a former process had at its path, and reads the
+    /// `tokens` that addresses need, if there are any. The second value has the reasons for
+    /// failures. Call within a runtime.
+    pub fn bind(
+        socket: &Socket,
+        taken: Option<OwnedFd>,
+        tokens: Option<&Path>,
+    ) -> (Self, Vec<String>) {
         let mut problems = Vec::new();
-        let unix = bind_socket(socket)
+        let unix = taken
+            .map_or_else(|| bind_socket(socket), take_socket)
             .map_err(|e| {
                 problems.push(format!("no admin socket at {}: {e}", socket.path.display()));
             })
@@ -71,6 +78,11 @@ impl Listeners {
                 .ok()
         });
         (Self { socket: unix, tokens }, problems)
+    }
+
+    /// A duplicate of the unix socket, for a later process; `None` if it is not open.
+    pub fn duplicate_socket(&self) -> Option<OwnedFd> {
+        self.socket.as_ref().and_then(|socket| socket.as_fd().try_clone_to_owned().ok())
     }
 
     /// Returns true if the unix socket is open.
@@ -139,6 +151,13 @@ impl<A: Api> Console<A> {
     }
 }
 
+/// Takes over an open socket.
+fn take_socket(socket: OwnedFd) -> io::Result<UnixListener> {
+    let socket = std::os::unix::net::UnixListener::from(socket);
+    socket.set_nonblocking(true)?;
+    UnixListener::from_std(socket)
+}
+
 fn bind_socket(socket: &Socket) -> io::Result<UnixListener> {
     let Socket { path, mode } = socket;
     if let Some(dir) = path.parent()
@@ -169,8 +188,8 @@ async fn serve_socket<A: Api>(
     listener: UnixListener,
     limiter: Arc<ConnectionLimiter>,
 ) {
-    loop {
-        match listener.accept().await {
+    while let Some(accepted) = or_handed_over(&*state.api, listener.accept()).await {
+        match accepted {
             Ok((stream, _)) => {
                 // Without the peer's user the audit log would lack the caller.
                 let Ok(peer) = stream.peer_cred() else { continue };
@@ -187,13 +206,21 @@ async fn serve_address<A: Api>(
     listener: TcpListener,
     limiter: Arc<ConnectionLimiter>,
 ) {
-    loop {
-        match listener.accept().await {
+    while let Some(accepted) = or_handed_over(&*state.api, listener.accept()).await {
+        match accepted {
             Ok((stream, from)) => {
                 admit(&state, &limiter, stream, AdminPeer::Address(from.ip().to_canonical()));
             }
             Err(_) => rt::time::sleep(PAUSE).await,
         }
+    }
+}
+
+/// The outcome of `work`, unless another process takes the daemon's place before.
+pub(crate) async fn or_handed_over<T>(api: &impl Api, work: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        done = work => Some(done),
+        () = api.handed_over() => None,
     }
 }
 
@@ -215,8 +242,10 @@ fn admit<A: Api>(
     if refused {
         return;
     }
-    let talk = converse(Arc::clone(state), stream, peer, Arc::new(permit), pending());
+    let (state, permit) = (Arc::clone(state), Arc::new(permit));
     rt::spawn(async move {
+        let api = Arc::clone(&state.api);
+        let talk = converse(state, stream, peer, permit, api.handed_over());
         tokio::select! {
             () = talk => {}
             () = eviction.evicted() => {}

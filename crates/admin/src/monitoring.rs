@@ -21,7 +21,7 @@ use crate::connection::converse;
 use crate::connection_limiter::{ConnectionLimiter, ConnectionPermit};
 use crate::cross_site_checks::HostAllowlist;
 use crate::http1::ListenerState;
-use crate::listen::PAUSE;
+use crate::listen::{PAUSE, or_handed_over};
 use crate::routes::RouteSet;
 use crate::tokens::Tokens;
 
@@ -75,9 +75,12 @@ pub async fn serve_health<A: Api>(api: Arc<A>, listener: TcpListener) {
     let state =
         Arc::new(ListenerState { api, names, tokens: None, audit, open_metrics: false, part });
     let limiter = ConnectionLimiter::new();
-    loop {
-        let (stream, peer) = accept(&listener).await;
-        let talk = |permit| converse(Arc::clone(&state), stream, peer, permit, pending());
+    while let Some((stream, peer)) = or_handed_over(&*state.api, accept(&listener)).await {
+        let own = Arc::clone(&state);
+        let talk = |permit| async move {
+            let api = Arc::clone(&own.api);
+            converse(own, stream, peer, permit, api.handed_over()).await;
+        };
         admit(&state, &limiter, talk);
     }
 }
@@ -90,8 +93,7 @@ pub async fn serve_metrics<A: Api>(
     terms: watch::Receiver<Arc<MetricsAuthentication>>,
 ) {
     let limiter = ConnectionLimiter::new();
-    loop {
-        let (stream, peer) = accept(&listener).await;
+    while let Some((stream, peer)) = or_handed_over(&*api, accept(&listener)).await {
         let mut next = terms.clone();
         let terms = Arc::clone(&next.borrow_and_update());
         let state = Arc::new(ListenerState {
@@ -103,11 +105,15 @@ pub async fn serve_metrics<A: Api>(
             part: RouteSet::Metrics,
         });
         let own = Arc::clone(&state);
+        let last = Arc::clone(&api);
         let talk = |permit| async move {
             let changed = async move {
-                if next.changed().await.is_err() {
-                    pending::<()>().await;
-                }
+                let changed = async {
+                    if next.changed().await.is_err() {
+                        pending::<()>().await;
+                    }
+                };
+                _ = or_handed_over(&*last, changed).await;
             };
             match &terms.acceptor {
                 None => converse(own, stream, peer, permit, changed).await,

@@ -34,6 +34,8 @@ pub enum Operation {
     ReloadText,
     /// Read the configuration again.
     Reload,
+    /// Replace the process by a new one.
+    Upgrade,
     /// Explain what would happen to a request.
     Explain,
     /// The version, the time since the start, and the state of the store.
@@ -456,6 +458,19 @@ pub const TABLE: &[Route] = &[
         about: "Reads the configuration again. One that cannot be used changes nothing.",
         also: &[(422, "It cannot be used; what is in force stays.")],
         ..get("/api/v1/config/reload", CONFIG, Operation::Reload, Content::Json("Checked"))
+    },
+    Route {
+        verb: RouteMethod::Post,
+        changes: true,
+        about: "Has a new process take the daemon's place, which serves every connection to its \
+                end. One that cannot serve changes nothing.",
+        takes: RequestContent::MaybeJson("Upgrade"),
+        also: &[
+            (403, "Another program is named over an address, or by another user."),
+            (409, "The daemon cannot be replaced, or is being replaced already."),
+            (422, "The new process cannot serve; the daemon goes on."),
+        ],
+        ..get("/api/v1/upgrade", CONFIG, Operation::Upgrade, Content::Json("Upgraded"))
     },
     Route {
         about: "Every limit: its value, its default, and the number of times that it was reached.",

@@ -7,7 +7,8 @@ use crate::explanation;
 /// All schemas.
 pub(crate) fn all() -> Value {
     let mut all = Map::new();
-    let own = figures().into_iter().chain(rolls()).chain(state()).chain(store()).chain(settings());
+    let own = figures().into_iter().chain(rolls()).chain(upgrades());
+    let own = own.chain(state()).chain(store()).chain(settings());
     for (name, shape) in own.chain(explanation::shapes()) {
         all.insert(name.to_owned(), shape);
     }
@@ -145,6 +146,24 @@ fn rolls() -> [NamedSchema; 3] {
         "properties": { "version": text("The version to go back to.") },
     });
     [("Configuration", configuration()), ("RollOut", out), ("RollBack", back)]
+}
+
+/// The request for a new process, and its outcome.
+fn upgrades() -> [NamedSchema; 2] {
+    let wanted = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "binary": text("The program; by default the one at the path of the running one."),
+        },
+    });
+    let done = object(json!({
+        "pid": number("The id of the process that serves now."),
+        "version": text("Its version."),
+        "before": number("The id of the process that ends with its connections."),
+        "drain_ms": number("Milliseconds that its connections have."),
+    }));
+    [("Upgrade", wanted), ("Upgraded", done)]
 }
 
 fn figures() -> [NamedSchema; 7] {

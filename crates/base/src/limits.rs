@@ -162,6 +162,8 @@ limits! {
     LingerTime linger_time Ms 30_000, "Maximum total time for reading and discarding what a client still sends after the last response of a connection. After that, the connection is closed.";
     HalfCloseTimeout half_close_timeout Ms 5_000, "Time to wait for the response if the client closed its sending side within a second of its request. After that, the client counts as gone.";
     LingerTimeout linger_timeout Ms 5_000, "Maximum time without a new byte while Larder discards what a client still sends (see `linger_time`). After that, the connection is closed. Over HTTP/2, also the time that a client has to read a response sent before its request ended. After that, Larder asks the client to end the request.", least(0);
+    UpgradeTimeout upgrade_timeout Ms 10_000, "Maximum time that a new process has to get ready in an upgrade, and then again to begin to serve. After that, it is ended, and the old process goes on.";
+    UpgradeQueue upgrade_queue Count 10_000, "Maximum number of purges that the other process of an upgrade has not confirmed. Further purges are refused.", least(1);
     DrainBytes drain_bytes Bytes 64 * KIB, "Maximum size of the unread rest of a request body that Larder discards to keep the connection. If more is left, the connection closes after the response. After the end of an HTTP/2 connection, Larder discards at most `drain_bytes` plus `window_bytes`.";
     KeepaliveRequests keepalive_requests Count 10_000, "Maximum number of requests on one client connection. The response to the last one has `Connection: close`.", least(1);
     ConnectionLifetime connection_lifetime Ms 3_600_000, "Age after which a client connection closes with its next response.";

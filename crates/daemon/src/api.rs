@@ -6,8 +6,10 @@ mod evidence;
 mod log;
 mod state;
 mod store;
+mod upgrade;
 mod warm;
 
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -34,15 +36,19 @@ pub(crate) struct Console {
     settings: Settings,
 }
 
-/// Opens the admin socket. A failure is logged. Call within the helper runtime.
-pub(crate) fn bind(config: &AdminConfig, socket: &Path) -> Result<Console, String> {
+/// Opens the admin socket, or takes it over. A failure is logged. Call within the helper runtime.
+pub(crate) fn bind(
+    config: &AdminConfig,
+    socket: &Path,
+    taken: Option<OwnedFd>,
+) -> Result<Console, String> {
     let audit = Audit::new(config.audit.as_deref()).map_err(|error| {
         let file = config.audit.iter().map(|path| path.display().to_string()).collect::<String>();
         format!("larder: the audit log cannot be written: {file}: {error}")
     })?;
     let socket = Socket { path: socket.to_owned(), mode: config.socket_mode };
     let folder = config.listen.as_ref().map(|_| tokens_folder(config));
-    let (listeners, problems) = Listeners::bind(&socket, folder.as_deref());
+    let (listeners, problems) = Listeners::bind(&socket, taken, folder.as_deref());
     for problem in problems {
         base::tell!(Error, "larder: {problem}");
     }
@@ -79,7 +85,7 @@ pub(crate) fn serve(
     let face = Arc::new(AdminService { daemon: Arc::clone(daemon), live });
     for port in health {
         let face = Arc::clone(&face);
-        port.hold(&daemon.missing, move |socket| {
+        port.hold(&daemon.ports, move |socket| {
             let listener = TcpListener::from_std(socket.into())?;
             rt::spawn(admin::serve_health(face, listener));
             Ok(())
@@ -88,7 +94,7 @@ pub(crate) fn serve(
     if let Some(terms) = daemon.metrics_authentication() {
         for port in metrics {
             let (face, terms) = (Arc::clone(&face), terms.clone());
-            port.hold(&daemon.missing, move |socket| {
+            port.hold(&daemon.ports, move |socket| {
                 let listener = TcpListener::from_std(socket.into())?;
                 rt::spawn(admin::serve_metrics(face, listener, terms));
                 Ok(())
@@ -99,7 +105,7 @@ pub(crate) fn serve(
     let Some(console) = listeners.serve(face, settings, &daemon.admin_addresses) else { return };
     for port in ports {
         let console = console.clone();
-        port.hold(&daemon.missing, move |socket| {
+        port.hold(&daemon.ports, move |socket| {
             console.serve(TcpListener::from_std(socket.into())?)
         });
     }
@@ -116,6 +122,10 @@ impl Api for AdminService {
 
     fn count_limit(&self, limit: Limit) {
         self.daemon.admin_counts.lock().limit(limit);
+    }
+
+    async fn handed_over(&self) {
+        self.daemon.succession.replaced().await;
     }
 
     async fn answer(&self, operation: Operation, asked: AdminRequest) -> AdminResponse {
@@ -160,6 +170,7 @@ impl Api for AdminService {
                     AdminResponse::json_of(StatusCode::UNPROCESSABLE_ENTITY, &said)
                 }
             }),
+            Operation::Upgrade => upgrade::answer(&self.daemon, asked).await,
             Operation::Status => Ok(daemon.status(&asked)),
             Operation::Sites => Ok(daemon.sites()),
             Operation::Origins => Ok(daemon.origins(None)),

@@ -89,9 +89,32 @@ pub(crate) fn attach_disk(shared: &Arc<SharedState>, config: &Config, below: Ope
     }
 }
 
+/// Opens and attaches the disk that another process had, with the hashes of `seed`.
+///
+/// # Errors
+/// The volume that cannot be used, and the reason.
+pub(crate) fn take_over(
+    shared: &Arc<SharedState>,
+    config: &Config,
+    seed: u64,
+) -> Result<(), String> {
+    let Some(below) = open(config, &shared.cache)? else { return Ok(()) };
+    if below.seed_number() != seed {
+        return Err("larder: cannot start: the disk cache is another one than before".to_owned());
+    }
+    attach_disk(shared, config, below);
+    Ok(())
+}
+
 /// Copies memory to the disk for at most `most`, and closes the disk.
 pub(crate) fn close(shared: &Arc<SharedState>, most: Duration) {
-    if let Some(resting) = shared.cache.lower().rest(&shared.cache, most)
+    copy(shared, most);
+    shared.cache.lower().close();
+}
+
+/// Copies memory to the disk for at most `most`.
+pub(crate) fn copy(shared: &Arc<SharedState>, most: Duration) {
+    if let Some(resting) = shared.cache.lower().copy_all(&shared.cache, most)
         && resting.is_cut
     {
         base::tell!(

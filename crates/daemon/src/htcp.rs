@@ -40,11 +40,15 @@ pub(crate) fn start(daemon: &Arc<Daemon>, config: Option<&config::Htcp>, ports: 
     let shared = Arc::new(HtcpPort { daemon: Arc::clone(daemon), counters, allow });
     for port in ports {
         let shared = Arc::clone(&shared);
-        port.hold(&daemon.missing, move |socket| {
+        port.hold(&daemon.ports, move |socket| {
             let socket = Arc::new(UdpSocket::from_std(socket.into())?);
             rt::spawn(async move {
                 let serve = || serve(&shared, &socket);
-                net::run_with_restarts(serve, || shared.counters.inc(Counter::Panics)).await;
+                let served = net::run_with_restarts(serve, || shared.counters.inc(Counter::Panics));
+                tokio::select! {
+                    () = served => {}
+                    _ = shared.daemon.succession.replaced() => {}
+                }
             });
             Ok(())
         });

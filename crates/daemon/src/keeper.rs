@@ -12,8 +12,7 @@ mod open_purpose;
 
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Read};
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
@@ -22,16 +21,14 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, recvmsg, sendmsg,
-    socket_with, socketpair, sockopt,
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with, socketpair, sockopt,
 };
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::account;
+use crate::{account, passed_descriptors};
 use allowlist::FileAllowlist;
 pub(crate) use open_purpose::OpenPurpose;
 
@@ -98,6 +95,38 @@ impl KeeperArgs {
     }
 }
 
+/// The keeper of this process while a process that may replace this one asks it. Files that need it
+/// wait until this is dropped.
+#[derive(Debug)]
+pub(crate) struct LentKeeper(MutexGuard<'static, Keeper>);
+
+/// Lends the keeper that this process has started; `None` without one.
+pub(crate) fn lend() -> Option<LentKeeper> {
+    let keeper = KEEPER.get()?.lock();
+    keeper.path.is_none().then_some(LentKeeper(keeper))
+}
+
+impl LentKeeper {
+    /// The connection to the keeper; `None` if the keeper is gone.
+    pub(crate) fn socket(&self) -> Option<BorrowedFd<'_>> {
+        self.0.socket.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Leaves the keeper to the other process for good.
+    pub(crate) fn give_away(mut self) {
+        self.0.socket = None;
+    }
+}
+
+/// Takes over the keeper that the process before this one has started.
+pub(crate) fn take_over(socket: OwnedFd) {
+    // Content read in this way was for root only.
+    account::refuse_dumps();
+    // A late answer to the other process must not be taken for one to this.
+    let asked = std::process::id().wrapping_shl(12);
+    _ = KEEPER.set(Mutex::new(Keeper { socket: Some(socket), path: None, asked }));
+}
+
 /// Connects to the keeper behind the socket at `path`. A failure is repeated when a file is needed.
 pub(crate) fn reach(path: &Path) {
     // Content read in this way was for root only.
@@ -112,6 +141,11 @@ pub(crate) fn reach(path: &Path) {
 /// Logs that there is no keeper, and the reason.
 pub(crate) fn log_unavailable(why: &str) {
     base::tell!(Warn, "larder: warning: files that only root may read are not read: {why}");
+}
+
+/// Returns true if only root can put another program at `path`.
+pub(crate) fn is_roots_program(path: &Path) -> bool {
+    allowlist::is_roots(path, OpenPurpose::Read)
 }
 
 fn connect(path: &Path) -> Result<OwnedFd, Errno> {
@@ -272,23 +306,15 @@ impl Keeper {
             return Err(NotOpened::Refused(Errno::NAMETOOLONG));
         }
         let socket = self.socket.as_ref().ok_or(Errno::NOTCONN)?;
-        let none = &mut SendAncillaryBuffer::default();
-        sendmsg(socket, &[IoSlice::new(&question)], none, quietly())?;
+        passed_descriptors::send(socket, &[IoSlice::new(&question)], &[])?;
         loop {
             let (mut answered, mut word) = ([0; 4], [0; 4]);
-            let mut space = [MaybeUninit::uninit(); SPACE];
-            let mut passed = RecvAncillaryBuffer::new(&mut space);
             let into = &mut [IoSliceMut::new(&mut answered), IoSliceMut::new(&mut word)];
-            let flags = RecvFlags::CMSG_CLOEXEC;
-            let received = recvmsg(socket, into, &mut passed, flags)?;
-            if received.bytes != answered.len() + word.len() {
+            let (length, files) = passed_descriptors::receive(socket, into)?;
+            if length != answered.len() + word.len() {
                 return Err(NotOpened::Unreachable(Errno::PIPE));
             }
-            let files = passed.drain().filter_map(|message| match message {
-                RecvAncillaryMessage::ScmRights(mut files) => files.next(),
-                _ => None,
-            });
-            let file = files.last();
+            let file = files.into_iter().next_back();
             if answered != number {
                 continue;
             }
@@ -298,14 +324,6 @@ impl Keeper {
             };
         }
     }
-}
-
-/// The size of a control message with one descriptor.
-const SPACE: usize = rustix::cmsg_space!(ScmRights(1));
-
-/// A closed peer gives an error instead of a signal.
-fn quietly() -> SendFlags {
-    SendFlags::NOSIGNAL
 }
 
 /// `larder keeper`: answers on standard input until the daemon has ended.
@@ -334,9 +352,8 @@ fn answer_all(daemon: impl AsFd, allowed: &mut FileAllowlist) -> Result<(), Errn
     let mut question = [0; QUESTION_MAX];
     loop {
         let into = &mut [IoSliceMut::new(&mut question)];
-        let none = &mut RecvAncillaryBuffer::default();
-        let length = match recvmsg(&daemon, into, none, RecvFlags::empty()) {
-            Ok(received) => received.bytes,
+        let length = match passed_descriptors::receive(&daemon, into) {
+            Ok((length, _)) => length,
             Err(Errno::INTR) => continue,
             Err(Errno::CONNRESET) => return Ok(()),
             Err(error) => return Err(error),
@@ -354,14 +371,9 @@ fn answer_all(daemon: impl AsFd, allowed: &mut FileAllowlist) -> Result<(), Errn
             Ok(_) => 0,
             Err(error) => error.raw_os_error().unwrap_or(Errno::IO.raw_os_error()),
         };
-        let (word, mut space) = (errno.to_le_bytes(), [MaybeUninit::uninit(); SPACE]);
-        let mut passed = SendAncillaryBuffer::new(&mut space);
-        let file = opened.as_ref().ok().map(|file| [file.as_fd()]);
-        if let Some(file) = &file {
-            passed.push(SendAncillaryMessage::ScmRights(file));
-        }
+        let (word, file) = (errno.to_le_bytes(), opened.as_ref().ok().map(AsFd::as_fd));
         let answer = [IoSlice::new(number), IoSlice::new(&word)];
-        match sendmsg(&daemon, &answer, &mut passed, quietly()) {
+        match passed_descriptors::send(&daemon, &answer, file.as_slice()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(_) => return Ok(()),
         }
@@ -406,14 +418,8 @@ mod tests {
 
     fn answer(to: &OwnedFd, number: u32, errno: i32, file: Option<&File>) {
         let (number, word) = (number.to_le_bytes(), errno.to_le_bytes());
-        let mut space = [MaybeUninit::uninit(); SPACE];
-        let mut passed = SendAncillaryBuffer::new(&mut space);
-        let file = file.map(|file| [file.as_fd()]);
-        if let Some(file) = &file {
-            passed.push(SendAncillaryMessage::ScmRights(file));
-        }
-        let parts = [IoSlice::new(&number), IoSlice::new(&word)];
-        sendmsg(to, &parts, &mut passed, quietly()).expect("it is sent");
+        let (parts, file) = ([IoSlice::new(&number), IoSlice::new(&word)], file.map(AsFd::as_fd));
+        passed_descriptors::send(to, &parts, file.as_slice()).expect("it is sent");
     }
 
     #[test]
@@ -470,9 +476,8 @@ mod tests {
                 let daemon = rustix::net::accept(&door).expect("a daemon");
                 let mut question = [0; QUESTION_MAX];
                 let into = &mut [IoSliceMut::new(&mut question)];
-                let none = &mut RecvAncillaryBuffer::default();
-                let asked = recvmsg(&daemon, into, none, RecvFlags::empty()).expect("a question");
-                let (number, rest) = question[..asked.bytes].split_first_chunk().expect("one");
+                let (length, _) = passed_descriptors::receive(&daemon, into).expect("a question");
+                let (number, rest) = question[..length].split_first_chunk().expect("one");
                 let file = File::open(std::ffi::OsStr::from_bytes(&rest[1..])).expect("a file");
                 answer(&daemon, u32::from_le_bytes(*number), 0, Some(&file));
             }

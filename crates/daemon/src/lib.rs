@@ -12,19 +12,21 @@
 //! start    12  open_listeners
 //! faces    11  api
 //! faces    10  dashboard metrics varnish_cli webhooks
-//! faces     9  explain htcp live otlp outages pressure readiness stats
+//! faces     9  explain htcp live otlp outages pressure readiness stats upgrade
 //! faces     8  rollout
 //! faces     7  canary summary volumes warm_sources
 //! state     6  state
 //! ground    5  ocsp_staples programs site_assembly
 //! ground    4  material node source vcl
-//! ground    3  neighbours secrets varnishd
+//! ground    3  neighbours secrets succession varnishd
 //! ground    2  cli_certificates collector config_file crawlers error_log error_pages
-//! ground    2  geoip_file machine_warnings records redirect_files users
-//! ground    1  folder_ownership hot_list_file keeper key_directories ports versions
+//! ground    2  geoip_file linked_processes machine_warnings predecessor records redirect_files
+//! ground    2  users
+//! ground    1  folder_ownership handover hot_list_file keeper key_directories ports versions
 //! ground    0  account address_holders allocator certificate_orders config_bundle
-//! ground    0  disk_store documents glob guard managed_origin process ring server_log servers
-//! ground    0  service_manager sharing socket_activation url_request vsm
+//! ground    0  disk_store documents glob guard managed_origin passed_descriptors pid_file
+//! ground    0  process ring server_log servers service_manager sharing socket_activation
+//! ground    0  url_request vsm
 //! ```
 
 mod account;
@@ -50,10 +52,12 @@ mod folder_ownership;
 mod geoip_file;
 mod glob;
 mod guard;
+mod handover;
 mod hot_list_file;
 mod htcp;
 mod keeper;
 mod key_directories;
+mod linked_processes;
 mod live;
 mod machine_warnings;
 mod managed_origin;
@@ -65,7 +69,10 @@ mod ocsp_staples;
 mod open_listeners;
 mod otlp;
 mod outages;
+mod passed_descriptors;
+mod pid_file;
 mod ports;
+mod predecessor;
 mod pressure;
 mod process;
 mod programs;
@@ -85,7 +92,9 @@ mod socket_activation;
 mod source;
 mod state;
 mod stats;
+mod succession;
 mod summary;
+mod upgrade;
 mod url_request;
 mod users;
 mod varnish_cli;

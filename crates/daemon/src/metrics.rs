@@ -266,7 +266,7 @@ pub(crate) fn page(daemon: &Daemon) -> String {
         "Ports of the admin listener, health checks, metrics, Varnish's CLI and HTCP that cannot \
          be had and are tried again.",
     );
-    page.sample("ports_missing", &[], daemon.missing.count());
+    page.sample("ports_missing", &[], daemon.ports.count());
     let name = "certificate_expires_seconds";
     page.head(name, "gauge", "Until the certificate expires; fewer than none: it has.");
     for (site, certificate, left) in daemon.expiries() {

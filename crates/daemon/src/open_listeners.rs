@@ -16,6 +16,7 @@ use crate::api::{self, Console};
 use crate::config_file::render;
 use crate::keeper::{self, KeeperArgs};
 use crate::ports::Ports;
+use crate::predecessor::Inheritance;
 use crate::source::{ConfigSource, DaemonOptions};
 use crate::varnishd::ProgramFlag;
 use crate::{config_bundle, hot_list_file, ring, varnishd, vsm};
@@ -32,7 +33,8 @@ pub(crate) struct OpenListeners {
     pub(crate) ring: PathBuf,
 }
 
-/// Opens ports and listeners, and switches to the configured user. Call within the helper runtime.
+/// Opens ports and listeners, or takes them out of `inheritance`, and switches to the configured
+/// user. Call within the helper runtime.
 ///
 /// # Errors
 /// The message that says what cannot be opened, and the remedy.
@@ -41,18 +43,20 @@ pub(crate) fn open(
     config: &Config,
     listen: &[ListenerSettings],
     workers: usize,
+    inheritance: &mut Inheritance,
 ) -> Result<OpenListeners, String> {
     let account = Account::of(&config.run, &source.user)?;
     let socket = &source.admin_socket;
     let had_folder = socket.parent().is_some_and(Path::exists);
     // First of all: if this is refused, another daemon may use the rest.
-    let listeners = BoundListeners::bind(listen, workers, source.sharing)
+    let inherited = &mut inheritance.listeners;
+    let listeners = BoundListeners::bind(listen, workers, source.sharing, inherited)
         .map_err(|refused| cannot_listen(&refused))?;
     if let Some(account) = &account {
         give_volumes(account, config)?;
     }
-    let console = api::bind(&config.admin, socket)?;
-    let mut ports = Ports::open(config);
+    let console = api::bind(&config.admin, socket, inheritance.admin_socket.take())?;
+    let mut ports = Ports::open(config, &mut inheritance.ports);
     if !console.listeners.has_tokens() {
         // Without tokens no client could be admitted.
         ports.admin.clear();

@@ -2,12 +2,14 @@
 //! metrics.
 //!
 //! A port that cannot be opened, as when another process holds it, is logged, counted as missing,
-//! and tried again.
+//! and tried again. Sockets of a former process are taken over.
 
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use config::{Config, ListenSpec};
@@ -46,34 +48,54 @@ pub(crate) struct Ports {
 }
 
 impl Ports {
-    /// Binds the configured ports.
-    pub(crate) fn open(config: &Config) -> Self {
-        let streams = |what, listen: Option<&ListenSpec>| {
+    /// Binds the configured ports, or takes them out of `inherited`.
+    pub(crate) fn open(config: &Config, inherited: &mut Vec<PortSocket>) -> Self {
+        let mut streams = |what, listen: Option<&ListenSpec>| {
             let addresses = listen.iter().flat_map(|listen| &listen.addresses);
-            addresses.map(|address| Port::open(what, *address, Type::STREAM, None)).collect()
+            let mut open = |at: &SocketAddr| Port::open(what, *at, Type::STREAM, None, inherited);
+            addresses.map(&mut open).collect()
         };
-        let htcp = config.htcp.iter().flat_map(|htcp| {
-            let interface = htcp.interface.as_deref();
-            let open = move |at: &SocketAddr| Port::open("HTCP", *at, Type::DGRAM, interface);
-            htcp.listen.addresses.iter().map(open)
-        });
         let metrics = config.metrics.as_ref();
         let is_secure = metrics.is_some_and(|metrics| metrics.listen.tls);
         let metrics_name = if is_secure { "metrics (TLS)" } else { "metrics" };
-        Self {
-            admin: streams("admin", config.admin.listen.as_ref()),
-            health: streams("health", config.health.listen.as_ref()),
-            metrics: streams(metrics_name, metrics.map(|metrics| &metrics.listen)),
-            varnish_cli: streams("Varnish CLI", config.varnish_cli.as_ref().map(|cli| &cli.listen)),
-            htcp: htcp.collect(),
-        }
+        let admin = streams("admin", config.admin.listen.as_ref());
+        let health = streams("health", config.health.listen.as_ref());
+        let metrics = streams(metrics_name, metrics.map(|metrics| &metrics.listen));
+        let cli = config.varnish_cli.as_ref().map(|cli| &cli.listen);
+        let varnish_cli = streams("Varnish CLI", cli);
+        let htcp = config.htcp.iter().flat_map(|htcp| {
+            let interface = htcp.interface.as_deref();
+            htcp.listen.addresses.iter().map(move |at| (*at, interface))
+        });
+        let mut open = |(at, interface)| Port::open("HTCP", at, Type::DGRAM, interface, inherited);
+        let htcp = htcp.map(&mut open).collect();
+        Self { admin, health, metrics, varnish_cli, htcp }
     }
 }
 
+/// An open port's socket, which one process hands to the next.
+#[derive(Debug)]
+pub(crate) struct PortSocket {
+    /// The port's name, and its address in the configuration.
+    pub(crate) name: String,
+    pub(crate) socket: OwnedFd,
+}
+
 impl Port {
-    fn open(what: &'static str, address: SocketAddr, kind: Type, interface: Option<&str>) -> Self {
+    fn open(
+        what: &'static str,
+        address: SocketAddr,
+        kind: Type,
+        interface: Option<&str>,
+        inherited: &mut Vec<PortSocket>,
+    ) -> Self {
         let interface = interface.map(str::to_owned);
-        let socket = bind(address, kind, interface.as_deref());
+        let name = named(what, address);
+        let taken = inherited.iter().position(|own| own.name == name);
+        let socket = match taken.map(|at| inherited.remove(at)) {
+            Some(own) => Ok(Socket::from(own.socket)),
+            None => bind(address, kind, interface.as_deref()),
+        };
         Self { what, address, kind, interface, socket }
     }
 
@@ -87,11 +109,11 @@ impl Port {
     /// gone. Call within the helper runtime.
     pub(crate) fn hold(
         mut self,
-        missing: &Arc<MissingPorts>,
+        registry: &Arc<PortRegistry>,
         begin: impl FnOnce(Socket) -> io::Result<()> + Send + 'static,
     ) {
         let Some(lack) = self.missing_reason() else {
-            return self.begin(missing, begin);
+            return self.begin(registry, begin);
         };
         let (what, address) = (self.what, self.address);
         base::tell!(
@@ -99,18 +121,21 @@ impl Port {
             "larder: {lack}\n  = help: the daemon retries until the port is free, and at each \
              reload"
         );
-        missing.set(what, address, Some(lack));
-        let missing = Arc::clone(missing);
+        registry.set(what, address, Some(lack));
+        let registry = Arc::clone(registry);
         rt::spawn(async move {
             let mut pause = FIRST_PAUSE;
             while let Some(lack) = self.missing_reason() {
-                missing.set(what, address, Some(lack));
-                missing.wait(pause).await;
+                registry.set(what, address, Some(lack));
+                registry.wait(pause).await;
+                if registry.is_left.load(Ordering::Relaxed) {
+                    return;
+                }
                 pause = LONGEST_PAUSE.min(pause * 2);
                 self.socket = bind(address, self.kind, self.interface.as_deref());
             }
-            missing.set(what, address, None);
-            self.begin(&missing, begin);
+            registry.set(what, address, None);
+            self.begin(&registry, begin);
         });
     }
 
@@ -123,14 +148,22 @@ impl Port {
         Some(Lack { what: self.what, address: self.address, why: format!("{error}{holder}") })
     }
 
-    fn begin(self, missing: &MissingPorts, begin: impl FnOnce(Socket) -> io::Result<()>) {
+    fn begin(self, registry: &PortRegistry, begin: impl FnOnce(Socket) -> io::Result<()>) {
         let (what, address) = (self.what, self.address());
-        match self.socket.and_then(begin) {
-            Ok(()) => base::tell!(Info, "larder: {what} listening on {address}"),
+        let name = named(what, self.address);
+        let begun = self.socket.and_then(|socket| {
+            let socket_for_next = socket.try_clone()?.into();
+            begin(socket).map(|()| PortSocket { name, socket: socket_for_next })
+        });
+        match begun {
+            Ok(open) => {
+                registry.open.lock().push(open);
+                base::tell!(Info, "larder: {what} listening on {address}");
+            }
             Err(error) => {
                 let lack = Lack { what, address, why: error.to_string() };
                 base::tell!(Error, "larder: {lack}");
-                missing.set(what, address, Some(lack));
+                registry.set(what, address, Some(lack));
             }
         }
     }
@@ -150,14 +183,22 @@ impl fmt::Display for Lack {
     }
 }
 
-/// The configured ports that are missing.
-#[derive(Debug, Default)]
-pub(crate) struct MissingPorts {
-    ports: Mutex<Vec<Lack>>,
-    again: Notify,
+/// The name of a port for the next process.
+fn named(what: &str, address: SocketAddr) -> String {
+    format!("{what} {address}")
 }
 
-impl MissingPorts {
+/// The configured ports: those that are missing, and duplicates of the sockets of others.
+#[derive(Debug, Default)]
+pub(crate) struct PortRegistry {
+    ports: Mutex<Vec<Lack>>,
+    again: Notify,
+    open: Mutex<Vec<PortSocket>>,
+    /// Another process has the ports now.
+    is_left: AtomicBool,
+}
+
+impl PortRegistry {
     fn set(&self, what: &str, address: SocketAddr, lack: Option<Lack>) {
         let mut ports = self.ports.lock();
         ports.retain(|other| (other.what, other.address) != (what, address));
@@ -169,7 +210,18 @@ impl MissingPorts {
         _ = timeout(longest, self.again.notified()).await;
     }
 
-    /// Starts an attempt for each of them now.
+    /// Calls `show` with duplicates of the sockets of open ports.
+    pub(crate) fn with_open<T>(&self, show: impl FnOnce(&[PortSocket]) -> T) -> T {
+        show(&self.open.lock())
+    }
+
+    /// Closes the duplicates, since another process has the ports now.
+    pub(crate) fn leave(&self) {
+        self.is_left.store(true, Ordering::Relaxed);
+        self.open.lock().clear();
+    }
+
+    /// Starts an attempt for each missing port now.
     pub(crate) fn try_again(&self) {
         self.again.notify_waiters();
     }

@@ -37,7 +37,7 @@ pub(crate) fn without(daemon: &Daemon) -> String {
     let out = volumes.iter().filter(|volume| !volume.is_in());
     let out = out
         .map(|volume| format!("without the disk cache in {}: {}\n", volume.path, volume.state()));
-    let missing = daemon.missing.reasons();
+    let missing = daemon.ports.reasons();
     out.chain(missing.iter().map(|lack| format!("{lack}\n"))).collect()
 }
 

@@ -9,17 +9,19 @@ use flow::finish::{RecordTaker, Records};
 use flow::{EvidenceRules, SharedState};
 use net::AccessLog;
 use observe::record::{SENT, USER};
+use observe::ring::InheritedLock;
 use observe::{FieldSubscription, Pattern};
 
 use crate::keeper::{self, OpenPurpose};
 use crate::ring;
 
-/// The sinks of records, and the fields that records keep.
+/// The sinks of records, and the fields that records keep. The log ring has the lock `inherited`,
+/// if that is of its folder.
 pub(crate) fn records(
     config: &Config,
     folder: PathBuf,
     cores: usize,
-    counters: Arc<Counters>,
+    inherited: Option<InheritedLock>,
     shared: &SharedState,
 ) -> Result<(Records, Option<AccessLog>), String> {
     let mut wanted = config.log_ring.clone();
@@ -28,7 +30,7 @@ pub(crate) fn records(
         ring.headers.retain(|name| !own.iter().any(|own| name.eq_ignore_ascii_case(own)));
         ring.headers.extend(own.map(str::to_owned));
     }
-    let ring = wanted.as_ref().and_then(|wanted| ring::start(wanted, folder, cores));
+    let ring = wanted.as_ref().and_then(|wanted| ring::start(wanted, folder, cores, inherited));
     let mut names = match &ring {
         Some(ring) => ring.names().to_vec(),
         None => Vec::new(),
@@ -42,7 +44,7 @@ pub(crate) fn records(
                 }
             }
             let format = format(log, shared)?;
-            Some(open_log(log, format, &names, counters)?)
+            Some(open_log(log, format, &names, shared.counters.register())?)
         }
         None => None,
     };

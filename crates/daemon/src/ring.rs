@@ -6,14 +6,20 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use observe::ring::{Options, Ring, folders};
+use observe::ring::{InheritedLock, Options, Ring, folders};
 use rustix::process::geteuid;
 
 /// Types of file systems that never wait for a disk (`statfs(2)`).
 const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
 
-/// Creates the rings of `cores` cores. On a failure the daemon logs it and runs without.
-pub(crate) fn start(config: &config::LogRing, folder: PathBuf, cores: usize) -> Option<Arc<Ring>> {
+/// Creates the rings of `cores` cores, which are to be published. On a failure the daemon logs it
+/// and runs without.
+pub(crate) fn start(
+    config: &config::LogRing,
+    folder: PathBuf,
+    cores: usize,
+    inherited: Option<InheritedLock>,
+) -> Option<Arc<Ring>> {
     if !is_in_memory(&folder) {
         base::tell!(
             Warn,
@@ -31,17 +37,25 @@ pub(crate) fn start(config: &config::LogRing, folder: PathBuf, cores: usize) -> 
         uid: geteuid().as_raw(),
         started_unix_ms: rt::now().unix_ms,
     };
-    match Ring::create(&options) {
+    match Ring::create(&options, inherited) {
         Ok(ring) => Some(Arc::new(ring)),
         Err(error) => {
-            let folder = options.folder.display();
-            base::tell!(
-                Error,
-                "larder: no log ring in {folder}, so nothing for `larder log`: {error}"
-            );
+            log_missing(&options.folder, &error);
             None
         }
     }
+}
+
+/// Lets readers find the rings.
+pub(crate) fn publish(ring: &Ring) {
+    if let Err(error) = ring.publish() {
+        log_missing(ring.folder(), &error);
+    }
+}
+
+fn log_missing(folder: &Path, error: &std::io::Error) {
+    let folder = folder.display();
+    base::tell!(Error, "larder: no log ring in {folder}, so nothing for `larder log`: {error}");
 }
 
 /// The default folder.

@@ -1,5 +1,7 @@
 //! `larder serve`: starts the daemon, handles signals, and ends it.
 
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,20 +10,27 @@ use config::Config;
 use config::sizing::Machine;
 use flow::invalidate::{AllPeerCaches, PeerCaches};
 use net::Server;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, kill_process, setrlimit};
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::api::{self, Console};
+use crate::handover::HandoverMessage;
+use crate::linked_processes::{LinkedProcesses, ProcessLink};
 use crate::live::{self, LiveFigures};
 use crate::managed_origin::keep_running;
 use crate::material::LOOK;
 use crate::open_listeners::{self, OpenListeners};
+use crate::pid_file::PidFile;
 use crate::ports::{Port, Ports};
+use crate::predecessor::{Inheritance, Predecessor};
 use crate::service_manager::Watchdog;
 use crate::socket_activation::Sockets;
 use crate::source::{ConfigSource, DaemonOptions};
-use crate::state::{Daemon, Machinery};
+use crate::state::{Daemon, InheritedState, Machinery};
+use crate::succession::Estate;
 use crate::{
-    account, api, crawlers, disk_store, htcp, keeper, node, otlp, outages, pressure, readiness,
+    account, crawlers, disk_store, htcp, keeper, node, otlp, outages, pressure, readiness, ring,
     rollout, summary, varnish_cli, vsm, warm_sources, webhooks,
 };
 
@@ -53,7 +62,7 @@ impl Signals {
     }
 }
 
-/// Runs the daemon until a signal ends it.
+/// Runs the daemon until a signal or a new process ends it.
 ///
 /// # Errors
 /// The reason why it cannot run.
@@ -64,28 +73,34 @@ pub fn run(source: DaemonOptions) -> Result<(), String> {
 }
 
 fn serve(source: DaemonOptions) -> Result<(), String> {
-    let sockets = Sockets::of_environment()?;
     account::harden();
     if let Some(path) = &source.keeper {
         keeper::reach(path);
     }
-    let config = source.config()?;
+    let pid_path = source.pid_file.clone();
+    let write_pid = || pid_path.as_deref().map(PidFile::write).transpose();
+    let given = Sockets::of_environment()?;
     let runtime = helper_runtime()?;
-    let listen = listeners(&config, &sockets)?;
-    let (daemon, server) = runtime.block_on(Daemon::start(source, &config, listen))?;
-    // A process that has read that it listens may send signals: until then a hangup would end it.
-    let signals = runtime.block_on(async { Signals::listen() })?;
-    for listen in server.addresses() {
-        let tls = if listen.tls { " (TLS)" } else { "" };
-        let proxy = if listen.proxy { " (PROXY protocol)" } else { "" };
-        base::tell!(Info, "larder: listening on {}{tls}{proxy}", listen.at);
-    }
-    summary::log_served(&daemon);
-    daemon.error_log.serves();
-    daemon.notify.ready("serving");
+    let (started, _pid) = match source.takes_over {
+        false => {
+            let pid = write_pid()?;
+            let mut start = Start { given, ..Start::default() }.of_program();
+            (Started::begin(source, &runtime, &mut start)?, pid)
+        }
+        true => {
+            let started = take_over(source, &runtime)?;
+            // It serves: a file that cannot be written must not end it.
+            let pid = write_pid().unwrap_or_else(|why| {
+                base::tell!(Error, "{why}");
+                None
+            });
+            (started, pid)
+        }
+    };
+    let Started { daemon, server, signals } = started;
     let watchdog = Watchdog::of_environment(server.heartbeats());
     let pulse = server.heartbeats();
-    runtime.block_on(async {
+    let is_ordered = runtime.block_on(async {
         keep_running(&daemon.shared, move || log_stalls(pulse.clone()));
         let watch = async {
             match watchdog {
@@ -94,19 +109,109 @@ fn serve(source: DaemonOptions) -> Result<(), String> {
             }
         };
         tokio::select! {
-            () = daemon.until_signal(signals) => {}
-            () = watch => {}
+            () = daemon.until_signal(signals) => true,
+            _ = daemon.succession.replaced() => false,
+            () = watch => false,
         }
     });
+    // A new process that is starting shares the listening sockets.
+    daemon.succession.end();
+    match daemon.succession.successor() {
+        None => stop(&daemon, server, &runtime),
+        Some(pid) => {
+            if is_ordered && let Some(pid) = Pid::from_raw(pid.cast_signed()) {
+                _ = kill_process(pid, rustix::process::Signal::TERM);
+            }
+            leave(&daemon, server, &runtime);
+        }
+    }
+    // A pending lookup or slow disk no longer delays the end.
+    runtime.shutdown_background();
+    Ok(())
+}
+
+/// Starts in place of the process at the other end of standard input.
+fn take_over(source: DaemonOptions, runtime: &Runtime) -> Result<Started, String> {
+    let (predecessor, mut inheritance) = Predecessor::greet()?;
+    inheritance.keeper.take().into_iter().for_each(keeper::take_over);
+    let mut start = Start::default().of_program();
+    let given = Sockets::of_former(std::mem::take(&mut inheritance.given));
+    (start.inheritance, start.predecessor) = (inheritance, Some(predecessor));
+    let started = given.and_then(|given| {
+        start.given = given;
+        Started::begin(source, runtime, &mut start)
+    });
+    if let (Err(why), Some(predecessor)) = (&started, start.predecessor.take()) {
+        predecessor.announce_failure(why);
+    }
+    if let (Ok(_), Some(link)) = (&started, &start.link) {
+        link.send(&HandoverMessage::Serving);
+    }
+    started
+}
+
+/// A daemon that has just started.
+struct Started {
+    daemon: Arc<Daemon>,
+    server: Server,
+    signals: Signals,
+}
+
+impl Started {
+    fn begin(source: DaemonOptions, runtime: &Runtime, start: &mut Start) -> Result<Self, String> {
+        let config = source.config()?;
+        start.listen = listeners(&config, &start.given)?;
+        let (daemon, server) = runtime.block_on(Daemon::start_from(source, &config, start))?;
+        // A process that has read that it listens may send signals: until then a hangup would end
+        // it.
+        let signals = runtime.block_on(async { Signals::listen() })?;
+        for listen in server.addresses() {
+            let tls = if listen.tls { " (TLS)" } else { "" };
+            let proxy = if listen.proxy { " (PROXY protocol)" } else { "" };
+            base::tell!(Info, "larder: listening on {}{tls}{proxy}", listen.at);
+        }
+        summary::log_served(&daemon);
+        daemon.error_log.serves();
+        daemon.notify.ready("serving");
+        Ok(Self { daemon, server, signals })
+    }
+}
+
+/// Stops the daemon.
+fn stop(daemon: &Arc<Daemon>, server: Server, runtime: &Runtime) {
     daemon.notify.stopping();
-    daemon.shared.invalidator.trust.set_stopping();
-    base::tell!(Info, "larder: finishing requests under way");
-    daemon.shared.warmth.end(rt::now().mono_ms);
-    runtime.block_on(warm_sources::save_hot_lists(&daemon));
-    server.drain(Duration::from_millis(daemon.shared.live().limits.drain_time));
+    begin_end(daemon, "finishing requests under way");
+    runtime.block_on(warm_sources::save_hot_lists(daemon));
+    server.drain(drain_time(daemon));
     if let Some(node) = daemon.node.lock().take() {
         runtime.block_on(node.leave());
     }
+    finish_end(daemon, runtime);
+    disk_store::close(&daemon.shared, COPY_TIME);
+    end_records(daemon);
+}
+
+/// Ends the daemon after another process has taken its place.
+fn leave(daemon: &Arc<Daemon>, server: Server, runtime: &Runtime) {
+    daemon.ports.leave();
+    begin_end(daemon, "finishing connections");
+    server.leave(drain_time(daemon));
+    daemon.succession.finish_answers();
+    finish_end(daemon, runtime);
+    end_records(daemon);
+}
+
+fn drain_time(daemon: &Daemon) -> Duration {
+    Duration::from_millis(daemon.shared.live().limits.drain_time)
+}
+
+fn begin_end(daemon: &Daemon, what: &str) {
+    daemon.shared.invalidator.trust.set_stopping();
+    base::tell!(Info, "larder: {what}");
+    daemon.shared.warmth.end(rt::now().mono_ms);
+}
+
+fn finish_end(daemon: &Daemon, runtime: &Runtime) {
     if let Some(neighbours) = daemon.neighbours.get() {
         runtime.block_on(neighbours.finish());
     }
@@ -114,16 +219,15 @@ fn serve(source: DaemonOptions) -> Result<(), String> {
         vsm::withdraw(workdir);
     }
     daemon.vcls.end();
-    disk_store::close(&daemon.shared, COPY_TIME);
+}
+
+fn end_records(daemon: &Daemon) {
     if let Some(log) = &daemon.log {
         log.sync();
     }
     if let Some(ring) = &daemon.ring {
         ring.end();
     }
-    // A pending lookup or slow disk no longer delays the end.
-    runtime.shutdown_background();
-    Ok(())
 }
 
 /// Logs stalls of cores.
@@ -144,13 +248,57 @@ async fn log_stalls(pulse: net::Heartbeats) {
 ///
 /// # Errors
 /// The reason why it cannot start.
-pub fn helper_runtime() -> Result<tokio::runtime::Runtime, String> {
+pub fn helper_runtime() -> Result<Runtime, String> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .thread_name("helper")
         .enable_all()
         .build()
         .map_err(|e| format!("larder: cannot start: {e}"))
+}
+
+/// Parts that a start begins with.
+#[derive(Default)]
+pub(crate) struct Start {
+    /// The addresses and sockets that the configuration listens on.
+    listen: Vec<net::ListenerSettings>,
+    /// The sockets of a service manager.
+    given: Sockets,
+    /// The program, if a new process may replace the daemon.
+    program: Option<PathBuf>,
+    inheritance: Inheritance,
+    /// The process to replace, until it has released what only one may have.
+    predecessor: Option<Predecessor>,
+    /// The link to that process, from then on.
+    link: Option<ProcessLink>,
+}
+
+impl Start {
+    /// The start of a daemon that a new process may replace.
+    fn of_program(self) -> Self {
+        Self { program: std::env::current_exe().ok(), ..self }
+    }
+
+    /// Replaces the former process, if there is one: it has released everything when this returns.
+    /// Returns its socket, and the bytes that came from it.
+    fn replace(&mut self) -> Result<Option<(UnixStream, Vec<u8>)>, String> {
+        if let Some(predecessor) = &mut self.predecessor {
+            predecessor.announce_ready()?;
+        }
+        Ok(self.predecessor.take().and_then(Predecessor::into_parts))
+    }
+
+    /// State of the process to replace, with its disk cache if that is the one of `config`.
+    fn inherited_state(&mut self, config: &Config) -> InheritedState {
+        let own = config.disk.iter().flat_map(|disk| &disk.volumes);
+        let own: Vec<_> = own.map(|volume| volume.path.display().to_string()).collect();
+        InheritedState {
+            predecessor: self.predecessor.as_ref().map(Predecessor::pid),
+            ring_lock: self.inheritance.ring_lock.take(),
+            ticket_keys: std::mem::take(&mut self.inheritance.ticket_keys),
+            disk: self.inheritance.disk.take().filter(|disk| disk.volumes == own),
+        }
+    }
 }
 
 impl Daemon {
@@ -163,65 +311,107 @@ impl Daemon {
         config: &Config,
         listen: Vec<net::ListenerSettings>,
     ) -> Result<(Arc<Self>, Server), String> {
+        Self::start_from(source, config, &mut Start { listen, ..Start::default() }).await
+    }
+
+    async fn start_from(
+        source: DaemonOptions,
+        config: &Config,
+        start: &mut Start,
+    ) -> Result<(Arc<Self>, Server), String> {
         let descriptors = raise_descriptors();
         refuse_huge_pages();
         let machine = Machine::read();
         let cores = config.workers.unwrap_or_else(|| machine.default_workers());
-        let OpenListeners { listeners, ports, console, ring } =
-            open_listeners::open(&source, config, &listen, cores)?;
+        let opened =
+            open_listeners::open(&source, config, &start.listen, cores, &mut start.inheritance)?;
+        let OpenListeners { listeners, ports, console, ring } = opened;
         // From here on it needs no more rights than at a reload.
         let admin_addresses = ports.admin.iter().map(Port::address).collect();
         let has_socket = console.listeners.has_socket();
+        let inherited = start.inherited_state(config);
+        let late_disk = inherited.disk.as_ref().map(|disk| disk.seed);
         let machinery =
-            Machinery { machine, descriptors, cores, admin_addresses, has_socket, ring };
+            Machinery { machine, descriptors, cores, admin_addresses, has_socket, ring, inherited };
         let (daemon, records, below) = Self::new(source, config, machinery)?;
         let connections = keep_back(descriptors, config.limits.descriptors_reserve) / 5 * 4;
         let settings = net::Settings { connections, records };
         daemon.start_stapling();
         daemon.start_fetching_keys();
         daemon.load_programs(config)?;
+        let former = start.replace()?;
+        if let Some(seed) = late_disk {
+            disk_store::take_over(&daemon.shared, config, seed)?;
+        }
         // The disk's invalidations are read by the rules of sites and programs.
         if let Some(below) = below {
             disk_store::attach_disk(&daemon.shared, config, below);
         }
-        let node = node::join(&daemon.users(), config)?;
-        let neighbours: Arc<dyn PeerCaches> = daemon.start_neighbours()?;
-        let nodes = node.iter().map(node::Node::others);
-        daemon
-            .shared
-            .invalidator
-            .tell_others(Arc::new(AllPeerCaches(nodes.chain([neighbours]).collect())));
-        *daemon.node.lock() = node;
+        let links = daemon.join_others(config)?;
+        start.link = former.and_then(|(socket, received)| links.add(socket, received).ok());
         daemon.start_ordering();
         if let Some(file) = daemon.source().flags().and_then(|flags| flags.commands.as_ref()) {
             varnish_cli::carry_out(&daemon, file).await?;
         }
         varnish_cli::tell_of_no_certificate(&daemon);
         listeners.claim().map_err(|refused| open_listeners::cannot_listen(&refused))?;
-        let server = Server::start(&daemon.shared, listeners, &settings)
+        daemon.ring.iter().for_each(|ring| ring::publish(ring));
+        let mut server = Server::start(&daemon.shared, listeners, &settings)
             .map_err(|e| format!("larder: cannot listen: {e}"))?;
-        let live = LiveFigures::new(&daemon.shared.counters, config.admin.history_minutes);
-        let (own, samples) = (Arc::clone(&daemon), Arc::clone(&live));
-        keep_running(&daemon.shared, move || live::run(Arc::clone(&own), Arc::clone(&samples)));
-        let own = Arc::clone(&daemon);
-        keep_running(&daemon.shared, move || pressure::run(Arc::clone(&own)));
-        let own = Arc::clone(&daemon.shared.crawlers);
-        keep_running(&daemon.shared, move || crawlers::run(Arc::clone(&own)));
-        let own = Arc::clone(&daemon);
-        keep_running(&daemon.shared, move || outages::run(Arc::clone(&own)));
-        let (own, listeners) = (Arc::clone(&daemon), Arc::<[_]>::from(server.addresses()));
-        keep_running(&daemon.shared, move || {
-            rollout::run(Arc::clone(&own), Arc::clone(&listeners))
-        });
-        let own = Arc::clone(&daemon);
-        keep_running(&daemon.shared, move || readiness::run(Arc::clone(&own)));
-        warm_sources::begin(&daemon);
-        let own = Arc::clone(&daemon);
-        keep_running(&daemon.shared, move || warm_sources::keep_hot_lists(Arc::clone(&own)));
-        let Ports { admin, health, metrics, varnish_cli, htcp } = ports;
-        api::serve(&daemon, live, console, [admin, health, metrics]);
-        daemon.start_ports(config, varnish_cli, htcp);
+        if let Some(program) = start.program.take() {
+            daemon.succession.prepare(Estate {
+                program,
+                listeners: server.take_sockets(),
+                given: std::mem::take(&mut start.given),
+                admin_socket: console.listeners.duplicate_socket(),
+                links,
+            });
+        }
+        daemon.start_work(config, server.addresses(), console, ports);
         Ok((daemon, server))
+    }
+
+    /// Joins the cluster, and tells others of invalidations; returns the list of processes that
+    /// share this one's sockets.
+    fn join_others(&self, config: &Config) -> Result<Arc<LinkedProcesses>, String> {
+        let node = node::join(&self.users(), config)?;
+        let neighbours: Arc<dyn PeerCaches> = self.start_neighbours()?;
+        let links = LinkedProcesses::new(&self.shared);
+        let linked: Arc<dyn PeerCaches> = Arc::<LinkedProcesses>::clone(&links);
+        let nodes = node.iter().map(node::Node::others);
+        let all = nodes.chain([neighbours, linked]).collect();
+        self.shared.invalidator.tell_others(Arc::new(AllPeerCaches(all)));
+        *self.node.lock() = node;
+        Ok(links)
+    }
+
+    /// Starts everything beside the cores.
+    fn start_work(
+        self: &Arc<Self>,
+        config: &Config,
+        listeners: &[net::ListenerSettings],
+        console: Console,
+        ports: Ports,
+    ) {
+        let live = LiveFigures::new(&self.shared.counters, config.admin.history_minutes);
+        let (own, samples) = (Arc::clone(self), Arc::clone(&live));
+        keep_running(&self.shared, move || live::run(Arc::clone(&own), Arc::clone(&samples)));
+        let own = Arc::clone(self);
+        keep_running(&self.shared, move || pressure::run(Arc::clone(&own)));
+        let own = Arc::clone(&self.shared.crawlers);
+        keep_running(&self.shared, move || crawlers::run(Arc::clone(&own)));
+        let own = Arc::clone(self);
+        keep_running(&self.shared, move || outages::run(Arc::clone(&own)));
+        let (own, listeners) = (Arc::clone(self), Arc::<[_]>::from(listeners));
+        keep_running(&self.shared, move || rollout::run(Arc::clone(&own), Arc::clone(&listeners)));
+        let own = Arc::clone(self);
+        keep_running(&self.shared, move || readiness::run(Arc::clone(&own)));
+        warm_sources::begin(self);
+        let own = Arc::clone(self);
+        keep_running(&self.shared, move || warm_sources::keep_hot_lists(Arc::clone(&own)));
+        let Ports { admin, health, metrics, varnish_cli, htcp } = ports;
+        api::serve(self, live, console, [admin, health, metrics]);
+        self.start_ports(config, varnish_cli, htcp);
     }
 
     /// Starts the ports of operators' tools, the export of traces, and the sending of findings.

@@ -47,6 +47,11 @@ impl ServiceManager {
         self.say(&format!("RELOADING=1\nMONOTONIC_USEC={usec}\nSTATUS=reading the configuration"));
     }
 
+    /// Reports that process `pid`, which serves now, is the service's main one.
+    pub(crate) fn replaced_by(&self, pid: u32) {
+        self.say(&format!("MAINPID={pid}\nSTATUS=serving"));
+    }
+
     /// Reports the end.
     pub(crate) fn stopping(&self) {
         self.say("STOPPING=1\nSTATUS=finishing requests under way");

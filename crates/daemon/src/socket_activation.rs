@@ -1,14 +1,15 @@
 //! Socket activation: listening sockets that the service manager has opened (systemd).
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use listenfd::ListenFd;
 use net::{InheritedSocket, ListenAddress};
 use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::net::{AddressFamily, sockopt};
 
 /// The sockets, by their names (`FileDescriptorName=`).
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Sockets {
     named: Vec<(String, Arc<InheritedSocket>)>,
 }
@@ -52,6 +53,28 @@ impl Sockets {
             named.extend(given.map(|given| (name, Arc::new(given))));
         }
         Ok(Self { named })
+    }
+
+    /// The sockets that the process before this one was handed, by their names.
+    ///
+    /// # Errors
+    /// A descriptor that is no socket.
+    pub(crate) fn of_former(sockets: Vec<(String, OwnedFd)>) -> Result<Self, String> {
+        let given = |(name, socket): (String, OwnedFd)| {
+            let family = sockopt::socket_domain(&socket)
+                .map_err(|error| format!("larder: socket `{name}`: {error}"))?;
+            let given = match family {
+                AddressFamily::UNIX => InheritedSocket::Unix(socket.into()),
+                _ => InheritedSocket::Tcp(socket.into()),
+            };
+            Ok((name, Arc::new(given)))
+        };
+        Ok(Self { named: sockets.into_iter().map(given).collect::<Result<_, String>>()? })
+    }
+
+    /// Every socket, with its name.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&str, BorrowedFd<'_>)> {
+        self.named.iter().map(|(name, given)| (name.as_str(), handle(given)))
     }
 
     /// The addresses of `fd:name`: every socket of that name.

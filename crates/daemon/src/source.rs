@@ -26,6 +26,8 @@ pub struct DaemonOptions {
     pub pid_file: Option<PathBuf>,
     /// Permits other daemons to listen on the same addresses.
     pub sharing: Sharing,
+    /// The daemon replaces the one at the other end of its standard input.
+    pub takes_over: bool,
 }
 
 /// A file or flags, read again at every reload.

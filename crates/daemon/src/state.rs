@@ -17,11 +17,11 @@ use config::sizing::Machine;
 use config::{Config, Programs};
 use flow::SharedState;
 use flow::finish::Records;
-use flow::tier::OpenedDisk;
+use flow::tier::{Cache, OpenedDisk};
 use net::AccessLog;
-use observe::ring::Ring;
+use observe::ring::{InheritedLock, Ring};
 use origin::{HealthOverride, ReservedAddresses, ServerStatus, SharedPool};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use tls::{Challenges, TicketKeys};
 use tokio::sync::watch;
 
@@ -32,17 +32,19 @@ use crate::config_bundle::ConfigBundle;
 use crate::config_file::{load, load_shared, render};
 use crate::error_log::ErrorLog;
 use crate::guard::Guard;
+use crate::handover::DiskOffer;
 use crate::key_directories::DirectoryPlan;
 use crate::managed_origin::{ManagedOrigin, keep_running, tend};
 use crate::material::{Material, read_material};
 use crate::neighbours::Neighbours;
 use crate::node::Node;
-use crate::ports::MissingPorts;
+use crate::ports::PortRegistry;
 use crate::records::records;
 use crate::secrets::{Nodes, Users};
 use crate::server_log::ServerLog;
 use crate::service_manager::ServiceManager;
 use crate::source::{ConfigSource, DaemonOptions};
+use crate::succession::Succession;
 use crate::vcl::Vcls;
 use crate::versions::Versions;
 use crate::{disk_store, key_directories, ocsp_staples, programs, site_assembly};
@@ -54,8 +56,8 @@ pub struct Daemon {
     pub shared: Arc<SharedState>,
     /// The admin listener's TCP addresses.
     pub admin_addresses: Vec<SocketAddr>,
-    /// Ports that could not be opened yet.
-    pub(crate) missing: Arc<MissingPorts>,
+    /// The ports for operators and their tools, and those that could not be opened yet.
+    pub(crate) ports: Arc<PortRegistry>,
     /// The admin socket is open.
     has_socket: bool,
     /// The counters of the admin listener.
@@ -102,6 +104,12 @@ pub struct Daemon {
     metrics_authentication: Option<watch::Sender<Arc<MetricsAuthentication>>>,
     /// Sites that cannot be served, if readiness reports them.
     pub(crate) unserved: Mutex<Vec<String>>,
+    /// The daemon's replacement by a new process.
+    pub(crate) succession: Succession,
+    /// The process that this one has replaced; `None` without one.
+    pub(crate) predecessor: Option<u32>,
+    /// The number that hashes of keys on the disk begin with; `None` without a disk cache.
+    disk_seed: Option<u64>,
 }
 
 /// The state in force, from which the next is built.
@@ -155,6 +163,21 @@ pub(crate) struct Machinery {
     pub(crate) has_socket: bool,
     /// The log ring's folder.
     pub(crate) ring: PathBuf,
+    /// State of the process that this one replaces.
+    pub(crate) inherited: InheritedState,
+}
+
+/// State of the process that this one replaces; nothing of it at another start.
+#[derive(Debug, Default)]
+pub(crate) struct InheritedState {
+    /// Its process id.
+    pub(crate) predecessor: Option<u32>,
+    /// The lock of the log ring's folder.
+    pub(crate) ring_lock: Option<InheritedLock>,
+    /// The secrets of session tickets.
+    pub(crate) ticket_keys: Vec<u8>,
+    /// The disk cache that the other process still has, if it is to be this one's.
+    pub(crate) disk: Option<DiskOffer>,
 }
 
 impl Daemon {
@@ -168,15 +191,14 @@ impl Daemon {
         config: &Config,
         machinery: Machinery,
     ) -> Result<(Arc<Self>, Records, Option<OpenedDisk>), String> {
-        let Machinery { machine, descriptors, cores, admin_addresses, has_socket, ring } =
+        let InheritedState { predecessor, ring_lock, ticket_keys: keys, disk } =
+            machinery.inherited;
+        let Machinery { machine, descriptors, cores, admin_addresses, has_socket, ring, .. } =
             machinery;
         let material = read_material(config)?;
-        let sockets = vec![source.admin_socket.clone()];
-        let cli = config.varnish_cli.iter().flat_map(|cli| cli.listen.addresses.iter().copied());
-        let consoles = admin_addresses.iter().copied().chain(cli);
-        let reserved = Arc::new(ReservedAddresses::new(consoles, sockets));
+        let reserved = reserved(&source, config, &admin_addresses);
         let challenges = Arc::default();
-        let ticket_keys = TicketKeys::new().map_err(|error| format!("larder: TLS: {error}"))?;
+        let ticket_keys = ticket_keys(&keys)?;
         let tls = material.server(config, &ticket_keys, &challenges)?;
         let metrics = material.metrics_authentication(config, is_secure(config), &ticket_keys)?;
         let metrics_authentication = metrics.map(|own| watch::Sender::new(Arc::new(own)));
@@ -184,26 +206,24 @@ impl Daemon {
         let (live, origins) =
             site_assembly::live(config, &[], &material, tls, &reserved, vcls.view());
         let cache = site_assembly::cache(config, &machine);
-        let below = disk_store::open(config, &cache)?;
-        let seed = below.as_ref().map_or_else(HashSeed::random, OpenedDisk::seed);
+        let (below, disk_seed) = open_disk(config, &cache, disk)?;
+        let seed = disk_seed.map_or_else(HashSeed::random, HashSeed::from_u64);
         let shared =
             SharedState::over(cache, live, seed, SharedPool::with_journal(ServerLog::shared()));
         let error_log = ErrorLog::start(config, shared.counters.register())?;
         error_log.listen();
-        let (records, log) = records(config, ring, cores, shared.counters.register(), &shared)?;
+        let (records, log) = records(config, ring, cores, ring_lock, &shared)?;
         let origins = origins.into_iter().map(|origin| tend(origin, &shared)).collect();
         let plans = watch::Sender::new(material.plan(config));
         let stapling = watch::Sender::new(ocsp_staples::plan(config, &material));
         let directories = watch::Sender::new(material.crawlers.directories(&config.limits));
         let running = Mutex::new(ActiveState { config: config.clone(), material, origins });
-        let versions = Versions::begin(config);
-        let is_unprepared = versions.as_ref().is_some_and(|own| own.in_force().is_none());
-        shared.invalidator.trust.set_unprepared(is_unprepared);
+        let versions = versions(config, &shared);
         let daemon = Arc::new(Self {
             source,
             admin_counts: Mutex::new(shared.counters.register()),
             admin_addresses,
-            missing: Arc::default(),
+            ports: Arc::default(),
             has_socket,
             shared,
             reserved,
@@ -230,6 +250,9 @@ impl Daemon {
             directories,
             metrics_authentication,
             unserved: Mutex::default(),
+            succession: Succession::default(),
+            predecessor,
+            disk_seed,
         });
         Ok((daemon, records, below))
     }
@@ -245,6 +268,33 @@ impl Daemon {
             let responder = Responder::new(&shared, &challenges);
             acme::run(plans.clone(), responder, commons.clone())
         });
+    }
+
+    /// Stops to order certificates: another process will.
+    pub(crate) fn stop_ordering(&self) {
+        self.plans.send_replace(None);
+    }
+
+    /// Orders certificates again.
+    pub(crate) fn resume_ordering(&self) {
+        let running = self.running.lock();
+        self.plans.send_replace(running.material.plan(&running.config));
+    }
+
+    /// Holds back reloads while the value lives.
+    pub(crate) fn hold_configuration(&self) -> MutexGuard<'_, ()> {
+        self.reading.lock()
+    }
+
+    /// The secrets of session tickets, for the next process.
+    pub(crate) fn ticket_keys(&self) -> Vec<u8> {
+        self.ticket_keys.encode()
+    }
+
+    /// The disk cache, for the next process; `None` without one.
+    pub(crate) fn disk_offer(&self) -> Option<DiskOffer> {
+        let seed = self.disk_seed?;
+        Some(DiskOffer { volumes: self.volumes(), seed })
     }
 
     /// Requests staples while the runtime lives.
@@ -343,8 +393,8 @@ impl Daemon {
         let stays = self.first.fixed_changes(&config);
         self.error_log.configure(&config);
         self.replace(&mut running, config, material, tls);
-        let missing = self.missing.reasons();
-        self.missing.try_again();
+        let missing = self.ports.reasons();
+        self.ports.try_again();
         Ok(ReloadOutcome { stays, missing })
     }
 
@@ -565,7 +615,7 @@ impl Daemon {
     /// The admin listener's open TCP addresses.
     pub(crate) fn open_consoles(&self) -> Vec<SocketAddr> {
         let all = self.admin_addresses.iter().copied();
-        all.filter(|address| !self.missing.has(*address)).collect()
+        all.filter(|address| !self.ports.has(*address)).collect()
     }
 
     /// Returns true if the admin socket is open.
@@ -668,6 +718,48 @@ impl Daemon {
         self.shared.replace(live);
         self.set_neighbours(running);
     }
+}
+
+/// The configurations shared with all nodes, if they are. Without one in force, health checks fail.
+fn versions(config: &Config, shared: &SharedState) -> Option<Arc<Versions>> {
+    let versions = Versions::begin(config);
+    let is_unprepared = versions.as_ref().is_some_and(|own| own.in_force().is_none());
+    shared.invalidator.trust.set_unprepared(is_unprepared);
+    versions
+}
+
+/// The addresses of operators' listeners, which no origin may lead to.
+fn reserved(
+    source: &DaemonOptions,
+    config: &Config,
+    admin: &[SocketAddr],
+) -> Arc<ReservedAddresses> {
+    let cli = config.varnish_cli.iter().flat_map(|cli| cli.listen.addresses.iter().copied());
+    let consoles = admin.iter().copied().chain(cli);
+    Arc::new(ReservedAddresses::new(consoles, vec![source.admin_socket.clone()]))
+}
+
+/// The configured disk, and the number that hashes of its keys begin with. A disk that another
+/// process still has is opened later.
+fn open_disk(
+    config: &Config,
+    cache: &Arc<Cache>,
+    of_another: Option<DiskOffer>,
+) -> Result<(Option<OpenedDisk>, Option<u64>), String> {
+    if let Some(disk) = of_another {
+        return Ok((None, Some(disk.seed)));
+    }
+    let below = disk_store::open(config, cache)?;
+    let seed = below.as_ref().map(OpenedDisk::seed_number);
+    Ok((below, seed))
+}
+
+/// The keys of session tickets, with those of the process before.
+fn ticket_keys(inherited: &[u8]) -> Result<Arc<TicketKeys>, String> {
+    let keys = TicketKeys::new().map_err(|error| format!("larder: TLS: {error}"))?;
+    // Keys that cannot be read cost their clients a full handshake.
+    _ = keys.take(inherited, rt::now().unix_secs());
+    Ok(keys)
 }
 
 /// Returns true if `[metrics]` speaks TLS.

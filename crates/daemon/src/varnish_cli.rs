@@ -65,17 +65,22 @@ pub(crate) fn start(daemon: &Arc<Daemon>, config: Option<&config::VarnishCli>, p
     let mut told = workdir.map(|workdir| (workdir, secret));
     for port in ports {
         let (shared, told) = (Arc::clone(&shared), told.take());
-        port.hold(&daemon.missing, move |socket| {
+        let predecessor = daemon.predecessor;
+        port.hold(&daemon.ports, move |socket| {
             let listener = TcpListener::from_std(socket.into())?;
             if let (Some((workdir, secret)), Ok(at)) = (told, listener.local_addr())
-                && let Err(error) = vsm::publish(&workdir, at, secret.as_deref())
+                && let Err(error) = vsm::publish(&workdir, at, secret.as_deref(), predecessor)
             {
                 let workdir = workdir.display();
                 base::tell!(Notice, "larder: `varnishadm -n {workdir}` will not find it: {error}");
             }
             rt::spawn(async move {
                 let serve = || serve(&shared, &listener);
-                net::run_with_restarts(serve, || shared.counters.inc(Counter::Panics)).await;
+                let served = net::run_with_restarts(serve, || shared.counters.inc(Counter::Panics));
+                tokio::select! {
+                    () = served => {}
+                    _ = shared.daemon.succession.replaced() => {}
+                }
             });
             Ok(())
         });

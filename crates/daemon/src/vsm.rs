@@ -15,8 +15,8 @@ const INDEX: &str = "_.index";
 /// The unit of a segment's length, in bytes.
 const ALIGNMENT: usize = 8;
 
-/// Publishes in `workdir` the CLI's address and the file of its secret. A varnishd running there
-/// keeps its own.
+/// Publishes in `workdir` the CLI's address and the file of its secret, in place of those of the
+/// process `predecessor`. A varnishd running there keeps its own.
 ///
 /// # Errors
 /// The reason why it cannot be published.
@@ -24,9 +24,10 @@ pub(crate) fn publish(
     workdir: &Path,
     address: SocketAddr,
     secret: Option<&Path>,
+    predecessor: Option<u32>,
 ) -> io::Result<()> {
     let folder = workdir.join(FOLDER);
-    if is_anothers(&folder) {
+    if is_anothers(&folder, predecessor) {
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, "another daemon's is there"));
     }
     match fs::remove_dir_all(&folder) {
@@ -59,17 +60,19 @@ pub(crate) fn publish(
 /// Removes what [`publish`] wrote.
 pub(crate) fn withdraw(workdir: &Path) {
     let folder = workdir.join(FOLDER);
-    if !is_anothers(&folder) {
+    if !is_anothers(&folder, None) {
         // It names a process that is about to end, which readers detect.
         _ = fs::remove_dir_all(folder);
     }
 }
 
-/// Returns true if another process wrote the index and is still running.
-fn is_anothers(folder: &Path) -> bool {
+/// Returns true if a process other than this one and `predecessor` wrote the index and is still
+/// running.
+fn is_anothers(folder: &Path, predecessor: Option<u32>) -> bool {
     let index = fs::read_to_string(folder.join(INDEX)).unwrap_or_default();
     let pid = index.split_whitespace().nth(1).and_then(|pid| pid.parse::<u32>().ok());
-    pid.is_some_and(|pid| pid != std::process::id() && Path::new(&format!("/proc/{pid}")).exists())
+    let others = pid.filter(|pid| *pid != std::process::id() && Some(*pid) != predecessor);
+    others.is_some_and(|pid| Path::new(&format!("/proc/{pid}")).exists())
 }
 
 #[cfg(test)]
@@ -82,8 +85,9 @@ mod tests {
         fs::create_dir_all(&folder).expect("a folder");
         let address = SocketAddr::from(([127, 0, 0, 1], 6082));
         let read = |name: &str| fs::read_to_string(folder.join(FOLDER).join(name)).expect(name);
-        publish(&folder, address, Some(Path::new("/etc/varnish/secret"))).expect("it is said");
-        publish(&folder, address, Some(Path::new("/etc/varnish/secret"))).expect("and again");
+        publish(&folder, address, Some(Path::new("/etc/varnish/secret")), None)
+            .expect("it is said");
+        publish(&folder, address, Some(Path::new("/etc/varnish/secret")), None).expect("and again");
         let index = read(INDEX);
         let (head, rest) = index.split_once('\n').expect("lines");
         assert!(head.starts_with(&format!("# {} ", std::process::id())), "{head}");
@@ -92,9 +96,10 @@ mod tests {
         assert_eq!(read("_.Arg-S"), "/etc/varnish/secret\0\0\0\0\0");
         // Process 1 always runs.
         fs::write(folder.join(FOLDER).join(INDEX), "# 1 1700000000\n").expect("written");
-        assert!(publish(&folder, address, None).is_err());
+        assert!(publish(&folder, address, None, None).is_err());
         withdraw(&folder);
         assert_eq!(read(INDEX), "# 1 1700000000\n");
+        publish(&folder, address, None, Some(1)).expect("this one replaces process 1");
         fs::write(folder.join(FOLDER).join(INDEX), "# 4194305 1700000000\n").expect("written");
         withdraw(&folder);
         assert!(!folder.join(FOLDER).exists());

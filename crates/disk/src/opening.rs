@@ -391,7 +391,7 @@ impl Candidate {
             urgent: Mutex::new(false),
             ring: Condvar::new(),
             shared: Arc::clone(shared),
-            lock: self.lock,
+            lock: Mutex::new(Some(self.lock)),
         }
     }
 }

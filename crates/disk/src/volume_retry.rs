@@ -40,7 +40,7 @@ impl StoreCore {
         old.retired.store(true, Ordering::Release);
         old.end();
         let valid_from = self.shared.order.now();
-        let begun = look(settings, Some(Arc::clone(&old.lock))).and_then(|found| {
+        let begun = look(settings, old.lock.lock().clone()).and_then(|found| {
             found.start(number as u8, &all, Purpose::Empty, valid_from, &self.shared)
         });
         let Ok(volume) = begun else { return };

@@ -386,7 +386,11 @@ impl Volume {
 
     fn close_files(&self) {
         let most = std::time::Duration::from_millis(self.shared.config.append_ms);
-        if self.health.is_out() || self.writer.try_lock_for(most).is_none() {
+        if self.health.is_out() {
+            return self.unlock();
+        }
+        if self.writer.try_lock_for(most).is_none() {
+            // A write that hangs may still arrive: the volume stays locked.
             return;
         }
         let mut front = self.front.lock();
@@ -397,5 +401,11 @@ impl Volume {
         if self.journal.close(self.shared.moment()).is_err() {
             self.trouble(OperationFailure::Journal);
         }
+        self.unlock();
+    }
+
+    /// Leaves the volume to other processes.
+    fn unlock(&self) {
+        self.lock.lock().take();
     }
 }

@@ -93,6 +93,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), String> {
         keeper: None,
         pid_file: None,
         sharing,
+        takes_over: false,
     };
     let mut config = source.config()?;
     demo_settings(&mut config);

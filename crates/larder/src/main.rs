@@ -64,6 +64,7 @@ enum LarderVerb {
     Preset(preset::PresetVerb),
     /// Make the running daemon read its configuration again; the cache and all connections stay.
     Reload(AdminArgs),
+    Upgrade(tools::UpgradeArgs),
     Dashboard(tools::DashboardArgs),
     Explain(tools::ExplainArgs),
     Advise(advise_verb::AdviseArgs),
@@ -132,6 +133,7 @@ fn main() -> ExitCode {
         LarderVerb::Import(args) => return import_verb::run(&args),
         LarderVerb::Preset(verb) => preset::run(&verb),
         LarderVerb::Reload(args) => tools::reload(&args.admin_socket),
+        LarderVerb::Upgrade(args) => tools::upgrade(&args),
         LarderVerb::Dashboard(args) => tools::dashboard(&args),
         LarderVerb::Explain(args) => tools::explain(&args),
         LarderVerb::Advise(args) => advise_verb::run(&args),

@@ -76,6 +76,9 @@ pub(crate) struct ServeArgs {
     /// take its place without a gap. Give it an --admin-socket of its own, and then end the other.
     #[arg(long)]
     share_port: bool,
+    /// Replace the daemon at the other end of standard input, which starts this one.
+    #[arg(long, hide = true)]
+    take_over: bool,
     #[command(flatten)]
     varnishd: varnishd::VarnishdArgs,
 }
@@ -99,31 +102,12 @@ pub(crate) fn serve(mut args: ServeArgs) -> Result<(), String> {
     if let Some(what) = &flags.document {
         return document(what);
     }
-    let (compile, pid_file) = (flags.compile, flags.pid_file.clone());
+    let compile = flags.compile;
     let source = source_of(args)?;
     if compile {
         return check_all(&source);
     }
-    let _pid = pid_file.map(PidFile::write).transpose()?;
     daemon::run(source)
-}
-
-/// The file with the process id, until it is dropped.
-struct PidFile(PathBuf);
-
-impl PidFile {
-    fn write(path: PathBuf) -> Result<Self, String> {
-        std::fs::write(&path, format!("{}\n", std::process::id()))
-            .map_err(|error| format!("larder: -P {}: {error}", path.display()))?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for PidFile {
-    fn drop(&mut self) {
-        // It may have been removed already.
-        _ = std::fs::remove_file(&self.0);
-    }
 }
 
 /// `-x`: prints a document.
@@ -226,6 +210,15 @@ fn place_in(file: &Path, setting: &str) -> String {
     format!("{} does not have it yet", file.display())
 }
 
+/// Returns true if the arguments describe a site, which needs an origin.
+fn needs_origin(args: &ServeArgs) -> bool {
+    [&args.preset, &args.host, &args.listen].iter().any(|list| !list.is_empty())
+        || [&args.memory, &args.disk, &args.acme].iter().any(|text| text.is_some())
+        || args.root.is_some()
+        || args.workers.is_some()
+        || args.profile.is_some()
+}
+
 /// Returns the options of the daemon that the arguments describe.
 fn source_of(args: ServeArgs) -> Result<DaemonOptions, String> {
     if let (Some(file), Some((flag, setting))) = (&args.config, beside_file(&args)) {
@@ -235,18 +228,13 @@ fn source_of(args: ServeArgs) -> Result<DaemonOptions, String> {
             place_in(file, setting)
         ));
     }
+    let needs_origin = needs_origin(&args);
     let (mut admin_socket, log_ring) = (args.admin.admin_socket, args.log_ring);
     let pid_file = args.varnishd.pid_file.clone();
     let user = match (args.user, args.varnishd.user()?) {
         (Some(name), _) => RunAs::Named(name),
         (None, jail) => jail,
     };
-    let sites = [&args.preset, &args.host, &args.listen].iter().any(|list| !list.is_empty());
-    let needs_origin = sites
-        || [&args.memory, &args.disk, &args.acme].iter().any(|text| text.is_some())
-        || args.root.is_some()
-        || args.workers.is_some()
-        || args.profile.is_some();
     let sharing = if args.share_port { Sharing::Wanted } else { Sharing::Refused };
     let settings = match (args.config, args.origin) {
         (Some(file), _) if !args.varnishd.is_given() => ConfigSource::File(file),
@@ -288,8 +276,17 @@ fn source_of(args: ServeArgs) -> Result<DaemonOptions, String> {
                 .to_owned());
         }
     };
-    let keeper = args.keeper;
-    Ok(DaemonOptions { settings, admin_socket, log_ring, user, keeper, pid_file, sharing })
+    let (keeper, takes_over) = (args.keeper, args.take_over);
+    Ok(DaemonOptions {
+        settings,
+        admin_socket,
+        log_ring,
+        user,
+        keeper,
+        pid_file,
+        sharing,
+        takes_over,
+    })
 }
 
 #[cfg(test)]

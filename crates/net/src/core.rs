@@ -48,7 +48,10 @@ pub(crate) struct CoreCtx {
     pub(crate) reclaims: Arc<ReclaimRequests>,
     /// New connections of this core that wait for memory.
     pub(crate) waiting: Cell<u32>,
+    /// Each connection ends with its next response.
     pub(crate) draining: Cell<bool>,
+    /// While the core drains, connections without a request stay open.
+    pub(crate) keeps_idle: Cell<bool>,
 }
 
 impl CoreCtx {
@@ -77,6 +80,7 @@ impl CoreCtx {
             reclaims,
             waiting: Cell::new(0),
             draining: Cell::new(false),
+            keeps_idle: Cell::new(false),
         })
     }
 }

@@ -12,6 +12,7 @@ use std::task::{Context, Poll, Waker};
 use base::{Counter, Limit, Limits};
 use flow::vcl::ConnectionTimeouts;
 
+use crate::open_connections::OpenConnections;
 use crate::rate::{Bounds, Transfer};
 
 /// The part of a core's connections that one eviction ends: at least one, at most
@@ -254,18 +255,18 @@ impl Guard {
         Poll::Pending
     }
 
-    fn check(&self, now_ms: u64, limits: &Limits, draining: bool) -> Option<Limit> {
+    fn check(&self, now_ms: u64, limits: &Limits, ends_idle: bool) -> Option<Limit> {
         let in_phase = now_ms.saturating_sub(self.since_ms.get());
         let own = self.times();
         let idle_ms = own.idle.map_or(limits.idle_timeout, millis);
         let head_ms = own.idle.map_or(limits.header_timeout, millis);
         let silent = || now_ms.saturating_sub(self.receive.moved_ms());
         let phase = match self.phase.get() {
-            ConnectionPhase::New if draining && in_phase > limits.drain_wait => {
+            ConnectionPhase::New if ends_idle && in_phase > limits.drain_wait => {
                 Some(Limit::DrainWait)
             }
             ConnectionPhase::New if in_phase > idle_ms => Some(Limit::IdleTimeout),
-            ConnectionPhase::Idle if draining || in_phase > idle_ms => Some(Limit::IdleTimeout),
+            ConnectionPhase::Idle if ends_idle || in_phase > idle_ms => Some(Limit::IdleTimeout),
             ConnectionPhase::Handshake if in_phase > limits.handshake_timeout => {
                 Some(Limit::HandshakeTimeout)
             }
@@ -388,17 +389,18 @@ impl Sweep {
         self.free.borrow_mut().push(place);
     }
 
-    /// Ends every connection that exceeds a limit; calls `noted` with each such limit.
+    /// Ends every connection that exceeds a limit; calls `noted` with each such limit. If
+    /// `ends_idle`, connections without a request end, too.
     pub(crate) fn run(
         &self,
         now_ms: u64,
         limits: &Limits,
-        draining: bool,
+        ends_idle: bool,
         noted: &mut dyn FnMut(Limit),
     ) {
         for guard in self.guards.borrow().iter().flatten() {
             if guard.expired.get().is_none()
-                && let Some(limit) = guard.check(now_ms, limits, draining)
+                && let Some(limit) = guard.check(now_ms, limits, ends_idle)
             {
                 noted(limit);
                 guard.expire(limit);
@@ -466,13 +468,32 @@ impl Sweep {
         }
     }
 
+    /// The connections and tunnels left, by kind.
+    pub(crate) fn open_by_kind(&self) -> OpenConnections {
+        let mut open = OpenConnections::default();
+        for guard in self.guards.borrow().iter().flatten() {
+            *match guard.phase.get() {
+                ConnectionPhase::Tunnel | ConnectionPhase::TunnelEnd => &mut open.tunnels,
+                ConnectionPhase::Busy if guard.receive.is_active() => &mut open.uploads,
+                ConnectionPhase::Busy | ConnectionPhase::HalfClosed => &mut open.downloads,
+                _ => &mut open.others,
+            } += 1;
+        }
+        open
+    }
+
+    /// Wakes the task of every connection.
+    pub(crate) fn wake_all(&self) {
+        self.guards.borrow().iter().flatten().for_each(|guard| guard.wake());
+    }
+
     /// Returns true if no connection is left.
     pub(crate) fn is_empty(&self) -> bool {
         self.open() == 0
     }
 
     /// The number of connections and tunnels left.
-    pub(crate) fn open(&self) -> usize {
+    fn open(&self) -> usize {
         self.guards.borrow().len() - self.free.borrow().len()
     }
 }
@@ -485,6 +506,41 @@ mod tests {
         let mut limits = Vec::new();
         sweep.run(now_ms, &Limits::default(), false, &mut |l| limits.push(l));
         limits
+    }
+
+    #[test]
+    fn connections_without_a_request_end_with_a_drain_only_if_it_says_so() {
+        let sweep = Sweep::default();
+        let (new, idle) = (Guard::new(0), Guard::new(0));
+        for guard in [&new, &idle] {
+            sweep.join(Rc::clone(guard));
+        }
+        idle.enter(ConnectionPhase::Idle, 0);
+        assert_eq!(ends(&sweep, 2_000), []);
+        let mut limits = Vec::new();
+        sweep.run(2_000, &Limits::default(), true, &mut |limit| limits.push(limit));
+        assert_eq!(limits, [Limit::DrainWait, Limit::IdleTimeout]);
+    }
+
+    #[test]
+    fn open_connections_are_counted_by_kind() {
+        let sweep = Sweep::default();
+        let phases = [
+            ConnectionPhase::Idle,
+            ConnectionPhase::Busy,
+            ConnectionPhase::Busy,
+            ConnectionPhase::Tunnel,
+        ];
+        for (at, phase) in phases.into_iter().enumerate() {
+            let guard = Guard::new(0);
+            guard.enter(phase, 0);
+            if at == 2 {
+                guard.receives(true, || 0);
+            }
+            sweep.join(guard);
+        }
+        let open = OpenConnections { downloads: 1, uploads: 1, tunnels: 1, others: 1 };
+        assert_eq!(sweep.open_by_kind(), open);
     }
 
     #[test]

@@ -12,6 +12,7 @@
 
 mod account;
 mod address_lock;
+mod bound_listeners;
 mod caller;
 mod client_socket;
 mod connection_control;
@@ -30,6 +31,7 @@ mod heartbeat;
 mod lingering_close;
 mod listener;
 mod log;
+mod open_connections;
 mod pace;
 mod proxy_header;
 mod rate;
@@ -42,12 +44,13 @@ mod tunnel;
 mod worker;
 
 pub use crate::address_lock::Sharing;
+pub use crate::bound_listeners::{BindError, BoundListeners, ListenerSettings, ListenerSockets};
 pub use crate::heartbeat::Heartbeats;
 pub use crate::listener::{InheritedSocket, ListenAddress};
 pub use crate::log::{AccessLog, LogFormat, LogTarget, Opener};
 pub use crate::restarts::run_with_restarts;
 pub use crate::syslog::{Syslog, SyslogAt};
-pub use crate::worker::{BindError, BoundListeners, ListenerSettings, Server, Settings};
+pub use crate::worker::{Server, Settings};
 
 #[cfg(feature = "simulation")]
 pub use crate::worker::simulation::Port as SimulatedPort;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -110,6 +111,17 @@ impl BoundSocket {
         }
     }
 
+    /// A duplicate of the socket.
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub(crate) fn duplicate(&self) -> io::Result<OwnedFd> {
+        Ok(match self {
+            Self::Tcp(socket) => socket.try_clone()?.into(),
+            Self::Unix(socket) => socket.try_clone()?.into(),
+        })
+    }
+
     /// Starts to listen. An inherited socket listens already; the call has no effect on it.
     pub(crate) fn listen(&self) -> io::Result<()> {
         match self {
@@ -160,16 +172,23 @@ impl SocketFile {
 }
 
 /// Binds `at` for a number of cores. Each core gets its own socket of an address (`SO_REUSEPORT`),
-/// and the kernel spreads connections over them. Unix sockets and inherited ones are shared: the
-/// first free core accepts.
+/// and the kernel spreads connections over them. Unix sockets and those of a service manager are
+/// shared: the first free core accepts. Sockets `taken` over from a former process come first; of
+/// an address there may be more of them than cores.
 pub(crate) fn bind(
     at: &mut ListenAddress,
     cores: usize,
+    taken: Vec<OwnedFd>,
 ) -> io::Result<(Vec<BoundSocket>, Option<SocketFile>)> {
     let mut bound = Vec::with_capacity(cores);
     match at {
         ListenAddress::Address(address) => {
-            for _ in 0..cores {
+            for socket in taken {
+                let listener = std::net::TcpListener::from(socket);
+                *address = listener.local_addr()?;
+                bound.push(BoundSocket::Tcp(listener));
+            }
+            for _ in bound.len()..cores {
                 let listener = bind_address(*address, Sharing::Wanted)?;
                 *address = listener.local_addr()?;
                 bound.push(BoundSocket::Tcp(listener));
@@ -177,7 +196,10 @@ pub(crate) fn bind(
             Ok((bound, None))
         }
         ListenAddress::Path(path, mode) => {
-            let listener = bind_path(path, *mode)?;
+            let listener = match taken.into_iter().next() {
+                Some(socket) => socket.into(),
+                None => bind_path(path, *mode)?,
+            };
             let meta = std::fs::symlink_metadata(&*path)?;
             let file = SocketFile { path: path.clone(), device: meta.dev(), inode: meta.ino() };
             for _ in 0..cores {
@@ -273,6 +295,11 @@ impl Listener {
             }
             _ => false,
         }
+    }
+
+    /// Leaves the socket, with its queued connections, to another process that has it, too.
+    pub(crate) fn leave(self) -> Self {
+        Self { given: true, ..self }
     }
 
     /// Closes it after each queued connection was passed to `admit`. Connections queued on an

@@ -8,7 +8,6 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::{Arc, mpsc};
@@ -23,7 +22,7 @@ use flow::{ConnectionPeer, CoreState, SharedState};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use tokio::sync::watch;
 
-use crate::address_lock::{self, Sharing};
+use crate::bound_listeners::{BoundListener, BoundListeners, ListenerSettings, ListenerSockets};
 use crate::client_socket::ClientSocket;
 use crate::connection_counts::{ConnectionCounts, ConnectionRefusal, Entry};
 use crate::connection_memory;
@@ -33,7 +32,7 @@ use crate::h1::{self, Conn};
 use crate::h2;
 use crate::handshake;
 use crate::heartbeat::Heartbeats;
-use crate::listener::{self, BoundSocket, ListenAddress, Listener, SocketFile};
+use crate::listener::{Listener, SocketFile};
 use crate::proxy_header::{self, ConnectionEndpoints, ConnectionPreamble};
 use crate::restarts::run_with_restarts;
 use crate::stream::Stream;
@@ -56,120 +55,6 @@ const LAST_WORDS: Duration = Duration::from_millis(50);
 /// The time that clients get at a stop to finish a TCP handshake: longer than most round trips.
 const HANDSHAKES: Duration = Duration::from_millis(200);
 
-/// The settings of one listener.
-#[derive(Clone, Debug)]
-pub struct ListenerSettings {
-    /// Its address.
-    pub at: ListenAddress,
-    /// Clients speak TLS.
-    pub tls: bool,
-    /// Clients may begin with HTTP/2 without TLS (prior knowledge, RFC 9113 3.3).
-    pub h2c: bool,
-    /// Connections begin with a PROXY protocol header; only those of trusted proxies are accepted.
-    pub proxy: bool,
-    /// Its index in [`flow::VclSettings::endpoints`].
-    pub endpoint: u16,
-    /// Only other nodes of the cluster may send requests here.
-    pub peers: bool,
-}
-
-/// Bound sockets of every core. Those of addresses do not listen yet: until they do, other
-/// processes on the ports are not disturbed.
-#[derive(Debug)]
-pub struct BoundListeners {
-    addresses: Vec<ListenerSettings>,
-    per_core: Vec<Vec<BoundListener>>,
-    files: Vec<SocketFile>,
-    sharing: Sharing,
-}
-
-/// An address that cannot be bound, and the reason.
-#[derive(Debug)]
-pub struct BindError {
-    /// The requested address.
-    pub at: ListenAddress,
-    /// The system's error.
-    pub error: io::Error,
-    /// Another process listens there and could share it ([`Sharing::Wanted`]).
-    pub sharable: bool,
-}
-
-impl BoundListeners {
-    /// Binds every address for a number of cores.
-    ///
-    /// # Errors
-    /// The first address that cannot be bound, or that another process listens on and the daemon is
-    /// not to share.
-    pub fn bind(
-        listen: &[ListenerSettings],
-        workers: usize,
-        sharing: Sharing,
-    ) -> Result<Self, BindError> {
-        let mut listeners = Self {
-            sharing,
-            addresses: Vec::new(),
-            per_core: (0..workers).map(|_| Vec::new()).collect(),
-            files: Vec::new(),
-        };
-        for asked in listen {
-            let mut listen = asked.clone();
-            let (sockets, file) = listener::bind(&mut listen.at, workers)
-                .map_err(|error| BindError { at: asked.at.clone(), error, sharable: false })?;
-            if let (ListenAddress::Address(address), Sharing::Refused) = (&asked.at, sharing) {
-                listener::probe(*address).map_err(|error| BindError {
-                    at: asked.at.clone(),
-                    error,
-                    sharable: true,
-                })?;
-            }
-            for (own, socket) in listeners.per_core.iter_mut().zip(sockets) {
-                own.push(BoundListener { socket, listen: listen.clone() });
-            }
-            listeners.files.extend(file);
-            listeners.addresses.push(listen);
-        }
-        Ok(listeners)
-    }
-
-    /// Locks the addresses, unless they are shared, and starts to listen.
-    ///
-    /// # Errors
-    /// The first address that another process listens on.
-    pub fn claim(&self) -> Result<(), BindError> {
-        let Some(listeners) = self.per_core.first().filter(|_| self.sharing == Sharing::Refused)
-        else {
-            return Ok(());
-        };
-        let refused =
-            |at: &ListenAddress, error| BindError { at: at.clone(), error, sharable: true };
-        for (number, listener) in listeners.iter().enumerate() {
-            if !self.is_covered(number) {
-                listener.socket.claim().map_err(|error| refused(&listener.listen.at, error))?;
-            }
-        }
-        let taken = self.files.iter().find(|file| !file.is_there());
-        taken.map_or(Ok(()), |file| {
-            let error = io::Error::new(io::ErrorKind::AddrInUse, "another socket took its place");
-            Err(refused(&ListenAddress::Path(file.path().to_owned(), 0), error))
-        })
-    }
-
-    /// Returns true if the lock on another of the addresses includes this one.
-    fn is_covered(&self, number: usize) -> bool {
-        let ListenAddress::Address(address) = self.addresses[number].at else { return true };
-        self.addresses.iter().enumerate().any(|(other, listen)| match listen.at {
-            ListenAddress::Address(wide) if wide == address => other < number,
-            ListenAddress::Address(wide) => address_lock::covers(wide, address),
-            ListenAddress::Path(..) | ListenAddress::Given(_) => false,
-        })
-    }
-
-    /// The files of bound unix sockets.
-    pub fn files(&self) -> impl Iterator<Item = &Path> {
-        self.files.iter().map(SocketFile::path)
-    }
-}
-
 /// Settings of a server.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -187,6 +72,8 @@ pub struct Server {
     heartbeats: Heartbeats,
     threads: Vec<JoinHandle<()>>,
     stop: watch::Sender<Stop>,
+    /// Duplicates of the listening sockets.
+    sockets: Vec<ListenerSockets>,
 }
 
 /// The cores' order to stop.
@@ -195,6 +82,8 @@ enum Stop {
     No,
     /// Accept no more, and finish requests under way within this time.
     Drain(Duration),
+    /// Leave the listening sockets to another process, and finish connections within this time.
+    Leave(Duration),
 }
 
 impl Server {
@@ -207,6 +96,7 @@ impl Server {
         listeners: BoundListeners,
         settings: &Settings,
     ) -> io::Result<Self> {
+        let sockets = listeners.duplicates()?;
         let BoundListeners { addresses, per_core, files, .. } = listeners;
         let (stop, stopped) = watch::channel(Stop::No);
         let (peers, tunnels, reclaims) = (Arc::default(), Arc::default(), Arc::default());
@@ -234,7 +124,13 @@ impl Server {
         for word in readied {
             word?;
         }
-        Ok(Self { addresses, files, heartbeats, threads, stop })
+        Ok(Self { addresses, files, heartbeats, threads, stop, sockets })
+    }
+
+    /// Gives away duplicates of the listening sockets, once. While one is open, its address stays
+    /// taken and connections to it wait.
+    pub fn take_sockets(&mut self) -> Vec<ListenerSockets> {
+        std::mem::take(&mut self.sockets)
     }
 
     /// The listeners in use.
@@ -251,7 +147,19 @@ impl Server {
     /// to end, except for one that is blocked.
     pub fn drain(self, grace: Duration) {
         self.files.iter().for_each(SocketFile::remove);
-        _ = self.stop.send(Stop::Drain(grace));
+        self.end(Stop::Drain(grace), grace);
+    }
+
+    /// Leaves the listening sockets to the process that has taken them over, and serves connections
+    /// for at most `grace`: each ends with its next response, and an idle one stays open until
+    /// then. Waits for the cores to end, except for one that is blocked.
+    pub fn leave(self, grace: Duration) {
+        self.end(Stop::Leave(grace), grace);
+    }
+
+    fn end(self, stop: Stop, grace: Duration) {
+        drop(self.sockets);
+        _ = self.stop.send(stop);
         let last = Instant::now() + grace + OVERTIME;
         for thread in self.threads {
             while !thread.is_finished() && Instant::now() < last {
@@ -261,24 +169,6 @@ impl Server {
                 _ = thread.join();
             }
         }
-    }
-}
-
-/// A socket of one core, and its settings.
-#[derive(Debug)]
-struct BoundListener {
-    socket: BoundSocket,
-    listen: ListenerSettings,
-}
-
-impl BoundListener {
-    /// Registers the socket with the core's runtime, which must be the current one.
-    fn open(self) -> io::Result<(Listener, ListenerSettings)> {
-        let Self { socket, listen } = self;
-        let listening = socket.listen().and_then(|()| Listener::new(socket, &listen.at));
-        let listener = listening
-            .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", listen.at)))?;
-        Ok((listener, listen))
     }
 }
 
@@ -363,7 +253,7 @@ impl Worker {
         rt::spawn_local(watch_turns(Rc::clone(&core), self.heartbeats.clone(), index));
         let mut stopped = self.stopped;
         let mut tick = rt::time::interval(Duration::from_secs(1));
-        let grace = loop {
+        let (grace, leaves) = loop {
             tokio::select! {
                 _ = tick.tick() => {
                     // A panic in the sweep must not end the core.
@@ -373,35 +263,49 @@ impl Worker {
                     self.heartbeats.beat(index);
                 }
                 changed = stopped.changed() => match *stopped.borrow() {
-                    Stop::Drain(grace) => break grace,
-                    Stop::No if changed.is_err() => break Duration::ZERO,
+                    Stop::Drain(grace) => break (grace, false),
+                    Stop::Leave(grace) => break (grace, true),
+                    Stop::No if changed.is_err() => break (Duration::ZERO, false),
                     Stop::No => {}
                 },
             }
         };
-        let deadline = core.flow.now().mono_ms + grace.as_millis() as u64;
         core.draining.set(true);
+        core.keeps_idle.set(leaves);
         for task in accepting {
             // The task ends at the same order to stop.
             _ = task.await;
         }
-        let mut tick = rt::time::interval(Duration::from_millis(50));
-        while !core.sweep.is_empty() && core.flow.now().mono_ms < deadline {
-            sweep(&core);
-            tick.tick().await;
-        }
-        // Tunnels end by themselves or now, with an end for both sides.
-        core.sweep.end_tunnels();
-        if !core.sweep.is_empty() {
-            core.flow.counters.limit(Limit::DrainTime);
-            let (limit, open) = (Limit::DrainTime.name(), core.sweep.open());
-            base::tell!(
-                Warn,
-                "larder: core {index} ends with {open} connections open (limit: {limit})"
-            );
-            rt::time::sleep(LAST_WORDS).await;
-        }
+        end_connections(&core, index, grace).await;
         core.flow.log.flush();
+    }
+}
+
+/// Ends the connections of a core that drains, within `grace`.
+async fn end_connections(core: &CoreCtx, index: usize, grace: Duration) {
+    let deadline = core.flow.now().mono_ms + grace.as_millis() as u64;
+    if core.keeps_idle.get() {
+        // Idle HTTP/2 connections tell their clients to open another.
+        core.sweep.wake_all();
+    }
+    let mut tick = rt::time::interval(Duration::from_millis(50));
+    while !core.sweep.is_empty() && core.flow.now().mono_ms < deadline {
+        sweep(core);
+        tick.tick().await;
+    }
+    if core.keeps_idle.replace(false) && !core.sweep.is_empty() {
+        // Those without a request end now, in order.
+        sweep(core);
+        rt::time::sleep(LAST_WORDS).await;
+    }
+    // Tunnels end by themselves or now, with an end for both sides.
+    let open = core.sweep.open_by_kind();
+    core.sweep.end_tunnels();
+    if !core.sweep.is_empty() {
+        core.flow.counters.limit(Limit::DrainTime);
+        let limit = Limit::DrainTime.name();
+        base::tell!(Warn, "larder: core {index} ends with {open} (limit: {limit})");
+        rt::time::sleep(LAST_WORDS).await;
     }
 }
 
@@ -427,7 +331,8 @@ fn sweep(core: &CoreCtx) {
     core.flow.sweep(now);
     core.encoded_heads.borrow_mut().sweep();
     let live = core.flow.live();
-    core.sweep.run(now.mono_ms, &live.limits, core.draining.get(), &mut |limit| {
+    let ends_idle = core.draining.get() && !core.keeps_idle.get();
+    core.sweep.run(now.mono_ms, &live.limits, ends_idle, &mut |limit| {
         core.flow.counters.limit(limit);
     });
     core.flow.log.flush();
@@ -459,6 +364,10 @@ impl Gate {
     async fn keep_accepting(self, listener: Listener, stopped: watch::Receiver<Stop>) {
         let accept = || self.accept(&listener, stopped.clone());
         run_with_restarts(accept, || self.core.note_panic()).await;
+        let listener = match *stopped.borrow() {
+            Stop::Leave(_) => listener.leave(),
+            Stop::Drain(_) | Stop::No => listener,
+        };
         // Connections in the kernel's accept queue would be reset together with the listener.
         listener.close(|wire, remote| {
             let Some(newcomer) = self.admit(wire, remote) else { return };
@@ -477,7 +386,8 @@ impl Gate {
     async fn accept(&self, listener: &Listener, mut stopped: watch::Receiver<Stop>) {
         // The only message is the order to stop.
         self.accept_until(listener, stopped.changed()).await;
-        if listener.turn_away() {
+        let leaves = matches!(*stopped.borrow(), Stop::Leave(_));
+        if !leaves && listener.turn_away() {
             self.accept_until(listener, rt::time::sleep(HANDSHAKES)).await;
         }
     }
@@ -716,7 +626,6 @@ impl Drop for ConnectionRegistration {
 
 #[cfg(test)]
 mod tests {
-    use std::os::fd::OwnedFd;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
@@ -750,27 +659,5 @@ mod tests {
             most
         });
         assert_eq!((begun.load(Ordering::SeqCst), most), (6, 2));
-    }
-
-    #[test]
-    fn a_socket_that_cannot_be_listened_on_is_an_error_with_its_address() {
-        // A descriptor of a file, which accepts no connections.
-        let file = std::fs::File::open(std::env::current_exe().expect("a path")).expect("opened");
-        let socket = BoundSocket::Tcp(std::net::TcpListener::from(OwnedFd::from(file)));
-        let at = ListenAddress::Address("127.0.0.1:8080".parse().expect("an address"));
-        let listen = ListenerSettings {
-            at,
-            tls: false,
-            h2c: false,
-            proxy: false,
-            endpoint: 0,
-            peers: false,
-        };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.expect("a runtime");
-        let _within = runtime.enter();
-        let opened = BoundListener { socket, listen }.open().map(|_| ());
-        let said = of_core(1, &opened.expect_err("no socket")).to_string();
-        assert!(said.starts_with("core 1 cannot start: 127.0.0.1:8080: "), "{said}");
     }
 }

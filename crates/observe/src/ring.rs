@@ -42,7 +42,7 @@ use crate::record::{RECORD_MAX, VALUES_MAX, VERSION};
 
 pub use follower::{FollowStart, PollOutcome, RingFollower};
 pub use location::folders;
-pub use writer::{Options, Ring, Writer};
+pub use writer::{InheritedLock, Options, Ring, Writer};
 
 /// Bytes of records that a writer collects for one write.
 pub const BATCH: usize = 32 * 1024;

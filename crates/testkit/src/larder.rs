@@ -13,6 +13,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
@@ -56,6 +58,8 @@ struct Log {
 #[derive(Debug)]
 pub struct Daemon {
     child: Child,
+    /// Processes that have taken its place, in order.
+    successors: Vec<u32>,
     folder: PathBuf,
     said: Arc<StderrCapture>,
     data: Vec<SocketAddr>,
@@ -135,7 +139,8 @@ impl Daemon {
             let said = Arc::clone(&said);
             std::thread::spawn(move || listen_to(BufReader::new(stderr), &said));
         }
-        let mut daemon = Self { child, folder, said, data: Vec::new(), admin: None };
+        let (successors, data) = (Vec::new(), Vec::new());
+        let mut daemon = Self { child, successors, folder, said, data, admin: None };
         daemon.await_listeners(listeners(config))?;
         Ok(daemon)
     }
@@ -164,9 +169,44 @@ impl Daemon {
         address.parse().ok()
     }
 
-    /// The child's process id.
+    /// The id of the process that serves: the child, or the last one that took its place.
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.successors.last().copied().unwrap_or_else(|| self.child.id())
+    }
+
+    /// Has a new process take the daemon's place: the program `binary`, by default the one of the
+    /// daemon. Returns the daemon's response.
+    ///
+    /// # Errors
+    /// No socket, or an incomplete response.
+    pub async fn upgrade(&mut self, binary: Option<&Path>) -> io::Result<Reply> {
+        let body =
+            binary.map_or_else(|| "{}".to_owned(), |path| json!({ "binary": path }).to_string());
+        let length = body.len();
+        let fields = format!("Content-Type: application/json\r\nContent-Length: {length}\r\n");
+        let reply = self.exchange_admin("POST", "/api/v1/upgrade", &fields, &body).await?;
+        let done: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
+        let pid = done["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok());
+        self.successors.extend(pid.filter(|_| reply.status == 200));
+        Ok(reply)
+    }
+
+    /// Counts a process that is about to take the daemon's place as its successor, as it ends with
+    /// this value then; returns its id. `None` while there is no such process.
+    pub fn adopt(&mut self) -> Option<u32> {
+        let all = fs::read_dir("/proc").ok()?.flatten();
+        let mut all = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let known = |pid: &u32| *pid == self.child.id() || self.successors.contains(pid);
+        let pid = all.find(|pid| !known(pid) && self.is_running(*pid))?;
+        self.successors.push(pid);
+        Some(pid)
+    }
+
+    /// Returns true if a process that has served runs: it has this daemon's folder among its
+    /// arguments.
+    pub fn is_running(&self, pid: u32) -> bool {
+        let arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&arguments).contains(&*self.folder.to_string_lossy())
     }
 
     /// The configuration file, which a test may rewrite before a reload.
@@ -224,9 +264,20 @@ impl Daemon {
     /// # Errors
     /// No socket, or an incomplete response.
     pub async fn ask_admin(&self, method: &str, target: &str) -> io::Result<Reply> {
+        self.exchange_admin(method, target, "", "").await
+    }
+
+    async fn exchange_admin(
+        &self,
+        method: &str,
+        target: &str,
+        fields: &str,
+        body: &str,
+    ) -> io::Result<Reply> {
         let mut stream = self.connect_admin().await?;
-        let request =
-            format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        let request = format!(
+            "{method} {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{fields}\r\n{body}"
+        );
         stream.write_all(request.as_bytes()).await?;
         let mut bytes = Vec::new();
         stream.read_to_end(&mut bytes).await?;
@@ -344,6 +395,15 @@ impl Drop for Daemon {
         // Both fail only if the child has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
+        for pid in self.successors.iter().copied().filter(|pid| self.is_running(*pid)) {
+            let named = Pid::from_raw(pid.cast_signed());
+            named.into_iter().for_each(|pid| _ = kill_process(pid, Signal::KILL));
+            let mut waited = Duration::ZERO;
+            while self.is_running(pid) && waited < PATIENCE {
+                waited += POLL;
+                std::thread::sleep(POLL);
+            }
+        }
         let _ = fs::remove_dir_all(&self.folder);
     }
 }

@@ -13,8 +13,9 @@ use serde_json::{Map, Value, json};
 
 use crate::socket_help;
 
-/// Time limit of a response. Counting the objects that a purge selects takes some seconds.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Time limit of a response. Counting the objects that a purge selects takes some seconds, and an
+/// upgrade copies memory to the disk.
+const PATIENCE: Duration = Duration::from_secs(90);
 
 /// The daemon's admin socket.
 #[derive(Clone, Debug, Args)]

@@ -34,6 +34,7 @@ mod status;
 mod tags;
 #[cfg(feature = "screens")]
 mod top;
+mod upgrade;
 mod warm;
 
 pub use client::{AdminArgs, PurgeArgs, default_socket, purge, purge_all, reload};
@@ -57,6 +58,7 @@ pub use stat::StatArgs;
 pub use status::StatusArgs;
 #[cfg(feature = "screens")]
 pub use top::TopArgs;
+pub use upgrade::UpgradeArgs;
 pub use warm::WarmArgs;
 
 pub use dashboard::run as dashboard;
@@ -71,4 +73,5 @@ pub use stat::run_moving as stat_moving;
 pub use status::run as status;
 #[cfg(feature = "screens")]
 pub use top::run as top;
+pub use upgrade::run as upgrade;
 pub use warm::run as warm;

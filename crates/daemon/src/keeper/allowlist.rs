@@ -129,7 +129,7 @@ fn named(config: &Config) -> HashSet<PathBuf> {
 }
 
 /// Returns true if only root can make `path` lead elsewhere.
-fn is_roots(path: &Path, how: OpenPurpose) -> bool {
+pub(super) fn is_roots(path: &Path, how: OpenPurpose) -> bool {
     std::path::absolute(path).and_then(|path| leads(&path, how, LINKS_MAX)).unwrap_or(false)
 }
 

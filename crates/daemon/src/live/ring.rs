@@ -296,7 +296,8 @@ mod tests {
             uid: rustix::process::geteuid().as_raw(),
             started_unix_ms: 0,
         };
-        let ring = Ring::create(&options).expect("a ring");
+        let ring = Ring::create(&options, None).expect("a ring");
+        ring.publish().expect("renamed");
         let mut writer = ring.writer(0).expect("a writer");
         let early = record(b"/x", Served::Pass, 5, 0);
         let early = Record { status: 503, error: b"connect", site: b"shop", ..early };

@@ -70,7 +70,7 @@ pub(crate) struct Volume {
     pub(crate) urgent: Mutex<bool>,
     pub(crate) ring: Condvar,
     pub(crate) shared: Arc<StoreContext>,
-    pub(crate) lock: Arc<dyn Any + Send + Sync>,
+    pub(crate) lock: Mutex<Option<Arc<dyn Any + Send + Sync>>>,
 }
 
 impl Volume {

@@ -68,6 +68,8 @@ pub struct Tier {
     lost: Mutex<Vec<usize>>,
     /// The process ends: all responses that may answer again are kept.
     is_resting: AtomicBool,
+    /// The disk belongs to another process.
+    is_handed_over: AtomicBool,
     /// State of the chores.
     chores: Arc<tokio::sync::Mutex<Chores>>,
 }

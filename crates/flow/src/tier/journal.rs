@@ -29,7 +29,10 @@ impl Journal for DiskJournal {
     fn record(&self, batch: &[&Invalidation]) -> Result<Box<dyn JournalWrite>, String> {
         let cache = Arc::clone(&self.cache);
         let mut recording = DiskRecording { cache, effects: Vec::new(), writing: Vec::new() };
-        let Some(disk) = self.cache.lower().disk() else { return Ok(Box::new(recording)) };
+        let lower = self.cache.lower();
+        let Some(disk) = lower.disk().filter(|_| !lower.is_handed_over()) else {
+            return Ok(Box::new(recording));
+        };
         for invalidation in batch {
             let bytes = Bytes::from(invalidation.encode());
             let begun = disk.begin_append(bytes).map_err(|error| error.to_string())?;
@@ -40,7 +43,8 @@ impl Journal for DiskJournal {
     }
 
     fn wait(&self) -> Result<(), String> {
-        let Some(disk) = self.cache.lower().disk() else { return Ok(()) };
+        let lower = self.cache.lower();
+        let Some(disk) = lower.disk().filter(|_| !lower.is_handed_over()) else { return Ok(()) };
         disk.begun().wait().map_err(|error| error.to_string())
     }
 }

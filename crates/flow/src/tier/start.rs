@@ -62,7 +62,12 @@ pub fn open(
 impl OpenedDisk {
     /// The seed of the hashes on disk, with which its records were written.
     pub fn seed(&self) -> HashSeed {
-        HashSeed::from_u64(seed_bits(&self.opened))
+        HashSeed::from_u64(self.seed_number())
+    }
+
+    /// The number that the seed is made from.
+    pub fn seed_number(&self) -> u64 {
+        seed_bits(&self.opened)
     }
 
     /// Attaches the disk below the cache of `invalidator`: replays former invalidations, journals

@@ -25,3 +25,4 @@ mod second_daemon;
 mod service_manager;
 mod starting;
 mod tracing;
+mod upgrades;

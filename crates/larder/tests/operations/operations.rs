@@ -457,7 +457,7 @@ async fn a_stop_is_over_in_its_time_whatever_hangs() {
     let ended = tokio::task::spawn_blocking(move || (daemon.wait(), daemon.log())).await;
     let (ended, log) = ended.expect("no panic");
     assert!(ended.expect("it ends").success());
-    assert!(log.contains("1 connections open (limit: drain_time)"), "{log}");
+    assert!(log.contains("1 connections open: 1 downloads (limit: drain_time)"), "{log}");
 }
 
 #[tokio::test]

@@ -186,6 +186,30 @@ async fn root_is_given_up_and_renewed_keys_reloads_and_logs_go_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_new_process_has_the_keeper_and_no_other_rights_than_the_old_one() {
+    if !is_root() {
+        return;
+    }
+    let mut scene = Scene::start().await;
+    let keepers = children(&scene.daemon);
+    let reply = scene.daemon.upgrade(None).await.expect("an answer");
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    assert_lowered(scene.daemon.pid());
+    scene.authority.sign("site", &["larder.test"], Kind::Elliptic);
+    let new = certificate(&scene.authority.folder.join("site.crt"));
+    eventually("the renewed certificate", async || scene.shown().await == new).await;
+    fs::rename(&scene.log, scene.log.with_extension("1")).expect("moved");
+    signal(&scene.daemon, Signal::USR1);
+    eventually("a new log", async || scene.log.exists()).await;
+    let (socket, keeper) = (scene.daemon.admin_socket(), keepers[0]);
+    signal(&scene.daemon, Signal::TERM);
+    // It takes the socket away when the new process has ended.
+    let line = format!("/proc/{keeper}/cmdline");
+    let is_over = || fs::read(&line).unwrap_or_default().is_empty();
+    eventually("the end of the keeper", async || is_over() && !socket.exists()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn one_process_stays_root_opens_only_what_is_named_and_ends_with_the_daemon() {
     if !is_root() {
         return;

@@ -97,6 +97,27 @@ async fn the_manager_hears_of_start_reload_and_stop() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_manager_hears_which_process_is_the_main_one_and_of_no_stop() {
+    let origin = ScriptedOrigin::start().await.expect("a port for the origin");
+    let text = Setup::default().file(&origin);
+    let manager = Manager::hidden("main");
+    let environment = [
+        ("NOTIFY_SOCKET", manager.name.as_str()),
+        ("WATCHDOG_USEC", "100000"),
+        ("WATCHDOG_PID", "1"),
+    ];
+    let mut daemon = Daemon::start_in(&text, &environment).expect("larder starts");
+    let old = daemon.pid();
+    let reply = daemon.upgrade(None).await.expect("an answer");
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    let told = manager.told_until(&format!("MAINPID={}\n", daemon.pid()));
+    support::eventually("the old process ends", async || !daemon.is_running(old)).await;
+    // The watchdog that was the old process's is the new one's.
+    let later = manager.told_until("WATCHDOG=1");
+    assert!(!told.iter().chain(&later).any(|word| word.starts_with("STOPPING")), "{told:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_watchdog_is_fed_only_when_it_is_this_process_that_is_watched() {
     let origin = ScriptedOrigin::start().await.expect("a port for the origin");
     let text = Setup::default().file(&origin);

@@ -92,6 +92,10 @@ impl Disked {
         self.daemon.as_ref().expect("it runs")
     }
 
+    pub(crate) fn daemon_mut(&mut self) -> &mut Daemon {
+        self.daemon.as_mut().expect("it runs")
+    }
+
     pub(crate) async fn ask(&self, method: &str, target: &str, fields: &str) -> Reply {
         let raw = RawClient::connect(self.daemon().addr()).await.expect("a connection");
         let mut raw = raw.patience(PATIENCE);
@@ -131,7 +135,7 @@ impl Disked {
         eventually("all is found", async || self.is_found().await).await;
     }
 
-    async fn is_found(&self) -> bool {
+    pub(crate) async fn is_found(&self) -> bool {
         self.metric("larder_disk_finding").await == 0
     }
 

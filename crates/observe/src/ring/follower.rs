@@ -10,6 +10,9 @@ use crate::record::Record;
 /// Largest number of cores. A header with more is damaged.
 const CORES_MAX: u32 = 4096;
 
+/// Most replaced rings that are still followed. Those of a daemon that was killed never end.
+const LEAVING_MAX: usize = 256;
+
 /// The position at which a follower starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FollowStart {
@@ -37,6 +40,8 @@ pub struct PollOutcome {
 pub struct RingFollower {
     folder: PathBuf,
     readers: Vec<Reader>,
+    /// Readers of replaced rings whose daemon still finishes requests.
+    leaving: Vec<Reader>,
     lost_before: u64,
     bytes: Vec<u8>,
 }
@@ -52,7 +57,8 @@ impl RingFollower {
         if from == FollowStart::Now {
             readers.iter_mut().try_for_each(Reader::skip_to_now)?;
         }
-        Ok(Self { folder: folder.to_owned(), readers, lost_before: 0, bytes: Vec::new() })
+        let (leaving, bytes) = (Vec::new(), Vec::new());
+        Ok(Self { folder: folder.to_owned(), readers, leaving, lost_before: 0, bytes })
     }
 
     /// The request fields whose values records keep, in order.
@@ -80,7 +86,7 @@ impl RingFollower {
         let mut bytes = std::mem::take(&mut self.bytes);
         bytes.clear();
         let mut more = false;
-        for reader in &mut self.readers {
+        for reader in self.leaving.iter_mut().chain(&mut self.readers) {
             more |= reader.next(&mut bytes)?;
         }
         let mut records = Vec::new();
@@ -94,17 +100,24 @@ impl RingFollower {
         let mut polled = PollOutcome { records: records.len() as u64, ..PollOutcome::default() };
         drop(records);
         self.bytes = bytes;
-        let ended = !more && self.readers.iter().all(|reader| reader.ended);
-        let lost: u64 = self.readers.iter().map(|reader| reader.lost).sum();
+        let lost: u64 = self.all().map(|reader| reader.lost).sum();
         polled.lost = lost - self.lost_before;
-        self.lost_before = lost;
+        let ended = !more && self.all().all(|reader| reader.ended);
         polled.restarted = !more && self.go_over();
+        if !more {
+            self.leaving.retain(|reader| !reader.ended);
+        }
+        self.lost_before = self.all().map(|reader| reader.lost).sum();
         polled.ended = ended && !polled.restarted;
         Ok(polled)
     }
 
+    fn all(&self) -> impl Iterator<Item = &Reader> {
+        self.leaving.iter().chain(&self.readers)
+    }
+
     /// Switches to the beginning of the next daemon's rings, if they exist, so that no record is
-    /// missed.
+    /// missed. Rings that have not ended are followed until they do.
     fn go_over(&mut self) -> bool {
         let first = core_file(&self.folder, 0);
         if !self.readers.first().is_some_and(|reader| reader.is_replaced(&first)) {
@@ -113,8 +126,11 @@ impl RingFollower {
         // Some rings may not exist yet: the next poll finds them.
         let Ok(mut readers) = open_all(&self.folder) else { return false };
         readers.iter_mut().for_each(Reader::count_all);
-        self.readers = readers;
-        self.lost_before = 0;
+        let names = readers[0].head.names.clone();
+        let before = std::mem::replace(&mut self.readers, readers);
+        // Records of both need one meaning of their fields.
+        self.leaving.extend(before.into_iter().filter(|reader| reader.head.names == names));
+        self.leaving.drain(..self.leaving.len().saturating_sub(LEAVING_MAX));
         true
     }
 }

@@ -21,15 +21,13 @@ impl Folder {
         // A new file belongs to the current user.
         std::fs::create_dir_all(&self.0)?;
         let uid = std::fs::metadata(&self.0)?.uid();
-        Ring::create(&Options {
-            folder: self.0.clone(),
-            cores,
-            size,
-            names: vec!["Referer".to_owned(), "User-Agent".to_owned()],
-            pid: 7,
-            uid,
-            started_unix_ms,
-        })
+        let ring = Ring::create(&self.options(cores, size, uid, started_unix_ms), None)?;
+        ring.publish().map(|()| ring)
+    }
+
+    fn options(&self, cores: usize, size: u64, uid: u32, started_unix_ms: u64) -> Options {
+        let names = vec!["Referer".to_owned(), "User-Agent".to_owned()];
+        Options { folder: self.0.clone(), cores, size, names, pid: 7, uid, started_unix_ms }
     }
 }
 
@@ -173,6 +171,39 @@ fn a_restart_is_gone_over_to_and_nothing_left_out() {
 }
 
 #[test]
+fn rings_that_are_handed_over_are_followed_until_their_end() {
+    use std::os::unix::fs::MetadataExt;
+    let folder = Folder::new();
+    let first = folder.ring(2, 0, 1).expect("a ring");
+    let mut before = first.writer(0).expect("core 0");
+    let mut follower = RingFollower::open(&folder.0, FollowStart::Now).expect("a ring");
+    let uid = std::fs::metadata(&folder.0).expect("a folder").uid();
+    let file = first.lock().try_clone().expect("a lock");
+    let inherited = InheritedLock { folder: folder.0.clone(), file };
+    let second = Ring::create(&folder.options(1, 0, uid, 2), Some(inherited)).expect("a ring");
+    before.append(&record(1, b"/"), 1).expect("room");
+    assert_eq!(read_all(&mut follower), (vec![1], 0));
+    assert_eq!(follower.started_unix_ms(), 1, "it is not published yet");
+    second.publish().expect("renamed");
+    let mut after = second.writer(0).expect("core 0");
+    for id in [2, 3] {
+        after.append(&record(id, b"/"), 1).expect("room");
+        before.append(&record(10 + id, b"/"), 1).expect("room");
+        let (mut ids, lost) = read_all(&mut follower);
+        ids.sort_unstable();
+        assert_eq!((ids, lost), (vec![id, 10 + id], 0));
+    }
+    drop(before);
+    first.end();
+    drop(first);
+    after.append(&record(4, b"/"), 1).expect("room");
+    assert_eq!(read_all(&mut follower), (vec![4], 0));
+    assert!(folder.ring(1, 0, 3).is_err(), "the lock is the second daemon's");
+    second.end();
+    assert!(!folder.0.exists());
+}
+
+#[test]
 fn a_crash_leaves_the_records_to_be_read() {
     let folder = Folder::new();
     {
@@ -211,7 +242,7 @@ fn a_folder_is_for_its_owner_alone() {
         uid,
         started_unix_ms: 1,
     };
-    let error = Ring::create(&options(4_000_000)).expect_err("somebody else's");
+    let error = Ring::create(&options(4_000_000), None).expect_err("somebody else's");
     assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
 }
 

@@ -31,6 +31,15 @@ pub struct Options {
     pub started_unix_ms: u64,
 }
 
+/// A folder's lock, which the daemon before this one has handed over.
+#[derive(Debug)]
+pub struct InheritedLock {
+    /// The folder.
+    pub folder: PathBuf,
+    /// The open lock file.
+    pub file: File,
+}
+
 /// The rings of one daemon, locked against other daemons.
 #[derive(Debug)]
 pub struct Ring {
@@ -38,19 +47,23 @@ pub struct Ring {
     files: Vec<(File, RingHeader)>,
     names: Vec<String>,
     /// The lock against other daemons.
-    _lock: File,
+    lock: File,
 }
 
 impl Ring {
-    /// Creates new rings in the folder. Readers of older rings in it switch to them.
+    /// Creates new rings in the folder. Readers find them once they are published. With the lock
+    /// `inherited`, the daemon before this one may still write to its own rings.
     ///
     /// # Errors
     /// A folder that cannot be created or belongs to another user, another daemon that writes there
     /// ([`io::ErrorKind::AddrInUse`]), or a full file system.
-    pub fn create(options: &Options) -> io::Result<Self> {
+    pub fn create(options: &Options, inherited: Option<InheritedLock>) -> io::Result<Self> {
         let folder = options.folder.clone();
         own_folder(&folder, options.uid)?;
-        let lock = lock(&folder)?;
+        let lock = match inherited.filter(|own| own.folder == folder) {
+            Some(own) => own.file,
+            None => lock(&folder)?,
+        };
         let cores = options.cores.max(1);
         let capacity = (options.size / cores as u64).max(CAPACITY_MIN) / 4096 * 4096;
         let mut names = options.names.clone();
@@ -68,13 +81,29 @@ impl Ring {
             };
             files.push((new_file(&folder, core, &head)?, head));
         }
+        Ok(Self { folder, files, names, lock })
+    }
+
+    /// Puts the rings in place of older ones in the folder, whose readers switch to them.
+    ///
+    /// # Errors
+    /// A file that cannot be renamed.
+    pub fn publish(&self) -> io::Result<()> {
+        for core in 0..self.files.len() {
+            fs::rename(file_beside(&self.folder, core), core_file(&self.folder, core))?;
+        }
         // Rings of an earlier daemon with more cores.
-        for core in cores.. {
-            if fs::remove_file(core_file(&folder, core)).is_err() {
+        for core in self.files.len().. {
+            if fs::remove_file(core_file(&self.folder, core)).is_err() {
                 break;
             }
         }
-        Ok(Self { folder, files, names, _lock: lock })
+        Ok(())
+    }
+
+    /// The lock of the folder, for the daemon after this one.
+    pub fn lock(&self) -> &File {
+        &self.lock
     }
 
     /// The folder of the rings.
@@ -106,15 +135,24 @@ impl Ring {
         })
     }
 
-    /// Marks the rings as ended and removes files and folder. Readers that have the files open read
-    /// them to their end. Call it after all writers are dropped.
+    /// Marks the rings as ended and removes files and folder, unless another daemon has put its
+    /// rings there. Readers that have the files open read them to their end. Call it after all
+    /// writers are dropped.
     pub fn end(&self) {
+        let mut is_own = true;
         for (core, (file, _)) in self.files.iter().enumerate() {
             // The file is removed even if its cursor cannot be written.
             if let Ok(Some(cursor)) = Cursor::read(file) {
                 _ = file.write_all_at(&Cursor { ended: true, ..cursor }.bytes(), 0);
             }
-            _ = fs::remove_file(core_file(&self.folder, core));
+            let path = core_file(&self.folder, core);
+            match is_file(file, &path) {
+                true => _ = fs::remove_file(path),
+                false => is_own = false,
+            }
+        }
+        if !is_own {
+            return;
         }
         // A folder with other files in it stays.
         _ = fs::remove_file(self.folder.join("lock"));
@@ -150,10 +188,22 @@ fn lock(folder: &Path) -> io::Result<File> {
     }
 }
 
-/// Creates a ring's file in place of an old one. The file is sparse: it takes memory only where it
-/// is written.
+/// Returns true if `path` is the open `file`.
+fn is_file(file: &File, path: &Path) -> bool {
+    let identity = |found: fs::Metadata| (found.dev(), found.ino());
+    let own = file.metadata().map(identity);
+    own.is_ok_and(|own| fs::symlink_metadata(path).map(identity).is_ok_and(|it| it == own))
+}
+
+/// The path of a core's ring until it is published.
+fn file_beside(folder: &Path, core: usize) -> PathBuf {
+    folder.join(format!("new-{core}"))
+}
+
+/// Creates a ring's file beside an old one. The file is sparse: it takes memory only where it is
+/// written.
 fn new_file(folder: &Path, core: usize, head: &RingHeader) -> io::Result<File> {
-    let beside = folder.join(format!("new-{core}"));
+    let beside = file_beside(folder, core);
     match fs::remove_file(&beside) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -163,7 +213,6 @@ fn new_file(folder: &Path, core: usize, head: &RingHeader) -> io::Result<File> {
     file.set_len(HEAD_BYTES as u64 + head.capacity)?;
     file.write_all_at(&head.bytes(), 0)?;
     file.write_all_at(&Cursor::default().bytes(), 0)?;
-    fs::rename(&beside, core_file(folder, core))?;
     Ok(file)
 }
 

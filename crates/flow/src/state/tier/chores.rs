@@ -46,7 +46,7 @@ pub struct ShutdownOutcome {
 
 /// Does the chores of a second, unless another core just did.
 pub(crate) fn look_after(cache: &Arc<Cache>, now_ms: u64) {
-    if cache.lower().store.get().is_none() {
+    if cache.lower().store.get().is_none() || cache.lower().is_handed_over() {
         return;
     }
     let Ok(mut chores) = Arc::clone(&cache.lower().chores).try_lock_owned() else { return };
@@ -130,9 +130,9 @@ impl Tier {
         }
     }
 
-    /// Copies everything in memory that may answer again and ends the disk, so that the next
-    /// process finds it at once. Takes `most` at most, about; `None` without a disk.
-    pub fn rest(&self, cache: &Cache, most: Duration) -> Option<ShutdownOutcome> {
+    /// Copies everything in memory that may answer again, so that the next process finds it at
+    /// once. Takes `most` at most, about; `None` without a disk.
+    pub fn copy_all(&self, cache: &Cache, most: Duration) -> Option<ShutdownOutcome> {
         let store = self.store.get()?;
         self.is_resting.store(true, Ordering::Relaxed);
         let until_ms = rt::now().mono_ms.saturating_add(most.as_millis() as u64);
@@ -155,8 +155,26 @@ impl Tier {
                 break;
             }
         }
-        store.disk.close();
         Some(resting)
+    }
+
+    /// Closes the disk.
+    pub fn close(&self) {
+        if let Some(disk) = self.disk() {
+            disk.close();
+        }
+    }
+
+    /// Closes the disk for another process, which is told of invalidations and records them, while
+    /// this one goes on without writing.
+    pub fn hand_over(&self) {
+        self.is_handed_over.store(true, Ordering::Release);
+        self.close();
+    }
+
+    /// Returns true if the disk belongs to another process.
+    pub(crate) fn is_handed_over(&self) -> bool {
+        self.is_handed_over.load(Ordering::Acquire)
     }
 }
 

@@ -18,6 +18,9 @@ impl Lower for Tier {
     }
 
     fn demote(&self, object: &Arc<Object>) -> Option<RecordAddress> {
+        if self.is_handed_over() {
+            return None;
+        }
         if let Some(place) = DiskBody::to_enter(object) {
             return Some(place);
         }

@@ -180,6 +180,7 @@ pub(crate) const LISTED: &[(&str, &str)] = &[
     ("larder warm example.com", "tests/cache/warming.rs has a site with sitemaps"),
     ("larder cluster roll-out", "tests/cluster/cluster_configuration.rs rolls out over five nodes"),
     ("larder cluster configuration", "tests/cluster/cluster_configuration.rs has such nodes"),
+    ("larder upgrade", "tests/operations/upgrades.rs replaces daemons"),
     ("larder import --compare", "tests/operations/import.rs compares two daemons"),
     ("sleep 15", "gives a balancer time"),
     ("until curl", "waits for the installed package"),
