@@ -289,7 +289,7 @@ fn state() -> [NamedSchema; 4] {
     ]
 }
 
-fn store() -> [NamedSchema; 8] {
+fn store() -> [NamedSchema; 9] {
     let stored = object(json!({
         "url": text("Its URL."),
         "vary": list(json!({ "type": "string" })),
@@ -322,10 +322,41 @@ fn store() -> [NamedSchema; 8] {
         ("Purge", purge()),
         ("Purged", purged),
         ("Evidence", evidence()),
+        ("Advice", advice()),
         ("Warm", warm()),
         ("Campaign", campaign()),
         ("Warming", warming()),
     ]
+}
+
+/// The schema of advice.
+fn advice() -> Value {
+    let figures = || json!({ "type": "object", "additionalProperties": { "type": "number" } });
+    let finding = object(json!({
+        "number": number("Its number."),
+        "kind": text("Its kind, such as `query-parameter-unused`."),
+        "site": text("The site."),
+        "about": text("The parameter, cookie, field or limit that it is about."),
+        "paths": text("The paths concerned; empty for the whole site."),
+        "points": json!({ "type": "number", "description": "Hundredths that the hit ratio gains." }),
+        "predicted": maybe(figures(), "object"),
+        "bytes": number("Bytes that a change of the application would save."),
+        "risk": text("The danger of the change."),
+        "proof": object(json!({
+            "kind": json!({ "enum": ["bodies", "counts", "missing"] }),
+            "text": text("The proof in words."),
+        })),
+        "file": maybe(text("The file to change."), "string"),
+        "change": maybe(list(json!({ "type": "object", "required": ["line", "lines"] })), "array"),
+        "hints": list(text("A further change.")),
+    }));
+    object(json!({
+        "requests": number("Requests that were replayed."),
+        "first_unix_ms": maybe(number("The time of the first."), "integer"),
+        "last_unix_ms": maybe(number("The time of the last."), "integer"),
+        "replayed": figures(),
+        "findings": list(finding),
+    }))
 }
 
 /// The schema of evidence about the store.

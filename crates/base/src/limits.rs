@@ -240,6 +240,7 @@ limits! {
     LogHeads log_heads Bytes 16 * KIB, "Maximum size of the header fields kept with a transaction's record while a reader requests them. At most 64 KiB. Further fields are left out.";
     LogEvidence log_evidence Bytes 2 * KIB, "Maximum size of the fields kept with the record of a request that asked an origin (see `[log_ring] evidence`). Further fields are left out.", most(3 * KIB);
     FingerprintBytes fingerprint_bytes Bytes 256 * KIB, "Maximum size of an origin's response body that gets a fingerprint (see `[log_ring] fingerprints`). Larger ones get none.";
+    AdviceVisits advice_visits Count 20_000, "Maximum number of requests by which the dashboard makes advice, the last ones of the log ring. Each takes some 2KiB while it is made.", least(1), most(1_000_000);
     LogReaders log_readers Count 16, "Maximum number of log readers that request header fields at the same time. Further readers are refused.";
     ErrorLogRepeats error_log_repeats Count 10, "Maximum number of identical lines per second in the daemon's own log (`error_log`), once it serves. Further lines are left out, and one line reports their number. 0: no limit.";
     ErrorLogLines error_log_lines Count 100, "Maximum number of lines of one kind per second in `error_log`, whatever their text, for example lines written by origins. Further lines are left out and counted. 0: no limit.";

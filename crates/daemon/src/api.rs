@@ -1,5 +1,6 @@
 //! The API: the daemon's responses to its admin listener.
 
+mod advice;
 mod cluster;
 mod evidence;
 mod log;
@@ -166,6 +167,7 @@ impl Api for AdminService {
             Operation::Objects => daemon.objects(asked).await,
             Operation::Bans => Ok(daemon.bans()),
             Operation::Purge => daemon.purge(asked).await,
+            Operation::Advice => daemon.advice().await,
             Operation::Evidence => Ok(daemon.evidence().await),
             Operation::Warm => self.daemon.warm(asked),
             Operation::Warming => Ok(daemon.warming()),

@@ -63,6 +63,8 @@ pub struct Daemon {
     /// The addresses of the admin listener, which no origin may lead to.
     reserved: Arc<ReservedAddresses>,
     machine: Machine,
+    /// Locked by the advice that is being made.
+    pub(crate) advising: Arc<tokio::sync::Mutex<()>>,
     /// The number of descriptors that this process may have.
     descriptors: u64,
     cores: usize,
@@ -188,8 +190,7 @@ impl Daemon {
             SharedState::over(cache, live, seed, SharedPool::with_journal(ServerLog::shared()));
         let error_log = ErrorLog::start(config, shared.counters.register())?;
         error_log.listen();
-        let lines = shared.counters.register();
-        let (records, log) = records(config, ring, cores, lines, &shared)?;
+        let (records, log) = records(config, ring, cores, shared.counters.register(), &shared)?;
         let origins = origins.into_iter().map(|origin| tend(origin, &shared)).collect();
         let plans = watch::Sender::new(material.plan(config));
         let stapling = watch::Sender::new(ocsp_staples::plan(config, &material));
@@ -207,6 +208,7 @@ impl Daemon {
             shared,
             reserved,
             machine,
+            advising: Arc::default(),
             descriptors,
             cores,
             log,
@@ -479,6 +481,11 @@ impl Daemon {
     /// Reads the configuration in force.
     pub(crate) fn with_config<T>(&self, show: impl FnOnce(&Config) -> T) -> T {
         show(&self.running.lock().config)
+    }
+
+    /// The machine, as it was at the start.
+    pub(crate) fn machine(&self) -> Machine {
+        self.machine
     }
 
     /// The file of the configuration; `None` with flags.

@@ -5,7 +5,8 @@ use crate::support;
 use observe::heads::HeadSide;
 use observe::ring::{FollowStart, RingFollower};
 use serde_json::Value;
-use support::console::{Ask, look};
+use support::console::{Ask, look, printed};
+use support::folder::Folder;
 use support::{Setup, Stage, eventually};
 use testkit::origin::Script;
 
@@ -183,4 +184,30 @@ async fn the_store_says_which_pages_vary_which_have_marks_and_what_was_purged() 
     let purge = &told["invalidations"][0];
     assert_eq!((&purge["objects"], &purge["soft"]), (&2.into(), &false.into()), "{told}");
     assert_eq!(purge["selection"], "http://larder.test/varies");
+}
+
+#[tokio::test]
+async fn advice_on_a_running_daemon_has_proof_in_the_ring() {
+    let setup = Setup { top: ALL, one_core: true, ..Setup::default() };
+    let stage = setup.start().await;
+    let folder = Folder::new();
+    folder.file("larder.toml", setup.file(&stage.origin));
+    let config = folder.path().join("larder.toml").display().to_string();
+    let fields = format!("{HTML}Cache-Control: max-age=600\r\n");
+    stage.origin.otherwise(Script::ok(&fields, "one page"));
+    for number in 0..40 {
+        stage.get(&format!("/page?ref={number}")).await;
+    }
+    fetched(&stage, 40).await;
+    let text = printed(&stage.daemon, &["advise", "--config", &config, "--json"]).await;
+    let advice: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(advice["requests"], 40);
+    let found = advice["findings"].as_array().expect("a list");
+    let own = found.iter().find(|one| one["kind"] == "query-parameter-unused");
+    let own = own.unwrap_or_else(|| panic!("{text}"));
+    assert_eq!((&own["about"], &own["proof"]["kind"]), (&"ref".into(), &"bodies".into()), "{text}");
+    // The daemon makes it, too, by its own file.
+    let made = look(&stage.daemon, "/api/v1/advice").await;
+    let found = made["findings"].as_array().expect("a list");
+    assert!(found.iter().any(|one| one["kind"] == "query-parameter-unused"), "{made}");
 }
