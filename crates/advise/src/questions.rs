@@ -56,7 +56,7 @@ impl Question {
 /// what was asked for most.
 pub fn questions(visits: &[Visit], settings: &Settings, most: usize) -> Vec<Question> {
     let mut counts: BTreeMap<Question, usize> = BTreeMap::new();
-    for visit in visits.iter().filter(|visit| visit.method == "GET" && visit.status == 200) {
+    for visit in visits.iter().filter(|visit| visit.method == "GET" && may_be_kept(visit.status)) {
         let reception = receive(settings, visit).filter(|own| own.course == Course::Lookup);
         if reception.is_some_and(|own| !own.notes.personal) {
             let question = Question { host: visit.host.clone(), target: visit.target.clone() };
@@ -77,6 +77,11 @@ pub fn questions(visits: &[Visit], settings: &Settings, most: usize) -> Vec<Ques
     popular.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     popular.into_iter().for_each(|(question, _)| ask(question, most));
     list
+}
+
+/// Returns true for statuses that caches keep: pages, redirects, and pages that are not there.
+fn may_be_kept(status: u16) -> bool {
+    matches!(status, 200 | 301 | 302 | 307 | 308 | 404 | 410)
 }
 
 /// Questions with and without each frequent parameter.

@@ -32,6 +32,12 @@ impl<'v> Sample<'v> {
         }
     }
 
+    /// Returns true if both have one status; a part of a page is like the page.
+    fn is_like(&self, other: &Self) -> bool {
+        let whole = |status| if matches!(status, 206 | 416) { 200 } else { status };
+        whole(self.status) == whole(other.status)
+    }
+
     /// Its head.
     pub(crate) fn head(&self) -> Response {
         response(self.status, self.fields)
@@ -90,8 +96,10 @@ impl<'v> Samples<'v> {
         let host = &visit.host[..];
         let target = self.by_target.get(&(host, &visit.target[..]));
         let path = || self.by_path.get(&(host, visit.path()));
+        let own = Sample::of(visit);
         let found = target.or_else(path).and_then(|all| latest(all, visit.at_ms));
-        found.copied().unwrap_or_else(|| Sample::of(visit))
+        // A page that is missing or broken at one time is another response than the page.
+        found.copied().filter(|sample| visit.status == 0 || sample.is_like(&own)).unwrap_or(own)
     }
 
     /// Microseconds that the origin would take for the visit: its own time, or the middle of those
