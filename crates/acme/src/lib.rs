@@ -7,7 +7,8 @@
 //! Begin with [`run()`], which gets and renews a certificate for every name of a
 //! [`CertificatePlan`]; the listeners take the files ([`Storage::certificate`]) and answer the
 //! challenges ([`ChallengeResponder`]). [`CertificatePeers`] is for several daemons with the same
-//! names, and [`staple()`] fetches the staples. [`fetch_document`] is for other small documents.
+//! names, and [`staple()`] fetches the staples. [`fetch_document`] is for other small documents,
+//! and [`Webhook`] sends small messages.
 
 mod certificate_peers;
 mod challenge_responder;
@@ -21,6 +22,7 @@ mod schedule;
 mod shared_certificates;
 mod staple;
 mod storage;
+mod webhook;
 
 pub use crate::certificate_peers::{
     CertificatePeers, ChallengeAnswer, OrderPermission, PendingFuture, SharedEntry,
@@ -34,3 +36,4 @@ pub use crate::renewals::run;
 pub use crate::report::{Event, OrderFailure};
 pub use crate::staple::{StapleBounds, StapleEvent, StapleFallback, StaplePlan, staple};
 pub use crate::storage::Storage;
+pub use crate::webhook::{Webhook, WebhookError};

@@ -50,6 +50,10 @@ pub enum Operation {
     Bans,
     /// Invalidate.
     Purge,
+    /// Advice on the configuration.
+    Advice,
+    /// Evidence about the store, for advice.
+    Evidence,
     /// Warm the store.
     Warm,
     /// The progress of warming.
@@ -409,6 +413,21 @@ pub const TABLE: &[Route] = &[
         ..get("/api/v1/purge", PURGE, Operation::Purge, Content::Json("Purged"))
     },
     Route {
+        about: "What would serve the visitors better, by the last requests in the log ring, with proof and \
+                the lines for the configuration file. It is made now, which may take seconds.",
+        also: &[
+            (404, "The log ring is off."),
+            (409, "The configuration file or the log ring cannot be read, or there is no file."),
+            (503, "Advice is being made already."),
+        ],
+        ..get("/api/v1/advice", CONFIG, Operation::Advice, Content::Json("Advice"))
+    },
+    Route {
+        about: "What `larder advise` needs to know of the store: memory, responses that came back \
+                soon after their eviction, variants, marks and the latest invalidations.",
+        ..get("/api/v1/evidence", READ, Operation::Evidence, Content::Json("Evidence"))
+    },
+    Route {
         verb: RouteMethod::Post,
         changes: true,
         about: "Has pages fetched before a visitor asks for them, or stops that.",
@@ -486,6 +505,7 @@ pub const TABLE: &[Route] = &[
     page("/", HTML),
     page("/app.css", STYLE),
     page("/app.js", SCRIPT),
+    page("/advice.js", SCRIPT),
     page("/api.js", SCRIPT),
     page("/board.js", SCRIPT),
     page("/charts.js", SCRIPT),

@@ -289,7 +289,7 @@ fn state() -> [NamedSchema; 4] {
     ]
 }
 
-fn store() -> [NamedSchema; 7] {
+fn store() -> [NamedSchema; 9] {
     let stored = object(json!({
         "url": text("Its URL."),
         "vary": list(json!({ "type": "string" })),
@@ -321,10 +321,93 @@ fn store() -> [NamedSchema; 7] {
         ("Bans", object(json!({ "bans": list(ban) }))),
         ("Purge", purge()),
         ("Purged", purged),
+        ("Evidence", evidence()),
+        ("Advice", advice()),
         ("Warm", warm()),
         ("Campaign", campaign()),
         ("Warming", warming()),
     ]
+}
+
+/// The schema of advice.
+fn advice() -> Value {
+    let figures = || json!({ "type": "object", "additionalProperties": { "type": "number" } });
+    let finding = object(json!({
+        "number": number("Its number."),
+        "kind": text("Its kind, such as `query-parameter-unused`."),
+        "site": text("The site."),
+        "about": text("The parameter, cookie, field or limit that it is about."),
+        "paths": text("The paths concerned; empty for the whole site."),
+        "points": json!({ "type": "number", "description": "Hundredths that the hit ratio gains." }),
+        "predicted": maybe(figures(), "object"),
+        "bytes": number("Bytes that a change of the application would save."),
+        "risk": text("The danger of the change."),
+        "proof": object(json!({
+            "kind": json!({ "enum": ["bodies", "counts", "missing"] }),
+            "text": text("The proof in words."),
+        })),
+        "file": maybe(text("The file to change."), "string"),
+        "change": maybe(list(json!({ "type": "object", "required": ["line", "lines"] })), "array"),
+        "hints": list(text("A further change.")),
+    }));
+    object(json!({
+        "requests": number("Requests that were replayed."),
+        "first_unix_ms": maybe(number("The time of the first."), "integer"),
+        "last_unix_ms": maybe(number("The time of the last."), "integer"),
+        "replayed": figures(),
+        "findings": list(finding),
+    }))
+}
+
+/// The schema of evidence about the store.
+fn evidence() -> Value {
+    let pages = |page: Value| {
+        object(json!({
+            "count": number("The number of such pages."),
+            "pages": list(page),
+        }))
+    };
+    let varied = object(json!({
+        "url": text("The URL."),
+        "vary": list(json!({ "type": "string" })),
+        "variants": number("The number of its variants."),
+        "bodies": number("The number of different bodies that these have."),
+    }));
+    let marked = object(json!({
+        "url": text("The URL."),
+        "left_ms": number("Milliseconds until requests for it wait for each other again."),
+    }));
+    let invalidation = object(json!({
+        "unix_ms": number("The time, in milliseconds since 1970."),
+        "selection": text("What it selects: a URL, or a ban's expression."),
+        "soft": flag("Responses only became stale."),
+        "objects": number("Stored responses that it has reached."),
+    }));
+    object(json!({
+        "memory": object(json!({
+            "bytes": number("Bytes in use."),
+            "budget_bytes": number("The budget of these bytes."),
+            "objects": number("Stored responses."),
+            "stores": number("Responses stored since the start."),
+            "evictions": number("Responses evicted since the start."),
+            "refused": number("Responses not stored for lack of memory."),
+            "too_large": number("Responses not stored for their size."),
+            "returned": object(json!({
+                "quarter": number("With up to a quarter of the main queue evicted between: a quarter more memory would have kept them, about."),
+                "half": number("Up to a half: half as much memory again would have kept them, about."),
+                "three_quarters": number("Up to three quarters."),
+                "whole": number("More."),
+            })),
+        })),
+        "variants": object(json!({
+            "stored": number("Variants stored since the start."),
+            "equal": number("Of these, those with the body of another variant."),
+            "over": number("Responses evicted because their page had too many variants."),
+        })),
+        "varied": pages(varied),
+        "marked": pages(marked),
+        "invalidations": list(invalidation),
+    }))
 }
 
 /// The schema of an order to warm the store.

@@ -1,5 +1,5 @@
-//! Sources of visits: access logs of nginx, Apache, Caddy, HAProxy, varnishncsa and Larder. The
-//! format of each line is recognised by itself.
+//! Sources of visits: the log ring of a running daemon, and access logs of nginx, Apache, Caddy,
+//! HAProxy, varnishncsa and Larder. The format of each line is recognised by itself.
 //!
 //! A log is written by clients, too: a line must never be more than data, and one that cannot be
 //! read is counted and left out.
@@ -7,6 +7,7 @@
 mod haproxy;
 mod json;
 mod ncsa;
+mod ring;
 mod words;
 
 use std::io::{self, BufRead};
@@ -14,6 +15,8 @@ use std::io::{self, BufRead};
 use observe::record::Served;
 
 use crate::visit::Visit;
+
+pub use self::ring::RingVisits;
 
 /// Longest line that is read, in bytes: several fields of 8 KiB, escaped.
 const LINE_MAX: usize = 64 * 1024;

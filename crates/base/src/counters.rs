@@ -181,6 +181,8 @@ counters! {
     VerifiedUnsteady verified_unsteady_total Counter "Hits that `verify` compared, whose page is another one at every request, so that nothing can be said.";
     VerifyFailures verify_failures_total Counter "Hits that `verify` could not compare, as the origin gave no comparable response.";
     VerifyPasses verify_passes_total Counter "Requests that bypassed the cache because of a cookie by which `verify` saw pages differ.";
+    WebhooksSent webhooks_sent_total Counter "Findings of `verify` that the receiver of `[webhook]` has taken.";
+    WebhooksFailed webhooks_failed_total Counter "Findings of `verify` that the receiver of `[webhook]` has not taken, however often they were sent.";
     OriginRetries origin_retries_total Counter "Origin requests tried again.";
     OriginBytesIn origin_bytes_in_total Counter "Bytes read from origins.";
     OriginLineFeeds origin_line_feeds_total Counter "Response heads of origins with lines that ended without CR, taken because of `lenient_origin`.";

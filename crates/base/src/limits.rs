@@ -238,6 +238,9 @@ limits! {
     VarnishCliAuthTimeout varnish_cli_auth_timeout Ms 10_000, "Time that a client of the Varnish CLI port has to authenticate. After that, the connection is closed.";
     VarnishCliIdleTimeout varnish_cli_idle_timeout Ms 300_000, "Time after which a Varnish CLI connection is closed if it sends no command or does not read a reply.";
     LogHeads log_heads Bytes 16 * KIB, "Maximum size of the header fields kept with a transaction's record while a reader requests them. At most 64 KiB. Further fields are left out.";
+    LogEvidence log_evidence Bytes 2 * KIB, "Maximum size of the fields kept with the record of a request that asked an origin (see `[log_ring] evidence`). Further fields are left out.", most(3 * KIB);
+    FingerprintBytes fingerprint_bytes Bytes 256 * KIB, "Maximum size of an origin's response body that gets a fingerprint (see `[log_ring] fingerprints`). Larger ones get none.";
+    AdviceVisits advice_visits Count 20_000, "Maximum number of requests by which the dashboard makes advice, the last ones of the log ring. Each takes some 2KiB while it is made.", least(1), most(1_000_000);
     LogReaders log_readers Count 16, "Maximum number of log readers that request header fields at the same time. Further readers are refused.";
     ErrorLogRepeats error_log_repeats Count 10, "Maximum number of identical lines per second in the daemon's own log (`error_log`), once it serves. Further lines are left out, and one line reports their number. 0: no limit.";
     ErrorLogLines error_log_lines Count 100, "Maximum number of lines of one kind per second in `error_log`, whatever their text, for example lines written by origins. Further lines are left out and counted. 0: no limit.";
@@ -263,6 +266,9 @@ limits! {
     VerifyTimeout verify_timeout Ms 30_000, "Maximum time for one comparison with the origin (see `verify`). After that, nothing is said about the hit.";
     VerifyHold verify_hold Ms 3_600_000, "Time for which Larder acts on a page that `verify` saw differ by visitor: requests with the cookie that makes the difference bypass the cache, or the page is not stored.";
     VerifyFindings verify_findings Count 100, "Maximum number of findings of `verify` that are kept for each site. Beyond it, the oldest is dropped.";
+    WebhookQueue webhook_queue Count 100, "Maximum number of findings that wait to be sent to the receiver of `[webhook]`. Further ones are not sent.";
+    WebhookTimeout webhook_timeout Ms 10_000, "Maximum time for sending one finding to the receiver of `[webhook]`. After that, it is tried again.", least(100);
+    WebhookTries webhook_tries Count 4, "Number of times that a finding is sent to the receiver of `[webhook]` until it takes the finding. The waits between are 1s, 2s, 4s and so on.", least(1), most(10);
     Tunnels tunnels Count 10_000, "Maximum number of connections that changed their protocol (WebSocket). Further ones get 503.";
     TunnelsPerIp tunnels_per_ip Count 128, "Maximum number of tunnels (see `tunnels`) per IPv4 address or IPv6 /64, except loopback. Further ones get 503. 0: no limit.";
     TunnelIdleTimeout tunnel_idle_timeout Ms 3_600_000, "Time after which a tunnel without traffic in either direction is closed.";

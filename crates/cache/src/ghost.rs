@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::ledger::{Charge, Ledger};
+use crate::ledger::{Charge, Ledger, ReturnDistance};
 use crate::size;
 
 const WAYS: usize = 4;
@@ -61,20 +61,16 @@ impl Ghost {
         }
     }
 
-    /// Removes `h32`, and returns true if it was among the last `window` hashes.
-    pub(crate) fn take(&mut self, h32: u32, window: usize) -> bool {
+    /// Removes `h32`, and returns its distance if it was among the last `window` hashes.
+    pub(crate) fn take(&mut self, h32: u32, window: usize) -> Option<ReturnDistance> {
         let (time, window) = (self.time, window.max(SMALLEST) as u32);
         let is_it = |entry: &&mut (u32, u32)| {
             entry.0 == h32 && entry.1 != 0 && time.wrapping_sub(entry.1) < window
         };
         let mut tables = [&mut self.current, &mut self.former].into_iter();
-        match tables.find_map(|table| table.bucket(h32).iter_mut().find(is_it)) {
-            Some(entry) => {
-                *entry = (0, 0);
-                true
-            }
-            None => false,
-        }
+        let entry = tables.find_map(|table| table.bucket(h32).iter_mut().find(is_it))?;
+        let (_, then) = std::mem::take(entry);
+        Some(ReturnDistance::of(time.wrapping_sub(then), window))
     }
 
     /// Returns true if `h32` is among the last `window` hashes; otherwise inserts it.
@@ -120,10 +116,10 @@ mod tests {
     fn what_left_recently_is_known_once() {
         let ledger = Arc::new(Ledger::new(base::MemoryBudget::new(1 << 20, 0), Allowance::new(0)));
         let mut ghost = Ghost::default();
-        assert!(!ghost.take(7, 100));
+        assert!(ghost.take(7, 100).is_none());
         ghost.insert(7, 100, &ledger);
-        assert!(ghost.take(7, 100));
-        assert!(!ghost.take(7, 100));
+        assert!(ghost.take(7, 100).is_some());
+        assert!(ghost.take(7, 100).is_none());
     }
 
     #[test]
@@ -134,7 +130,7 @@ mod tests {
         for other in 0..100_u32 {
             ghost.insert((other + 1).wrapping_mul(0x9e37_79b9), 100, &ledger);
         }
-        assert!(!ghost.take(7, 100));
+        assert!(ghost.take(7, 100).is_none());
     }
 
     #[test]
@@ -153,7 +149,7 @@ mod tests {
             !ghost.contains_or_insert(9, 2, &ledger) && !ghost.contains_or_insert(10, 2, &ledger)
         );
         assert!(!ghost.contains_or_insert(7, 2, &ledger), "three others came since");
-        assert!(ghost.take(7, 2), "it comes back as what has left");
+        assert!(ghost.take(7, 2).is_some(), "it comes back as what has left");
     }
 
     #[test]
@@ -164,11 +160,28 @@ mod tests {
         (0..60).for_each(|n| ghost.insert(hash(n), 64, &ledger));
         ghost.insert(hash(60), 256, &ledger);
         assert_eq!(ledger.stats().bytes, (64 + 256) * 8);
-        assert!(ghost.take(hash(59), 256) && ghost.take(hash(60), 256));
-        assert!(!ghost.take(hash(59), 256), "it is forgotten");
+        assert!(ghost.take(hash(59), 256).is_some() && ghost.take(hash(60), 256).is_some());
+        assert!(ghost.take(hash(59), 256).is_none(), "it is forgotten");
         (61..320).for_each(|n| ghost.insert(hash(n), 256, &ledger));
         assert_eq!(ledger.stats().bytes, 256 * 8);
-        assert!(!ghost.take(hash(58), 256) && ghost.take(hash(319), 256));
+        assert!(ghost.take(hash(58), 256).is_none() && ghost.take(hash(319), 256).is_some());
+    }
+
+    #[test]
+    fn the_distance_of_a_return_is_its_share_of_the_window() {
+        let ledger = Arc::new(Ledger::new(base::MemoryBudget::new(1 << 20, 0), Allowance::new(0)));
+        for (others, distance) in [
+            (0, ReturnDistance::Quarter),
+            (99, ReturnDistance::Quarter),
+            (100, ReturnDistance::Half),
+            (250, ReturnDistance::ThreeQuarters),
+            (399, ReturnDistance::Whole),
+        ] {
+            let mut ghost = Ghost::default();
+            ghost.insert(7, 400, &ledger);
+            (0..others).for_each(|_| ghost.insert(1 << 16, 400, &ledger));
+            assert_eq!(ghost.take(7, 400), Some(distance), "{others}");
+        }
     }
 
     #[test]

@@ -34,6 +34,9 @@ pub struct Stats {
     /// Responses that entered the main queue at once because their key was evicted a short while
     /// ago.
     pub ghosts: u64,
+    /// These by the share of the main queue's responses that were evicted between: up to a quarter,
+    /// a half, three quarters, more. With as much more memory they would have stayed, about.
+    pub returned: [u64; 4],
     /// Responses removed by invalidation.
     pub invalidated: u64,
     /// Responses removed because they had expired.
@@ -62,6 +65,27 @@ pub struct Stats {
     pub bans_over: u64,
 }
 
+/// The distance between a key's eviction and its return: the share of the main queue by which
+/// memory would have to be larger for the key to have stayed, about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReturnDistance {
+    Quarter,
+    Half,
+    ThreeQuarters,
+    Whole,
+}
+
+impl ReturnDistance {
+    pub(crate) fn of(evictions: u32, window: u32) -> Self {
+        match u64::from(evictions) * 4 / u64::from(window.max(1)) {
+            0 => Self::Quarter,
+            1 => Self::Half,
+            2 => Self::ThreeQuarters,
+            _ => Self::Whole,
+        }
+    }
+}
+
 /// The store's reservations in the budget, and its counters.
 #[derive(Debug)]
 pub(crate) struct Ledger {
@@ -73,7 +97,7 @@ pub(crate) struct Ledger {
     pub(crate) evictions: AtomicU64,
     pub(crate) stores: AtomicU64,
     pub(crate) refused: AtomicU64,
-    pub(crate) ghosts: AtomicU64,
+    pub(crate) returned: [AtomicU64; 4],
     pub(crate) invalidated: AtomicU64,
     pub(crate) bans: AtomicU64,
     pub(crate) expired: AtomicU64,
@@ -99,7 +123,7 @@ impl Ledger {
             evictions: AtomicU64::new(0),
             stores: AtomicU64::new(0),
             refused: AtomicU64::new(0),
-            ghosts: AtomicU64::new(0),
+            returned: [0; 4].map(AtomicU64::new),
             invalidated: AtomicU64::new(0),
             bans: AtomicU64::new(0),
             expired: AtomicU64::new(0),
@@ -138,6 +162,11 @@ impl Ledger {
         self.memory.release(bytes);
     }
 
+    /// Counts a response that has come back.
+    pub(crate) fn count_returned(&self, distance: ReturnDistance) {
+        count(&self.returned[distance as usize], 1);
+    }
+
     pub(crate) fn stats(&self) -> Stats {
         let read = |cell: &AtomicU64| cell.load(Ordering::Relaxed);
         Stats {
@@ -151,7 +180,8 @@ impl Ledger {
             evictions: read(&self.evictions),
             stores: read(&self.stores),
             refused: read(&self.refused),
-            ghosts: read(&self.ghosts),
+            ghosts: self.returned.iter().map(read).sum(),
+            returned: self.returned.each_ref().map(read),
             invalidated: read(&self.invalidated),
             bans: read(&self.bans),
             expired: read(&self.expired),

@@ -7,7 +7,7 @@
 //! [`Cache::begin`] (the miss path, which ends in a [`Lead`] or a [`Ticket`]). The modules form
 //! layers from the bottom: `record` and `ledger`; bodies (`fill`, `content`, `reader`); `object`;
 //! the index (`slot`, `shard`, `lower`); `cache` with `lead` and `object_writer`; on top `sweep`,
-//! `index_walk`, `peek` and `form_making`.
+//! `index_walk`, `peek`, `key_survey` and `form_making`.
 
 mod bans;
 mod borrowed_body;
@@ -22,6 +22,7 @@ mod forms;
 mod ghost;
 mod index_state;
 mod index_walk;
+mod key_survey;
 mod keyed_forms;
 mod lead;
 mod ledger;
@@ -52,6 +53,7 @@ pub use fill::{AbandonedBody, HeldTrailers, IncompleteBody, PushOutcome, WindowL
 pub use forms::{DerivedData, FORMS};
 pub use index_state::DemotionPolicy;
 pub use index_walk::IndexWalk;
+pub use key_survey::SurveyedKey;
 pub use keyed_forms::KEYED_FORMS;
 pub use lead::{Lead, LowerTierBody};
 pub use ledger::Stats;

@@ -527,6 +527,21 @@ impl<L: Lower> Shard<L> {
         })
     }
 
+    /// Passes, of the next `places` slots, the entries of those that have not exactly one response
+    /// to `each`. Returns false at the end of the table.
+    pub(crate) fn walk_entries(
+        &self,
+        cursor: &mut Position,
+        places: usize,
+        each: &mut dyn FnMut(&KeyEntries),
+    ) -> bool {
+        self.table.walk(cursor, places, |slot| {
+            if let IndexSlot::Many(_, entries) = slot {
+                each(entries);
+            }
+        })
+    }
+
     /// Ends the freshness of all objects of a key, and of the responses of its fetches under way.
     /// Responses in the lower tier are removed.
     pub(crate) fn expire(&mut self, h32: u32, key: &[u8], now_ms: i64) -> usize {
@@ -591,10 +606,12 @@ impl<L: Lower> Shard<L> {
     /// Enters an object of the table into its first queue. The queues have room.
     fn queue(&mut self, h32: u32, object: &Object) {
         let returned = self.ghost.take(h32, self.main.live);
-        count(&self.charge.ledger().ghosts, u64::from(returned));
+        if let Some(distance) = returned {
+            self.charge.ledger().count_returned(distance);
+        }
         count(&self.charge.ledger().objects, 1);
         object.index_state.set_weight(object.memory());
-        self.push(h32, object, returned);
+        self.push(h32, object, returned.is_some());
         self.give_back();
     }
 

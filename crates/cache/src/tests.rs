@@ -8,6 +8,7 @@ mod common_bodies;
 mod eviction;
 mod forms;
 mod index_walk;
+mod key_survey;
 mod keyed_forms;
 mod lookup;
 mod lower;

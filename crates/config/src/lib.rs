@@ -43,7 +43,7 @@ pub use model::{
     Htcp, Isolation, ListenSpec, LogFormat, LogRing, LogTarget, MemoryConfig, MemorySize,
     MetricsConfig, NamedHost, NamedPath, NeighbourConfig, NeighbourTransport, OriginTls, PageFile,
     PairFiles, PlacedPath, Programs, ServiceAccount, SigningCrawler, SiteConfig, SiteTls, Tracing,
-    VarnishCli, WarmConfig,
+    VarnishCli, WarmConfig, WebhookConfig,
 };
 pub use parse::load_str;
 pub use reference::{REFERENCE_INTRODUCTION, reference_markdown, reference_sections};

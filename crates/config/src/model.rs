@@ -8,7 +8,7 @@ use base::Limits;
 use base::logging::Priority;
 use base::units::Bytes;
 use codec::{Compression, CompressionScope};
-use message::Status;
+use message::{HttpsUrl, Status};
 use origin::{OriginConfig, ServerConfig};
 use policy::acl::{CidrSet, Net};
 use policy::forwarded::ClientField;
@@ -68,6 +68,8 @@ pub struct Config {
     pub neighbours: Vec<NeighbourConfig>,
     /// Traces; `None` if trace context is passed on unchanged.
     pub tracing: Option<Tracing>,
+    /// The receiver of findings.
+    pub webhook: Option<WebhookConfig>,
     /// Compression, for sites without a VCL.
     pub compression: Compression,
     /// The list of crawlers.
@@ -135,6 +137,7 @@ impl Default for Config {
             cluster: None,
             neighbours: Vec::new(),
             tracing: None,
+            webhook: None,
             compression: Compression::default(),
             crawlers: CrawlersConfig::default(),
             folders: Vec::new(),
@@ -548,6 +551,17 @@ impl Tracing {
     pub const END: &str = "/v1/traces";
 }
 
+/// `[webhook]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WebhookConfig {
+    /// The receiver's URL.
+    pub url: HttpsUrl,
+    /// The authorities of its certificate; the system's without a file.
+    pub ca: Option<PlacedPath>,
+    /// The location of the URL.
+    pub place: ConfigLocation,
+}
+
 /// The source of a field's value, which may be a secret.
 #[derive(Clone, PartialEq, Eq)]
 pub enum FieldSource {
@@ -607,12 +621,17 @@ pub struct LogRing {
     pub folder: Option<PathBuf>,
     /// Request fields whose values records keep.
     pub headers: Vec<String>,
+    /// Records of requests that asked an origin keep evidence for advice.
+    pub evidence: bool,
+    /// The responses of one in so many pages get fingerprints at a time; 0 for none.
+    pub fingerprint_one_in: u32,
 }
 
 impl Default for LogRing {
     fn default() -> Self {
         let headers = ["Referer", "User-Agent"].map(str::to_owned).to_vec();
-        Self { size: 32 << 20, folder: None, headers }
+        let (evidence, fingerprint_one_in) = (true, 20);
+        Self { size: 32 << 20, folder: None, headers, evidence, fingerprint_one_in }
     }
 }
 

@@ -48,6 +48,7 @@ mod top;
 mod tracing;
 mod vary;
 mod warm;
+mod webhook;
 
 pub(crate) use self::files::defaults_beside_scripts;
 pub(crate) use acme::plain as parse_acme;

@@ -134,7 +134,11 @@ x_cache = true
 cache_status = "detail"
 via = "edge-1"
 access_log = { path = "/var/log/larder.log", format = "json" }
-log_ring = { size = "8MiB", folder = "/run/ring", headers = ["Referer", "referer", "X-Id"] }
+log_ring.size = "8MiB"
+log_ring.folder = "/run/ring"
+log_ring.headers = ["Referer", "referer", "X-Id"]
+log_ring.evidence = false
+log_ring.fingerprints = "50%"
 
 [memory]
 size = "25%"
@@ -250,7 +254,9 @@ fn every_setting_is_read() {
     };
     assert_eq!(config.access_log, Some(log));
     let headers = ["Referer", "X-Id"].map(str::to_owned).to_vec();
-    let ring = LogRing { size: 8 << 20, folder: Some("/run/ring".into()), headers };
+    let folder = Some("/run/ring".into());
+    let (evidence, fingerprint_one_in) = (false, 2);
+    let ring = LogRing { size: 8 << 20, folder, headers, evidence, fingerprint_one_in };
     assert_eq!(config.log_ring, Some(ring));
     assert_eq!(config.memory.size, MemorySize::Percent(25));
     assert_eq!(config.admin.listen.map(|l| l.text).as_deref(), Some("127.0.0.1:6080"));

@@ -1,6 +1,7 @@
 // The dashboard: signs in, keeps the stream of figures, and hands them to the parts of the page.
 //
 // Text from a request is never inserted as markup: elements are made in dom.js, from text nodes only.
+import { Advice } from './advice.js';
 import { Refused, events, token } from './api.js';
 import { Board } from './board.js';
 import { Config } from './config.js';
@@ -18,7 +19,7 @@ const board = new Board();
 const origins = new Origins();
 const explain = new Explain();
 const sites = new Sites(choose);
-const parts = [origins, new Purge(), new Config(() => sites.load())];
+const parts = [origins, new Advice(), new Purge(), new Config(() => sites.load())];
 
 let stream;
 let unseen;

@@ -223,6 +223,29 @@ function diskTable() {
   });
 }
 
+// How far a campaign is, and how long it will take.
+function progress(row) {
+  const done = row.fetched + row.fresh + row.unstored + row.failed + row.dropped;
+  const left = row.left_ms === null ? '' : `${duration(row.left_ms / 1000)} left`;
+  const state = row.stopped ? 'stopped' : row.over ? `took ${duration(row.took_ms / 1000)}` : left;
+  return [`${count(done)} of ${count(row.found)}`, state];
+}
+
+function warmthTable() {
+  return new Table(byId('warmth-table'), {
+    label: 'Warming', key: (row) => row.number, nothing: 'Nothing was warmed.',
+    columns: [
+      { title: 'Campaign', kind: 'words', fill: (cell, row) => twoLines(cell, row.title, row.faults[0]) },
+      { title: 'URLs', kind: 'number', fill: (cell, row) => twoLines(cell, ...progress(row)) },
+      number('Fetched', (row) => count(row.fetched)),
+      number('Fresh already', (row) => count(row.fresh), { minor: true }),
+      number('Not stored', (row) => count(row.unstored)),
+      number('Failed', (row) => count(row.failed)),
+      number('Dropped', (row) => count(row.dropped), { minor: true }),
+    ],
+  });
+}
+
 // Days in which a certificate needs attention: authorities' tools renew theirs a month before.
 const SOON_DAYS = 14;
 
@@ -311,6 +334,7 @@ export class Board {
         number('Time per second', (row) => time(row.time_us))),
       errors: errorsTable(),
       disk: diskTable(),
+      warmth: warmthTable(),
       certificates: certificatesTable(),
       ...otherTables(() => this.site),
     };
@@ -340,6 +364,8 @@ export class Board {
     show(byId('classes'), figures.classes.length > 0 && !figures.site);
     this.cluster.fill(figures.site ? null : figures.cluster);
     this.tables.disk.fill(figures.disk);
+    this.tables.warmth.fill(figures.warmth);
+    show(byId('warmth'), figures.warmth.length > 0 && !figures.site);
     const { site } = figures;
     const certificates = figures.certificates.filter((row) => !site || !row.site || row.site === site.name);
     this.tables.certificates.fill(certificates);

@@ -1,6 +1,8 @@
 //! The API: the daemon's responses to its admin listener.
 
+mod advice;
 mod cluster;
+mod evidence;
 mod log;
 mod state;
 mod store;
@@ -165,6 +167,8 @@ impl Api for AdminService {
             Operation::Objects => daemon.objects(asked).await,
             Operation::Bans => Ok(daemon.bans()),
             Operation::Purge => daemon.purge(asked).await,
+            Operation::Advice => daemon.advice().await,
+            Operation::Evidence => Ok(daemon.evidence().await),
             Operation::Warm => self.daemon.warm(asked),
             Operation::Warming => Ok(daemon.warming()),
             Operation::Config => Ok(daemon.config()),

@@ -34,6 +34,7 @@ const FILES: &[File] = files! {
     "/" HTML "index.html";
     "/app.css" STYLE "app.css";
     "/app.js" SCRIPT "app.js";
+    "/advice.js" SCRIPT "advice.js";
     "/api.js" SCRIPT "api.js";
     "/board.js" SCRIPT "board.js";
     "/charts.js" SCRIPT "charts.js";

@@ -17,6 +17,8 @@ use crate::url_request;
 /// The folder below the state directory, and the file in it.
 const FOLDER: &str = "warm";
 const FILE: &str = "hot.json";
+/// The version of the file's form.
+const VERSION: u64 = 1;
 /// The largest file that is read: a million URLs of some hundred bytes.
 const BYTES_MAX: u64 = 512 << 20;
 
@@ -27,6 +29,19 @@ pub(crate) struct SiteHotList {
     pub(crate) site: Arc<str>,
     /// The hottest first.
     pub(crate) urls: Vec<HotUrl>,
+}
+
+/// The file.
+#[derive(Deserialize, Serialize)]
+struct SavedLists {
+    version: u64,
+    sites: Vec<SavedSite>,
+}
+
+/// The part of the file that all versions have.
+#[derive(Deserialize)]
+struct SavedVersion {
+    version: u64,
 }
 
 /// A site in the file.
@@ -91,7 +106,7 @@ pub(crate) fn load(folder: &Path) -> Result<Vec<SiteHotList>, String> {
         Ok(bytes)
     };
     match read() {
-        Ok(bytes) => decode(&bytes).ok_or_else(|| format!("{}: it is damaged", file.display())),
+        Ok(bytes) => decode(&bytes).map_err(|why| format!("{}: {why}", file.display())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(format!("{}: {error}", file.display())),
     }
@@ -99,15 +114,12 @@ pub(crate) fn load(folder: &Path) -> Result<Vec<SiteHotList>, String> {
 
 /// The file's bytes. URLs that are no text are left out.
 fn encode(lists: &[SiteHotList]) -> Vec<u8> {
-    let saved: Vec<SavedSite> = lists
-        .iter()
-        .map(|list| SavedSite {
-            site: list.site.to_string(),
-            urls: list.urls.iter().filter_map(saved_url).collect(),
-        })
-        .collect();
+    let sites = lists.iter().map(|list| SavedSite {
+        site: list.site.to_string(),
+        urls: list.urls.iter().filter_map(saved_url).collect(),
+    });
     // Strings and numbers can always be written.
-    serde_json::to_vec(&saved).unwrap_or_default()
+    serde_json::to_vec(&SavedLists { version: VERSION, sites: sites.collect() }).unwrap_or_default()
 }
 
 fn saved_url(HotUrl { url, score }: &HotUrl) -> Option<SavedUrl> {
@@ -125,14 +137,22 @@ fn saved_url(HotUrl { url, score }: &HotUrl) -> Option<SavedUrl> {
     Some(SavedUrl { url: whole, score: *score, fields: fields.collect::<Option<_>>()? })
 }
 
-/// The lists in a file's bytes; `None` if it is no such file. Unusable URLs are left out.
-fn decode(bytes: &[u8]) -> Option<Vec<SiteHotList>> {
-    let saved: Vec<SavedSite> = serde_json::from_slice(bytes).ok()?;
-    let lists = saved.into_iter().map(|SavedSite { site, urls }| SiteHotList {
+/// The lists in a file's bytes. Unusable URLs are left out.
+///
+/// # Errors
+/// The reason why it is no file of this version.
+fn decode(bytes: &[u8]) -> Result<Vec<SiteHotList>, String> {
+    let damaged = |_| "it is damaged".to_owned();
+    let SavedVersion { version } = serde_json::from_slice(bytes).map_err(damaged)?;
+    if version != VERSION {
+        return Err(format!("it is of version {version} and not read: this one writes {VERSION}"));
+    }
+    let saved: SavedLists = serde_json::from_slice(bytes).map_err(damaged)?;
+    let lists = saved.sites.into_iter().map(|SavedSite { site, urls }| SiteHotList {
         site: site.into(),
         urls: urls.iter().filter_map(hot_url).collect(),
     });
-    Some(lists.collect())
+    Ok(lists.collect())
 }
 
 fn hot_url(SavedUrl { url, score, fields }: &SavedUrl) -> Option<HotUrl> {
@@ -176,17 +196,20 @@ mod tests {
         assert_eq!(fs::read_dir(&folder).expect("a folder").count(), 1);
         fs::write(folder.join(FILE), b"[{").expect("written");
         assert!(load(&folder).expect_err("damaged").ends_with("hot.json: it is damaged"));
+        fs::write(folder.join(FILE), br#"{"version":2,"lists":{}}"#).expect("written");
+        let why = load(&folder).expect_err("of a later version");
+        assert!(why.contains("hot.json: it is of version 2 and not read"), "{why}");
         fs::remove_dir_all(root).expect("removed");
     }
 
     #[test]
     fn fields_of_one_visitor_are_not_read() {
-        let text = r#"[{"site":"a","urls":[
+        let text = r#"{"version":1,"sites":[{"site":"a","urls":[
             {"url":"http://a/1","score":1.0,"fields":[{"name":"cookie","value":"s=1"}]},
             {"url":"http://a/2","score":1.0,"fields":[{"name":"accept","value":"a\r\nB: c"}]},
             {"url":"http://a/3","score":-1.0},
             {"url":"/4","score":1.0},
-            {"url":"http://a/5","score":2.0,"fields":[{"name":"cookie","value":null}]}]}]"#;
+            {"url":"http://a/5","score":2.0,"fields":[{"name":"cookie","value":null}]}]}]}"#;
         let lists = decode(text.as_bytes()).expect("a file");
         let targets: Vec<_> = lists[0].urls.iter().map(|hot| hot.url.target.to_vec()).collect();
         assert_eq!(targets, [b"/5".to_vec()]);
@@ -197,7 +220,7 @@ mod tests {
         fn what_is_written_is_read(paths in prop::collection::vec("[a-z0-9?=&/]{0,20}", 0..20)) {
             let lists = [list(&paths)];
             let read = decode(&encode(&lists));
-            prop_assert_eq!(read.as_deref(), Some(&lists[..]));
+            prop_assert_eq!(read.expect("it was just written"), lists);
         }
 
         #[test]

@@ -11,7 +11,7 @@
 //! start    13  serve
 //! start    12  open_listeners
 //! faces    11  api
-//! faces    10  dashboard metrics varnish_cli
+//! faces    10  dashboard metrics varnish_cli webhooks
 //! faces     9  explain htcp live otlp outages pressure readiness stats
 //! faces     8  rollout
 //! faces     7  canary summary volumes warm_sources
@@ -95,6 +95,7 @@ mod versions;
 mod volumes;
 mod vsm;
 mod warm_sources;
+mod webhooks;
 
 pub use account::RunAs;
 pub use config_bundle::ConfigBundle;

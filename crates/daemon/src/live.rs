@@ -21,7 +21,7 @@ use tokio::sync::{Notify, watch};
 
 use crate::state::Daemon;
 use figures::FigureReading;
-pub(crate) use figures::finding_row;
+pub(crate) use figures::{campaign_row, finding_row};
 use history::History;
 use ring::RingView;
 

@@ -9,12 +9,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use acme::Webhook;
 use admin::{MetricsAuthentication, Role, Tokens};
 use base::HashSeed;
 use config::sizing::Machine;
 use config::{
     ClientFiles, Config, ConfigLocation, Diagnostic, OriginTls, PairFiles, PlacedPath, Programs,
-    Tracing,
+    Tracing, WebhookConfig,
 };
 use policy::{HostTable, PolicyFiles};
 use rustix::process::geteuid;
@@ -64,6 +65,8 @@ pub struct Material {
     figures: Option<Arc<Tokens>>,
     /// The collector of traces, if there is one.
     pub(crate) collector: Option<Arc<Collector>>,
+    /// The receiver of findings, if there is one.
+    pub(crate) webhook: Option<Arc<Webhook>>,
 }
 
 /// A value made from files.
@@ -192,16 +195,25 @@ impl Material {
             Ok(guard) => material.varnish_cli = guard,
             Err(problem) => found.push(*problem),
         }
-        match config.tracing.as_ref().map(|own| read_collector(own, config)).transpose() {
-            Ok(collector) => material.collector = collector.map(Arc::new),
-            Err(problem) => found.push(*problem),
-        }
+        material.read_receivers(config, &mut found);
         let token = config.metrics.as_ref().and_then(|metrics| metrics.token.as_ref());
         match token.map(read_token).transpose() {
             Ok(tokens) => material.figures = tokens,
             Err(problem) => found.push(*problem),
         }
         (material, found)
+    }
+
+    /// Reads the receivers of traces and of findings.
+    fn read_receivers(&mut self, config: &Config, found: &mut Vec<Diagnostic>) {
+        match config.tracing.as_ref().map(|own| read_collector(own, config)).transpose() {
+            Ok(collector) => self.collector = collector.map(Arc::new),
+            Err(problem) => found.push(*problem),
+        }
+        match config.webhook.as_ref().map(read_webhook).transpose() {
+            Ok(webhook) => self.webhook = webhook.map(Arc::new),
+            Err(problem) => found.push(*problem),
+        }
     }
 
     /// Reads the certificates ordered earlier. An unusable one is ordered again.
@@ -518,6 +530,11 @@ fn read_upstream(files: &OriginTls) -> Result<Upstream, Box<Diagnostic>> {
 fn read_collector(tracing: &Tracing, config: &Config) -> Result<Collector, Box<Diagnostic>> {
     let upstream = tracing.tls.as_ref().map(read_upstream).transpose()?;
     Collector::read(tracing, upstream, &config.limits)
+}
+
+fn read_webhook(webhook: &WebhookConfig) -> Result<Webhook, Box<Diagnostic>> {
+    let trust = trust(webhook.ca.as_ref(), &webhook.place)?;
+    Ok(Webhook { url: webhook.url.clone(), trust })
 }
 
 /// The authorities in a file, or the system's.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use base::counters::Counters;
 use config::Config;
-use flow::SharedState;
 use flow::finish::{RecordTaker, Records};
+use flow::{EvidenceRules, SharedState};
 use net::AccessLog;
 use observe::record::{SENT, USER};
 use observe::{FieldSubscription, Pattern};
@@ -47,7 +47,12 @@ pub(crate) fn records(
         None => None,
     };
     let taker = log.clone().map(|log| Arc::new(log) as Arc<dyn RecordTaker>);
-    Ok((Records { ring, log: taker, names }, log))
+    let evidence = wanted.filter(|own| own.evidence && ring.is_some());
+    let evidence = evidence.map(|own| EvidenceRules {
+        one_in: own.fingerprint_one_in,
+        has_agent: names.iter().any(|name| name.eq_ignore_ascii_case("User-Agent")),
+    });
+    Ok((Records { ring, log: taker, names, evidence }, log))
 }
 
 /// The form of the access log's lines. The header fields in it are kept from now on.

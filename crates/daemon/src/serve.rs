@@ -22,7 +22,7 @@ use crate::source::{ConfigSource, DaemonOptions};
 use crate::state::{Daemon, Machinery};
 use crate::{
     account, api, crawlers, disk_store, htcp, keeper, node, otlp, outages, pressure, readiness,
-    rollout, summary, varnish_cli, vsm, warm_sources,
+    rollout, summary, varnish_cli, vsm, warm_sources, webhooks,
 };
 
 /// The shortest interval between two messages about a stalled core.
@@ -224,7 +224,7 @@ impl Daemon {
         Ok((daemon, server))
     }
 
-    /// Starts the ports of operators' tools, and the export of traces.
+    /// Starts the ports of operators' tools, the export of traces, and the sending of findings.
     fn start_ports(self: &Arc<Self>, config: &Config, cli: Vec<Port>, htcp: Vec<Port>) {
         varnish_cli::start(self, config.varnish_cli.as_ref(), cli);
         if let ConfigSource::Varnishd(flags) = &self.source().settings
@@ -234,6 +234,7 @@ impl Daemon {
         }
         htcp::start(self, config.htcp.as_ref(), htcp);
         otlp::start(self, config.tracing.as_ref());
+        webhooks::start(self);
     }
 
     async fn until_signal(&self, signals: Signals) {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use acme::Webhook;
 use admin::MetricsAuthentication;
 use base::HashSeed;
 use base::counters::Counters;
@@ -62,6 +63,8 @@ pub struct Daemon {
     /// The addresses of the admin listener, which no origin may lead to.
     reserved: Arc<ReservedAddresses>,
     machine: Machine,
+    /// Locked by the advice that is being made.
+    pub(crate) advising: Arc<tokio::sync::Mutex<()>>,
     /// The number of descriptors that this process may have.
     descriptors: u64,
     cores: usize,
@@ -187,8 +190,7 @@ impl Daemon {
             SharedState::over(cache, live, seed, SharedPool::with_journal(ServerLog::shared()));
         let error_log = ErrorLog::start(config, shared.counters.register())?;
         error_log.listen();
-        let lines = shared.counters.register();
-        let (records, log) = records(config, ring, cores, lines, &shared)?;
+        let (records, log) = records(config, ring, cores, shared.counters.register(), &shared)?;
         let origins = origins.into_iter().map(|origin| tend(origin, &shared)).collect();
         let plans = watch::Sender::new(material.plan(config));
         let stapling = watch::Sender::new(ocsp_staples::plan(config, &material));
@@ -206,6 +208,7 @@ impl Daemon {
             shared,
             reserved,
             machine,
+            advising: Arc::default(),
             descriptors,
             cores,
             log,
@@ -480,6 +483,11 @@ impl Daemon {
         show(&self.running.lock().config)
     }
 
+    /// The machine, as it was at the start.
+    pub(crate) fn machine(&self) -> Machine {
+        self.machine
+    }
+
     /// The file of the configuration; `None` with flags.
     pub(crate) fn config_file(&self) -> Option<String> {
         match &self.source.settings {
@@ -573,6 +581,11 @@ impl Daemon {
     /// The collector of traces, if one is configured.
     pub(crate) fn collector(&self) -> Option<Arc<Collector>> {
         self.running.lock().material.collector.clone()
+    }
+
+    /// The receiver of findings, if one is configured.
+    pub(crate) fn webhook(&self) -> Option<Arc<Webhook>> {
+        self.running.lock().material.webhook.clone()
     }
 
     /// The guard of a CLI connection that the daemon opens itself: the flags' secret, or

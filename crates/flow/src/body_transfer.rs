@@ -12,6 +12,7 @@ use message::vary::{VaryNames, vary_signature};
 use message::{Request, Trailers};
 use origin::Exchange;
 
+use crate::body_watch::BodyWatch;
 use crate::recode::{Coder, YieldCounter, limit_of};
 use crate::state::core::CoreState;
 use crate::state::tier::Filling;
@@ -167,17 +168,18 @@ impl Sink for BodyWriter {
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Pushes a response's body into `sink`, through `coder` if there is one. Trailers follow if
-/// `filter` is set. Notes in `trace` why the store refuses the body.
+/// `filter` is set. Notes in `trace` why the store refuses the body; `watch` sees it as it comes.
 pub(crate) async fn carry(
     mut exchange: Exchange,
     mut sink: impl Sink,
     mut coder: Option<Coder>,
     trace: Option<&Trace>,
     filter: Option<&TrailerFilter>,
+    mut watch: Option<BodyWatch>,
 ) -> TransferOutcome {
-    let mut watch = sink.watch();
-    let mut left = async || match &mut watch {
-        Some(watch) => watch.abandoned().await,
+    let mut readers = sink.watch();
+    let mut left = async || match &mut readers {
+        Some(readers) => readers.abandoned().await,
         None => pending().await,
     };
     let (mut bytes, mut limit) = (0, None);
@@ -187,6 +189,7 @@ pub(crate) async fn carry(
         let holds_back = coder.as_ref().is_some_and(Coder::holds_back);
         let take = &mut |data: &[u8]| {
             bytes += data.len() as u64;
+            watch.iter_mut().for_each(|watch| watch.push(data));
             match &mut coder {
                 Some(coder) => coder.take(data),
                 None => push = sink.push(data),
@@ -224,10 +227,9 @@ pub(crate) async fn carry(
                 }
             }
             Some(Ok(false)) => {
-                let changes = coder.as_ref().is_some_and(Coder::changes);
+                watch.iter_mut().for_each(|watch| watch.finish(&exchange));
                 let trailers = filter.zip(exchange.take_trailers());
                 let trailers = trailers.and_then(|(filter, it)| filter.pass(it));
-                let trailers = if changes { trailers.and_then(of_any_form) } else { trailers };
                 let end = BodyEnd::of(&exchange, coder.as_ref(), bytes, trailers);
                 return end.finish(trace, sink);
             }
@@ -257,6 +259,8 @@ impl BodyEnd {
         bytes: u64,
         trailers: Option<Trailers>,
     ) -> Self {
+        let changes = coder.is_some_and(Coder::changes);
+        let trailers = if changes { trailers.and_then(of_any_form) } else { trailers };
         let is_fit = !exchange.has_failed() && !coder.is_some_and(Coder::is_untested);
         Self { bytes, is_fit, plain: coder.and_then(Coder::plain_length), trailers }
     }

@@ -44,6 +44,7 @@ pub(crate) use self::object::{ObjectTimes, new_object};
 pub(crate) use self::origin_request::send;
 pub(crate) use self::upload::Upload;
 use crate::body_transfer::{TransferOutcome, VariantSelector};
+use crate::body_watch::BodyWatch;
 use crate::crawlers::FetchPermit;
 use crate::finish::{BackgroundCause, BackgroundFetch};
 use crate::interims::Interims;
@@ -145,6 +146,11 @@ impl Fetch {
 
     pub(crate) fn now(&self) -> Now {
         self.core.now()
+    }
+
+    /// The watch on the body of `exchange`; `None` if it gets no fingerprint.
+    pub(crate) fn watch(&self, exchange: &Exchange) -> Option<BodyWatch> {
+        BodyWatch::of(&self.core, self.trace.as_ref()?, exchange, &self.live.limits)
     }
 
     pub(crate) fn note(&self, note: impl FnOnce(&Trace)) {

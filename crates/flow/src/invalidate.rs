@@ -21,7 +21,7 @@ pub use purge::{
     neighbour,
 };
 
-pub use crate::state::invalidate::{InvalidationWait, Invalidator, Outcome};
+pub use crate::state::invalidate::{InvalidationWait, Invalidator, Outcome, RecentInvalidation};
 pub(crate) use plan::selection_tests;
 pub use stored_response::PurgeableSites;
 pub(crate) use stored_response::{BanCriteria, StoredUrl};

@@ -14,6 +14,7 @@
 mod allowance;
 mod assemble;
 mod body_transfer;
+mod body_watch;
 mod challenge;
 mod course;
 mod crawlers;
@@ -56,6 +57,7 @@ mod sources;
 mod stage;
 mod stage_row;
 mod state;
+mod store_survey;
 mod stored_heads;
 mod surrogate;
 mod tags;
@@ -84,6 +86,8 @@ pub use crate::state::client::{CertificateFields, Client, ClientCheck};
 pub use crate::state::connections::ConnectionRules;
 pub use crate::state::core::CoreState;
 pub use crate::state::crawlers::{ClaimedAddress, CrawlerVerification, SharedCrawlers};
+pub use crate::state::evidence::EvidenceRules;
+pub use crate::state::finding_notices::{FindingNotice, FindingNotices};
 pub use crate::state::gate::SiteAuthChecks;
 pub use crate::state::live_configuration::{LiveConfiguration, LiveRef};
 pub use crate::state::mirror::SiteMirrors;
@@ -105,6 +109,7 @@ pub use crate::state::warmth::{
     WarmOutcome, WarmUrl, WarmWish,
 };
 pub use crate::state::{live_configuration, reply};
+pub use crate::store_survey::{FoundPages, MarkedPage, StoreSurvey, VariedPage};
 pub use crate::throttle::Throttles;
 pub use crate::trust::{Readiness, Trust};
 pub use crate::unserved_sites::unserved_sites;

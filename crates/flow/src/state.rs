@@ -15,6 +15,8 @@ pub(crate) mod downstream;
 pub(crate) mod duty;
 pub(crate) mod early_removal;
 pub(crate) mod error_pages;
+pub(crate) mod evidence;
+pub(crate) mod finding_notices;
 pub(crate) mod finish;
 pub(crate) mod gate;
 pub(crate) mod invalidate;

@@ -32,6 +32,7 @@ use crate::origin_messages::{self, FetchPurpose};
 use crate::refinement::{Bounds, decode};
 use crate::siblings::url_of;
 use crate::state::core::CoreState;
+use crate::state::finding_notices::FindingNotice;
 use crate::state::invalidate::InvalidationMode;
 use crate::state::live_configuration::LiveRef;
 use crate::state::reply::{CacheOutcome, HeadSource};
@@ -348,9 +349,14 @@ impl Verification {
         let live = core.live();
         let in_force = live.sites.listed.iter().find(|other| other.name == self.site.name)?;
         let own = in_force.verification.as_deref()?;
-        let added = own.add(finding, self.live.limits.verify_findings, core.now().mono_ms);
+        let now_ms = core.now().mono_ms;
+        let added = own.add(finding.clone(), self.live.limits.verify_findings, now_ms);
         if added.drops {
             core.counters.limit(Limit::VerifyFindings);
+        }
+        let notice = FindingNotice { site: Arc::clone(&self.site.name), finding };
+        if added.is_new && !core.shared.notices.push(notice, self.live.limits.webhook_queue) {
+            core.counters.limit(Limit::WebhookQueue);
         }
         Some(added)
     }

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 
-use advise::sources::{LogVisits, read_log};
+use advise::sources::{LogVisits, RingVisits, read_log};
 use advise::{Advice, Settings, Visit, questions, report};
 use clap::Args;
 use config::sizing::Machine;
@@ -22,12 +22,13 @@ const UNREAD_SHARE: u64 = 2;
 
 /// Find out why the hit ratio is low, what to change, and what the change would do.
 ///
-/// Replays the requests of an access log through the policies of a configuration, then once more
-/// with each change that may help, and shows the changes that do: what they gain, what proves that
-/// they are safe, and the lines. Nothing is changed without --apply, and no server is asked without
-/// --origin.
+/// Replays the last requests of the running daemon, or those of an access log, through the policies
+/// of a configuration, then once more with each change that may help, and shows the changes that
+/// do: what they gain, what proves that they are safe, and the lines. Nothing is changed without
+/// --apply, and no server is asked without --origin.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Examples:\n  \
+    larder advise                                      the last requests of the running daemon\n  \
     larder advise --log /var/log/nginx/access.log\n  \
     larder advise --log /var/log/nginx/access.log --preset wordpress\n  \
     larder advise --log access.log --origin http://127.0.0.1:8080\n  \
@@ -37,9 +38,10 @@ pub(crate) struct AdviseArgs {
     /// Access log of nginx, Apache, Caddy, HAProxy, varnishncsa or Larder, or `-` for standard
     /// input. The format of each line is recognised: NCSA common and combined with further values
     /// behind (`rt=0.1`, cookies, cache results), JSON by nginx's variables, Caddy's JSON,
-    /// HAProxy's httplog.
+    /// HAProxy's httplog [default: the log ring of the running daemon, whose records have proof of
+    /// what origins have sent]
     #[arg(long, value_name = "FILE")]
-    log: PathBuf,
+    log: Option<PathBuf>,
     /// Configuration whose policies receive the requests [default: /etc/larder/larder.toml if it is
     /// there, otherwise one site without settings]
     #[arg(long, value_name = "FILE")]
@@ -75,7 +77,10 @@ pub(crate) struct AdviseArgs {
 pub(crate) fn run(args: &AdviseArgs) -> Result<(), String> {
     let config = args.config.clone().or_else(|| usual_config(args));
     let settings = settings(args, config.as_deref())?;
-    let mut visits = visits(args)?;
+    let mut visits = match &args.log {
+        Some(log) => log_visits(log, args.last)?,
+        None => ring_visits(args)?,
+    };
     warn_of_programs(&settings);
     if let Some(url) = &args.origin {
         let questions = questions(&visits, &settings, args.origin_requests);
@@ -130,12 +135,26 @@ fn warn_of_programs(settings: &Settings) {
     }
 }
 
-fn visits(args: &AdviseArgs) -> Result<Vec<Visit>, String> {
-    let name = args.log.display();
-    let read = if args.log == Path::new(STDIN) {
-        read_log(io::stdin().lock(), args.last)
+/// The last requests of the running daemon.
+fn ring_visits(args: &AdviseArgs) -> Result<Vec<Visit>, String> {
+    let mut visits = RingVisits::new(args.last);
+    let read = tools::read_ring(&args.admin, &mut |record, names| visits.push(record, names));
+    read.map_err(|why| {
+        format!("{why}\nOr name an access log: larder advise --log /var/log/nginx/access.log")
+    })?;
+    match visits.into_visits() {
+        visits if visits.is_empty() => Err("larder: the log ring has no requests yet".to_owned()),
+        visits => Ok(visits),
+    }
+}
+
+/// The last `last` requests of an access log.
+fn log_visits(log: &Path, last: usize) -> Result<Vec<Visit>, String> {
+    let name = log.display();
+    let read = if log == Path::new(STDIN) {
+        read_log(io::stdin().lock(), last)
     } else {
-        File::open(&args.log).and_then(|file| read_log(BufReader::new(file), args.last))
+        File::open(log).and_then(|file| read_log(BufReader::new(file), last))
     };
     let LogVisits { visits, unread, first_unread } =
         read.map_err(|error| format!("larder: {name}: {error}"))?;

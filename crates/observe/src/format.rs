@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use fingerprint::BodyFingerprint;
 use message::date::LogDate;
 
 use crate::heads;
@@ -204,7 +205,16 @@ fn rest_of_json(record: &Record<'_>, fields: &FieldPositions, out: &mut Vec<u8>)
         write!(out, ",\"origin_status\":{}", record.origin_status)?;
     }
     steps::json(record.vcl, out)?;
-    heads::json(record.heads, out)?;
+    if let Some(evidence) = record.fetch_evidence() {
+        if !evidence.removed.is_empty() {
+            text(out, "removed_parameters", evidence.removed)?;
+        }
+        if let Some(BodyFingerprint { exact, masked }) = evidence.fingerprint {
+            write!(out, ",\"fingerprint\":{{\"exact\":\"{exact:016x}\"")?;
+            write!(out, ",\"masked\":\"{masked:016x}\"}}")?;
+        }
+    }
+    heads::json(record.heads(), out)?;
     out.extend_from_slice(b",\"phases_us\":{");
     for (name, us) in phases(record) {
         write!(out, "\"{name}\":{us},")?;
@@ -309,8 +319,11 @@ fn write_detail(
     for (name, text) in steps::steps(record.vcl).map(steps::VclTraceLine::line) {
         line(&name, text)?;
     }
-    for (name, text) in heads::fields(record.heads).map(heads::Field::line) {
+    for (name, text) in heads::fields(record.heads()).map(heads::Field::line) {
         line(name, text)?;
+    }
+    if let Some(print) = record.fetch_evidence().and_then(|evidence| evidence.fingerprint) {
+        line("print", format!("{:016x}  masked {:016x}", print.exact, print.masked))?;
     }
     line("cache", cache(record))?;
     if !record.origin.is_empty() {

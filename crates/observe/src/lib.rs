@@ -9,6 +9,7 @@
 
 pub mod access;
 pub mod failed_requests;
+pub mod fetch_evidence;
 pub mod field_subscriptions;
 pub mod format;
 #[cfg(any(test, feature = "fuzzing"))]

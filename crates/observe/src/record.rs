@@ -33,7 +33,8 @@
 //! | 185 | 1 | proof of the crawler: its place in [`ClientProof::ALL`], from 1; 0 without one |
 //!
 //! The name of the route follows if the flags say so, as its length in two bytes and its bytes.
-//! Then follow the [heads](crate::heads) of all sides, if the flags say so.
+//! Then follow the [evidence of the fetch](crate::fetch_evidence) and the [heads](crate::heads) of
+//! all sides, if the flags say so.
 //!
 //! A field's value is its length in two bytes (all ones: the request has no such field), then its
 //! bytes. The names of the fields are in the ring's header.
@@ -44,10 +45,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use base::tally::Outcome;
 use message::ClientProof;
 
+use crate::fetch_evidence::{EVIDENCE_MAX, FetchEvidence};
 use crate::suite::CipherSuite;
 
 /// Version of the form above. A reader must reject any other version.
-pub const VERSION: u32 = 9;
+pub const VERSION: u32 = 10;
 
 /// Bytes of the fixed part.
 pub const FIXED: usize = 186;
@@ -79,7 +81,7 @@ const ABSENT: u16 = u16::MAX;
 
 /// Longest possible record.
 pub const RECORD_MAX: usize =
-    FIXED + TEXTS * TEXT_MAX + (VALUES_MAX + 1) * (VALUE_MAX + 2) + HEADS_MAX;
+    FIXED + TEXTS * TEXT_MAX + (VALUES_MAX + 1) * (VALUE_MAX + 2) + EVIDENCE_MAX + HEADS_MAX;
 
 /// Boolean facts about a transaction, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -114,6 +116,8 @@ impl Flags {
     pub const ROUTE: Self = Self(1 << 12);
     /// The access log has no line about it.
     pub const UNLOGGED: Self = Self(1 << 13);
+    /// Evidence of a fetch follows the record.
+    pub const EVIDENCE: Self = Self(1 << 14);
 
     /// Returns true if all of `other` are set.
     pub fn has(self, other: Self) -> bool {
@@ -388,10 +392,8 @@ pub struct Record<'a> {
     pub session: u32,
     /// Values of the kept request fields, in the order of their names in the ring's header.
     pub values: Values<'a>,
-    /// Heads of all sides, as far as readers subscribe to them. [`heads::fields`] parses them.
-    ///
-    /// [`heads::fields`]: crate::heads::fields
-    pub heads: &'a [u8],
+    /// The bytes behind: see [`Record::fetch_evidence`] and [`Record::heads`].
+    pub behind: &'a [u8],
 }
 
 /// The values of request fields in a record.
@@ -568,10 +570,14 @@ impl<'a> Record<'a> {
             let (name, behind) = split_value(after)?;
             (route, after) = (name?, behind);
         }
-        if !after.is_empty() && !record.flags.has(Flags::HEADS) {
+        let heads = match record.flags.has(Flags::EVIDENCE) {
+            true => FetchEvidence::read(after)?.1,
+            false => after,
+        };
+        if !heads.is_empty() && !record.flags.has(Flags::HEADS) {
             return None;
         }
-        Some((Self { values, route, heads: after, ..record }, rest))
+        Some((Self { values, route, behind: after, ..record }, rest))
     }
 
     fn of_fixed(fixed: &[u8; FIXED], texts: [&'a [u8]; TEXTS]) -> Option<Self> {
@@ -650,6 +656,22 @@ impl<'a> Record<'a> {
         }
     }
 
+    /// Evidence of the fetch; `None` if no origin has responded, or evidence is off.
+    pub fn fetch_evidence(&self) -> Option<FetchEvidence<'a>> {
+        let has_it = self.flags.has(Flags::EVIDENCE);
+        has_it.then(|| FetchEvidence::read(self.behind)).flatten().map(|(evidence, _)| evidence)
+    }
+
+    /// Heads of all sides, as far as readers subscribe to them. [`heads::fields`] parses them.
+    ///
+    /// [`heads::fields`]: crate::heads::fields
+    pub fn heads(&self) -> &'a [u8] {
+        match self.flags.has(Flags::EVIDENCE) {
+            true => FetchEvidence::read(self.behind).map_or(&b""[..], |(_, heads)| heads),
+            false => self.behind,
+        }
+    }
+
     /// The name of the proof; empty without one.
     pub fn proof_word(&self) -> &'static [u8] {
         self.proof.map_or(b"", |proof| proof.word().as_bytes())
@@ -687,15 +709,25 @@ impl<'a> Record<'a> {
     }
 }
 
+/// Appends `evidence` to the record that begins at `at` and is the last in `out`. Heads may follow.
+pub fn add_evidence(out: &mut Vec<u8>, at: usize, evidence: &FetchEvidence<'_>) {
+    evidence.write(out);
+    extend(out, at, Flags::EVIDENCE);
+}
+
 /// Appends `heads` to the record that begins at `at` and is the last in `out`; `is_cut` if fields
 /// were left out.
 pub fn add_heads(out: &mut Vec<u8>, at: usize, heads: &[u8], is_cut: bool) {
     out.extend_from_slice(heads);
+    extend(out, at, Flags::HEADS.with(Flags::CUT, is_cut));
+}
+
+/// Makes what was appended to the record at `at` a part of it, with these further flags.
+fn extend(out: &mut [u8], at: usize, further: Flags) {
     let Some(record) = out.get_mut(at..).filter(|record| record.len() >= FIXED) else { return };
     let length = record.len() as u32;
     record[..4].copy_from_slice(&length.to_le_bytes());
-    let flags = Flags(u16::from_le_bytes([record[6], record[7]]));
-    let flags = flags.with(Flags::HEADS, true).with(Flags::CUT, is_cut);
+    let flags = Flags(u16::from_le_bytes([record[6], record[7]])).with(further, true);
     record[6..8].copy_from_slice(&flags.0.to_le_bytes());
 }
 

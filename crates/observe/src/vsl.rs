@@ -249,12 +249,12 @@ fn response<'a>(record: &Record<'a>, tags: &HeadTags, status: u16, lines: &mut V
 }
 
 fn first_line<'a>(record: &Record<'a>, side: HeadSide) -> Option<&'a [u8]> {
-    let mut own = heads::fields(record.heads).filter(|field| field.side == side);
+    let mut own = heads::fields(record.heads()).filter(|field| field.side == side);
     own.find(|field| field.name.is_empty()).map(|field| field.value)
 }
 
 fn fields<'a>(record: &Record<'a>, tags: &HeadTags, lines: &mut Vec<VslLine<'a>>) {
-    let own = heads::fields(record.heads).filter(|field| field.side == tags.side);
+    let own = heads::fields(record.heads()).filter(|field| field.side == tags.side);
     for field in own.filter(|field| !field.name.is_empty()) {
         lines.push((tags.field, [field.name, b": ", field.value].concat().into()));
     }

@@ -159,6 +159,30 @@ impl FeedArgs {
     }
 }
 
+/// Delivers every record in the ring of the daemon at `admin`, with the names of the request fields
+/// that records keep, oldest first.
+///
+/// # Errors
+/// A message for standard error.
+pub fn read_ring(
+    admin: &AdminArgs,
+    sink: &mut dyn FnMut(&Record<'_>, &[String]),
+) -> Result<(), String> {
+    let folder = find(&admin.admin_socket)?;
+    let failed = |error: io::Error| refusal(&folder, &error);
+    let mut follower = RingFollower::open(&folder, FollowStart::Oldest).map_err(failed)?;
+    let (names, until_ms) = (follower.names().to_vec(), unix_ms());
+    let mut is_over = false;
+    while !is_over {
+        let polled = follower.poll(&mut |record| {
+            is_over |= record.start_unix_ms > until_ms;
+            sink(record, &names);
+        });
+        is_over |= polled.map_err(failed)?.records == 0;
+    }
+    Ok(())
+}
+
 impl FeedArgs {
     /// Delivers the requests of the last `seconds` in the ring; for 0, all of them.
     pub(crate) fn read_last(

@@ -40,6 +40,7 @@ pub use client::{AdminArgs, PurgeArgs, default_socket, purge, purge_all, reload}
 pub use cluster::{ClusterOrderArgs, ClusterStatusArgs, ClusterVerb, cluster};
 pub use dashboard::DashboardArgs;
 pub use explain::{ExplainArgs, reasons};
+pub use feed::read_ring;
 #[cfg(feature = "screens")]
 pub use hist::HistArgs;
 #[cfg(feature = "screens")]

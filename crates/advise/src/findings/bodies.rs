@@ -50,8 +50,8 @@ impl Measure {
     }
 }
 
-/// Values that must be equal between requests whose bodies are compared, besides the target: site, host,
-/// scheme, status, coding, and the fields that Vary names but Cookie and `without`.
+/// Values that must be equal between requests whose bodies are compared, besides the target: site,
+/// host, scheme, status, coding, and the fields that Vary names but Cookie and `without`.
 pub(super) fn context(seen: &Seen<'_>, without: &str) -> Vec<u8> {
     let visit = seen.visit;
     let mut context = format!("{} {} ", seen.site, visit.status).into_bytes();

@@ -82,7 +82,7 @@ section! {
         |r, item, to| put(&mut to.store, store(r, item))
         => show_kept;
     "verify", "a percentage, or false", "none", "Share of hits for which Larder also asks the origin, in the background and with the visitor's own request, to see if the stored page is still right for this visitor: `\"0.5%\"`, from 0.001% to 100%. If it differs by visitor, Larder purges it, and requests with the cookie that makes the difference bypass the cache from then on (limit `verify_hold`). With `false`, a route drops its site's.",
-        |r, item, to| to.verify_one_in = verify(r, item)
+        |r, item, to| to.verify_one_in = share(r, item)
         => |page, s| page.list("compared", verify_words(s.verify_one_in));
     "request_directives", "\"ignore\" or \"honour\"", "\"ignore\"", "Whether Larder obeys a client's Cache-Control (no-cache, no-store, max-age, min-fresh, max-stale). `honour` is the default in the rfc profile. only-if-cached is always obeyed.",
         |r, item, to| {
@@ -116,8 +116,8 @@ pub(super) fn cache(r: &mut Reader, item: &SettingValue<'_>, settings: &mut Sett
     }
 }
 
-/// Reads a share of hits, as one in so many.
-fn verify(r: &mut Reader, item: &SettingValue<'_>) -> Option<u32> {
+/// Reads a share of requests or pages, as one in so many; 0 for none.
+pub(super) fn share(r: &mut Reader, item: &SettingValue<'_>) -> Option<u32> {
     match item.value {
         DeValue::Boolean(false) => return Some(0),
         DeValue::String(text) => {

@@ -5,6 +5,7 @@ use observe::ring::NAME_MAX;
 use policy::headers::FieldName;
 use toml::de::DeValue;
 
+use super::cache::share;
 use crate::keys::TEXTS;
 use crate::model::LogRing;
 use crate::reader::{Reader, SettingValue};
@@ -25,6 +26,9 @@ section! {
     "folder", bare_path folder, "a folder that goes with the admin socket", "Directory of the rings, for the daemon's user alone. Use a file system in memory (tmpfs); on a disk, writes to the ring may block. The default is beside the admin socket, or below /dev/shm if the socket is on a disk.";
     "headers", TEXTS, "[\"Referer\", \"User-Agent\"]", "Request fields whose values are recorded, at most 16.",
         |r, item, to| to.headers = headers(r, item);
+    "evidence", boolean evidence, "true", "Whether the record of a request that asked an origin keeps what `larder advise` needs: some fields of the request to the origin and of its response (limit `log_evidence`). Of cookies there are names, and hashes of values with a secret key.";
+    "fingerprints", "a percentage, or false", "\"5%\"", "Share of pages whose responses from origins get a fingerprint, from 0.001% to 100%, by which `larder advise` sees that different visitors got equal pages. Pages take turns, each for a minute. Without `evidence`, there are none.",
+        |r, item, to| put(&mut to.fingerprint_one_in, share(r, item));
 }
 
 /// Reads the log ring; `None` if it is off.

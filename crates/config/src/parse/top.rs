@@ -12,7 +12,7 @@ use super::lists::nets;
 use super::tls::{TLS, TLS_ROWS};
 use super::{
     admin, certificates, cluster, compression, crawlers, disk, health, limits, listen, log_ring,
-    logs, neighbours, origins, ports, sites, tracing,
+    logs, neighbours, origins, ports, sites, tracing, webhook,
 };
 use crate::keys::{TABLE, TEXTS};
 use crate::model::{CacheStatus, Config, MemoryConfig, MemorySize, Programs, ServiceAccount};
@@ -94,6 +94,8 @@ section! {
     #Own @restart("[tracing]", |own, next| own.tracing.is_none() && next.tracing.is_some())
     @table(tracing::TRACING) "tracing", TABLE, "none", "Traces for a collector: see `[tracing]`.",
         |r, item, to| to.tracing = tracing::tracing(r, item);
+    @table(webhook::WEBHOOK) "webhook", TABLE, "none", "Receiver of findings of `verify`: see `[webhook]`.",
+        |r, item, to| to.webhook = webhook::webhook(r, item);
     @table(compression::COMPRESSION) "compression", TABLE, "none", "Compression of stored responses: see `[compression]`.",
         |r, item, to| to.compression = compression::compression(r, item);
     @table(crawlers::CRAWLERS) "crawlers", TABLE, "none", "List of crawlers, by which clients have a class: see `[crawlers]`.",

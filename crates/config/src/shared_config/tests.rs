@@ -62,6 +62,7 @@ fn every_key_of_the_file_is_shared_or_a_nodes_own() {
         "trusted_proxies",
         "vcl",
         "via",
+        "webhook",
         "x_cache",
     ];
     for (is_own, expected) in [(true, &own[..]), (false, &shared[..])] {

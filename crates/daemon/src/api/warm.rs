@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use admin::{AdminRequest, AdminResponse};
-use flow::Campaign;
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::said;
 use super::store::ApiRefusal;
+use crate::live::campaign_row;
 use crate::state::Daemon;
 use crate::warm_sources::{self, PageReader};
 
@@ -72,7 +72,7 @@ impl Daemon {
             warmth.stop(now_ms);
             let none = || (StatusCode::NOT_FOUND, "nothing has been warmed".to_owned());
             let last = warmth.campaigns().pop().ok_or_else(none)?;
-            return Ok(AdminResponse::json(&shown(&last)));
+            return Ok(AdminResponse::json(&campaign_row(&last)));
         }
         let site = match &wanted.site {
             Some(name) => {
@@ -111,7 +111,7 @@ impl Daemon {
         if !wanted.more {
             campaign.close(rt::now().mono_ms);
         }
-        Ok(AdminResponse::json(&shown(&campaign)))
+        Ok(AdminResponse::json(&campaign_row(&campaign)))
     }
 
     /// The progress of warming.
@@ -123,7 +123,7 @@ impl Daemon {
 /// The state of warming.
 fn warming(daemon: &Daemon) -> Value {
     let warmth = &daemon.shared.warmth;
-    let campaigns: Vec<Value> = warmth.campaigns().iter().map(|own| shown(own)).collect();
+    let campaigns: Vec<Value> = warmth.campaigns().iter().map(|own| campaign_row(own)).collect();
     let waiting: Vec<Value> = warmth
         .waiting()
         .iter()
@@ -143,31 +143,4 @@ fn warming(daemon: &Daemon) -> Value {
         })
         .collect();
     json!({ "campaigns": campaigns, "waiting": waiting, "origins": origins })
-}
-
-/// A campaign.
-fn shown(campaign: &Campaign) -> Value {
-    let (counts, took_ms) = (campaign.counts(), campaign.took_ms(rt::now().mono_ms));
-    let (done, left) = (counts.done(), counts.found.saturating_sub(counts.done()));
-    // Those that needed no fetch took no time.
-    let fetched = done.saturating_sub(counts.fresh + counts.dropped);
-    let left_ms = match left {
-        0 => Some(0),
-        left => took_ms.saturating_mul(left).checked_div(fetched),
-    };
-    json!({
-        "number": campaign.number,
-        "title": campaign.title,
-        "found": counts.found,
-        "fetched": counts.fetched,
-        "fresh": counts.fresh,
-        "unstored": counts.unstored,
-        "failed": counts.failed,
-        "dropped": counts.dropped,
-        "over": campaign.is_over(),
-        "stopped": campaign.is_stopped(),
-        "took_ms": took_ms,
-        "left_ms": left_ms,
-        "faults": campaign.faults(),
-    })
 }

@@ -1,11 +1,12 @@
 //! The figures of a moment, and the rates between two moments.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use base::counters::Counter;
 use base::limits;
 use base::tally::{Latency, Outcome, SiteSums, Speed, hit_ratio};
-use flow::Finding;
+use flow::{Campaign, Finding};
 use origin::ServerStatus;
 use serde_json::{Map, Value, json};
 
@@ -20,6 +21,8 @@ pub(super) const SITES: usize = 12;
 const CERTIFICATES: usize = 20;
 /// Pages that were seen to differ by visitor, and are shown.
 const FINDINGS: usize = 5;
+/// Campaigns that warm the store, and are shown.
+const CAMPAIGNS: usize = 5;
 /// Nodes of a cluster that are shown, those that are not ready first.
 const NODES: usize = 50;
 
@@ -102,6 +105,8 @@ pub(super) struct FigureReading {
     certificates: Vec<(String, String, i64)>,
     /// Pages that were seen to differ by visitor, the latest first.
     differing: Vec<Finding>,
+    /// Campaigns that warm the store, the latest first.
+    campaigns: Vec<Arc<Campaign>>,
     cluster: Option<cluster::Status>,
     /// The configuration that all nodes share, in short.
     configuration: Value,
@@ -149,6 +154,7 @@ impl FigureReading {
             volumes: volumes::all(daemon),
             certificates: daemon.expiries(),
             differing: differing(daemon),
+            campaigns: daemon.shared.warmth.campaigns().into_iter().rev().take(CAMPAIGNS).collect(),
             cluster: daemon.cluster().map(|cluster| cluster.status()),
             configuration: rollout::short(daemon),
         }
@@ -285,6 +291,7 @@ impl FigureReading {
             "disk": self.volumes(before),
             "certificates": self.certificates(),
             "differing": self.differing.iter().map(finding_row).collect::<Vec<_>>(),
+            "warmth": self.campaigns.iter().map(|own| campaign_row(own)).collect::<Vec<_>>(),
             "cluster": self.cluster.clone().map(|status| nodes(status, &self.configuration)),
             "limits": self.limits(before),
             "classes": self.classes(before),
@@ -438,6 +445,33 @@ fn differing(daemon: &Daemon) -> Vec<Finding> {
     all.dedup();
     all.truncate(FINDINGS);
     all
+}
+
+/// A campaign that warms the store.
+pub(crate) fn campaign_row(campaign: &Campaign) -> Value {
+    let (counts, took_ms) = (campaign.counts(), campaign.took_ms(rt::now().mono_ms));
+    let (done, left) = (counts.done(), counts.found.saturating_sub(counts.done()));
+    // Those that needed no fetch took no time.
+    let fetched = done.saturating_sub(counts.fresh + counts.dropped);
+    let left_ms = match left {
+        0 => Some(0),
+        left => took_ms.saturating_mul(left).checked_div(fetched),
+    };
+    json!({
+        "number": campaign.number,
+        "title": campaign.title,
+        "found": counts.found,
+        "fetched": counts.fetched,
+        "fresh": counts.fresh,
+        "unstored": counts.unstored,
+        "failed": counts.failed,
+        "dropped": counts.dropped,
+        "over": campaign.is_over(),
+        "stopped": campaign.is_stopped(),
+        "took_ms": took_ms,
+        "left_ms": left_ms,
+        "faults": campaign.faults(),
+    })
 }
 
 /// A finding of a comparison with the origin.

@@ -36,11 +36,15 @@ pub(crate) async fn whole(
     let account = Account::open_large(cache.memory());
     let mut body = GatheredBody::new(&account, expected).map_err(no_memory)?;
     let mut turns = YieldCounter::default();
+    let mut watch = fetch.watch(&exchange);
     loop {
         let mut taken = Ok(());
-        let sink = &mut |data: &[u8]| match &mut coder {
-            Some(coder) => coder.take(data),
-            None => taken = taken.and_then(|()| body.push(data)),
+        let sink = &mut |data: &[u8]| {
+            watch.iter_mut().for_each(|watch| watch.push(data));
+            match &mut coder {
+                Some(coder) => coder.take(data),
+                None => taken = taken.and_then(|()| body.push(data)),
+            }
         };
         let more = exchange.next(sink).await.map_err(|error| error.to_string())?;
         while let Some(coder) = &mut coder
@@ -60,6 +64,7 @@ pub(crate) async fn whole(
             false => break,
         }
     }
+    watch.iter_mut().for_each(|watch| watch.finish(&exchange));
     let plain = coder.as_ref().and_then(Coder::plain_length);
     Ok(CollectedBody { bytes: body.into_bytes(), plain })
 }

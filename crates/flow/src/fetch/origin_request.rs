@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use base::Limit;
 use origin::{Exchange, RequestBody};
 
 use super::{Fetch, FetchTarget, mirror};
 use crate::interims::Announcer;
+use crate::state::evidence::{FetchHeads, NotedEvidence};
 
 /// Sends `fetch.request` with its upload and returns the response once its head has arrived.
 ///
@@ -53,5 +55,14 @@ pub(crate) async fn send(
     let answered_us = core.micros();
     core.log.note_beresp(fetch.trace.as_deref(), &exchange.response);
     fetch.note(|trace| trace.note_answered(&exchange, answered_us));
+    if let (Some(rules), Some(trace)) = (core.log.evidence(), &fetch.trace) {
+        let heads = FetchHeads { request: &fetch.request, response: &exchange.response };
+        let (seed, unix_ms) = (&core.shared.seed, core.now().unix_ms);
+        let noted = NotedEvidence::of(heads, rules, seed, &fetch.live.limits, unix_ms);
+        if noted.is_cut() {
+            core.counters.limit(Limit::LogEvidence);
+        }
+        *trace.fetched.borrow_mut() = Some(Box::new(noted));
+    }
     Ok(exchange)
 }

@@ -92,7 +92,8 @@ impl<J: Judge> Job<J> {
         let outcome = match body {
             ResponseBodySource::Exchange(exchange) => {
                 self.tell(fetched);
-                carry(*exchange, filling, coder, trace, filter.as_ref()).await
+                let watch = self.fetch.watch(&exchange);
+                carry(*exchange, filling, coder, trace, filter.as_ref(), watch).await
             }
             ResponseBodySource::Whole(whole) => {
                 _ = filling.push(&whole.bytes);
@@ -110,13 +111,8 @@ impl<J: Judge> Job<J> {
             }
             ResponseBodySource::Stored(_) => {
                 filling.abort();
-                TransferOutcome {
-                    end: TransferEnd::Cut(None),
-                    bytes: 0,
-                    stored: false,
-                    plain: None,
-                    limit: None,
-                }
+                let end = TransferEnd::Cut(None);
+                TransferOutcome { end, bytes: 0, stored: false, plain: None, limit: None }
             }
         };
         if let Some(plain) = outcome.plain {
@@ -223,7 +219,8 @@ impl<J: Judge> Job<J> {
             Some((mut exchange, Some(writer))) => {
                 // The client sets the pace from here, as long as it proceeds.
                 exchange.lift_total();
-                let outcome = carry(*exchange, writer, coder, None, filter.as_ref()).await;
+                let watch = self.fetch.watch(&exchange);
+                let outcome = carry(*exchange, writer, coder, None, filter.as_ref(), watch).await;
                 outcome.limit.inspect(|limit| self.fetch.core.counters.limit(*limit));
                 self.judge.carried(&outcome);
             }

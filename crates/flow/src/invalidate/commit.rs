@@ -18,7 +18,9 @@ use super::{
     Id, Invalidation, InvalidationError, InvalidationTarget, Journal, JournalWrite,
     ResponseSelector, Sites,
 };
-use crate::state::invalidate::{InvalidationMode, InvalidationWait, Invalidator, Outcome};
+use crate::state::invalidate::{
+    InvalidationMode, InvalidationWait, Invalidator, Outcome, RecentInvalidation,
+};
 use crate::state::live_configuration::LiveConfiguration;
 
 /// Plans of a batch, which take effect together or not at all.
@@ -298,7 +300,12 @@ impl Invalidator {
                 let fresh: SmallVec<[_; 4]> = fresh.collect();
                 fresh.iter().for_each(|variant| lost.note(&variant.object, ending));
             }
-            committed.objects += plan.carry_out(&self.cache, &mut number, &mut committed.bans);
+            let (selection, soft) = (plan.selection(), plan.invalidation.soft);
+            let (unix_ms, earlier) = (plan.invalidation.at_unix_ms, committed.bans.len());
+            let objects = plan.carry_out(&self.cache, &mut number, &mut committed.bans);
+            committed.objects += objects;
+            let bans = &committed.bans[earlier..];
+            self.recent.note(RecentInvalidation::new(unix_ms, &selection, soft, objects, bans));
         }
         if let Some(recording) = &mut recording {
             recording.took_effect(committed.newest_ban());

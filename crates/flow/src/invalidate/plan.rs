@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use vcl::program::Instance;
 use vcl::sub::Sub;
 
-use super::stored_response::{BanCriteria, Matcher, PurgeableSites};
+use super::stored_response::{BanCriteria, Matcher, PurgeableSites, StoredUrl};
 use super::{
     Invalidation, InvalidationError, InvalidationTarget, NewTimes, ResponseSelector, Sites, Url,
 };
@@ -174,6 +174,21 @@ impl InvalidationPlan {
     /// Returns true if the plan may take longer than removing a few keys.
     pub(super) fn is_long(&self) -> bool {
         !self.bans.is_empty()
+    }
+
+    /// The text of what it selects: a URL, or a ban.
+    pub(super) fn selection(&self) -> String {
+        match (&self.invalidation.what, self.bans.first()) {
+            (InvalidationTarget::Key(key) | InvalidationTarget::Retime(key, _), _) => {
+                StoredUrl::of_key(key).text()
+            }
+            (InvalidationTarget::Url(Url { host, port, target, .. }), _) => {
+                StoredUrl { secure: false, host, port: *port, target }.text()
+            }
+            (InvalidationTarget::Many(_), ban) => {
+                ban.map_or_else(String::new, |ban| ban.text.to_string())
+            }
+        }
     }
 
     /// Carries the plan out. The first ban gets `number` or a higher one. Returns the number of

@@ -30,7 +30,7 @@ impl<'a> StoredUrl<'a> {
     }
 
     /// The URL in a declared site's key.
-    fn of_key(key: &'a [u8]) -> Self {
+    pub(crate) fn of_key(key: &'a [u8]) -> Self {
         let mut fields = key_fields(key);
         let mut next = || fields.next().unwrap_or_default();
         let (scheme, host, port, target) = (next(), next(), next(), next());
@@ -45,6 +45,13 @@ impl<'a> StoredUrl<'a> {
             authority.extend_from_slice(format!(":{port}").as_bytes());
         }
         authority
+    }
+
+    /// The URL as text.
+    pub(crate) fn text(&self) -> String {
+        let scheme = if self.secure { "https" } else { "http" };
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        format!("{scheme}://{}{}", text(&self.authority()), text(self.target))
     }
 
     /// The name of the response in Souin's lists.

@@ -52,14 +52,12 @@ pub struct ListedResponse {
 
 impl ListedResponse {
     fn of(object: &Object, under: &StoredUrl<'_>, now_ms: u64) -> Self {
-        let scheme = if under.secure { "https" } else { "http" };
-        let (authority, target) = (under.authority(), under.target);
         let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
         let vary = object.vary().map(|vary| vary.spec).unwrap_or_default();
         let names = vary.split(|byte| *byte == b',').filter(|name| !name.is_empty());
         let fresh_ms = u64::try_from(object.fresh_until_ms()).unwrap_or(0).saturating_sub(now_ms);
         Self {
-            url: format!("{scheme}://{}{}", text(&authority), text(target)),
+            url: under.text(),
             vary: names.map(|name| text(name.trim_ascii())).collect(),
             status: object.status().code(),
             age_ms: object.age_ms(now_ms),

@@ -91,7 +91,7 @@ async fn fetch(core: &Rc<CoreState>, order: SliceOrder) {
         Some(reply) => drop(reply.send(reader)),
         None => drop(reader),
     }
-    let carried = carry(*exchange, filling, None, None, None).await;
+    let carried = carry(*exchange, filling, None, None, None, None).await;
     core.counters.inc(match carried.end {
         TransferEnd::Whole => Counter::SlicesFetched,
         _ => Counter::SlicesFailed,

@@ -23,6 +23,7 @@ use observe::ring::{BATCH, Ring, Writer};
 use policy::ConnectionPeer;
 use tokio::sync::Notify;
 
+use crate::state::evidence::EvidenceRules;
 use crate::state::live_configuration::LiveConfiguration;
 use crate::state::reply::{CacheOutcome, Reply};
 
@@ -48,6 +49,8 @@ pub struct Records {
     pub log: Option<Arc<dyn RecordTaker>>,
     /// Request fields whose values are recorded.
     pub names: Vec<String>,
+    /// The evidence that records of fetches keep; `None` without any.
+    pub evidence: Option<EvidenceRules>,
 }
 
 /// A core's log, and its counts by site and time.
@@ -67,6 +70,7 @@ pub(crate) struct Sinks {
     ring: Option<RefCell<Writer>>,
     log: Option<Arc<dyn RecordTaker>>,
     names: Vec<Name>,
+    evidence: Option<EvidenceRules>,
     counters: Arc<Counters>,
     /// The number of the next transaction.
     next: Cell<u64>,
@@ -94,6 +98,7 @@ impl CoreLog {
             ring: ring.map(RefCell::new),
             log: records.log.clone(),
             names: records.names.iter().map(|name| Name::of(name)).collect(),
+            evidence: records.evidence.filter(|_| records.ring.is_some()),
             counters: Arc::clone(&counters),
             // 0 is no transaction: it means that there is no cause.
             next: Cell::new(((index as u64) << 48) + 1),
@@ -110,6 +115,11 @@ impl CoreLog {
             Some(_) => rt::micros(),
             None => now.mono_ms * 1000,
         }
+    }
+
+    /// The evidence of fetches that records keep.
+    pub(crate) fn evidence(&self) -> Option<EvidenceRules> {
+        self.sinks.as_ref()?.evidence
     }
 
     /// A number for a transaction that another one names before its record is written; 0 without

@@ -14,6 +14,7 @@ use crate::state::configuration_holder::ConfigurationHolder;
 use crate::state::crawlers::SharedCrawlers;
 use crate::state::dictionary::Dictionaries;
 use crate::state::early_removal::EarlyRemoval;
+use crate::state::finding_notices::FindingNotices;
 use crate::state::gate::VerifiedPasswords;
 use crate::state::invalidate::{Invalidator, InvalidatorParts};
 use crate::state::live_configuration::LiveConfiguration;
@@ -64,6 +65,8 @@ pub struct SharedState {
     pub crawlers: Arc<SharedCrawlers>,
     /// The state for warming.
     pub warmth: Arc<SharedWarmth>,
+    /// New findings of `verify`.
+    pub notices: FindingNotices,
 }
 
 impl SharedState {
@@ -85,7 +88,7 @@ impl SharedState {
         live.sites.carry_over(None, cache.memory());
         let (trust, counters) = (Arc::clone(&live.trust), Registry::default());
         let in_force = Arc::new(ConfigurationHolder::new(live));
-        let warmth = Arc::new(SharedWarmth::new(counters.register()));
+        let warmth = Arc::new(SharedWarmth::new(counters.register(), cache.memory()));
         Arc::new(Self {
             slices: Arc::new(SliceMemory::new(&cache, seed)),
             invalidator: Invalidator::new(
@@ -111,6 +114,7 @@ impl SharedState {
             verified_passwords: Arc::default(),
             early_removal: EarlyRemoval::default(),
             crawlers: Arc::new(SharedCrawlers::new(seed)),
+            notices: FindingNotices::default(),
         })
     }
 

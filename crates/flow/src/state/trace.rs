@@ -14,6 +14,7 @@ use observe::heads::Heads;
 use origin::Exchange;
 use vcl::backend::Leaf;
 
+use crate::state::evidence::NotedEvidence;
 use crate::state::gate::User;
 use crate::state::live_configuration::LiveConfiguration;
 use crate::state::site::Site;
@@ -179,6 +180,8 @@ pub struct Trace {
     pub(crate) failure: RefCell<Option<FailureNote>>,
     /// Heads of the exchange with the origin, while a reader requests them.
     pub(crate) heads: RefCell<Option<Box<Heads>>>,
+    /// Evidence of the last response of the origin, if records keep it.
+    pub(crate) fetched: RefCell<Option<Box<NotedEvidence>>>,
 }
 
 impl Trace {

@@ -17,7 +17,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use base::{Counter, Counters, Limit, Limits};
+use base::{Account, Counter, Counters, Limit, Limits, MemoryBudget};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 
@@ -54,6 +54,8 @@ const SCORE_STEPS: f64 = 16.0;
 #[derive(Debug)]
 pub struct SharedWarmth {
     sites: Mutex<SiteQueues>,
+    /// The account of the queues' memory.
+    account: Arc<Account>,
     pub(crate) lanes: Arc<WarmLanes>,
     hot: Mutex<HashMap<Arc<str>, HotList>>,
     campaigns: Mutex<Vec<Arc<Campaign>>>,
@@ -115,9 +117,10 @@ impl WarmWish {
 
 impl SharedWarmth {
     /// The state of a daemon that has warmed nothing.
-    pub(crate) fn new(counters: Arc<Counters>) -> Self {
+    pub(crate) fn new(counters: Arc<Counters>, memory: &Arc<MemoryBudget>) -> Self {
         Self {
             sites: Mutex::default(),
+            account: Account::open(memory, u64::MAX),
             lanes: Arc::default(),
             hot: Mutex::default(),
             campaigns: Mutex::default(),
@@ -178,7 +181,9 @@ impl SharedWarmth {
             return self.note(&task.campaign, WarmOutcome::Dropped, now_ms);
         }
         let queue = sites.entry(Arc::clone(&task.site)).or_default();
-        match queue.tasks.push(task, most) {
+        let pushed = queue.tasks.push(task, most);
+        queue.tasks.charge(&self.account);
+        match pushed {
             PushResult::Added => {}
             // It will be fresh once the other task is done.
             PushResult::Twice(task) => self.note(&task.campaign, WarmOutcome::Fresh, now_ms),
@@ -446,7 +451,8 @@ mod tests {
     use super::*;
 
     fn warmth() -> (Arc<SharedWarmth>, Arc<Campaign>) {
-        let warmth = Arc::new(SharedWarmth::new(Arc::default()));
+        let memory = MemoryBudget::new(64 << 20, 64 << 20);
+        let warmth = Arc::new(SharedWarmth::new(Arc::default(), &memory));
         let campaign = warmth.begin("", 0);
         (warmth, campaign)
     }
@@ -478,6 +484,21 @@ mod tests {
         assert!(!is_wanted(&warmth));
         drop(claim);
         assert!(is_wanted(&warmth));
+    }
+
+    #[test]
+    fn what_waits_counts_as_memory() {
+        let (warmth, campaign) = warmth();
+        let pages: Vec<_> = (0..2_000).map(|n| wish(format!("/page/{n}").as_bytes())).collect();
+        warmth.add(&campaign, pages, 9_000, 0);
+        let full = warmth.account.held();
+        assert!(full > 2_000 * 250, "{full}");
+        let claim = warmth.claim().expect("a queue");
+        let taken: Vec<_> = (0..1_500).map(|_| claim.next().expect("a task")).collect();
+        assert!(warmth.account.held() < full / 2);
+        drop((taken, claim));
+        warmth.stop(1);
+        assert_eq!(warmth.account.held(), 0);
     }
 
     #[test]

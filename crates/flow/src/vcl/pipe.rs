@@ -148,7 +148,7 @@ fn answer(
         if deadline_ms.is_none() {
             exchange.lift_total();
         }
-        rt::spawn_local(carry(*exchange, writer, None, None, None));
+        rt::spawn_local(carry(*exchange, writer, None, None, None, None));
         ReplyBody::Stream { reader, length }
     };
     turn.signed(env, Reply::owned(response, body, served))

@@ -72,8 +72,8 @@ fn prediction(advice: &Advice, finding: &Finding) -> Value {
     })
 }
 
-/// The effect of the advice that was applied last, in words; `None` if none was, or too few requests have come
-/// since that tell of the cache.
+/// The effect of the advice that was applied last, in words. `None` without such advice, or if too
+/// few requests since tell of the cache.
 pub(super) fn outcome(config: &Path, visits: &[Visit]) -> Option<String> {
     let note: Value =
         serde_json::from_slice(&fs::read(beside(config, "advice.json")).ok()?).ok()?;

@@ -27,3 +27,4 @@ mod slices;
 mod vary;
 mod verify;
 mod warming;
+mod webhook;

@@ -9,6 +9,7 @@ mod admin_purge;
 mod advise;
 mod bench;
 mod dashboard;
+mod evidence;
 mod explain;
 mod explain_causes;
 mod import;

@@ -253,7 +253,8 @@ fn joined<'a>(
     name: &[u8],
 ) -> Option<Cow<'a, [u8]>> {
     let is_it = |f: &heads::Field<'a>| f.side == side && f.name.eq_ignore_ascii_case(name);
-    let all: Vec<_> = heads::fields(record.heads).filter(is_it).map(|field| field.value).collect();
+    let all: Vec<_> =
+        heads::fields(record.heads()).filter(is_it).map(|field| field.value).collect();
     match *all.as_slice() {
         [] => header(record, fields, side, name).map(Cow::Borrowed),
         [one] => Some(one.into()),
@@ -283,7 +284,7 @@ fn header<'a>(
         let name = std::str::from_utf8(name).ok().filter(|_| side == HeadSide::Req)?;
         record.values.iter().nth(fields.position(name)?).flatten()
     };
-    heads::value(record.heads, side, name).or_else(kept)
+    heads::value(record.heads(), side, name).or_else(kept)
 }
 
 fn argument<'a>(query: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {

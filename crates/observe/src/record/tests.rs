@@ -5,6 +5,8 @@ use proptest::option;
 use proptest::prelude::*;
 
 use super::*;
+use crate::fetch_evidence::{FIELDS_MAX, REMOVED_MAX};
+use fingerprint::BodyFingerprint;
 
 fn address() -> impl Strategy<Value = Option<IpAddr>> {
     option::of(prop_oneof![
@@ -141,6 +143,12 @@ fn the_longest_record_is_as_long_as_it_says() {
     let mut bytes = Vec::new();
     let values = std::iter::repeat_n(Some(&long[..]), VALUES_MAX + 3);
     with_texts(Record::default(), &texts).write(values, &mut bytes);
+    let evidence = FetchEvidence {
+        fingerprint: Some(BodyFingerprint { exact: 1, masked: 2 }),
+        removed: &long[..REMOVED_MAX],
+        fields: &long[..FIELDS_MAX],
+    };
+    add_evidence(&mut bytes, 0, &evidence);
     add_heads(&mut bytes, 0, &vec![b'x'; HEADS_MAX], false);
     assert_eq!(bytes.len(), RECORD_MAX);
 }
@@ -155,14 +163,34 @@ fn heads_follow_a_record_and_damaged_ones_are_detected() {
     add_heads(&mut bytes, at, b"heads", true);
     let (first, rest) = Record::read(&bytes).expect("a record");
     let (second, end) = Record::read(rest).expect("another");
-    assert_eq!((first.heads, first.flags.has(Flags::HEADS)), (&b""[..], false));
-    assert_eq!((second.heads, second.status, end), (&b"heads"[..], 404, &b""[..]));
+    assert_eq!((first.heads(), first.flags.has(Flags::HEADS)), (&b""[..], false));
+    assert_eq!((second.heads(), second.status, end), (&b"heads"[..], 404, &b""[..]));
     assert_eq!((first.route, second.route), (&b""[..], &b"shop"[..]));
     assert_eq!(second.values.iter().collect::<Vec<_>>(), [Some(&b"b"[..])]);
     assert!(second.flags.has(Flags::HEADS) && second.flags.has(Flags::CUT));
     let mut damaged = [&without[..], b"x"].concat();
     damaged[..4].copy_from_slice(&(without.len() as u32 + 1).to_le_bytes());
     assert!(Record::read(&damaged).is_none());
+}
+
+#[test]
+fn evidence_follows_a_record_with_or_without_heads() {
+    let fingerprint = Some(BodyFingerprint { exact: 7, masked: 8 });
+    let evidence = FetchEvidence { fingerprint, removed: b"utm_source=x", fields: b"fields" };
+    let mut bytes = Vec::new();
+    Record { route: b"shop", ..Record::default() }.write([None::<&[u8]>], &mut bytes);
+    assert_eq!(Record::read(&bytes).expect("a record").0.fetch_evidence(), None);
+    add_evidence(&mut bytes, 0, &evidence);
+    let (record, _) = Record::read(&bytes).expect("a record");
+    assert_eq!((record.fetch_evidence(), record.heads()), (Some(evidence), &b""[..]));
+    add_heads(&mut bytes, 0, b"heads", false);
+    let (record, rest) = Record::read(&bytes).expect("a record");
+    assert_eq!((record.fetch_evidence(), record.heads()), (Some(evidence), &b"heads"[..]));
+    assert_eq!((record.route, rest), (&b"shop"[..], &b""[..]));
+    let end = bytes.len() - b"headsfields".len() - 1;
+    bytes.truncate(end);
+    bytes[..4].copy_from_slice(&(end as u32).to_le_bytes());
+    assert!(Record::read(&bytes).is_none(), "damaged");
 }
 
 #[test]

@@ -16,6 +16,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("message", 1),
     ("tls", 1),
     ("proxyproto", 1),
+    ("fingerprint", 1),
     ("h1", 2),
     ("h2", 2),
     ("fastcgi", 2),

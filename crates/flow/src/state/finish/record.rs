@@ -149,7 +149,11 @@ pub(crate) fn write_with(
         evidence: evidence.as_deref().unwrap_or_default().as_bytes(),
         ..record
     };
+    let at = out.len();
     record.with_derived_flags().write(values, out);
+    if let Some(evidence) = &*trace.fetched.borrow() {
+        evidence.append(out, at);
+    }
 }
 
 /// Adds the actions of the program of `site` to the record; the text is assembled in `room`.

@@ -7,6 +7,7 @@ use base::{Counters, HashSeed};
 use parking_lot::Mutex;
 use purge::{AppliedInvalidations, Journal, Level, PeerCaches};
 
+use super::recent_invalidations::RecentInvalidations;
 use crate::state::configuration_holder::ConfigurationHolder;
 use crate::state::tier::Cache;
 use crate::state::warmth::SharedWarmth;
@@ -31,6 +32,8 @@ pub struct Invalidator {
     pub(crate) applied: Mutex<AppliedInvalidations>,
     pub(crate) journal: OnceLock<Arc<dyn Journal>>,
     pub(crate) others: OnceLock<Arc<dyn PeerCaches>>,
+    /// The latest invalidations.
+    pub(crate) recent: RecentInvalidations,
     /// Locked by the sweep in progress.
     pub(crate) sweeping: Arc<tokio::sync::Mutex<()>>,
     /// Locked by the listing in progress.
@@ -65,6 +68,7 @@ impl Invalidator {
             applied: Mutex::default(),
             journal: OnceLock::new(),
             others: OnceLock::new(),
+            recent: RecentInvalidations::default(),
             sweeping: Arc::default(),
             listing: Arc::default(),
         })

@@ -4,6 +4,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use base::{Account, HeldBytes};
+
 use super::campaign::Campaign;
 use super::warm_url::WarmUrl;
 
@@ -58,10 +60,16 @@ pub(crate) struct WarmQueue {
     sequence: u64,
     /// The bytes of all URLs.
     bytes: u64,
+    /// The memory of all tasks, in steps.
+    held: Option<HeldBytes>,
 }
 
 /// The bytes of a URL that the limit of URLs counts on. Few are as long.
 const URL_BYTES: u64 = 512;
+/// The bytes that a task takes beside its URL: itself, and its places in the three lists.
+const TASK_BYTES: u64 = 256;
+/// Bytes that are counted at once.
+const HELD_STEP: u64 = 64 << 10;
 
 impl WarmQueue {
     /// Adds a task. Beyond `most` tasks, or so many bytes, the coldest one is returned. A URL that
@@ -92,6 +100,20 @@ impl WarmQueue {
         PushResult::Added
     }
 
+    /// Counts the memory of all tasks on `account`. Their number has a limit of its own.
+    pub(crate) fn charge(&mut self, account: &Arc<Account>) {
+        let wanted = self.memory().next_multiple_of(HELD_STEP);
+        match &mut self.held {
+            None => self.held = Some(account.hold_anyway(wanted)),
+            Some(held) => held.grow_anyway(wanted.saturating_sub(held.bytes())),
+        }
+    }
+
+    /// The memory of all tasks.
+    fn memory(&self) -> u64 {
+        self.tasks.len() as u64 * TASK_BYTES + self.bytes
+    }
+
     fn insert(&mut self, task: WarmTask, sequence: u64) {
         let rank = Rank { round: task.round, score: Reverse(task.score), sequence };
         self.bytes += task.url.bytes() as u64;
@@ -105,6 +127,8 @@ impl WarmQueue {
         self.ranks.remove(&task.url);
         self.heats.remove(&Heat::of(rank));
         self.bytes = self.bytes.saturating_sub(task.url.bytes() as u64);
+        let wanted = self.memory().next_multiple_of(HELD_STEP);
+        self.held.iter_mut().for_each(|held| held.shrink_to(wanted));
         Some(task)
     }
 
@@ -124,6 +148,7 @@ impl WarmQueue {
         self.ranks.clear();
         self.heats.clear();
         self.bytes = 0;
+        self.held = None;
         std::mem::take(&mut self.tasks).into_values().collect()
     }
 

@@ -17,6 +17,11 @@ use Sample::{Listed, Printed, Taken};
 
 /// Blocks that are neither settings nor commands: the page, the block's start, its test.
 pub(crate) const SAMPLES: &[(&str, &str, Sample)] = &[
+    (
+        "advise.md",
+        "100 requests over",
+        Listed("tests/operations/advise.rs has findings in this form"),
+    ),
     ("admin.md", "scrape_configs:", Listed("lab/watchers/run.sh has Prometheus read both ways")),
     ("admin.md", "larder: admin: uid", Printed("larder purge --all >/dev/null; cat \"$SAID\"")),
     (
@@ -55,6 +60,11 @@ pub(crate) const SAMPLES: &[(&str, &str, Sample)] = &[
         "verify.md",
         "observe   example.com",
         Listed("tests/cache/verify.rs has a daemon say both lines"),
+    ),
+    (
+        "verify.md",
+        "{\"event\": \"page-differs\"",
+        Listed("tests/cache/webhook.rs receives the message"),
     ),
     ("esi.md", "<html><body>", Printed("curl -s $ORIGIN/fragments")),
     ("esi.md", "Surrogate-Control:", Printed("curl -sI $ORIGIN/fragments")),
@@ -164,6 +174,8 @@ pub(crate) const LISTED: &[(&str, &str)] = &[
     ("make ", "builds, tests or packs this tree; CI runs it"),
     ("ls target/package", "what `make package` leaves"),
     ("cargo install", "builds this tree once more"),
+    ("larder advise --log", "tests/operations/advise.rs runs it over logs of its own"),
+    ("larder log --json --headers >", "follows until Ctrl-C; tests/operations/advise.rs reads it"),
     ("larder warm --sitemap", "tests/cache/warming.rs has a site with sitemaps"),
     ("larder warm example.com", "tests/cache/warming.rs has a site with sitemaps"),
     ("larder cluster roll-out", "tests/cluster/cluster_configuration.rs rolls out over five nodes"),
