@@ -1,7 +1,7 @@
 //! Advice: findings of all detectors, each tried by a replay with its change and nothing else.
 
 use crate::edit::apply;
-use crate::finding::{Change, Finding, Suspicion};
+use crate::finding::{Change, Finding, FindingKind, Suspicion};
 use crate::findings::DETECTORS;
 use crate::replay::{Figures, replay};
 use crate::settings::Settings;
@@ -31,7 +31,15 @@ pub fn advise(mut visits: Vec<Visit>, settings: &Settings) -> Advice {
     visits.sort_by_key(|visit| visit.at_ms);
     let trace = Trace::new(&visits, settings);
     let suspicions = DETECTORS.iter().flat_map(|detect| detect(&trace));
-    let mut findings: Vec<Finding> = suspicions.filter_map(|own| tried(&trace, own)).collect();
+    let mut findings = Vec::new();
+    let mut useless = Vec::new();
+    for suspicion in suspicions {
+        match tried(&trace, suspicion.clone()) {
+            Some(finding) => findings.push(finding),
+            None => useless.push(suspicion),
+        }
+    }
+    findings.extend(together(useless).into_iter().filter_map(|own| tried(&trace, own)));
     let before = trace.figures;
     let use_of = |finding: &Finding| {
         let saved = finding
@@ -46,6 +54,23 @@ pub fn advise(mut visits: Vec<Visit>, settings: &Settings) -> Advice {
     let first = trace.clients.first().map(|visit| visit.at_ms);
     let span_ms = first.zip(trace.clients.last().map(|visit| visit.at_ms));
     Advice { visits: trace.clients.len(), span_ms, figures: trace.figures, findings }
+}
+
+/// Cookies of which none helps alone, since visitors have several: one suspicion for each site.
+fn together(useless: Vec<Suspicion>) -> Vec<Suspicion> {
+    let mut of_sites: Vec<Suspicion> = Vec::new();
+    for next in useless.into_iter().filter(|own| own.kind == FindingKind::CookieUnused) {
+        match of_sites.iter_mut().find(|own| own.site == next.site) {
+            Some(own) => {
+                own.about = format!("{}, {}", own.about, next.about);
+                own.proof = own.proof.with(&next.proof);
+                own.risk = format!("{}; {}", own.risk, next.risk);
+                own.edits.extend(next.edits);
+            }
+            None => of_sites.push(next),
+        }
+    }
+    of_sites
 }
 
 /// Tries the change of a suspicion. `None` if it is not worth it.

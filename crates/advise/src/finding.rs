@@ -105,6 +105,18 @@ impl Proof {
         }
     }
 
+    /// The proof of two things, each by its own.
+    pub(crate) fn with(&self, other: &Self) -> Self {
+        let text = format!("{}; {}", self.text(), other.text());
+        match (self, other) {
+            (Self::Bodies { equal, .. }, Self::Bodies { equal: others, .. }) => {
+                Self::Bodies { equal: *equal.min(others), text }
+            }
+            (Self::Missing(_), _) | (_, Self::Missing(_)) => Self::Missing(text),
+            _ => Self::Counts(text),
+        }
+    }
+
     /// The proof in words.
     pub fn text(&self) -> &str {
         match self {

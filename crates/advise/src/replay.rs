@@ -7,14 +7,15 @@
 
 use std::collections::HashMap;
 
-use base::Limits;
+use codec::CompressionScope;
+use message::HeaderId;
 use message::freshness::{Freshness, State};
 use message::vary::{Vary, vary_signature};
 use policy::HitVerdict;
 
 use crate::memory::{Memory, ObjectNumber};
 use crate::reception::{Course, JudgedResponse, Reception, receive};
-use crate::sample::Samples;
+use crate::sample::{Samples, shows_response};
 use crate::settings::Settings;
 use crate::visit::Visit;
 
@@ -78,7 +79,7 @@ struct Stored {
 /// A replay under way.
 struct Replay<'r> {
     samples: &'r Samples<'r>,
-    limits: &'r Limits,
+    settings: &'r Settings,
     store: HashMap<Vec<u8>, Vec<Stored>>,
     /// The keys of stored responses.
     keys: HashMap<ObjectNumber, Vec<u8>>,
@@ -93,15 +94,15 @@ pub(crate) fn replay(visits: &[&Visit], samples: &Samples<'_>, settings: &Settin
 }
 
 /// Replays `visits`, and reports to `each` how each was served.
-pub(crate) fn replay_with(
+pub(crate) fn replay_with<'r>(
     visits: &[&Visit],
-    samples: &Samples<'_>,
-    settings: &Settings,
+    samples: &'r Samples<'r>,
+    settings: &'r Settings,
     mut each: impl FnMut(usize, Replayed),
 ) -> Figures {
     let mut replay = Replay {
         samples,
-        limits: &settings.config.limits,
+        settings,
         store: HashMap::new(),
         keys: HashMap::new(),
         memory: Memory::new(settings.budget_bytes()),
@@ -144,7 +145,7 @@ impl<'r> Replay<'r> {
     fn look_up(&mut self, visit: &Visit, reception: &Reception<'_>) -> Replayed {
         let key = reception.key();
         let now_ms = visit.at_ms;
-        let found = self.find(key.bytes(), reception).map(|stored| {
+        let found = self.find(key.bytes(), visit, reception).map(|stored| {
             let state = stored.freshness.state(now_ms);
             let is_barred = reception.notes.personal && !stored.is_shared;
             let verdict = reception.hit(&stored.freshness, now_ms);
@@ -181,12 +182,17 @@ impl<'r> Replay<'r> {
     }
 
     /// The stored response that the request selects.
-    fn find(&self, key: &[u8], reception: &Reception<'_>) -> Option<&Stored> {
+    fn find(&self, key: &[u8], visit: &Visit, reception: &Reception<'_>) -> Option<&Stored> {
+        let headers = &reception.request.headers;
         let mut signature = Vec::new();
         self.store.get(key)?.iter().rev().find(|stored| {
             signature.clear();
-            vary_signature(&stored.names, &reception.request.headers, &mut signature);
-            stored.names.is_empty() || stored.signature == signature
+            vary_signature(&stored.names, headers, &mut signature);
+            let mut names = stored.names.split(|byte| *byte == b',');
+            // Of requests without a fetch, sources know few fields.
+            let are_unknown = !shows_response(visit)
+                && names.all(|name| headers.values_named(name).next().is_none());
+            stored.names.is_empty() || stored.signature == signature || are_unknown
         })
     }
 
@@ -198,10 +204,15 @@ impl<'r> Replay<'r> {
             return;
         }
         let names = match Vary::of(&headers) {
-            Vary::None => Vec::new(),
-            Vary::Names(names) => names.as_bytes().to_vec(),
+            Vary::None => None,
+            // One object answers clients of all codings, and with all dictionaries.
+            Vary::Names(names) if self.codes(reception.site) => names
+                .without(HeaderId::AcceptEncoding)
+                .and_then(|names| names.without(HeaderId::AvailableDictionary)),
+            Vary::Names(names) => Some(names),
             Vary::Never => return,
         };
+        let names = names.map_or_else(Vec::new, |names| names.as_bytes().to_vec());
         let mut signature = Vec::new();
         vary_signature(&names, &reception.request.headers, &mut signature);
         let arrived_ms = visit.at_ms + self.samples.time_us(visit) / 1000;
@@ -234,10 +245,16 @@ impl<'r> Replay<'r> {
         }
     }
 
+    /// Returns true if a site's bodies are coded and decoded as clients take them.
+    fn codes(&self, site: usize) -> bool {
+        self.settings.config.sites[site].compress != CompressionScope::Off
+    }
+
     /// Returns true for bodies that are neither stored whole nor in slices.
     fn is_too_large(&self, bytes: u64) -> bool {
-        let from = self.limits.slices_from;
-        bytes > self.limits.object_bytes && (from == 0 || bytes < from)
+        let limits = &self.settings.config.limits;
+        let from = limits.slices_from;
+        bytes > limits.object_bytes && (from == 0 || bytes < from)
     }
 
     fn remove(&mut self, number: ObjectNumber) {

@@ -92,6 +92,23 @@ fn a_well_set_site_gets_no_advice() {
 }
 
 #[test]
+fn codings_and_unknown_fields_of_hits_make_no_variants() {
+    let mut site = Recorder::new("");
+    site.respond(&[MINUTES, TAG, ("vary", "Accept-Encoding, Accept-Language")]);
+    for n in 0..100 {
+        let (path, body) = page(n);
+        let visit = site.get((n % 40) as u8, &path, body);
+        if n < 30 {
+            visit.set_field("accept-encoding", "gzip");
+            visit.set_field("accept-language", "de");
+        } else {
+            (visit.served, visit.response, visit.body) = (Some(Served::Hit), None, None);
+        }
+    }
+    assert_eq!(site.advise().figures.hits, 70);
+}
+
+#[test]
 fn a_parameter_without_effect_is_found_and_its_removal_predicted() {
     let mut site = Recorder::new("");
     site.respond(&[MINUTES, TAG]);
@@ -195,6 +212,21 @@ fn a_name_in_vary_is_found_where_bodies_do_not_depend_on_it() {
     assert_eq!(change.places[0].lines, expected);
 }
 
+#[test]
+fn cookies_that_visitors_have_together_are_found_together() {
+    let mut site = Recorder::new("");
+    site.respond(&[MINUTES, TAG]);
+    for n in 0..300_u64 {
+        let (path, body) = page(n);
+        let visitor = (n % 41) as u8;
+        let visit = site.get(visitor, &path, body);
+        visit.set_field("cookie", &format!("seen={visitor}; last={}", visitor + 1));
+    }
+    assert_eq!(site.found(), ["cookie-unused last, seen"]);
+    let change = site.advise().findings[0].change.clone().expect("a setting");
+    assert!(change.text.contains("strip = [\"last\", \"seen\"]"), "{}", change.text);
+}
+
 /// Visits of forty people with cookies of their own, to ten pages.
 fn people(site: &mut Recorder, body: impl Fn(u8, u64) -> u64) {
     for n in 0..200 {
@@ -220,6 +252,23 @@ fn equal_pages_that_set_a_cookie_are_found_and_pages_with_a_name_are_not() {
 }
 
 #[test]
+fn a_cookie_that_comes_back_is_removed_where_pages_are_equal() {
+    let mut site = Recorder::new("");
+    site.respond(&[MINUTES, TAG, ("set-cookie", "sid=1; Path=/")]);
+    for n in 0..200 {
+        let visitor = (n % 41) as u8;
+        let visit = site.get(visitor, &format!("/news/{}", n % 10), n % 10);
+        if n > 41 {
+            visit.set_field("cookie", &format!("sid={visitor}"));
+        }
+    }
+    let found = site.found();
+    assert_eq!(found, ["set-cookie-on-equal-pages sid /news/*"]);
+    let finding = &site.advise().findings[0];
+    assert_eq!(finding.after.expect("a replay").hits, 190);
+}
+
+#[test]
 fn private_pages_need_many_visitors_for_an_opinion() {
     let control = ("cache-control", "private, max-age=0");
     let mut site = Recorder::new("");
@@ -236,6 +285,19 @@ fn private_pages_need_many_visitors_for_an_opinion() {
     differing.respond(&[control, TAG]);
     people(&mut differing, |visitor, _| u64::from(visitor));
     assert_eq!(differing.found(), [""; 0]);
+}
+
+#[test]
+fn a_page_of_one_visitor_among_equal_pages_stays_private() {
+    let mut site = Recorder::new("");
+    site.respond(&[("cache-control", "private"), TAG]);
+    people(&mut site, |_, page| page);
+    for _ in 0..20 {
+        site.get(3, "/news/draft", 99).set_field("cookie", "sid=3");
+    }
+    let found = site.found();
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].contains("/news/1 ") && !found[0].contains("draft"), "{found:?}");
 }
 
 #[test]

@@ -12,18 +12,22 @@ pub(super) enum Area {
     Route(usize, usize, String),
     /// A family of paths for which the file has no route.
     Family(usize, String),
+    /// Single paths, for which the file has no route.
+    Paths(usize, Vec<String>),
 }
 
 impl Area {
     /// Its paths, as a route's `path`, or the route's name.
-    pub(super) fn paths(&self) -> &str {
-        let (Self::Route(.., paths) | Self::Family(_, paths)) = self;
-        paths
+    pub(super) fn paths(&self) -> String {
+        match self {
+            Self::Route(.., paths) | Self::Family(_, paths) => paths.clone(),
+            Self::Paths(_, paths) => paths.join(" "),
+        }
     }
 
     /// Index of its site.
     pub(super) fn site(&self) -> usize {
-        let (Self::Route(site, ..) | Self::Family(site, _)) = self;
+        let (Self::Route(site, ..) | Self::Family(site, _) | Self::Paths(site, _)) = self;
         *site
     }
 
@@ -32,6 +36,7 @@ impl Area {
         match self {
             Self::Route(site, route, _) => Scope::Route(*site, *route),
             Self::Family(site, paths) => Scope::Path(*site, format!("{paths:?}")),
+            Self::Paths(site, paths) => Scope::Path(*site, format!("{paths:?}")),
         }
     }
 }

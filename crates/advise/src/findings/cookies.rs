@@ -56,8 +56,19 @@ fn is_kept_away(seen: &Seen<'_>) -> bool {
     }
 }
 
+/// Parts of the names of cookies by which applications know their visitors. Such a cookie matters
+/// on pages that these visits may not show.
+const OF_VISITORS: [&str; 10] =
+    ["account", "auth", "cart", "csrf", "logged", "login", "sess", "token", "user", "xsrf"];
+
+fn is_of_visitor(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    lower.ends_with("sid") || OF_VISITORS.iter().any(|part| lower.contains(part))
+}
+
 fn suspicion(trace: &Trace<'_>, site: usize, name: &[u8], values: usize) -> Option<Suspicion> {
-    let text = std::str::from_utf8(name).ok().filter(|text| !text.is_empty())?;
+    let text =
+        std::str::from_utf8(name).ok().filter(|text| !text.is_empty() && !is_of_visitor(text))?;
     // Lengths are no proof, and a wrong guess would give a visitor's page to others.
     let measure = Measure::Bytes;
     // Files that are equal for all visitors say nothing of pages.

@@ -1,9 +1,10 @@
 //! Pages that are equal for all visitors, and yet are kept from the store: they set a cookie, or
 //! say that they are one visitor's.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use message::store::{LifetimeSource, NotStored};
+use message::{HeaderId, cookie};
 
 use super::areas::{Area, by_area};
 use super::bodies::{Measure, context, visitor};
@@ -19,13 +20,55 @@ const EQUAL_MIN: u64 = 20;
 const VISITORS_MIN: usize = 10;
 const COOKIES_MIN: usize = 8;
 
+/// Least visitors of each page of an area, and of each path that is named by itself.
+const PAGE_VISITORS_MIN: usize = 3;
+const PATH_VISITORS_MIN: usize = 6;
+/// Most paths that are named by themselves.
+const PATHS_MAX: usize = 20;
+
 pub(super) fn detect(trace: &Trace<'_>) -> Vec<Suspicion> {
-    let set = by_area(trace, |seen| refusal(seen) == Some(NotStored::SetCookie));
-    let set = set.iter().filter_map(|(area, seen)| set_cookie(area, seen));
+    // Visitors who have the cookie come back with it, and are then refused for that.
+    let set = by_area(trace, |seen| {
+        let why = refusal(seen);
+        let has_cookie = cookie_name(seen).is_some() && why == Some(NotStored::Personal);
+        why == Some(NotStored::SetCookie) || has_cookie
+    });
+    let set = set.iter().filter_map(|(area, seen)| {
+        let (area, seen) = narrowed(area, seen)?;
+        set_cookie(&area, &seen)
+    });
     let private = by_area(trace, |seen| {
         matches!(refusal(seen), Some(NotStored::Private | NotStored::NoStore))
     });
-    set.chain(private.iter().filter_map(|(area, seen)| forbidden(area, seen))).collect()
+    let private = private.iter().filter_map(|(area, seen)| {
+        let (area, seen) = narrowed(area, seen)?;
+        forbidden(&area, &seen)
+    });
+    set.chain(private).collect()
+}
+
+/// The area if each of its pages is known to several visitors. Otherwise the paths that are: a page
+/// that one visitor alone asked for may be that visitor's.
+fn narrowed<'s, 't>(area: &Area, seen: &[&'s Seen<'t>]) -> Option<(Area, Vec<&'s Seen<'t>>)> {
+    let mut visitors: BTreeMap<&[u8], BTreeSet<Vec<u8>>> = BTreeMap::new();
+    for seen in seen {
+        visitors.entry(seen.request.path()).or_default().insert(visitor(seen));
+    }
+    if visitors.values().all(|known| known.len() >= PAGE_VISITORS_MIN) {
+        return Some((area.clone(), seen.to_vec()));
+    }
+    let Area::Family(site, _) = area else { return None };
+    visitors.retain(|path, known| known.len() >= PATH_VISITORS_MIN && is_plain(path));
+    let paths: Vec<&[u8]> = visitors.into_keys().take(PATHS_MAX).collect();
+    let kept = seen.iter().copied().filter(|seen| paths.contains(&seen.request.path()));
+    let names = paths.iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect();
+    Some((Area::Paths(*site, names), kept.collect()))
+}
+
+/// Returns true if a route's `path` stands for this path alone.
+fn is_plain(path: &[u8]) -> bool {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/-_.".contains(byte);
+    path.iter().all(is_plain)
 }
 
 fn refusal(seen: &Seen<'_>) -> Option<NotStored> {
@@ -67,13 +110,14 @@ fn set_cookie(area: &Area, seen: &[&Seen<'_>]) -> Option<Suspicion> {
         edits.push(edit("ignore", NewValue::Item("Set-Cookie".to_owned())));
         edits.extend(missing_lifetime(area, seen));
     }
+    edits.extend(returning_cookies(area, seen));
     let names: BTreeSet<_> = seen.iter().filter_map(|seen| cookie_name(seen)).collect();
     let names = names.into_iter().collect::<Vec<_>>().join(", ");
     Some(Suspicion {
         kind: FindingKind::SetCookieOnEqualPages,
         site: area.site(),
         about: names.clone(),
-        paths: area.paths().to_owned(),
+        paths: area.paths(),
         proof: proof(&compared, cookies),
         edits,
         bytes: 0,
@@ -99,7 +143,7 @@ fn forbidden(area: &Area, seen: &[&Seen<'_>]) -> Option<Suspicion> {
         kind: FindingKind::PrivateOnEqualPages,
         site: area.site(),
         about: format!("Cache-Control: {control}"),
-        paths: area.paths().to_owned(),
+        paths: area.paths(),
         proof: proof(&compared, cookies),
         edits,
         bytes: 0,
@@ -111,6 +155,22 @@ fn forbidden(area: &Area, seen: &[&Seen<'_>]) -> Option<Suspicion> {
             "or make the application send `Cache-Control: public, s-maxage=60` there".to_owned(),
         ],
     })
+}
+
+/// Edits that remove the cookies of visitors who have got them before.
+fn returning_cookies(area: &Area, seen: &[&Seen<'_>]) -> Vec<Edit> {
+    let names: BTreeSet<_> = seen.iter().filter_map(|seen| cookie_name(seen)).collect();
+    let comes_back = |name: &String| {
+        seen.iter().any(|seen| {
+            let lines = seen.request.headers.values(HeaderId::Cookie);
+            cookie::pairs(lines).any(|pair| pair.name == name.as_bytes())
+        })
+    };
+    let strip = |name| {
+        let value = NewValue::Item(name);
+        Edit { scope: area.scope(), table: "cookies", key: "strip", value }
+    };
+    names.into_iter().filter(comes_back).map(strip).collect()
 }
 
 /// The lifetime for pages that state none.

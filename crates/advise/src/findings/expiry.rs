@@ -56,7 +56,7 @@ fn suspicion(area: &Area, seen: &[&Seen<'_>]) -> Option<Suspicion> {
         kind: FindingKind::ExpireTogether,
         site: area.site(),
         about: "Expires".to_owned(),
-        paths: area.paths().to_owned(),
+        paths: area.paths(),
         proof: Proof::Counts(format!(
             "{} URLs that were fetched over {spread_s} seconds expire within two",
             urls.len()

@@ -98,7 +98,7 @@ pub(super) fn detect_large_files(trace: &Trace<'_>) -> Vec<Suspicion> {
             kind: FindingKind::LargeFiles,
             site: area.site(),
             about: format!("{} files of {} together", sizes.len(), Bytes(whole)),
-            paths: area.paths().to_owned(),
+            paths: area.paths(),
             proof: Proof::Counts(format!(
                 "{hits} of {} requests for them would be hits, and each takes more than a {}th of \
                  memory",

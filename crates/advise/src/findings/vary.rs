@@ -35,7 +35,7 @@ pub(super) fn detect(trace: &Trace<'_>) -> Vec<Suspicion> {
     names.into_iter().flat_map(|((site, name), areas)| suspicions(site, &name, areas)).collect()
 }
 
-/// The names in Vary that storing may ignore, and that are not a visitor's cookies.
+/// The names in Vary that storing may ignore, and that tell of browsers alone.
 fn names_of(seen: &[&Seen<'_>]) -> Vec<String> {
     let lines = seen.iter().filter_map(|seen| seen.visit.response_field("vary"));
     let mut names: Vec<String> =
@@ -43,8 +43,9 @@ fn names_of(seen: &[&Seen<'_>]) -> Vec<String> {
     names.sort_unstable();
     names.dedup();
     names.retain(|name| {
-        let may_be_ignored = IgnoredFields::default().add(&format!("Vary: {name}")).is_ok();
-        may_be_ignored && name != "cookie" && name != "*"
+        let mut ignored = IgnoredFields::default();
+        // A name that may tell of a visitor needs a stronger proof than visits can give.
+        ignored.add(&format!("Vary: {name}")).is_ok() && !ignored.may_reveal()
     });
     names
 }
@@ -52,13 +53,13 @@ fn names_of(seen: &[&Seen<'_>]) -> Vec<String> {
 /// One suspicion for the whole site, or one for each area if another area does depend on the name.
 fn suspicions(site: usize, name: &str, areas: Vec<VaryingArea<'_, '_>>) -> Vec<Suspicion> {
     let all: Vec<&Seen<'_>> = areas.iter().flat_map(|own| own.seen.iter().copied()).collect();
-    let whole = if let [one] = &areas[..] { one.area.paths() } else { "" };
+    let whole = if let [one] = &areas[..] { one.area.paths() } else { String::new() };
     let depends_somewhere = compare(bodies(&all, name).into_iter().map(|own| own.given).collect());
     if depends_somewhere.differing == 0 {
-        return suspicion(site, name, whole, Scope::Site(site), &all).into_iter().collect();
+        return suspicion(site, name, &whole, Scope::Site(site), &all).into_iter().collect();
     }
     let each = areas.iter();
-    each.filter_map(|own| suspicion(site, name, own.area.paths(), own.area.scope(), &own.seen))
+    each.filter_map(|own| suspicion(site, name, &own.area.paths(), own.area.scope(), &own.seen))
         .collect()
 }
 

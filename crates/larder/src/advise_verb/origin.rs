@@ -8,8 +8,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use advise::{BodyPrint, Question, Visit};
 use base::{HashSeed, Limits};
+use fingerprint::{BodyFingerprint, BodyHasher};
 use h1::{HeadLimits, ReadProgress, ResponseReader};
-use message::{Framing, Method, Response, Status};
+use message::{Framing, HeaderId, Method, Response, Status};
 
 /// Time for one exchange.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -88,8 +89,11 @@ fn read(bytes: &[u8], question: &Question) -> Option<Visit> {
         Framing::UntilClose => bytes.len() as u64 <= RESPONSE_MAX,
         Framing::Chunked => false,
     };
-    let exact = HashSeed::from_u64(SEED).hash(body);
-    let print = BodyPrint { exact, masked: exact };
+    let kind = response.headers.value(HeaderId::ContentType).unwrap_or_default();
+    let mut hasher = BodyHasher::new(HashSeed::from_u64(SEED), &[], kind.starts_with(b"text/"));
+    hasher.push(body);
+    let BodyFingerprint { exact, masked } = hasher.finish();
+    let print = BodyPrint { exact, masked };
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let name = |name: &[u8]| String::from_utf8_lossy(name).to_ascii_lowercase();
     let fields = response.headers.iter().map(|field| (name(field.name), field.value.to_vec()));
