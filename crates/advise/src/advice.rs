@@ -56,7 +56,7 @@ pub fn advise(mut visits: Vec<Visit>, settings: &Settings) -> Advice {
     Advice { visits: trace.clients.len(), span_ms, figures: trace.figures, findings }
 }
 
-/// Cookies of which none helps alone, since visitors have several: one suspicion for each site.
+/// Cookies that do not help alone, since visitors have several: one suspicion for each site.
 fn together(useless: Vec<Suspicion>) -> Vec<Suspicion> {
     let mut of_sites: Vec<Suspicion> = Vec::new();
     for next in useless.into_iter().filter(|own| own.kind == FindingKind::CookieUnused) {
