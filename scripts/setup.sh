@@ -3,7 +3,7 @@
 # but what follows, `setup.sh wordpress`, `mediawiki`, `django`, `http2-clients`, `grpc`, `dashboard`, `tools` or `watchers` for these labs,
 # `setup.sh experiments` for the peers and the tools of the experiments, `setup.sh nats` for a cluster,
 # `setup.sh cluster` for its checker, `setup.sh bench` for counting instructions,
-# `setup.sh import` for the lab of translated configurations,
+# `setup.sh import` for the lab of translated configurations, `setup.sh advise` for that of advice,
 # `setup.sh site` for the documentation's site, `setup.sh package` for what looks at packages, `setup.sh rooms` for the lab of packages; several words
 # together too. As root on Debian and its kin it installs what is missing; otherwise it says what to install and fails.
 set -euo pipefail
@@ -159,6 +159,12 @@ import() {
   missing python3 && packages+=(python3)
 }
 
+# Sites before `larder advise`; those of other labs need what these need.
+advise() {
+  missing nginx && packages+=(nginx-light)
+  missing python3 && packages+=(python3)
+}
+
 # What a cluster speaks to. The current version too, where Go is: `NATS_SERVER=$(lab/nats.sh) cargo test ...`.
 nats() {
   missing nats-server && packages+=(nats-server)
@@ -199,9 +205,9 @@ rooms() {
 for word in "${@:-basic}"; do
   case $word in
     # Each ends with whether something was missing, which is no failure.
-    build | basic | wordpress | mediawiki | django | http2-clients | grpc | dashboard | tools | watchers | experiments | import | nats | cluster | bench | package | rooms | site) $word || true ;;
+    build | basic | wordpress | mediawiki | django | http2-clients | grpc | dashboard | tools | watchers | experiments | import | advise | nats | cluster | bench | package | rooms | site) $word || true ;;
     *)
-      echo "usage: setup.sh build|basic|wordpress|mediawiki|django|http2-clients|grpc|dashboard|tools|watchers|experiments|import|nats|cluster|bench|package|rooms|site..." >&2
+      echo "usage: setup.sh build|basic|wordpress|mediawiki|django|http2-clients|grpc|dashboard|tools|watchers|experiments|import|advise|nats|cluster|bench|package|rooms|site..." >&2
       exit 2
       ;;
   esac

@@ -20,7 +20,7 @@ declare -A running commands
 applications=(wordpress mediawiki django http2-clients dashboard)
 # Steps of many programs that wait for each other. One that fails runs again, alone, as a failed test does; passes it
 # then, it is named as flaky. What a step finds by numbers, seeds or models has no second chance.
-labs=("${applications[@]}" wordpress-restart wordpress-nodes grpc tools watchers import islands experiments)
+labs=("${applications[@]}" wordpress-restart wordpress-nodes grpc tools watchers import advise islands experiments)
 
 # Runs a step's command, and leaves the seconds that it took, by the clock and of processors.
 measured() {
@@ -177,6 +177,12 @@ imported() {
   lab/import/run.py
 }
 
+# Sites with planted faults: that they are found, and nothing else.
+advise() {
+  scripts/setup.sh advise || return 77
+  lab/advise/run.sh --smoke
+}
+
 # gRPC's clients and server.
 grpc() {
   scripts/setup.sh grpc || return 77
@@ -281,6 +287,7 @@ if [ "$mode" = all ]; then
     start watchers watchers
     start grpc grpc
     start import imported
+    start advise advise
     start_chain cluster-faults:cluster_faults islands:islands
     # Each has a browser, and several at once would only wait for each other.
     chain=()

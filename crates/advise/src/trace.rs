@@ -134,16 +134,25 @@ pub(crate) fn static_suffix(path: &[u8]) -> Option<&'static str> {
     STATIC.into_iter().find(|suffix| name[at + 1..].eq_ignore_ascii_case(suffix.as_bytes()))
 }
 
-/// The family of a path, as a route's `path` names it: the suffix of static files, the first
-/// segment of deeper paths, or the path itself.
+/// The family of a path, as a route's `path` names it: the suffix of static files, the path itself,
+/// or the folders of deeper paths, at most two. A folder with a digit in its name is one of many.
 pub(crate) fn family(path: &[u8]) -> String {
     if let Some(suffix) = static_suffix(path) {
         return format!("*.{suffix}");
     }
-    let inner = path.get(1..).unwrap_or_default();
-    match inner.iter().position(|byte| *byte == b'/') {
-        Some(end) if end > 0 => format!("/{}/*", inner[..end].escape_ascii()),
-        _ => path.escape_ascii().to_string(),
+    let inner = path.strip_prefix(b"/").unwrap_or(path);
+    let has_digit = |name: &[u8]| name.iter().any(u8::is_ascii_digit);
+    // A page's name may end with a slash.
+    let names: Vec<&[u8]> =
+        inner.strip_suffix(b"/").unwrap_or(inner).split(|byte| *byte == b'/').collect();
+    match names[..] {
+        [b"", ..] => path.escape_ascii().to_string(),
+        [name] if name == inner => path.escape_ascii().to_string(),
+        [first, second, _, ..] if !second.is_empty() && !has_digit(second) => {
+            format!("/{}/{}/*", first.escape_ascii(), second.escape_ascii())
+        }
+        [first, ..] => format!("/{}/*", first.escape_ascii()),
+        [] => String::new(),
     }
 }
 
@@ -152,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_family_is_a_suffix_a_first_segment_or_a_path() {
+    fn a_family_is_a_suffix_folders_or_a_path() {
         for (path, expected) in [
             ("/a/b.css", "*.css"),
             ("/a/b.CSS", "*.css"),
@@ -162,6 +171,12 @@ mod tests {
             ("/", "/"),
             ("//x", "//x"),
             ("/a.b/c", "/a.b/*"),
+            ("/v1/products/7", "/v1/products/*"),
+            ("/v1/products/7/parts/1", "/v1/products/*"),
+            ("/v1/products/", "/v1/*"),
+            ("/blog/a-day-in-autumn/", "/blog/*"),
+            ("/blog/2026/autumn", "/blog/*"),
+            ("/blog//autumn", "/blog/*"),
         ] {
             assert_eq!(family(path.as_bytes()), expected, "{path}");
         }

@@ -7,6 +7,10 @@ const TOKEN_LETTERS: usize = 20;
 const WORD_MAX: usize = 128;
 /// Bytes that are passed on together.
 const CHUNK: usize = 512;
+/// Bytes that are held: a chunk, a word, and the byte behind it. A power of two, by which a place
+/// is in bounds without a test.
+const HELD: usize = 1024;
+const _: () = assert!(CHUNK + WORD_MAX < HELD && HELD.is_power_of_two());
 
 const DIGIT: u8 = 1;
 const UPPER: u8 = 1 << 1;
@@ -36,7 +40,7 @@ const CLASSES: [u8; 256] = {
 #[derive(Clone, Debug)]
 pub struct Masker {
     /// Masked text, and behind it the word whose end has not come yet.
-    held: [u8; CHUNK + WORD_MAX + 1],
+    held: [u8; HELD],
     length: usize,
     /// The beginning of that word.
     word: usize,
@@ -46,59 +50,55 @@ pub struct Masker {
 
 impl Default for Masker {
     fn default() -> Self {
-        Self { held: [0; CHUNK + WORD_MAX + 1], length: 0, word: 0, seen: 0 }
+        Self { held: [0; HELD], length: 0, word: 0, seen: 0 }
     }
 }
 
 impl Masker {
     /// Takes a piece of the text, and passes masked text to `take`.
     pub fn feed(&mut self, piece: &[u8], mut take: impl FnMut(&[u8])) {
+        let (mut length, mut word, mut seen) = (self.length, self.word, self.seen);
+        let held = &mut self.held;
         for byte in piece {
             let class = CLASSES[usize::from(*byte)];
             if class == 0 {
-                self.end_word();
-                self.hold(*byte);
-                self.word = self.length;
-                if self.length >= CHUNK {
-                    self.pass_on(&mut take);
+                length = end_of_word(held, word, length, seen);
+                held[length % HELD] = *byte;
+                length += 1;
+                (word, seen) = (length, 0);
+                if length >= CHUNK {
+                    take(&held[..length]);
+                    (word, length) = (0, 0);
                 }
-            } else if self.length - self.word < WORD_MAX {
-                self.seen |= class;
-                self.hold(*byte);
+            } else if length - word < WORD_MAX {
+                seen |= class;
+                held[length % HELD] = *byte;
+                length += 1;
             } else {
-                self.seen |= LONG;
+                seen |= LONG;
             }
         }
+        (self.length, self.word, self.seen) = (length, word, seen);
     }
 
     /// Ends the text, and passes the rest to `take`. The masker is ready for another text.
     pub fn end(&mut self, mut take: impl FnMut(&[u8])) {
-        self.end_word();
-        self.pass_on(&mut take);
+        let Self { held, length, word, seen } = self;
+        let end = end_of_word(held, *word, *length, *seen);
+        take(&held[..end]);
+        (*length, *word, *seen) = (0, 0, 0);
     }
+}
 
-    fn end_word(&mut self) {
-        let seen = std::mem::take(&mut self.seen);
-        let is_mixed = seen & UPPER != 0 && seen & LOWER != 0;
-        let is_long = self.length - self.word >= TOKEN_LETTERS;
-        if seen & (DIGIT | LONG) != 0 || is_mixed && is_long {
-            self.length = self.word;
-            self.hold(b'#');
-        }
+/// The end of what is held, once the word there has ended, which is `#` from now on if it is a
+/// number or token.
+fn end_of_word(held: &mut [u8; HELD], word: usize, length: usize, seen: u8) -> usize {
+    let is_mixed = seen & UPPER != 0 && seen & LOWER != 0;
+    if seen & (DIGIT | LONG) == 0 && !(is_mixed && length - word >= TOKEN_LETTERS) {
+        return length;
     }
-
-    fn hold(&mut self, byte: u8) {
-        // There is always room: a chunk is passed on before a word begins.
-        if let Some(place) = self.held.get_mut(self.length) {
-            *place = byte;
-            self.length += 1;
-        }
-    }
-
-    fn pass_on(&mut self, take: &mut impl FnMut(&[u8])) {
-        take(&self.held[..self.length]);
-        (self.length, self.word) = (0, 0);
-    }
+    held[word % HELD] = b'#';
+    word + 1
 }
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ pub(crate) struct AdviseArgs {
     last: usize,
     /// Also ask this origin for pages of the log, to learn their fields and compare their bodies:
     /// with GET, without cookies, one request after the other.
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", requires = "log")]
     origin: Option<String>,
     /// With --origin: most requests.
     #[arg(long, value_name = "N", default_value_t = 200, requires = "origin")]

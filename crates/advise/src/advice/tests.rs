@@ -594,3 +594,13 @@ fn an_origin_is_asked_for_redirects_and_missing_pages_too() {
     let targets: Vec<_> = asked.iter().map(|own| String::from_utf8_lossy(&own.target)).collect();
     assert_eq!(targets, ["/gone", "/moved", "/page"]);
 }
+
+#[test]
+fn bodies_that_are_too_large_meet_a_limit() {
+    let mut ring = Recorder::new("");
+    ring.respond(&[MINUTES, TAG]);
+    for n in 0..5 {
+        "too-large".clone_into(&mut ring.get(n, &format!("/film/{n}"), 1).not_stored);
+    }
+    assert_eq!(ring.found(), ["limit-fires object_bytes"]);
+}

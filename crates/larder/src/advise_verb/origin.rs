@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use advise::{BodyPrint, Question, Visit};
 use base::{HashSeed, Limits};
 use fingerprint::{BodyFingerprint, BodyHasher};
-use h1::{HeadLimits, ReadProgress, ResponseReader};
+use h1::{HeadLimits, ReadProgress, ResponseHead, ResponseReader};
 use message::{Framing, HeaderId, Method, Response, Status};
 
 /// Time for one exchange.
@@ -71,17 +71,39 @@ fn exchange(address: &str, question: &Question) -> Result<Visit, String> {
     );
     request.extend_from_slice(fields.as_bytes());
     stream.write_all(&request).map_err(failed)?;
-    let mut bytes = Vec::new();
-    stream.take(RESPONSE_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
+    let bytes = receive(stream).map_err(failed)?;
     read(&bytes, question).ok_or_else(|| "its response cannot be read".to_owned())
+}
+
+/// Receives a response up to its declared length, or the end of the connection.
+fn receive(mut stream: impl Read) -> std::io::Result<Vec<u8>> {
+    let (mut bytes, mut piece) = (Vec::new(), [0; 16 * 1024]);
+    loop {
+        let count = stream.read(&mut piece)?;
+        bytes.extend_from_slice(&piece[..count]);
+        let is_whole = head(&bytes).is_some_and(|(_, head)| {
+            let body = (bytes.len() - head.consumed) as u64;
+            head.framing.length().is_some_and(|length| body >= length)
+        });
+        if count == 0 || is_whole || bytes.len() as u64 > RESPONSE_MAX {
+            return Ok(bytes);
+        }
+    }
+}
+
+/// The head at the start of `bytes`, if it is whole.
+fn head(bytes: &[u8]) -> Option<(Response, ResponseHead)> {
+    let mut response = Response::new(Status::OK);
+    let limits = HeadLimits::from(&Limits::default());
+    match ResponseReader::new().read(bytes, &limits, &Method::Get, &mut response) {
+        Ok(ReadProgress::Complete(head)) => Some((response, head)),
+        _ => None,
+    }
 }
 
 /// The answer in a complete response.
 fn read(bytes: &[u8], question: &Question) -> Option<Visit> {
-    let mut response = Response::new(Status::OK);
-    let limits = HeadLimits::from(&Limits::default());
-    let progress = ResponseReader::new().read(bytes, &limits, &Method::Get, &mut response);
-    let Ok(ReadProgress::Complete(head)) = progress else { return None };
+    let (response, head) = head(bytes)?;
     let body = &bytes[head.consumed..];
     let is_whole = match head.framing {
         Framing::None => body.is_empty(),

@@ -48,7 +48,8 @@ fn draw() -> Vec<String> {
 
 /// A daemon with an origin for these targets.
 async fn stage(site: &str) -> Stage {
-    let stage = Setup { one_core: true, site, ..Setup::default() }.start().await;
+    let top = "log_ring = { size = \"32MiB\", fingerprints = \"100%\" }\n";
+    let stage = Setup { one_core: true, top, site, ..Setup::default() }.start().await;
     for target in draw() {
         let path = target.split('?').next().unwrap_or_default();
         let script = match path {
@@ -78,83 +79,65 @@ async fn visit(stage: &Stage) -> f64 {
     hits as f64 * 100.0 / targets.len() as f64
 }
 
-/// The lines that `larder log` has of a daemon's requests, with their heads.
-async fn logged_visits(site: &str) -> (f64, String, String) {
-    let stage = stage(site).await;
-    let socket = stage.daemon.admin_socket().display().to_string();
-    let mut log = Command::new(binary().expect("a binary"))
-        .args(["log", "--json", "--headers", "--secrets", "--admin-socket", &socket])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("it starts");
-    let mut lines =
-        std::io::BufRead::lines(std::io::BufReader::new(log.stdout.take().expect("a pipe")));
-    // The daemon keeps heads once the reader is there.
-    let first = tokio::task::spawn_blocking(move || {
-        let found = lines.next();
-        (found, lines)
-    });
-    eventually("a line with heads", async || {
-        stage.get("/first").await;
-        first.is_finished()
-    })
-    .await;
-    let (_, lines) = first.await.expect("no panic");
-    let ratio = visit(&stage).await;
-    stage.get("/last").await;
-    let read = tokio::task::spawn_blocking(move || {
-        let lines = lines.map_while(Result::ok);
-        let wanted = lines
-            .take_while(|line| !line.contains("GET /last"))
-            .filter(|line| !line.contains("GET /first"));
-        wanted.collect::<Vec<_>>().join("\n")
-    });
-    let read = read.await.expect("no panic");
-    log.kill().expect("it ends");
-    log.wait().expect("it ends");
-    let config = std::fs::read_to_string(stage.daemon.config_file()).expect("the file");
-    (ratio, read, config)
-}
-
 #[tokio::test]
 async fn a_replay_agrees_with_the_daemon_and_its_prediction_with_the_changed_one() {
-    let (ratio, log, config) = logged_visits("").await;
-    let folder = Folder::new();
-    folder.file("access.json", &log);
-    folder.file("larder.toml", &config);
-    let path = |name: &str| folder.path().join(name).display().to_string();
-    let (log, config) = (path("access.json"), path("larder.toml"));
-    let advice = json(&["advise", "--json", "--log", &log, "--config", &config]).await;
+    let former = stage("").await;
+    let ratio = visit(&former).await;
+    let socket = former.daemon.admin_socket().display().to_string();
+    let config = former.daemon.config_file().display().to_string();
+    let asked = ["advise", "--json", "--admin-socket", &socket, "--config", &config];
+    // Records are written in batches.
+    eventually("all records", async || {
+        json(&asked).await["requests"] == u64::try_from(draw().len()).expect("few")
+    })
+    .await;
+    let advice = json(&asked).await;
     let replayed = advice["replayed"]["ratio"].as_f64().expect("a ratio");
     assert!((replayed - ratio).abs() <= 2.0, "replayed {replayed}, measured {ratio}");
 
-    // Without bodies there is no proof, which the finding says.
-    let finding = &advice["findings"][0];
-    assert_eq!(
-        (finding["kind"].as_str(), finding["about"].as_str()),
-        (Some("query-parameter-unused"), Some("cid")),
-        "{advice:#}"
-    );
-    assert_eq!(finding["proof"]["kind"], "missing");
-    let predicted = finding["predicted"]["ratio"].as_f64().expect("a ratio");
+    let findings = advice["findings"].as_array().expect("a list");
+    let found: Vec<_> = findings.iter().map(|own| (own["kind"].as_str(), &own["about"])).collect();
+    assert_eq!(found, [(Some("query-parameter-unused"), &Value::from("cid"))], "{advice:#}");
+    assert_eq!(findings[0]["proof"]["kind"], "bodies");
+    let predicted = findings[0]["predicted"]["ratio"].as_f64().expect("a ratio");
     assert!(predicted > replayed + 5.0, "{advice:#}");
     let measured = visit(&stage("query.strip = \"cid\"\n").await).await;
     assert!((predicted - measured).abs() <= 2.0, "predicted {predicted}, measured {measured}");
 }
 
+/// A line of an access log.
+fn line(n: usize, target: &str, cache: &str) -> String {
+    format!(
+        "192.0.2.{} - - [10/Oct/2026:13:55:{:02} +0000] \"GET {target} HTTP/1.1\" 200 {} \"-\" \"M\" \
+         {cache}\n",
+        n % 40,
+        n % 60,
+        100 + n % 5
+    )
+}
+
+#[tokio::test]
+async fn an_origin_that_is_asked_gives_proof_and_lifetimes() {
+    let stage = stage("").await;
+    let pages = || draw().into_iter().filter(|target| target.starts_with("/page"));
+    let log: String = pages().enumerate().map(|(n, target)| line(n, &target, "")).collect();
+    let folder = Folder::new();
+    folder.file("access.log", log);
+    let log = folder.path().join("access.log").display().to_string();
+    let config = stage.daemon.config_file().display().to_string();
+    let origin = format!("http://{}", stage.origin.addr());
+    let asked = ["advise", "--json", "--log", &log, "--config", &config, "--origin", &origin];
+    let advice =
+        json(&[&asked[..], &["--origin-rate", "1000", "--origin-requests", "150"]].concat()).await;
+    assert!(advice["replayed"]["ratio"].as_f64() > Some(20.0), "{advice:#}");
+    assert_eq!(advice["findings"][0]["about"], "cid", "{advice:#}");
+    assert_eq!(advice["findings"][0]["proof"]["kind"], "bodies", "{advice:#}");
+    assert!(stage.received().len() <= 150);
+}
+
 #[tokio::test]
 async fn advice_that_is_applied_is_checked_kept_and_told_of_later() {
     let folder = Folder::new();
-    let line = |n: usize, target: &str, cache: &str| {
-        format!(
-            "192.0.2.{} - - [10/Oct/2026:13:55:{:02} +0000] \"GET {target} HTTP/1.1\" 200 \
-             {} \"-\" \"M\" {cache}\n",
-            n % 40,
-            n % 60,
-            100 + n % 5
-        )
-    };
     let log: String = (0..100).map(|n| line(n, &format!("/{}?cid={n}", n % 5), "MISS")).collect();
     folder.file("access.log", log);
     let config = "listen = \"127.0.0.1:0\"\n\n[[site]]\nhost = \"*\"\n\
