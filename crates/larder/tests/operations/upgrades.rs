@@ -194,11 +194,11 @@ async fn a_configuration_that_cannot_be_served_is_told_with_its_place() {
     fs::write(&file, good).expect("written");
     let (done, said, why) = run(&stage.daemon, &["upgrade"]).await;
     assert!(done && said.contains("has taken over; process "), "{said}{why}");
-    end_of(&mut stage, &said).await;
+    end_of(&stage, &said).await;
 }
 
 /// Ends the process that `larder upgrade` has told of.
-async fn end_of(stage: &mut Stage, said: &str) {
+async fn end_of(stage: &Stage, said: &str) {
     let pid = said.split_whitespace().nth(1).and_then(|pid| pid.parse().ok()).expect("an id");
     kill_process(Pid::from_raw(pid).expect("an id"), Signal::TERM).expect("our own process");
     let pid = pid.unsigned_abs();
