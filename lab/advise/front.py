@@ -11,9 +11,10 @@ import peers
 from processes import end, free_ports
 from sites.site import about
 
-TOP = 'listen = ["127.0.0.1:{port}"]\n\n'
+# Of every page a fingerprint: a round has not the hours in which pages take turns.
+TOP = 'listen = ["127.0.0.1:@PORT@"]\n\n[log_ring]\nfingerprints = "100%"\n\n'
 # The fields that a policy looks at: a log without them says too little of a site with cookies.
-LOGGED = ["user_agent", "cookie", "accept", "accept_language", "accept_encoding", "origin"]
+LOGGED = ["user_agent", "cookie", "accept", "accept_language", "accept_encoding"]
 PROXY = """
   log_format visits escape=json '{{"msec":"$msec","remote_addr":"$remote_addr","host":"$host","request":"$request",'
     '"status":"$status","body_bytes_sent":"$body_bytes_sent","upstream_response_time":"$upstream_response_time"{logged}}}';
@@ -57,7 +58,7 @@ class Front:
         [self.port] = free_ports(1)
         self.path = os.path.join(folder, "larder.toml")
         self.socket = os.path.join(folder, "larder.sock")
-        self.text = text or TOP.format(port="@PORT@") + site.settings()
+        self.text = text or TOP + site.settings()
         self.restore()
         self.process = None
 
@@ -125,7 +126,7 @@ class Proxy:
 
 
 class Evidence:
-    """What `larder advise` looks at: its arguments for a front's configuration."""
+    """What `larder advise` looks at: the log ring of a front that runs, or what `arguments` name."""
 
     def __init__(self, front, *arguments):
         self.front = front

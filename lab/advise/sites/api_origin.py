@@ -63,7 +63,7 @@ def categories(request):
 
 
 def stock(request):
-    return 200, HOUR if WELL else {**HOUR, "Vary": "Origin"}, document(request)
+    return 200, HOUR if WELL else {**HOUR, "Vary": "Accept-Language"}, document(request)
 
 
 def rates(request):

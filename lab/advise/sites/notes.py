@@ -51,9 +51,12 @@ class Notes(Site):
         self.wait("/topics/1/")
 
     def parts(self):
-        def topics(chance, visitor):
-            ask = zipf("/topics/{}/", 8)(chance, visitor)
-            return ask if self.well else Ask(ask.path, {"consent": f"c{visitor.number}"})
+        def with_consent(choose, share):
+            def with_cookie(chance, visitor):
+                path = choose(chance, visitor).path
+                has_cookie = not self.well and chance.random() < share
+                return Ask(path, {"consent": f"c{visitor.number}"} if has_cookie else {})
+            return with_cookie
 
         def printed(chance, visitor):
             ask = zipf("/print/{}/", 6)(chance, visitor)
@@ -70,8 +73,8 @@ class Notes(Site):
             return Ask("/prices/", {"currency": "CHF" if visitor.number == CHANGED else "EUR"})
 
         return [
-            Part(12, topics), Part(10, zipf("/help/{}/", 6)), Part(10, zipf("/archive/{}/", 6)),
-            Part(10, zipf("/tags/{}/", 6)), Part(10, printed), Part(10, zipf("/guides/{}/", 6)),
+            Part(12, with_consent(zipf("/topics/{}/", 8), 1)), Part(10, with_consent(zipf("/help/{}/", 6), 0.4)), Part(10, zipf("/archive/{}/", 6)),
+            Part(10, with_consent(zipf("/tags/{}/", 6), 0.4)), Part(10, printed), Part(10, zipf("/guides/{}/", 6)),
             Part(10, zipf("/recent/{}/", 4)), Part(7, zipf("/old/{}/", 6)), Part(7, zipf("/gone/{}/", 6)),
-            Part(25, calendar, by_crawlers=True), Part(3, desk), Part(4, prices), Part(4, zipf("/list/?page={}", 6)), Part(2, lambda *_: Ask("/ask/")),
+            Part(80, calendar, by_crawlers=True), Part(3, desk), Part(4, prices), Part(4, zipf("/list/?page={}", 6)), Part(2, lambda *_: Ask("/ask/")),
         ]

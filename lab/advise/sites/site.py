@@ -53,8 +53,10 @@ class Site:
 
     name = host = ""
     faults, traps = [], []
+    # Whether an nginx can stand in front of it.
+    has_log = True
     # A round of visits: its length, and how many there are in a second.
-    seconds, rate = 24, 150
+    seconds, rate = 20, 150
 
     def __init__(self, work, port, well):
         self.work, self.port, self.well = work, port, well

@@ -7,7 +7,7 @@ from crowd import Ask, Part, zipf
 from sites.site import Fault, Site, Trap, text
 
 VIP = 7
-FILES = {"pages": ("html", 8, 6000), "css": ("css", 5, 9000), "docs": ("html", 6, 7000), "feed": ("xml", 3, 12000),
+FILES = {"pages": ("html", 8, 6000), "css": ("css", 5, 9000), "docs": ("html", 6, 7000), "feed": ("xml", 14, 80_000),
          "news": ("html", 5, 5000), "media": ("js", 6, 14000), "forum": ("html", 6, 5000), "blog": ("html", 5, 6000),
          "manual": ("html", 4, 6000), "about": ("html", 4, 3000)}
 
@@ -16,7 +16,7 @@ PLACES = {
     "pages": ('expires 1h; add_header Vary User-Agent;', "expires 1h;"),
     "css": ('add_header Cache-Control "max-age=1, must-revalidate";', "expires 1h;"),
     "docs": ('add_header Last-Modified "";', "expires 1h;"),
-    "feed": ('etag off; add_header Last-Modified ""; add_header Cache-Control "max-age=1, must-revalidate";', "expires 1h;"),
+    "feed": ('etag off; add_header Last-Modified ""; add_header Cache-Control "max-age=13, must-revalidate";', "expires 1h;"),
     "news": ('expires 1h; add_header Set-Cookie "visited=1; Path=/news/";', "expires 1h;"),
     "media": ("expires 1h;", "expires 1h;"),
     "forum": ("expires 1h;", "expires 1h;"),
@@ -58,7 +58,7 @@ class Static(Site):
     faults = [
         Fault("pages vary by browser", "vary-unused", ["User-Agent", "/pages/"]),
         Fault("styles live for a second", "lifetime-short", ["*.css"]),
-        Fault("feeds have no validator", "validator-missing", ["/feed/"], ["lifetime-short"]),
+        Fault("feeds have no validator", "validator-missing", ["/feed/"], in_smoke=False),
         Fault("documents state no lifetime", "lifetime-missing", ["/docs/"]),
         Fault("old addresses are asked for again and again", "not-found-lifetime", ["404"]),
         Fault("short links are fetched for each visitor", "redirect-lifetime", ["301"]),
@@ -103,12 +103,13 @@ class Static(Site):
         return super().settings() + ("" if self.well else faults)
 
     def parts(self):
-        layouts = ["wide", "narrow", "cards", "list"]
-
-        def forum(chance, visitor):
-            ask = zipf("/forum/{}.html", 6)(chance, visitor)
-            # The twin's forum keeps this in the browser.
-            return ask if self.well else Ask(ask.path, {"layout": layouts[visitor.number % 4]})
+        def with_layout(choose, share):
+            def with_cookie(chance, visitor):
+                path = choose(chance, visitor).path
+                # The twin keeps it in the browser.
+                has_cookie = not self.well and chance.random() < share
+                return Ask(path, {"layout": f"width{visitor.number}"} if has_cookie else {})
+            return with_cookie
 
         def blog(chance, visitor):
             ask = zipf("/blog/{}.html", 5)(chance, visitor)
@@ -130,8 +131,8 @@ class Static(Site):
 
         return [
             Part(12, zipf("/pages/{}.html", 8)), Part(10, zipf("/css/{}.css", 5)), Part(8, zipf("/docs/{}.html", 6)),
-            Part(8, zipf("/feed/{}.xml", 3)), Part(6, zipf("/gone/{}.html", 8)), Part(6, zipf("/go/{}", 6)),
-            Part(8, zipf("/news/{}.html", 5)), Part(8, zipf("/media/{}.js", 6)), Part(8, forum), Part(8, blog),
+            Part(8, lambda chance, _: Ask(f"/feed/{chance.randint(1, 14)}.xml")), Part(6, zipf("/gone/{}.html", 8)), Part(6, zipf("/go/{}", 6)),
+            Part(8, with_layout(zipf("/news/{}.html", 5), 0.4)), Part(8, zipf("/media/{}.js", 6)), Part(8, with_layout(zipf("/forum/{}.html", 6), 1)), Part(8, blog),
             Part(5, offers), Part(5, manual), Part(6, about), Part(2, find), Part(3, lambda *_: Ask("/ticker")),
             Part(2, lambda _, visitor: Ask(f"/hello?name=v{visitor.number}")),
             Part(2, lambda _, visitor: Ask("/inbox", {"name": f"v{visitor.number}"})),
