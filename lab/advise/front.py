@@ -138,7 +138,7 @@ class Evidence:
 
     def applied(self, number):
         """The configuration with the lines of a finding, as `--apply` writes them; the old one is there again."""
-        output(["advise", "--apply", str(number), *self.arguments])
+        output(["advise", "--apply", str(number), "--unproved", *self.arguments])
         text = self.front.changed()
         self.front.restore()
         return text

@@ -3,11 +3,25 @@
 use std::fmt::Write as _;
 
 use base::units::Bytes;
+use observe::text::Printable;
 use serde_json::{Value, json};
 
 use crate::advice::Advice;
 use crate::finding::{Change, Finding};
 use crate::replay::Figures;
+
+/// Text of clients and origins, harmless to terminals.
+pub fn printable(text: &str) -> String {
+    Printable(text.as_bytes()).to_string()
+}
+
+/// A finding as text.
+pub fn finding(advice: &Advice, finding: &Finding) -> String {
+    let mut out = String::new();
+    // Writing to a String cannot fail.
+    _ = write_finding(&advice.figures, finding, &mut out);
+    out
+}
 
 /// The advice as text.
 pub fn text(advice: &Advice) -> String {
@@ -54,7 +68,7 @@ fn write_finding(before: &Figures, finding: &Finding, out: &mut String) -> std::
     let Finding { number, kind, site, about, paths, proof, after, bytes, risk, change, hints } =
         finding;
     let place = if paths.is_empty() { site.clone() } else { format!("{site}, {paths}") };
-    writeln!(out, "{number}. {kind}: {about} ({place})")?;
+    writeln!(out, "{number}. {kind}: {} ({})", printable(about), printable(&place))?;
     writeln!(out, "   {}", kind.about())?;
     if let Some(after) = after {
         writeln!(out, "   gain:  {}", gain(before, after))?;
@@ -62,13 +76,13 @@ fn write_finding(before: &Figures, finding: &Finding, out: &mut String) -> std::
     if *bytes > 0 {
         writeln!(out, "   gain:  {} fewer bytes", size(*bytes))?;
     }
-    writeln!(out, "   proof: {}", proof.text())?;
-    writeln!(out, "   risk:  {risk}")?;
+    writeln!(out, "   proof: {}", printable(proof.text()))?;
+    writeln!(out, "   risk:  {}", printable(risk))?;
     if let Some(change) = change {
         write_change(change, out)?;
     }
     for hint in hints {
-        writeln!(out, "   {hint}")?;
+        writeln!(out, "   {}", printable(hint))?;
     }
     Ok(())
 }
@@ -77,7 +91,7 @@ fn write_change(change: &Change, out: &mut String) -> std::fmt::Result {
     for place in &change.places {
         writeln!(out, "   {}:{}", change.file, place.line)?;
         for line in &place.lines {
-            writeln!(out, "{}", format!("       {line}").trim_end())?;
+            writeln!(out, "{}", format!("       {}", printable(line)).trim_end())?;
         }
     }
     Ok(())

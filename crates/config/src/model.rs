@@ -630,7 +630,7 @@ pub struct LogRing {
 impl Default for LogRing {
     fn default() -> Self {
         let headers = ["Referer", "User-Agent"].map(str::to_owned).to_vec();
-        let (evidence, fingerprint_one_in) = (true, 100);
+        let (evidence, fingerprint_one_in) = (true, 5);
         Self { size: 32 << 20, folder: None, headers, evidence, fingerprint_one_in }
     }
 }

@@ -1,6 +1,6 @@
-//! Fingerprints of response bodies, which tell if two responses are equal without keeping them: in
-//! every byte, or apart from what may change at every request. Pure: bodies come in pieces, and no
-//! cut of them may change a result.
+//! Fingerprints of response bodies, which tell if two responses are equal without keeping them, and
+//! a masker for those that are equal apart from what may change at every request. Pure: bodies come
+//! in pieces, and no cut of them may change a result.
 //!
 //! Begin with [`BodyHasher`]; [`Masker`] is for callers with a hash function of their own.
 

@@ -65,10 +65,15 @@ pub(crate) struct AdviseArgs {
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
-    /// Write the lines of finding N into the configuration, if `larder check` finds no fault in the
-    /// result, keep the former file beside it, and reload the daemon if one runs.
-    #[arg(long, value_name = "N", conflicts_with = "preset")]
-    apply: Option<usize>,
+    /// Write the lines of a finding into the configuration, if `larder check` finds no fault in the
+    /// result, keep the former file beside it, and reload the daemon if one runs. N is its number;
+    /// by KIND:ABOUT, such as `query-parameter-unused:cid`, it stays the one that you have read,
+    /// whatever requests have come since.
+    #[arg(long, value_name = "N|KIND:ABOUT", conflicts_with = "preset")]
+    apply: Option<String>,
+    /// With --apply: also a finding without proof.
+    #[arg(long, requires = "apply")]
+    unproved: bool,
     #[command(flatten)]
     admin: tools::AdminArgs,
 }
@@ -88,9 +93,12 @@ pub(crate) fn run(args: &AdviseArgs) -> Result<(), String> {
     }
     let outcome = config.as_deref().and_then(|path| application::outcome(path, &visits));
     let advice = advise::advise(visits, &settings);
-    if let Some(number) = args.apply {
-        let path = config.ok_or("--apply needs a configuration: --config FILE")?;
-        return application::apply(&path, &advice, number, &args.admin.admin_socket);
+    if let Some(wanted) = &args.apply {
+        let path = config.ok_or("larder: --apply needs a configuration: --config FILE")?;
+        let finding = application::find(&advice, wanted, args.unproved)?;
+        base::show!("{}", report::finding(&advice, finding).trim_end());
+        let socket = &args.admin.admin_socket;
+        return application::apply(&path, &settings.text, &advice, finding, socket);
     }
     print(args, &advice, outcome)
 }
@@ -166,6 +174,7 @@ fn log_visits(log: &Path, last: usize) -> Result<Vec<Visit>, String> {
         };
     };
     let line: String = line.chars().take(120).collect();
+    let line = report::printable(&line);
     if unread * UNREAD_SHARE > visits.len() as u64 {
         return Err(format!(
             "larder: {name}: {unread} lines are of no known format, the first is line {number}: \

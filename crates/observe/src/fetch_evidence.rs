@@ -7,7 +7,7 @@
 //! |---|---|
 //! | 2 | length of the whole evidence |
 //! | 1 | 1 if a fingerprint follows |
-//! | 8 + 8 | the fingerprint: exact and masked |
+//! | 8 | the fingerprint |
 //! | 2 | length of the removed parameters |
 //! | | the removed parameters |
 //! | | the fields, in the form of [`heads`](crate::heads) |
@@ -17,7 +17,7 @@ use fingerprint::BodyFingerprint;
 use crate::heads::{self, Field, HeadSide};
 
 /// Bytes of evidence without its texts, with a fingerprint.
-const HEAD: usize = 2 + 1 + 16 + 2;
+const HEAD: usize = 2 + 1 + 8 + 2;
 
 /// Longest evidence of one record.
 pub const EVIDENCE_MAX: usize = 4 * 1024;
@@ -49,9 +49,8 @@ impl<'a> FetchEvidence<'a> {
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let at = out.len();
         out.extend_from_slice(&[0, 0, u8::from(self.fingerprint.is_some())]);
-        if let Some(BodyFingerprint { exact, masked }) = self.fingerprint {
-            out.extend_from_slice(&exact.to_le_bytes());
-            out.extend_from_slice(&masked.to_le_bytes());
+        if let Some(BodyFingerprint(hash)) = self.fingerprint {
+            out.extend_from_slice(&hash.to_le_bytes());
         }
         let removed: &[u8] = if self.removed.len() > REMOVED_MAX { &[] } else { self.removed };
         out.extend_from_slice(&(removed.len() as u16).to_le_bytes());
@@ -69,15 +68,11 @@ impl<'a> FetchEvidence<'a> {
         let length = u16::from_le_bytes(*bytes.first_chunk()?);
         let (own, rest) = bytes.split_at_checked(usize::from(length))?;
         let (&[_, _, has_fingerprint], mut own) = own.split_first_chunk()?;
-        let mut number = || {
-            let (number, after) = own.split_first_chunk()?;
-            own = after;
-            Some(u64::from_le_bytes(*number))
-        };
-        let fingerprint = match has_fingerprint {
-            0 => None,
-            _ => Some(BodyFingerprint { exact: number()?, masked: number()? }),
-        };
+        let mut fingerprint = None;
+        if has_fingerprint != 0 {
+            let (hash, after) = own.split_first_chunk()?;
+            (own, fingerprint) = (after, Some(BodyFingerprint(u64::from_le_bytes(*hash))));
+        }
         let (length, own) = own.split_first_chunk()?;
         let (removed, fields) = own.split_at_checked(usize::from(u16::from_le_bytes(*length)))?;
         Some((Self { fingerprint, removed, fields }, rest))
@@ -93,9 +88,9 @@ mod tests {
     proptest! {
         #[test]
         fn evidence_reads_back(
-            hashes: Option<(u64, u64)>, removed: Vec<u8>, fields: Vec<u8>, rest: Vec<u8>,
+            hash: Option<u64>, removed: Vec<u8>, fields: Vec<u8>, rest: Vec<u8>,
         ) {
-            let fingerprint = hashes.map(|(exact, masked)| BodyFingerprint { exact, masked });
+            let fingerprint = hash.map(BodyFingerprint);
             let evidence = FetchEvidence { fingerprint, removed: &removed, fields: &fields };
             let mut bytes = Vec::new();
             evidence.write(&mut bytes);
@@ -116,7 +111,7 @@ mod tests {
     #[test]
     fn texts_that_are_too_long_are_left_out() {
         let long = vec![b'x'; EVIDENCE_MAX];
-        let fingerprint = Some(BodyFingerprint { exact: 1, masked: 2 });
+        let fingerprint = Some(BodyFingerprint(1));
         let length = |removed, fields| {
             let mut bytes = Vec::new();
             FetchEvidence { fingerprint, removed, fields }.write(&mut bytes);

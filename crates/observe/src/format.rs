@@ -209,9 +209,8 @@ fn rest_of_json(record: &Record<'_>, fields: &FieldPositions, out: &mut Vec<u8>)
         if !evidence.removed.is_empty() {
             text(out, "removed_parameters", evidence.removed)?;
         }
-        if let Some(BodyFingerprint { exact, masked }) = evidence.fingerprint {
-            write!(out, ",\"fingerprint\":{{\"exact\":\"{exact:016x}\"")?;
-            write!(out, ",\"masked\":\"{masked:016x}\"}}")?;
+        if let Some(BodyFingerprint(hash)) = evidence.fingerprint {
+            write!(out, ",\"fingerprint\":\"{hash:016x}\"")?;
         }
     }
     heads::json(record.heads(), out)?;
@@ -323,7 +322,7 @@ fn write_detail(
         line(name, text)?;
     }
     if let Some(print) = record.fetch_evidence().and_then(|evidence| evidence.fingerprint) {
-        line("print", format!("{:016x}  masked {:016x}", print.exact, print.masked))?;
+        line("print", format!("{:016x}", print.0))?;
     }
     line("cache", cache(record))?;
     if !record.origin.is_empty() {

@@ -104,3 +104,13 @@ fn requests_that_could_not_be_read_are_no_visits() {
         assert_eq!(parse_line(line), None, "{line}");
     }
 }
+
+#[test]
+fn an_offset_that_is_none_makes_no_visit_and_no_failure() {
+    for zone in ["\u{fffd}0100", "+00999999999999999999", "+", "-", "\u{20ac}"] {
+        let line =
+            format!("192.0.2.1 - - [10/Oct/2026:13:55:36 {zone}] \"GET / HTTP/1.1\" 200 5\n");
+        let read = read_log(line.as_bytes(), 10).expect("it is read");
+        assert_eq!(read.visits.len() + usize::from(read.first_unread.is_some()), 1, "{zone}");
+    }
+}

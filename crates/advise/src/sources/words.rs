@@ -75,13 +75,13 @@ fn numbers(text: &str, separator: char) -> Option<[u32; 3]> {
 
 /// Seconds of an offset such as `+01:00`, `-0700` or `Z`; no offset is UTC.
 fn zone_s(zone: &str) -> Option<i64> {
-    let sign = match zone.chars().next() {
+    let (sign, offset) = match zone.chars().next() {
         None | Some('Z' | 'z') => return Some(0),
-        Some('-') => -1,
-        Some(_) => 1,
+        Some('-') => (-1, zone.strip_prefix('-')?),
+        Some(_) => (1, zone.strip_prefix('+').unwrap_or(zone)),
     };
-    let digits: String = zone[1..].chars().filter(char::is_ascii_digit).collect();
-    let (hours, minutes) = digits.split_at_checked(2)?;
+    let digits: String = offset.chars().filter(char::is_ascii_digit).collect();
+    let (hours, minutes) = digits.split_at_checked(2).filter(|(_, minutes)| minutes.len() <= 2)?;
     let minutes: i64 = if minutes.is_empty() { 0 } else { minutes.parse().ok()? };
     Some(sign * (hours.parse::<i64>().ok()? * 3600 + minutes * 60))
 }

@@ -27,7 +27,7 @@ section! {
     "headers", TEXTS, "[\"Referer\", \"User-Agent\"]", "Request fields whose values are recorded, at most 16.",
         |r, item, to| to.headers = headers(r, item);
     "evidence", boolean evidence, "true", "Whether the record of a request that asked an origin keeps what `larder advise` needs: some fields of the request to the origin and of its response (limit `log_evidence`). Of cookies there are names, and hashes of values with a secret key.";
-    "fingerprints", "a percentage, or false", "\"1%\"", "Share of pages whose responses from origins get a fingerprint, from 0.001% to 100%, by which `larder advise` sees that different visitors got equal pages. Pages take turns, each for a minute. Without `evidence`, there are none.",
+    "fingerprints", "a percentage, or false", "\"20%\"", "Share of pages whose responses from origins get a fingerprint, from 0.001% to 100%, by which `larder advise` sees that different visitors got equal pages. Pages take turns, each for a minute. Without `evidence`, there are none.",
         |r, item, to| put(&mut to.fingerprint_one_in, share(r, item));
 }
 

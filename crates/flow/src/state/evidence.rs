@@ -92,9 +92,13 @@ impl NotedEvidence {
         self.fingerprint = Some(fingerprint);
     }
 
-    /// Appends the evidence to the record that begins at `at` and is the last in `out`.
+    /// Appends the evidence to the record that begins at `at` and is the last in `out`. If some of its
+    /// fields were left out, it would say that the response lacks them: there is no evidence then.
     pub(crate) fn append(&self, out: &mut Vec<u8>, at: usize) {
         let Self { fields, removed, fingerprint, .. } = self;
+        if fields.is_cut() {
+            return;
+        }
         let (fingerprint, fields) = (*fingerprint, fields.bytes());
         record::add_evidence(out, at, &FetchEvidence { fingerprint, removed, fields });
     }
@@ -107,14 +111,7 @@ fn hasher(seed: &HashSeed, response: &Response) -> BodyHasher {
     let status = response.status.code().to_be_bytes();
     let [coding, kind] = [HeaderId::ContentEncoding, HeaderId::ContentType].map(value);
     let parts = [&status[..], value(HeaderId::Location), coding, kind];
-    BodyHasher::new(*seed, &parts, coding.is_empty() && is_text(kind))
-}
-
-/// Returns true for the types of text in which numbers are numbers.
-fn is_text(kind: &[u8]) -> bool {
-    let essence = kind.split(|byte| *byte == b';').next().unwrap_or_default().to_ascii_lowercase();
-    let ends = [&b"json"[..], b"xml", b"javascript"];
-    essence.starts_with(b"text/") || ends.iter().any(|end| essence.trim_ascii().ends_with(end))
+    BodyHasher::new(*seed, &parts)
 }
 
 /// A writer of the fields that evidence has.
@@ -157,7 +154,10 @@ impl FieldWriter<'_> {
             HeaderId::Etag => b"etag",
             HeaderId::Expires => b"expires",
             HeaderId::LastModified => b"last-modified",
-            HeaderId::Location => b"location",
+            HeaderId::Location => {
+                let place = self.without_query(field.value);
+                return self.add(HeadSide::Beresp, b"location", &place);
+            }
             HeaderId::Pragma => b"pragma",
             HeaderId::SurrogateControl => b"surrogate-control",
             HeaderId::Vary => b"vary",
@@ -178,6 +178,14 @@ impl FieldWriter<'_> {
             _ => return,
         };
         self.add(HeadSide::Beresp, name, field.value);
+    }
+
+    /// A URL with a keyed hash in place of its query, which may have a code or a token.
+    fn without_query(&self, url: &[u8]) -> Vec<u8> {
+        let Some(end) = url.iter().position(|byte| *byte == b'?') else { return url.to_vec() };
+        let mut out = url[..=end].to_vec();
+        out.extend_from_slice(format!("{:016x}", self.seed.hash(&url[end..])).as_bytes());
+        out
     }
 
     /// The cookies of a line, with keyed hashes in place of their values.

@@ -3,54 +3,113 @@
 //!
 //! A file that `larder check` would refuse must never take the place of one that it accepts.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use advise::{Advice, Finding, Visit};
+use advise::{Advice, Finding, Proof, Visit};
 use serde_json::{Value, json};
 
 /// Least requests after a change, for an opinion about it.
 const REQUESTS_MIN: usize = 100;
 
-/// Writes the lines of the finding with this number into the configuration, and reloads the daemon
-/// behind `socket`, if one runs.
+/// The finding with this number, or with this kind and thing (`KIND:ABOUT`). One without proof is
+/// found only if `unproved` is set.
+pub(super) fn find<'a>(
+    advice: &'a Advice,
+    wanted: &str,
+    unproved: bool,
+) -> Result<&'a Finding, String> {
+    let number = wanted.parse::<usize>().ok();
+    let is_wanted = |own: &&Finding| match number {
+        Some(number) => own.number == number,
+        None => wanted == format!("{}:{}", own.kind, own.about),
+    };
+    let mut found = advice.findings.iter().filter(is_wanted);
+    let finding = found.next().ok_or_else(|| {
+        format!("larder: there is no finding {wanted}: there are {}", advice.findings.len())
+    })?;
+    if found.next().is_some() {
+        return Err(format!("larder: several findings are {wanted}: name one by its number"));
+    }
+    if matches!(finding.proof, Proof::Missing(_)) && !unproved {
+        return Err(format!(
+            "larder: finding {wanted} has no proof ({}): look at the pages yourself, then add \
+             --unproved",
+            finding.proof.text()
+        ));
+    }
+    Ok(finding)
+}
+
+/// Writes the lines of a finding into the configuration, whose text was `former`, and reloads the
+/// daemon behind `socket`, if one runs.
 pub(super) fn apply(
     config: &Path,
+    former: &str,
     advice: &Advice,
-    number: usize,
+    finding: &Finding,
     socket: &Path,
 ) -> Result<(), String> {
-    let finding = advice.findings.iter().find(|finding| finding.number == number);
-    let finding = finding.ok_or_else(|| {
-        format!("larder: there is no finding {number}: there are {}", advice.findings.len())
-    })?;
     let change = finding.change.as_ref().ok_or_else(|| {
-        format!("larder: no setting changes finding {number}: {}", finding.hints.join("; "))
+        let hints = finding.hints.join("; ");
+        format!("larder: no setting changes finding {}: {hints}", finding.number)
     })?;
-    let failed =
-        |path: &Path, error: std::io::Error| format!("larder: {}: {error}", path.display());
-    let new = beside(config, "new");
-    fs::write(&new, &change.text).map_err(|error| failed(&new, error))?;
-    let checked = fs::metadata(config)
-        .and_then(|old| fs::set_permissions(&new, old.permissions()))
+    let failed = |path: &Path, error: io::Error| format!("larder: {}: {error}", path.display());
+    // A link stays one.
+    let config = &fs::canonicalize(config).map_err(|error| failed(config, error))?;
+    let is_former = fs::read_to_string(config).map(|text| text == former);
+    if !is_former.map_err(|error| failed(config, error))? {
+        return Err(format!("larder: {} has changed meanwhile: ask again", config.display()));
+    }
+    let new = beside(config, &format!("new-{}", std::process::id()));
+    let checked = write_like(config, &new, &change.text)
         .map_err(|error| failed(&new, error))
         .and_then(|()| crate::check::check(&new, false));
     if let Err(why) = checked {
         _ = fs::remove_file(&new);
         return Err(format!("{why}\nlarder: {} stays as it was", config.display()));
     }
-    let former = beside(config, "former");
-    fs::copy(config, &former).map_err(|error| failed(&former, error))?;
-    fs::rename(&new, config).map_err(|error| failed(config, error))?;
-    let note = beside(config, "advice.json");
-    fs::write(&note, format!("{:#}\n", prediction(advice, finding)))
-        .map_err(|error| failed(&note, error))?;
-    base::show!("{}: changed; the former file is {}", config.display(), former.display());
+    let (kept, note) = (free_beside(config), beside(config, "advice.json"));
+    let replaced = fs::copy(config, &kept)
+        .map_err(|error| failed(&kept, error))
+        .and_then(|_| {
+            fs::write(&note, format!("{:#}\n", prediction(advice, finding)))
+                .map_err(|error| failed(&note, error))
+        })
+        .and_then(|()| fs::rename(&new, config).map_err(|error| failed(config, error)));
+    if let Err(why) = replaced {
+        _ = fs::remove_file(&new);
+        return Err(format!("{why}\nlarder: {} stays as it was", config.display()));
+    }
+    base::show!("{}: changed; the former file is {}", config.display(), kept.display());
     if socket.exists() {
-        return tools::reload(socket);
+        return tools::reload(socket)
+            .map_err(|why| format!("{why}\nlarder: {} is changed all the same", config.display()));
     }
     Ok(())
+}
+
+/// Writes a new file with the owner and the permissions of another.
+fn write_like(other: &Path, path: &Path, text: &str) -> io::Result<()> {
+    let like = fs::metadata(other)?;
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    let own = file.metadata()?;
+    if (own.uid(), own.gid()) != (like.uid(), like.gid()) {
+        fchown(&file, Some(like.uid()), Some(like.gid()))?;
+    }
+    file.write_all(text.as_bytes())?;
+    file.set_permissions(like.permissions())?;
+    file.sync_all()
+}
+
+/// A path beside the configuration for its former text, where nothing is yet.
+fn free_beside(config: &Path) -> PathBuf {
+    let numbered = (2..).map(|number| beside(config, &format!("former-{number}")));
+    let mut all = std::iter::once(beside(config, "former")).chain(numbered);
+    all.find(|path| !path.exists()).unwrap_or_else(|| beside(config, "former"))
 }
 
 /// The path beside the configuration with this ending.

@@ -111,11 +111,15 @@ fn read(bytes: &[u8], question: &Question) -> Option<Visit> {
         Framing::UntilClose => bytes.len() as u64 <= RESPONSE_MAX,
         Framing::Chunked => false,
     };
-    let kind = response.headers.value(HeaderId::ContentType).unwrap_or_default();
-    let mut hasher = BodyHasher::new(HashSeed::from_u64(SEED), &[], kind.starts_with(b"text/"));
+    let value = |id| response.headers.value(id).unwrap_or_default();
+    let [kind, coding] = [HeaderId::ContentType, HeaderId::ContentEncoding].map(value);
+    // Equal bodies of other heads are no equal responses.
+    let status = response.status.code().to_be_bytes();
+    let parts = [&status[..], value(HeaderId::Location), coding, kind];
+    let mut hasher = BodyHasher::new(HashSeed::from_u64(SEED), &parts);
     hasher.push(body);
-    let BodyFingerprint { exact, masked } = hasher.finish();
-    let print = BodyPrint { exact, masked };
+    let BodyFingerprint(hash) = hasher.finish();
+    let print = BodyPrint { exact: hash, masked: hash };
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let name = |name: &[u8]| String::from_utf8_lossy(name).to_ascii_lowercase();
     let fields = response.headers.iter().map(|field| (name(field.name), field.value.to_vec()));
@@ -146,5 +150,16 @@ mod tests {
         assert!(of("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nab").is_none());
         assert!(of("HTTP/1.1 200 OK\r\nEtag: \"x\"\r\n\r\nab").is_some());
         assert!(of("HTTP/1.1 200 OK\r\n").is_none());
+    }
+
+    #[test]
+    fn redirects_to_other_places_are_no_equal_responses() {
+        let question = Question { host: "a".to_owned(), target: b"/".to_vec() };
+        let of = |place: &str| {
+            let text =
+                format!("HTTP/1.1 302 Found\r\nLocation: {place}\r\nContent-Length: 0\r\n\r\n");
+            read(text.as_bytes(), &question).and_then(|visit| visit.body).expect("an answer").exact
+        };
+        assert!(of("/a") == of("/a") && of("/a") != of("/b"));
     }
 }

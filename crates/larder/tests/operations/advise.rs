@@ -154,8 +154,12 @@ async fn advice_that_is_applied_is_checked_kept_and_told_of_later() {
         "{shown}"
     );
 
-    let applied = run(&[&asked[..], &["--apply", "1"]].concat()).await;
+    let refused = run(&[&asked[..], &["--apply", "1"]].concat()).await;
+    assert!(text(&refused.stderr).contains("--unproved"), "{}", text(&refused.stderr));
+    let named = ["--apply", "query-parameter-unused:cid", "--unproved"];
+    let applied = run(&[&asked[..], &named].concat()).await;
     assert!(applied.status.success(), "{}", text(&applied.stderr));
+    assert!(text(&applied.stdout).contains("strip = [\"cid\"]"), "{}", text(&applied.stdout));
     let read = |name| std::fs::read_to_string(path(name)).expect("a file");
     assert_eq!(read("larder.toml"), format!("{config}\n[site.query]\nstrip = [\"cid\"]\n"));
     assert_eq!(read("larder.toml.former"), config);

@@ -21,8 +21,7 @@ struct Fetched {
 
 #[derive(Clone, Debug)]
 struct Evidence {
-    exact: Option<u64>,
-    masked: Option<u64>,
+    fingerprint: Option<u64>,
     removed: String,
     sent: Vec<String>,
     received: Vec<String>,
@@ -54,8 +53,7 @@ async fn fetched(stage: &Stage, count: usize) -> Vec<Fetched> {
                 target: String::from_utf8_lossy(record.target).into_owned(),
                 served: record.served.word(),
                 evidence: record.fetch_evidence().map(|evidence| Evidence {
-                    exact: evidence.fingerprint.map(|print| print.exact),
-                    masked: evidence.fingerprint.map(|print| print.masked),
+                    fingerprint: evidence.fingerprint.map(|print| print.0),
                     removed: String::from_utf8_lossy(evidence.removed).into_owned(),
                     sent: lines(HeadSide::Bereq),
                     received: lines(HeadSide::Beresp),
@@ -88,8 +86,8 @@ async fn equal_pages_for_different_visitors_have_equal_fingerprints() {
     visit("bob").await;
     let all = fetched(&stage, 3).await;
     let [anna, bob, later] = [0, 1, 2].map(|at| all[at].evidence().clone());
-    assert!(anna.exact.is_some() && anna.exact == bob.exact, "{all:?}");
-    assert!(bob.exact != later.exact && bob.masked == later.masked, "{all:?}");
+    assert!(anna.fingerprint.is_some() && anna.fingerprint == bob.fingerprint, "{all:?}");
+    assert!(bob.fingerprint != later.fingerprint, "{all:?}");
     let cookies = [&anna, &bob, &later].map(|own| {
         let line = own.sent.iter().find(|line| line.starts_with("cookie: sid="));
         line.expect("a cookie").clone()
@@ -127,8 +125,8 @@ async fn a_stored_page_has_the_fingerprint_of_its_fetch_and_a_hit_has_none() {
     assert_eq!(miss.removed, "utm_source=letter");
     assert!(of("HIT", "/a?x=1").evidence.is_none());
     // The same page in pieces, whose length its head does not say.
-    assert_eq!(of("MISS", "/chunked").evidence().exact, miss.exact);
-    assert_eq!(of("MISS", "/large").evidence().exact, None);
+    assert_eq!(of("MISS", "/chunked").evidence().fingerprint, miss.fingerprint);
+    assert_eq!(of("MISS", "/large").evidence().fingerprint, None);
     let limits = look(&stage.daemon, "/api/v1/parameters").await;
     let own = |row: &&Value| row["name"] == "fingerprint_bytes";
     let row = limits["parameters"].as_array().and_then(|all| all.iter().find(own)).cloned();
@@ -146,7 +144,7 @@ async fn a_body_that_breaks_off_has_no_fingerprint_and_a_file_can_turn_evidence_
         .expect("the request is taken");
     drop(raw.reply("GET").await);
     let all = fetched(&stage, 1).await;
-    assert_eq!(all[0].evidence().exact, None);
+    assert_eq!(all[0].evidence().fingerprint, None);
     let top = "log_ring = { evidence = false, fingerprints = \"100%\" }";
     let stage = Setup { top, one_core: true, ..Setup::default() }.start().await;
     stage.origin.on("/", Script::cacheable("page"));

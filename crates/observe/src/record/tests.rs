@@ -144,7 +144,7 @@ fn the_longest_record_is_as_long_as_it_says() {
     let values = std::iter::repeat_n(Some(&long[..]), VALUES_MAX + 3);
     with_texts(Record::default(), &texts).write(values, &mut bytes);
     let evidence = FetchEvidence {
-        fingerprint: Some(BodyFingerprint { exact: 1, masked: 2 }),
+        fingerprint: Some(BodyFingerprint(1)),
         removed: &long[..REMOVED_MAX],
         fields: &long[..FIELDS_MAX],
     };
@@ -175,7 +175,7 @@ fn heads_follow_a_record_and_damaged_ones_are_detected() {
 
 #[test]
 fn evidence_follows_a_record_with_or_without_heads() {
-    let fingerprint = Some(BodyFingerprint { exact: 7, masked: 8 });
+    let fingerprint = Some(BodyFingerprint(7));
     let evidence = FetchEvidence { fingerprint, removed: b"utm_source=x", fields: b"fields" };
     let mut bytes = Vec::new();
     Record { route: b"shop", ..Record::default() }.write([None::<&[u8]>], &mut bytes);
