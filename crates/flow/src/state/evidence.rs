@@ -92,8 +92,8 @@ impl NotedEvidence {
         self.fingerprint = Some(fingerprint);
     }
 
-    /// Appends the evidence to the record that begins at `at` and is the last in `out`. If some of its
-    /// fields were left out, it would say that the response lacks them: there is no evidence then.
+    /// Appends the evidence to the record that begins at `at` and is the last in `out`. If some of
+    /// its fields were left out, it would say that the response lacks them, and is left out.
     pub(crate) fn append(&self, out: &mut Vec<u8>, at: usize) {
         let Self { fields, removed, fingerprint, .. } = self;
         if fields.is_cut() {
