@@ -1,8 +1,9 @@
 //! The state of a running daemon: what its faces read, and what operators change. It must know
 //! neither its callers nor how it was started.
 
+mod reload_outcome;
+
 use std::collections::BTreeMap;
-use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -48,6 +49,8 @@ use crate::succession::Succession;
 use crate::vcl::Vcls;
 use crate::versions::Versions;
 use crate::{disk_store, key_directories, ocsp_staples, programs, site_assembly};
+
+pub(crate) use self::reload_outcome::ReloadOutcome;
 
 /// A running daemon, as far as its control goes.
 pub struct Daemon {
@@ -128,26 +131,6 @@ pub(crate) struct MemorySizes {
     pub(crate) budget: u64,
     /// The part of that which may be held for clients.
     pub(crate) share: u64,
-}
-
-/// The outcome of a successful reload.
-#[derive(Clone, Debug)]
-pub(crate) struct ReloadOutcome {
-    /// Settings that were changed in the file and only take effect at a restart.
-    pub(crate) stays: Vec<&'static str>,
-    /// Ports that failed at the last attempt.
-    missing: Vec<String>,
-}
-
-impl fmt::Display for ReloadOutcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("configuration reloaded")?;
-        if !self.stays.is_empty() {
-            write!(f, ", but not {}: that takes a restart", self.stays.join(", "))?;
-        }
-        let mut missing = self.missing.iter();
-        missing.try_for_each(|lack| write!(f, "\nwarning: {lack}; the daemon retries"))
-    }
 }
 
 /// Resources that the daemon has opened on its machine.

@@ -10,7 +10,7 @@
 //! | 8 | the fingerprint |
 //! | 2 | length of the removed parameters |
 //! | | the removed parameters |
-//! | | the fields, in the form of [`heads`](crate::heads) |
+//! | | the fields, in the form of [`heads`](mod@crate::heads) |
 
 use fingerprint::BodyFingerprint;
 
