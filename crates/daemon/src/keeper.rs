@@ -100,6 +100,10 @@ impl KeeperArgs {
 #[derive(Debug)]
 pub(crate) struct LentKeeper(MutexGuard<'static, Keeper>);
 
+/// The longest wait for the keeper. While it is lent, the threads of operators' requests must not
+/// wait for it.
+const LOAN_PATIENCE: Duration = Duration::from_secs(1);
+
 /// Lends the keeper that this process has started; `None` without one.
 pub(crate) fn lend() -> Option<LentKeeper> {
     let keeper = KEEPER.get()?.lock();
@@ -166,7 +170,10 @@ fn connect(path: &Path) -> Result<OwnedFd, Errno> {
 pub(crate) fn open(path: &Path, how: OpenPurpose) -> io::Result<File> {
     match (how.open(path), KEEPER.get()) {
         (Err(error), Some(keeper)) if is_refused(&error) => {
-            let mut keeper = keeper.lock();
+            let Some(mut keeper) = keeper.try_lock_for(LOAN_PATIENCE) else {
+                let why = format!("{}, and an upgrade has the keeper", without_code(&error));
+                return Err(io::Error::new(error.kind(), why));
+            };
             match keeper.open(path, how) {
                 Ok(file) => Ok(file),
                 // The keeper does not open this file: the error is as without a keeper.

@@ -31,6 +31,10 @@ use crate::handover::{HandoverMessage, frame, take_frame};
 /// The longest wait for another process's answer: its own cluster may be slow.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// The reason why an invalidation cannot be promised.
+const UNRECORDED: &str = "the process that has the disk cache is gone: after the next start, the \
+                          disk may have what was purged here";
+
 /// Bytes of one read.
 const CHUNK: usize = 16 << 10;
 
@@ -201,7 +205,10 @@ impl PeerCaches for LinkedProcesses {
     ) -> Result<Option<Box<dyn PreparedPropagation>>, String> {
         let links = self.links.lock().clone();
         if links.is_empty() {
-            return Ok(None);
+            return match self.shared.cache.lower().is_recorded_elsewhere() {
+                true => Err(UNRECORDED.to_owned()),
+                false => Ok(None),
+            };
         }
         let most = self.shared.live().limits.upgrade_queue;
         if links.iter().any(|link| link.unanswered.lock().len() as u64 >= most) {
@@ -212,7 +219,8 @@ impl PeerCaches for LinkedProcesses {
             ));
         }
         let records = batch.iter().map(|invalidation| invalidation.encode()).collect();
-        Ok(Some(Box::new(PreparedRecords { links, records })))
+        let shared = Arc::clone(&self.shared);
+        Ok(Some(Box::new(PreparedRecords { shared, links, records })))
     }
 
     fn outstanding(&self) -> Option<Box<dyn Propagation>> {
@@ -224,37 +232,50 @@ impl PeerCaches for LinkedProcesses {
                 answers.push(answer);
             }
         }
-        (!answers.is_empty()).then(|| Box::new(AwaitedAnswers(answers)) as Box<dyn Propagation>)
+        let shared = Arc::clone(&self.shared);
+        let awaited = AwaitedAnswers { shared, answers };
+        (!awaited.answers.is_empty()).then(|| Box::new(awaited) as Box<dyn Propagation>)
     }
 }
 
 /// Encoded invalidations, for each of the processes.
 struct PreparedRecords {
+    shared: Arc<SharedState>,
     links: Vec<Arc<Link>>,
     records: Vec<Vec<u8>>,
 }
 
 impl PreparedPropagation for PreparedRecords {
     fn tell(self: Box<Self>, _: Option<Level>) -> Box<dyn Propagation> {
-        let Self { links, records } = *self;
+        let Self { shared, links, records } = *self;
         let answers =
             links.iter().flat_map(|link| records.iter().map(|record| link.tell(record.clone())));
-        Box::new(AwaitedAnswers(answers.collect()))
+        Box::new(AwaitedAnswers { shared, answers: answers.collect() })
     }
 }
 
 /// Answers of other processes. Each is awaited, whatever level of confirmation is asked for: the
 /// processes are one node.
-struct AwaitedAnswers(Vec<oneshot::Receiver<String>>);
+struct AwaitedAnswers {
+    shared: Arc<SharedState>,
+    answers: Vec<oneshot::Receiver<String>>,
+}
 
 impl Propagation for AwaitedAnswers {
     fn wait(self: Box<Self>) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send>> {
         Box::pin(async move {
             let mut failures = Vec::new();
             let all = async {
-                for answer in self.0 {
-                    // Without an answer the process is gone, and serves nothing.
-                    failures.extend(answer.await.ok().filter(|failure| !failure.is_empty()));
+                for answer in self.answers {
+                    match answer.await {
+                        Ok(failure) if failure.is_empty() => {}
+                        Ok(failure) => failures.push(failure),
+                        // The process is gone, and serves nothing; but it may have the disk.
+                        Err(_) if self.shared.cache.lower().is_recorded_elsewhere() => {
+                            failures.push(UNRECORDED.to_owned());
+                        }
+                        Err(_) => {}
+                    }
                 }
             };
             if rt::time::timeout(PATIENCE, all).await.is_err() {

@@ -194,7 +194,9 @@ fn stop(daemon: &Arc<Daemon>, server: Server, runtime: &Runtime) {
 /// Ends the daemon after another process has taken its place.
 fn leave(daemon: &Arc<Daemon>, server: Server, runtime: &Runtime) {
     daemon.ports.leave();
-    begin_end(daemon, "finishing connections");
+    // The service goes on: what this process still answers must not say that it stops.
+    base::tell!(Info, "larder: finishing connections");
+    daemon.shared.warmth.end(rt::now().mono_ms);
     server.leave(drain_time(daemon));
     daemon.succession.finish_answers();
     finish_end(daemon, runtime);
@@ -348,16 +350,19 @@ impl Daemon {
             disk_store::attach_disk(&daemon.shared, config, below);
         }
         let links = daemon.join_others(config)?;
-        start.link = former.and_then(|(socket, received)| links.add(socket, received).ok());
+        if let Some((socket, received)) = former {
+            let link = links.add(socket, received);
+            start.link = Some(link.map_err(|error| format!("larder: upgrade: {error}"))?);
+        }
         daemon.start_ordering();
         if let Some(file) = daemon.source().flags().and_then(|flags| flags.commands.as_ref()) {
             varnish_cli::carry_out(&daemon, file).await?;
         }
         varnish_cli::tell_of_no_certificate(&daemon);
         listeners.claim().map_err(|refused| open_listeners::cannot_listen(&refused))?;
-        daemon.ring.iter().for_each(|ring| ring::publish(ring));
         let mut server = Server::start(&daemon.shared, listeners, &settings)
             .map_err(|e| format!("larder: cannot listen: {e}"))?;
+        daemon.ring.iter().for_each(|ring| ring::publish(ring));
         if let Some(program) = start.program.take() {
             daemon.succession.prepare(Estate {
                 program,

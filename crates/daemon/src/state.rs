@@ -52,6 +52,9 @@ use crate::{disk_store, key_directories, ocsp_staples, programs, site_assembly};
 
 pub(crate) use self::reload_outcome::ReloadOutcome;
 
+/// The longest wait for another reload.
+const READING_PATIENCE: Duration = Duration::from_secs(1);
+
 /// A running daemon, as far as its control goes.
 pub struct Daemon {
     source: DaemonOptions,
@@ -320,7 +323,10 @@ impl Daemon {
         self.notify.reloading();
         // In any case: log rotation does not depend on a good file.
         self.reopen_logs();
-        let reading = self.reading.lock();
+        let reading = self.begin_reading().inspect_err(|why| {
+            base::tell!(Error, "{why}");
+            self.notify.ready("serving; the last reload was refused: see the log");
+        })?;
         let shared = self.versions.as_ref().and_then(|own| own.in_force());
         let reloaded = self.read_again(shared.as_deref());
         drop(reading);
@@ -352,11 +358,19 @@ impl Daemon {
         shared: Option<Arc<ConfigBundle>>,
     ) -> Result<(), String> {
         let Some(versions) = &self.versions else { return Ok(()) };
-        let _reading = self.reading.lock();
+        let _reading = self.begin_reading()?;
         self.read_again(shared.as_deref())?;
         self.shared.invalidator.trust.set_unprepared(shared.is_none());
         versions.set(shared);
         Ok(())
+    }
+
+    /// Begins to read the configuration. It must not wait for an upgrade, which needs the threads of
+    /// operators' requests.
+    fn begin_reading(&self) -> Result<MutexGuard<'_, ()>, String> {
+        self.reading.try_lock_for(READING_PATIENCE).ok_or_else(|| {
+            "larder: nothing is changed: an upgrade or another reload is under way".to_owned()
+        })
     }
 
     fn read_again(&self, shared: Option<&ConfigBundle>) -> Result<ReloadOutcome, String> {
@@ -434,7 +448,7 @@ impl Daemon {
         change: impl FnOnce(&mut CliCertificates) -> Result<T, CertificateRefusal>,
     ) -> Result<T, CertificateRefusal> {
         // Reading files blocks neither requests nor readers of the state.
-        let _reading = self.reading.lock();
+        let _reading = self.begin_reading().map_err(CertificateRefusal::because)?;
         let mut cli_certificates = self.with_cli_certificates(CliCertificates::clone);
         let done = change(&mut cli_certificates)?;
         let mut running = self.running.lock();

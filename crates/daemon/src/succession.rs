@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use net::ListenerSockets;
 use parking_lot::{Mutex, MutexGuard};
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::sync::watch;
 
 use crate::linked_processes::LinkedProcesses;
@@ -35,12 +36,18 @@ pub(crate) struct Estate {
 pub(crate) struct Succession {
     /// `None` for a daemon that cannot be replaced.
     estate: Mutex<Option<Estate>>,
+    /// The new process of an attempt under way.
+    starting: Mutex<Option<Pid>>,
     successor: watch::Sender<Option<u32>>,
 }
 
 impl Default for Succession {
     fn default() -> Self {
-        Self { estate: Mutex::default(), successor: watch::Sender::new(None) }
+        Self {
+            estate: Mutex::default(),
+            starting: Mutex::default(),
+            successor: watch::Sender::new(None),
+        }
     }
 }
 
@@ -55,8 +62,20 @@ impl Succession {
         self.estate.try_lock()
     }
 
-    /// Waits for an attempt under way, allows no other, and closes the duplicates of sockets.
+    /// Notes the new process of an attempt; `None` at its end, before the process is awaited.
+    pub(crate) fn set_starting(&self, pid: Option<Pid>) {
+        *self.starting.lock() = pid;
+    }
+
+    /// Ends an attempt under way unless its process serves already, allows no other, and closes the
+    /// duplicates of sockets.
     pub(crate) fn end(&self) {
+        if let Some(pid) = *self.starting.lock()
+            && self.successor().is_none()
+        {
+            // The attempt sees that its process is gone.
+            _ = kill_process(pid, Signal::KILL);
+        }
         self.estate.lock().take();
     }
 

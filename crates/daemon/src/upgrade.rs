@@ -12,6 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rustix::process::Pid;
 use tokio::runtime::Handle;
 
 use crate::handover::{Channel, HandoverMessage, Introduction, Offer, Role, SocketOffer};
@@ -115,7 +116,11 @@ impl Attempt<'_> {
         let (channel, theirs) = Channel::pair().map_err(|error| failed(error.to_string()))?;
         let mut child = start(program, theirs)
             .map_err(|error| failed(format!("cannot start {}: {error}", program.display())))?;
-        match self.hand_over(channel, keeper.as_ref(), &mut child) {
+        let pid = Pid::from_child(&child);
+        self.daemon.succession.set_starting(Some(pid));
+        let outcome = self.hand_over(channel, keeper.as_ref(), &mut child);
+        self.daemon.succession.set_starting(None);
+        match outcome {
             Ok(successor) => {
                 keeper.into_iter().for_each(LentKeeper::give_away);
                 self.daemon.notify.replaced_by(successor.pid);
@@ -154,7 +159,8 @@ impl Attempt<'_> {
         let linked = self.estate.links.add(socket, received).map_err(NotServing::Silent);
         let outcome = linked.and_then(|mut link| {
             // The new process is told of invalidations from here on.
-            self.daemon.shared.cache.lower().hand_over();
+            self.daemon.shared.invalidator.hand_over_journal();
+            self.daemon.shared.cache.lower().close_for_other();
             link.send(&HandoverMessage::Begin);
             Handle::current().block_on(served(&mut link, patience))
         });

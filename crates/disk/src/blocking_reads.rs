@@ -28,7 +28,7 @@ impl Volume {
         let mut requests = self.reads.requests.lock();
         // The end of a volume rejects the queued reads under this lock, and no read is served
         // later.
-        if self.is_ending() {
+        if requests.is_over {
             drop(requests);
             return done(Err(Error::Out));
         }
@@ -63,7 +63,7 @@ impl Volume {
                     if let Some(request) = requests.waiting.pop_front() {
                         break request;
                     }
-                    if self.is_ending() {
+                    if requests.is_over {
                         return;
                     }
                     self.reads.wake.wait(&mut requests);

@@ -442,6 +442,13 @@ impl Disk {
         self.core.volumes().for_each(|volume| volume.close());
     }
 
+    /// Closes the store for another process, which may open it then. It accepts nothing afterwards,
+    /// but reads until it is dropped.
+    pub fn close_for_other(&self) {
+        self.core.end_writing();
+        self.core.volumes().for_each(|volume| volume.close());
+    }
+
     /// [`Disk::close`], by value.
     pub fn stop(self) {
         self.close();

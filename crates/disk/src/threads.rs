@@ -88,6 +88,13 @@ impl StoreCore {
         worked
     }
 
+    /// Ends all threads but those that read.
+    pub(crate) fn end_writing(&self) {
+        *self.threads.ending.lock() = true;
+        self.threads.bell.notify_all();
+        self.volumes().for_each(|volume| volume.end_writing());
+    }
+
     /// Ends all threads.
     pub(crate) fn end_threads(&self) {
         *self.threads.ending.lock() = true;
@@ -135,6 +142,14 @@ impl Volume {
 
     /// Ends the threads of the volume, whatever their work.
     pub(crate) fn end(&self) {
+        self.end_writing();
+        self.reads.end();
+        self.refuse_reads();
+        self.reads.wake_all();
+    }
+
+    /// Ends the threads of the volume that write.
+    pub(crate) fn end_writing(&self) {
         self.ending.store(true, Ordering::Release);
         self.stopping.store(true, Ordering::Release);
         // A thread that is about to wait holds the lock. Then it sees the end, or is woken.
@@ -142,7 +157,5 @@ impl Volume {
         self.wake.notify_all();
         drop(self.urgent.lock());
         self.ring.notify_all();
-        self.refuse_reads();
-        self.reads.wake_all();
     }
 }

@@ -16,8 +16,10 @@ use super::feed::{Feed, FeedArgs, Kinds};
 use super::tags::Tags;
 use crate::output::print;
 
-/// Interval at which an idle ring is polled.
+/// Interval at which a ring is polled that has few records or none.
 const LOOK: Duration = Duration::from_millis(50);
+/// Records of one poll after which the next follows at once.
+const MANY: u64 = 1_000;
 
 /// Follow the requests of the running daemon, or show its last ones.
 ///
@@ -307,11 +309,11 @@ fn follow(feed: &mut Feed, form: &Form) -> Result<(), String> {
         if polled.restarted {
             waiting = false;
             base::say!("larder: the daemon was restarted");
-        } else if polled.records == 0 {
-            if !waiting && (polled.ended || feed.is_left_over()) {
-                waiting = true;
-                base::say!("larder: the daemon has ended; waiting for the next (Ctrl-C ends this)");
-            }
+        } else if polled.records == 0 && !waiting && (polled.ended || feed.is_left_over()) {
+            waiting = true;
+            base::say!("larder: the daemon has ended; waiting for the next (Ctrl-C ends this)");
+        }
+        if polled.records < MANY {
             thread::sleep(LOOK);
         }
     }

@@ -26,6 +26,8 @@ pub(crate) struct PendingReads {
     /// Unanswered reads, by deadline.
     pub(crate) open: BTreeMap<(u64, u64), Arc<PendingRead>>,
     pub(crate) last: u64,
+    /// No further read is accepted.
+    pub(crate) is_over: bool,
 }
 
 /// The waiting reads of a volume.
@@ -42,6 +44,11 @@ impl fmt::Debug for ReadQueue {
 }
 
 impl ReadQueue {
+    /// Accepts no further read.
+    pub(crate) fn end(&self) {
+        self.requests.lock().is_over = true;
+    }
+
     /// Wakes a thread, or all threads at the end.
     pub(crate) fn wake_all(&self) {
         self.wake.notify_all();

@@ -162,6 +162,23 @@ async fn a_new_process_serves_if_the_old_one_dies_in_between() {
     stage.daemon.assert_logged("has ended before it was replaced").await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn orders_during_an_upgrade_are_answered_and_an_order_to_end_is_obeyed() {
+    let (mut stage, folder) = (Stage::new().await, Folder::new());
+    let waits = program(&folder, "waits", "exec sleep 600");
+    let order = Ask::post("/api/v1/upgrade", &json!({ "binary": waits })).bytes();
+    let mut console = UnixStream::connect(stage.daemon.admin_socket()).await.expect("it listens");
+    console.write_all(&order).await.expect("sent");
+    eventually("an upgrade is under way", async || {
+        let (done, _, why) = run(&stage.daemon, &["reload"]).await;
+        !done && why.contains("an upgrade or another reload is under way")
+    })
+    .await;
+    let pid = Pid::from_raw(stage.daemon.pid().cast_signed()).expect("an id");
+    kill_process(pid, Signal::TERM).expect("our own process");
+    stage.daemon.wait().expect("it ends");
+}
+
 /// Waits until `holds`, which changes something.
 async fn eventually_mut(what: &str, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
@@ -269,6 +286,23 @@ async fn the_disk_is_handed_over_with_what_was_in_memory_and_with_its_purges() {
         disked.origin.on(target, Script::cacheable("second"));
         assert_eq!(disked.get(target).await.text(), "second");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_purge_is_not_promised_while_a_process_that_is_gone_has_the_disk() {
+    let mut disked = Disked::start(Policy::Declared, "").await;
+    disked.origin.on("/page", Script::cacheable("first"));
+    assert_eq!(disked.get("/page").await.text(), "first");
+    let addr = disked.daemon().addr();
+    let mut kept = RawClient::connect(addr).await.expect("a connection").patience(PATIENCE);
+    ask(&mut kept, "/page").await;
+    upgrade(disked.daemon_mut()).await;
+    let new = Pid::from_raw(disked.daemon().pid().cast_signed()).expect("an id");
+    kill_process(new, Signal::KILL).expect("our own process");
+    kept.send(&request("PURGE", "/page", ""), WriteSplit::Whole).await.expect("sent");
+    let reply = whole(kept.reply("PURGE").await, "PURGE");
+    assert!(reply.status != 200, "{} {}", reply.status, reply.text());
+    assert!(reply.text().contains("the disk may have what was purged"), "{}", reply.text());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -49,6 +49,13 @@ pub(crate) struct InvalidatorParts<'a> {
 }
 
 impl Invalidator {
+    /// Leaves the record of invalidations to a process that is told of them from now on. Each one
+    /// has been recorded here before, or is told to that process.
+    pub fn hand_over_journal(&self) {
+        let _order = self.applied.lock();
+        self.cache.lower().note_handed_over();
+    }
+
     /// The invalidator of a store.
     pub(crate) fn new(
         InvalidatorParts { cache, in_force, warmth }: InvalidatorParts<'_>,

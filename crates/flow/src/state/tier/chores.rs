@@ -165,11 +165,22 @@ impl Tier {
         }
     }
 
-    /// Closes the disk for another process, which is told of invalidations and records them, while
-    /// this one goes on without writing.
-    pub fn hand_over(&self) {
+    /// Notes that another process records invalidations from now on.
+    pub(crate) fn note_handed_over(&self) {
         self.is_handed_over.store(true, Ordering::Release);
-        self.close();
+    }
+
+    /// Returns true if there is a disk whose invalidations another process records.
+    pub fn is_recorded_elsewhere(&self) -> bool {
+        self.is_handed_over() && self.disk().is_some()
+    }
+
+    /// Closes the disk for another process. This one goes on without writing, and still reads what
+    /// its clients have begun to read.
+    pub fn close_for_other(&self) {
+        if let Some(disk) = self.disk() {
+            disk.close_for_other();
+        }
     }
 
     /// Returns true if the disk belongs to another process.
