@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use agents::{Crawlers, OpenReason, SignatureContext, SignatureVerdict};
 use base::{Counter, Limit};
-use message::{ClassifiedClient, ClientClass, ClientProof, HeaderId, Request};
+use message::{ClassifiedClient, ClientClass, ClientProof, HeaderId, Method, Request};
 use origin::Origin;
 use policy::DecisionStep;
 use tokio::sync::oneshot;
@@ -24,7 +24,6 @@ use crate::state::core::CoreState;
 use crate::state::crawlers::{
     BudgetRates, CrawlerClaim, FetchLanes, LaneEntry, LaneLimits, LanePermit, OriginMoment,
 };
-use crate::state::live_configuration::LiveConfiguration;
 use crate::state::request_context::RequestContext;
 use crate::state::shared::SharedState;
 use crate::state::trace::Trace;
@@ -171,10 +170,19 @@ fn queues(ctx: &RequestContext<'_>) -> bool {
     ctx.downstream.is_of_client() && ctx.site.policy.serves_stored(&ctx.notes)
 }
 
-fn limits(live: &LiveConfiguration) -> LaneLimits {
-    let limits = &live.limits;
+/// The limits for a request. Crawlers of language models that read have a budget; tools also call
+/// interfaces, and are only kept from coming all at once.
+fn limits(ctx: &RequestContext<'_>) -> LaneLimits {
+    let limits = &ctx.live.limits;
     let rates = BudgetRates { share: limits.crawler_share, minute: limits.crawler_minute };
-    LaneLimits { fetches: limits.crawler_fetches, queue: limits.crawler_queue, rates }
+    let is_model = ctx.request.client.is_some_and(|client| client.class == ClientClass::Ai);
+    let reads = matches!(ctx.request.method, Method::Get | Method::Head);
+    LaneLimits {
+        fetches: limits.crawler_fetches,
+        queue: limits.crawler_queue,
+        rates,
+        is_budgeted: is_model && reads,
+    }
 }
 
 /// The state of an origin that the budget of its lane depends on.
@@ -221,7 +229,7 @@ impl FetchPermit {
         };
         let lanes = &core.shared.crawlers.lanes;
         let at = moment(&own.origin);
-        lanes.try_enter(own.origin.name(), limits(ctx.live), at).map(Self::of)
+        lanes.try_enter(own.origin.name(), limits(ctx), at).map(Self::of)
     }
 
     fn of(place: LanePermit) -> Self {
@@ -254,7 +262,7 @@ impl FetchPermit {
             Problem::TooManyCrawlers(limit)
         };
         let (origin, lanes) = (&*own.origin, &core.shared.crawlers.lanes);
-        match lanes.enter(origin.name(), limits(ctx.live), moment(origin)) {
+        match lanes.enter(origin.name(), limits(ctx), moment(origin)) {
             LaneEntry::Permit(permit) => Ok(Self::of(permit)),
             LaneEntry::Wait(place) => {
                 core.counters.inc(Counter::CrawlersQueued);
@@ -275,7 +283,7 @@ pub(crate) fn foretell(
     ctx: &RequestContext<'_>,
 ) -> Option<(DecisionStep, Option<Problem>)> {
     let own = ctx.site.origin(&ctx.notes).filter(|_| queues(ctx))?;
-    let limits = limits(ctx.live);
+    let limits = limits(ctx);
     let at = moment(&own.origin);
     let (is_free, waiting) = shared.crawlers.lanes.look(own.origin.name(), limits, at);
     let why = "fetches of this request wait behind those of people (`serve = \"stored\"`)";

@@ -24,7 +24,14 @@ struct Lane {
     /// The limits, as the last request has seen them.
     limits: LaneLimits,
     budget: FetchBudget,
-    waiting: VecDeque<oneshot::Sender<LanePermit>>,
+    waiting: VecDeque<Waiter>,
+}
+
+/// A request that waits.
+#[derive(Debug)]
+struct Waiter {
+    turn: oneshot::Sender<LanePermit>,
+    is_budgeted: bool,
 }
 
 impl Lane {
@@ -34,13 +41,21 @@ impl Lane {
     }
 
     /// Returns true if a fetch may begin.
-    fn is_free(&self) -> bool {
-        self.running < self.limits.fetches && self.budget.allows(self.limits.rates)
+    fn is_free(&self, is_budgeted: bool) -> bool {
+        self.running < self.limits.fetches
+            && (!is_budgeted || self.budget.allows(self.limits.rates))
     }
 
-    fn begin(&mut self) {
+    fn begin(&mut self, is_budgeted: bool) {
         self.running += 1;
-        self.budget.begin();
+        if is_budgeted {
+            self.budget.begin();
+        }
+    }
+
+    /// The place in the queue of the first request that may fetch.
+    fn next(&self) -> Option<usize> {
+        self.waiting.iter().position(|waiter| self.is_free(waiter.is_budgeted))
     }
 }
 
@@ -53,6 +68,8 @@ pub(crate) struct LaneLimits {
     pub(crate) queue: u64,
     /// The rates of the budget.
     pub(crate) rates: BudgetRates,
+    /// The request needs a part of the budget.
+    pub(crate) is_budgeted: bool,
 }
 
 /// A crawler's place in a lane.
@@ -85,16 +102,17 @@ impl FetchLanes {
         let lane = lanes.entry(Arc::clone(origin)).or_insert_with(|| Lane::new(limits, at));
         lane.limits = limits;
         lane.budget.grow(at, limits.rates, lane.running);
-        lane.waiting.retain(|waiter| !waiter.is_closed());
-        if lane.is_free() && lane.waiting.is_empty() {
-            lane.begin();
+        lane.waiting.retain(|waiter| !waiter.turn.is_closed());
+        let is_budgeted = limits.is_budgeted;
+        if lane.is_free(is_budgeted) && lane.next().is_none() {
+            lane.begin(is_budgeted);
             return LaneEntry::Permit(self.permit(origin));
         }
         if lane.waiting.len() as u64 >= limits.queue {
             return LaneEntry::Full;
         }
         let (turn, receiver) = oneshot::channel();
-        lane.waiting.push_back(turn);
+        lane.waiting.push_back(Waiter { turn, is_budgeted });
         drop(lanes);
         // A higher limit lets those go on that wait.
         self.go_on(origin);
@@ -118,11 +136,14 @@ impl FetchLanes {
     pub(crate) fn look(&self, origin: &str, limits: LaneLimits, at: OriginMoment) -> (bool, u64) {
         let lanes = self.lanes.lock();
         let Some(lane) = lanes.get(origin) else { return (true, 0) };
-        let waiting = lane.waiting.iter().filter(|waiter| !waiter.is_closed()).count() as u64;
         let mut budget = lane.budget;
         budget.grow(at, limits.rates, lane.running);
-        let is_free = lane.running < limits.fetches && budget.allows(limits.rates);
-        (is_free && waiting == 0, waiting)
+        let has_place = |is_budgeted: bool| {
+            lane.running < limits.fetches && (!is_budgeted || budget.allows(limits.rates))
+        };
+        let there = || lane.waiting.iter().filter(|waiter| !waiter.turn.is_closed());
+        let is_next = !there().any(|waiter| has_place(waiter.is_budgeted));
+        (has_place(limits.is_budgeted) && is_next, there().count() as u64)
     }
 
     /// Gives places to those that wait, as far as the budget has grown.
@@ -145,10 +166,11 @@ impl FetchLanes {
     fn next_turn(&self, origin: &Arc<str>) -> Option<oneshot::Sender<LanePermit>> {
         let mut lanes = self.lanes.lock();
         let lane = lanes.get_mut(origin)?;
-        while lane.is_free() {
-            let turn = lane.waiting.pop_front()?;
+        while let Some(Waiter { turn, is_budgeted }) =
+            lane.next().and_then(|at| lane.waiting.remove(at))
+        {
             if !turn.is_closed() {
-                lane.begin();
+                lane.begin(is_budgeted);
                 return Some(turn);
             }
         }
@@ -182,7 +204,8 @@ mod tests {
     use proptest::prelude::*;
 
     const UNLIMITED: BudgetRates = BudgetRates { share: 100, minute: 0 };
-    const LIMITS: LaneLimits = LaneLimits { fetches: 2, queue: 2, rates: UNLIMITED };
+    const LIMITS: LaneLimits =
+        LaneLimits { fetches: 2, queue: 2, rates: UNLIMITED, is_budgeted: true };
     const NOW: OriginMoment = OriginMoment { now_ms: 0, exchanges: 0 };
 
     fn are_idle(lanes: &FetchLanes) -> bool {
@@ -280,6 +303,14 @@ mod tests {
         assert_eq!(lanes.look(&app, limits, at(15_001, 12)), (true, 0));
         drop(second);
         drop(permit(lanes.enter(&app, limits, at(15_001, 12))));
+        // Others pass those that wait for the budget, not those that wait for a place.
+        let mut third = wait(lanes.enter(&app, limits, at(15_001, 12)));
+        let free = LaneLimits { is_budgeted: false, ..limits };
+        let one = permit(lanes.enter(&app, free, at(15_001, 12)));
+        let _other = permit(lanes.enter(&app, free, at(15_001, 12)));
+        let mut fourth = wait(lanes.enter(&app, LaneLimits { queue: 3, ..free }, at(15_001, 12)));
+        drop(one);
+        assert!(third.try_recv().is_err() && fourth.try_recv().is_ok());
     }
 
     proptest! {
@@ -291,7 +322,7 @@ mod tests {
             queue in 0u64..4,
         ) {
             let (lanes, app) = (Arc::new(FetchLanes::default()), origin());
-            let limits = LaneLimits { fetches, queue, rates: UNLIMITED };
+            let limits = LaneLimits { fetches, queue, ..LIMITS };
             let (mut running, mut waiting) = (Vec::new(), VecDeque::new());
             for (step, at) in steps {
                 match step {
