@@ -1,5 +1,7 @@
 //! Each kind of finding with a site that has the fault, and one that only looks like it.
 
+mod counterproofs;
+
 use config::sizing::{Machine, MachineFiles};
 use observe::record::Served;
 

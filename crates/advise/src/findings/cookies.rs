@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use message::{HeaderId, cookie};
 
-use super::bodies::{CookieBody, Measure, context, other_cookies, prove};
-use crate::comparison::GivenBody;
+use super::bodies::{CookieBody, Measure, given, other_cookies, prove};
 use crate::edit::{Edit, NewValue, Scope};
 use crate::finding::{FindingKind, Suspicion};
 use crate::reception::Course;
@@ -78,12 +77,10 @@ fn suspicion(trace: &Trace<'_>, site: usize, name: &[u8], values: usize) -> Opti
     };
     let of_site = trace.seen.iter().filter(|seen| seen.site == site).filter(is_page);
     let bodies = of_site.filter_map(|seen| {
-        let body = measure.value(seen)?;
-        let group = [context(seen, ""), seen.request.target.clone()].concat();
         let pairs = cookie::pairs(seen.request.headers.values(HeaderId::Cookie));
         let own: Vec<_> = pairs.filter(|pair| pair.name == name).map(|pair| pair.value).collect();
         let aspect = own.join(&b";"[..]);
-        let given = GivenBody { group, at_ms: seen.visit.at_ms, aspect, body };
+        let given = given(seen, measure, &seen.request.target, "", aspect)?;
         Some(CookieBody { given, cookies: other_cookies(seen, name) })
     });
     let compared = prove(bodies.collect(), EQUAL_MIN)?;

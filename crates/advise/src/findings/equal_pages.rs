@@ -7,9 +7,9 @@ use message::store::{LifetimeSource, NotStored};
 use message::{HeaderId, cookie};
 
 use super::areas::{Area, by_area};
-use super::bodies::{Measure, context, visitor};
+use super::bodies::{Measure, given, visitor};
 use super::lifetimes::{lifetime_for, ttl_text};
-use crate::comparison::{BodyComparison, GivenBody, compare};
+use crate::comparison::{BodyComparison, compare};
 use crate::edit::{Edit, NewValue};
 use crate::finding::{FindingKind, Suspicion};
 use crate::trace::{Seen, Trace};
@@ -78,14 +78,12 @@ fn refusal(seen: &Seen<'_>) -> Option<NotStored> {
 
 /// The proof that a page is equal for many visitors with different cookies.
 fn equality(seen: &[&Seen<'_>]) -> Option<(BodyComparison, usize)> {
-    let given = |seen: &&Seen<'_>| {
-        let body = Measure::Bytes.value(seen)?;
+    let of_visit = |seen: &&Seen<'_>| {
         let cookies = seen.visit.field("cookie").unwrap_or_default();
-        let group = [context(seen, ""), seen.request.target.clone()].concat();
         let aspect = [&visitor(seen)[..], b"\n", cookies].concat();
-        Some(GivenBody { group, at_ms: seen.visit.at_ms, aspect, body })
+        given(seen, Measure::Bytes, &seen.request.target, "", aspect)
     };
-    let compared = compare(seen.iter().filter_map(given).collect());
+    let compared = compare(seen.iter().filter_map(of_visit).collect());
     let visitors: BTreeSet<_> = seen.iter().map(|seen| visitor(seen)).collect();
     let cookies: BTreeSet<_> = seen.iter().filter_map(|seen| seen.visit.field("cookie")).collect();
     let is_enough = visitors.len() >= VISITORS_MIN

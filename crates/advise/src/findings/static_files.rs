@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::areas::{Area, area};
-use super::bodies::{Measure, context, visitor};
-use crate::comparison::{GivenBody, compare};
+use super::bodies::{Measure, given, visitor};
+use crate::comparison::compare;
 use crate::edit::{Edit, NewValue, Scope};
 use crate::finding::{FindingKind, Proof, Suspicion};
 use crate::reception::Course;
@@ -35,15 +35,13 @@ fn is_kept_away(seen: &Seen<'_>) -> bool {
 }
 
 fn suspicion(site: usize, seen: &[&Seen<'_>]) -> Option<Suspicion> {
-    let given = |seen: &&Seen<'_>| {
-        let body = Measure::Bytes.value(seen)?;
-        let group = [context(seen, ""), seen.request.target.clone()].concat();
+    let of_visit = |seen: &&Seen<'_>| {
         let cookies = seen.visit.field("cookie").unwrap_or_default();
         let aspect = [&visitor(seen)[..], b"\n", cookies].concat();
-        Some(GivenBody { group, at_ms: seen.visit.at_ms, aspect, body })
+        given(seen, Measure::Bytes, &seen.request.target, "", aspect)
     };
 
-    let compared = compare(seen.iter().filter_map(given).collect());
+    let compared = compare(seen.iter().filter_map(of_visit).collect());
     if seen.len() < REQUESTS_MIN || !compared.proves(EQUAL_MIN) {
         return None;
     }

@@ -51,10 +51,13 @@ fn with_ttl(site: usize, status: u16, ttl: &str) -> Vec<Edit> {
 
 fn redirects(site: usize, status: u16, seen: &[&Seen<'_>]) -> Option<Suspicion> {
     let given = |seen: &&Seen<'_>| GivenBody {
-        group: [&seen.request.host[..], b" ", &seen.request.target[..]].concat(),
+        url: [&seen.request.host[..], b" ", &seen.request.target[..]].concat(),
+        variant: Vec::new(),
         at_ms: seen.visit.at_ms,
         aspect: visitor(seen),
         body: place_of(seen),
+        outcome: place_of(seen),
+        is_evidence: seen.visit.response_field("location").is_some(),
     };
     let compared = compare(seen.iter().map(given).collect());
     if !lack_lifetime(seen) || !compared.proves(FETCHES_MIN as u64 / 2) {
