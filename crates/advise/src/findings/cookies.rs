@@ -60,7 +60,8 @@ fn is_kept_away(seen: &Seen<'_>) -> bool {
 const OF_VISITORS: [&str; 10] =
     ["account", "auth", "cart", "csrf", "logged", "login", "sess", "token", "user", "xsrf"];
 
-fn is_of_visitor(name: &str) -> bool {
+/// Returns true if a cookie of this name may be the one by which a visitor is known.
+pub(super) fn is_of_visitor(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     lower.ends_with("sid") || OF_VISITORS.iter().any(|part| lower.contains(part))
 }

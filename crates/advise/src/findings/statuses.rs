@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use message::store::NotStored;
 
 use super::bodies::visitor;
+use super::narrowing::networks;
 use crate::comparison::{GivenBody, compare};
 use crate::edit::{Edit, NewValue, Scope};
 use crate::finding::{FindingKind, Proof, Suspicion};
@@ -13,8 +14,8 @@ use crate::trace::{Seen, Trace};
 
 /// Least fetches of such responses, for an opinion about them.
 const FETCHES_MIN: usize = 10;
-/// Least visitors that got them.
-const VISITORS_MIN: usize = 3;
+/// Least networks whose visitors got them.
+const NETWORKS_MIN: usize = 3;
 /// Longest lifetime of an error that is no fault: an outage may last so long.
 const ERROR_MAX_MS: u64 = 60_000;
 
@@ -40,8 +41,7 @@ fn lack_lifetime(seen: &[&Seen<'_>]) -> bool {
     let lacks = |seen: &&&Seen<'_>| {
         seen.plan.is_some_and(|plan| plan.verdict() == Err(NotStored::NoLifetime))
     };
-    let visitors: BTreeSet<_> = seen.iter().map(|seen| visitor(seen)).collect();
-    seen.iter().filter(lacks).count() >= FETCHES_MIN && visitors.len() >= VISITORS_MIN
+    seen.iter().filter(lacks).count() >= FETCHES_MIN && networks(seen) >= NETWORKS_MIN
 }
 
 fn with_ttl(site: usize, status: u16, ttl: &str) -> Vec<Edit> {

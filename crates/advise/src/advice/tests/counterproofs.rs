@@ -29,3 +29,45 @@ fn equal_errors_prove_nothing_of_a_parameter() {
     }
     assert_eq!(site.found(), [""; 0]);
 }
+
+/// The findings for forty visitors of ten pages that set these cookies.
+fn with_set_cookies(lines: &[&str], change: impl Fn(u64, &mut Visit)) -> Vec<String> {
+    let mut site = Recorder::new("");
+    let mut fields = vec![MINUTES, TAG];
+    fields.extend(lines.iter().map(|line| ("set-cookie", *line)));
+    site.respond(&fields);
+    for n in 0..400 {
+        let visitor = (n % 41) as u8;
+        let visit = site.get(visitor, &format!("/news/{}", n % 10), n % 10);
+        visit.set_field("cookie", &format!("_ga=GA1.{visitor}"));
+        change(n, visit);
+    }
+    site.found()
+}
+
+#[test]
+fn cookies_of_visitors_are_not_removed_from_any_line() {
+    let found = with_set_cookies(&["lang=de"], |_, _| {});
+    assert_eq!(found, ["set-cookie-on-equal-pages lang /news/*"]);
+    for lines in [&["PHPSESSID=1"][..], &["lang=de", "xsrf-token=1"], &["a=1", "b=1", "auth=1"]] {
+        assert_eq!(with_set_cookies(lines, |_, _| {}), [""; 0], "{lines:?}");
+    }
+}
+
+#[test]
+fn pages_without_the_cookie_count_against_those_with_it() {
+    let found = with_set_cookies(&["lang=de"], |n, visit| {
+        if n % 41 > 35 {
+            visit.response.as_mut().expect("fields").retain(|(name, _)| name != "set-cookie");
+            visit.body = Some(BodyPrint { exact: 1000 + n % 41, masked: 0 });
+        }
+    });
+    assert!(!found.iter().any(|own| own.starts_with("set-cookie")), "{found:?}");
+}
+
+#[test]
+fn many_browsers_of_one_network_are_one_visitor() {
+    let one = |n: u64, visit: &mut Visit| visit.client = Some([192, 0, 2, n as u8].into());
+    assert_eq!(with_set_cookies(&["lang=de"], one), [""; 0]);
+    assert_eq!(with_set_cookies(&["lang=de"], |_, visit| visit.client = None), [""; 0]);
+}
