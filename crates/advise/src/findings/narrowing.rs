@@ -32,18 +32,28 @@ pub(super) fn networks(seen: &[&Seen<'_>]) -> usize {
 /// The area if each of its pages is known to several networks. Otherwise the paths that are: a page
 /// that one visitor alone asked for may be that visitor's. `all` are all visits of the area.
 pub(super) fn narrowed(area: &Area, all: &[&Seen<'_>]) -> Option<Area> {
+    if by_path(all).values().all(|networks| networks.len() >= PAGE_NETWORKS_MIN) {
+        return Some(area.clone());
+    }
+    let Area::Family(site, _) = area else { return None };
+    let names = paths(all);
+    (!names.is_empty()).then_some(Area::Paths(*site, names))
+}
+
+/// The paths that many networks know, each for itself.
+pub(super) fn paths(all: &[&Seen<'_>]) -> Vec<String> {
+    let mut known = by_path(all);
+    known.retain(|path, networks| networks.len() >= PATH_NETWORKS_MIN && is_plain(path));
+    let paths = known.into_keys().take(PATHS_MAX);
+    paths.map(|path| String::from_utf8_lossy(path).into_owned()).collect()
+}
+
+fn by_path<'s>(all: &[&'s Seen<'_>]) -> BTreeMap<&'s [u8], BTreeSet<IpAddr>> {
     let mut known: BTreeMap<&[u8], BTreeSet<IpAddr>> = BTreeMap::new();
     for seen in all.iter().filter(|seen| is_page(seen)) {
         known.entry(seen.request.path()).or_default().extend(network(seen));
     }
-    if known.values().all(|networks| networks.len() >= PAGE_NETWORKS_MIN) {
-        return Some(area.clone());
-    }
-    let Area::Family(site, _) = area else { return None };
-    known.retain(|path, networks| networks.len() >= PATH_NETWORKS_MIN && is_plain(path));
-    let paths = known.into_keys().take(PATHS_MAX);
-    let names: Vec<_> = paths.map(|path| String::from_utf8_lossy(path).into_owned()).collect();
-    (!names.is_empty()).then_some(Area::Paths(*site, names))
+    known
 }
 
 fn is_page(seen: &Seen<'_>) -> bool {

@@ -71,3 +71,67 @@ fn many_browsers_of_one_network_are_one_visitor() {
     assert_eq!(with_set_cookies(&["lang=de"], one), [""; 0]);
     assert_eq!(with_set_cookies(&["lang=de"], |_, visit| visit.client = None), [""; 0]);
 }
+
+#[test]
+fn paths_with_signs_of_patterns_make_no_route() {
+    for path in ["/*", "//*", "//a/*", "/a*/x", "/[a-z]/x", "/~x/y"] {
+        let mut site = Recorder::new("");
+        site.respond(&[TAG]);
+        for n in 0..300 {
+            site.get((n % 40) as u8, path, 1);
+        }
+        assert_eq!(site.found(), [""; 0], "{path}");
+    }
+}
+
+#[test]
+fn a_family_with_a_private_page_keeps_its_cache_control() {
+    for (private, expected) in [(false, 1), (true, 0)] {
+        let mut site = Recorder::new("");
+        for n in 0..300 {
+            site.respond(&[("cache-control", "max-age=2"), TAG]);
+            site.get((n % 40) as u8, "/p/news", 1);
+            if private && n > 290 {
+                site.respond(&[("cache-control", "Private=\"x\", max-age=0"), TAG]);
+                site.get((n % 40) as u8, "/p/me", n).set_field("cookie", "a=1");
+            }
+        }
+        let found = site.found();
+        let short = found.iter().filter(|own| own.starts_with("lifetime-short")).count();
+        assert_eq!(short, expected, "{found:?}");
+    }
+}
+
+/// The findings about static files that a cookie keeps away, with these further settings.
+fn static_files(settings: &str, change: impl Fn(u64, &mut Recorder)) -> Vec<String> {
+    let mut site = Recorder::new(settings);
+    site.respond(&[MINUTES, TAG]);
+    for n in 0..120 {
+        let visitor = (n % 40) as u8;
+        let visit = site.get(visitor, "/a.css", 1);
+        visit.set_field("cookie", &format!("sess={visitor}"));
+        change(n, &mut site);
+    }
+    site.found().into_iter().filter(|own| own.starts_with("pass-static")).collect()
+}
+
+#[test]
+fn static_files_of_one_visitor_and_guarded_ones_keep_their_rules() {
+    let bypass = "bypass = { cookie = \"sess*\" }\n";
+    let found = static_files(bypass, |n, site| {
+        if n % 40 == 7 {
+            site.get(7, "/mine/7.css", 7).set_field("cookie", "sess=7");
+        }
+    });
+    assert_eq!(found, ["pass-static bypass cookie sess* /a.css"]);
+    for (route, expected) in [
+        ("path = \"/private/*\"\ncache = false\n", "/a.css"),
+        ("path = \"*.php\"\ncache = false\n", "*.css"),
+        ("path = \"/private/*\"\ndeny = [\"192.0.2.0/24\"]\n", "/a.css"),
+    ] {
+        let found = static_files(&format!("{bypass}[[site.route]]\n{route}"), |_, _| {});
+        assert_eq!(found, [format!("pass-static bypass cookie sess* {expected}")], "{route}");
+    }
+    let by_path = static_files("bypass = { path = \"/a*\" }\n", |_, _| {});
+    assert_eq!(by_path, [""; 0]);
+}
