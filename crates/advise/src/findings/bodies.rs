@@ -1,5 +1,7 @@
 //! Bodies that are compared: which requests may be compared with which.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use message::cookie;
 use message::vary::{Vary, vary_signature};
 use message::{HeaderId, Method};
@@ -148,10 +150,39 @@ pub(super) fn prove(bodies: Vec<CookieBody>, least: u64) -> Option<BodyCompariso
     if all.proves(least) {
         return Some(all);
     }
+    if !are_explained(&bodies) {
+        return None;
+    }
     let strict = bodies.into_iter().map(|CookieBody { mut given, cookies }| {
         given.url.push(b'\n');
         given.url.extend_from_slice(&cookies);
         given
     });
     Some(compare(strict.collect())).filter(|compared| compared.proves(least))
+}
+
+/// Returns true if each body of a URL with a difference was also given to requests that differ in
+/// the aspect alone. Otherwise the cookies explain nothing: a visitor with a cookie of his own is
+/// compared with no other.
+fn are_explained(bodies: &[CookieBody]) -> bool {
+    let mut by_url: BTreeMap<&[u8], Vec<&CookieBody>> = BTreeMap::new();
+    for body in bodies {
+        by_url.entry(&body.given.url).or_default().push(body);
+    }
+    by_url.values().all(|of_url| {
+        let differing = compare(of_url.iter().map(|own| own.given.clone()).collect()).differing;
+        differing == 0 || compared_alone(of_url)
+    })
+}
+
+fn compared_alone(bodies: &[&CookieBody]) -> bool {
+    let mut aspects: BTreeMap<Vec<u8>, BTreeSet<&[u8]>> = BTreeMap::new();
+    let kind = |own: &CookieBody| [&own.given.variant[..], b"\n", &own.cookies].concat();
+    for body in bodies {
+        aspects.entry(kind(body)).or_default().insert(&body.given.aspect);
+    }
+    let is_mixed = |own: &&&CookieBody| aspects.get(&kind(own)).is_some_and(|own| own.len() > 1);
+    let compared: BTreeSet<u64> =
+        bodies.iter().filter(is_mixed).map(|own| own.given.body).collect();
+    bodies.iter().all(|own| compared.contains(&own.given.body))
 }

@@ -135,3 +135,32 @@ fn static_files_of_one_visitor_and_guarded_ones_keep_their_rules() {
     let by_path = static_files("bypass = { path = \"/a*\" }\n", |_, _| {});
     assert_eq!(by_path, [""; 0]);
 }
+
+#[test]
+fn a_difference_among_visitors_who_are_compared_with_no_other_counts() {
+    let mut site = Recorder::new("");
+    site.respond(&[MINUTES, TAG]);
+    for n in 0..600_u64 {
+        let (path, body) = page(n);
+        let visitor = (n % 41) as u8;
+        let (odd, cookies) = match visitor {
+            30.. => (100, format!("tier=gold; uid={n}")),
+            _ => (0, format!("tier={visitor}")),
+        };
+        site.get(visitor, &path, body + odd).set_field("cookie", &cookies);
+    }
+    let found = site.found();
+    assert!(!found.iter().any(|own| own.contains("tier")), "{found:?}");
+}
+
+#[test]
+fn marks_of_bodies_that_are_too_large_are_right() {
+    let mut site = Recorder::new("");
+    site.respond(&[MINUTES, TAG]);
+    for n in 0..60 {
+        let visit = site.get((n % 40) as u8, &format!("/film/{}", n % 3), n % 3);
+        visit.served = Some(Served::HitForMiss);
+        "too-large".clone_into(&mut visit.not_stored);
+    }
+    assert_eq!(site.found(), ["limit-fires object_bytes"]);
+}
