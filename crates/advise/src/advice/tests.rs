@@ -437,7 +437,7 @@ fn redirects_and_missing_pages_without_a_lifetime_are_found() {
     }
     let mut found = site.found();
     found.sort();
-    assert_eq!(found, ["not-found-lifetime 404", "redirect-lifetime 301"]);
+    assert_eq!(found, ["not-found-lifetime 404", "redirect-lifetime 301 /old"]);
 }
 
 #[test]

@@ -164,3 +164,31 @@ fn marks_of_bodies_that_are_too_large_are_right() {
     }
     assert_eq!(site.found(), ["limit-fires object_bytes"]);
 }
+
+#[test]
+fn redirects_of_sessions_are_asked_for_each_time() {
+    let mut site = Recorder::new("");
+    for n in 0..120 {
+        let visitor = (n % 40) as u8;
+        site.respond(&[("location", "https://a.test/new")]);
+        site.get(visitor, "/old", 1).status = 302;
+        site.get(visitor, "/logout", 1).status = 302;
+        site.get(n as u8 % 2, "/rare", 1).status = 302;
+        site.respond(&[("location", "/"), ("set-cookie", "theme=dark")]);
+        site.get(visitor, "/theme", 1).status = 302;
+    }
+    assert_eq!(site.found(), ["redirect-lifetime 302 /old"]);
+}
+
+#[test]
+fn replays_are_bounded_and_the_rest_is_told() {
+    let mut site = Recorder::new("");
+    site.respond(&[MINUTES, TAG]);
+    for n in 0..1400_u64 {
+        site.get((n % 40) as u8, &format!("/p?c{}=x{n}", n % 70), 1);
+    }
+    let advice = site.advise();
+    assert_eq!(advice.untried, 10, "{:?}", advice.findings.len());
+    assert!(crate::report::text(&advice).contains("10 further changes were not tried"));
+    assert_eq!(crate::report::json(&advice)["untried"], 10);
+}
