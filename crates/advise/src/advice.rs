@@ -13,6 +13,10 @@ const LEAST_POINTS: f64 = 0.2;
 /// Least share of requests to the origin, in hundredths, that is worth a change.
 const LEAST_SAVED: u64 = 2;
 
+/// Most replays that try changes: each takes as long as the visits are many, and clients choose how
+/// many names of parameters and cookies there are.
+const REPLAYS_MAX: usize = 60;
+
 /// Figures and findings of some visits.
 #[derive(Debug)]
 pub struct Advice {
@@ -24,13 +28,37 @@ pub struct Advice {
     pub figures: Figures,
     /// The findings, the most useful first.
     pub findings: Vec<Finding>,
+    /// Number of lighter suspicions whose change was not tried, since there were too many.
+    pub untried: usize,
+}
+
+/// The replays that are left.
+struct Budget {
+    replays: usize,
+    untried: usize,
+}
+
+impl Budget {
+    /// Returns true if a suspicion may be tried.
+    fn permits(&mut self, suspicion: &Suspicion) -> bool {
+        if suspicion.edits.is_empty() {
+            return true;
+        }
+        let is_left = self.replays > 0;
+        self.replays = self.replays.saturating_sub(1);
+        self.untried += usize::from(!is_left);
+        is_left
+    }
 }
 
 /// Finds what would serve the visits better than `settings` do.
 pub fn advise(mut visits: Vec<Visit>, settings: &Settings) -> Advice {
     visits.sort_by_key(|visit| visit.at_ms);
     let trace = Trace::new(&visits, settings);
-    let suspicions = DETECTORS.iter().flat_map(|detect| detect(&trace));
+    let mut suspicions: Vec<_> = DETECTORS.iter().flat_map(|detect| detect(&trace)).collect();
+    suspicions.sort_by_key(|suspicion| std::cmp::Reverse(suspicion.proof.weight()));
+    let mut budget = Budget { replays: REPLAYS_MAX, untried: 0 };
+    suspicions.retain(|suspicion| budget.permits(suspicion));
     let mut findings = Vec::new();
     let mut useless = Vec::new();
     for suspicion in suspicions {
@@ -39,7 +67,9 @@ pub fn advise(mut visits: Vec<Visit>, settings: &Settings) -> Advice {
             None => useless.push(suspicion),
         }
     }
-    findings.extend(together(useless).into_iter().filter_map(|own| tried(&trace, own)));
+    let mut joint = together(useless);
+    joint.retain(|suspicion| budget.permits(suspicion));
+    findings.extend(joint.into_iter().filter_map(|own| tried(&trace, own)));
     let before = trace.figures;
     let use_of = |finding: &Finding| {
         let saved = finding
@@ -53,7 +83,13 @@ pub fn advise(mut visits: Vec<Visit>, settings: &Settings) -> Advice {
     }
     let first = trace.clients.first().map(|visit| visit.at_ms);
     let span_ms = first.zip(trace.clients.last().map(|visit| visit.at_ms));
-    Advice { visits: trace.clients.len(), span_ms, figures: trace.figures, findings }
+    Advice {
+        visits: trace.clients.len(),
+        span_ms,
+        figures: trace.figures,
+        findings,
+        untried: budget.untried,
+    }
 }
 
 /// Cookies that help only together, since visitors have several: one suspicion for each site.

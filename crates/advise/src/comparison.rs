@@ -9,14 +9,21 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A body that a request got.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct GivenBody {
-    /// Value that must be equal between requests that are compared.
-    pub(crate) group: Vec<u8>,
+    /// Site, URL, and what else must be equal between requests that are compared.
+    pub(crate) url: Vec<u8>,
+    /// The variant of the response: only bodies of one are compared, but outcomes of all.
+    pub(crate) variant: Vec<u8>,
     /// Unix time in milliseconds.
     pub(crate) at_ms: u64,
     /// The value that may or may not matter.
     pub(crate) aspect: Vec<u8>,
-    /// Fingerprint.
+    /// Fingerprint of status, Location and body.
     pub(crate) body: u64,
+    /// Fingerprint of status and Location alone.
+    pub(crate) outcome: u64,
+    /// Equal ones are proof: a page, or a redirect that says where it leads. Errors are equal for
+    /// all who get one, whatever they asked for.
+    pub(crate) is_evidence: bool,
 }
 
 /// The result of a comparison.
@@ -47,12 +54,27 @@ struct Run<'g> {
     given: &'g [GivenBody],
 }
 
-/// Compares the bodies of each group.
-pub(crate) fn compare(mut given: Vec<GivenBody>) -> BodyComparison {
+/// Compares the bodies of each variant of a URL, and the outcomes of all variants: a redirect to a
+/// login has neither the coding nor the Vary of the page.
+pub(crate) fn compare(given: Vec<GivenBody>) -> BodyComparison {
+    let outcomes = given.iter().map(|given| GivenBody {
+        variant: Vec::new(),
+        body: given.outcome,
+        ..given.clone()
+    });
+    let differing = compare_variants(outcomes.collect()).differing;
+    let mut result = compare_variants(given);
+    result.differing += differing;
+    result
+}
+
+fn compare_variants(mut given: Vec<GivenBody>) -> BodyComparison {
     given.sort_unstable();
     let mut result = BodyComparison::default();
     let mut aspects = BTreeSet::new();
-    for group in given.chunk_by(|one, next| one.group == next.group) {
+    let is_one =
+        |one: &GivenBody, next: &GivenBody| one.url == next.url && one.variant == next.variant;
+    for group in given.chunk_by(is_one) {
         // Requests of one kind tell of time alone.
         if group.iter().all(|given| given.aspect == group[0].aspect) {
             continue;
@@ -63,7 +85,7 @@ pub(crate) fn compare(mut given: Vec<GivenBody>) -> BodyComparison {
             .collect();
         for run in &runs {
             let kinds = kinds(run);
-            if kinds.len() > 1 {
+            if kinds.len() > 1 && run.given[0].is_evidence {
                 result.equal += run.given.len() as u64 - 1;
                 aspects.extend(kinds);
             }
@@ -102,10 +124,13 @@ mod tests {
     /// Bodies in their order, each as a letter for the aspect and a digit for the body.
     fn compared(text: &str) -> BodyComparison {
         let given = text.split(' ').enumerate().map(|(at, word)| GivenBody {
-            group: Vec::new(),
+            url: Vec::new(),
+            variant: Vec::new(),
             at_ms: at as u64,
             aspect: vec![word.as_bytes()[0]],
             body: u64::from(word.as_bytes()[1]),
+            outcome: 200,
+            is_evidence: true,
         });
         compare(given.collect())
     }
@@ -144,10 +169,13 @@ mod tests {
     #[test]
     fn groups_are_compared_apart() {
         let of = |group: u8, at_ms, aspect: u8, body| GivenBody {
-            group: vec![group],
+            url: vec![group],
+            variant: Vec::new(),
             at_ms,
             aspect: vec![aspect],
             body,
+            outcome: 200,
+            is_evidence: true,
         };
         let given = vec![of(1, 1, 1, 1), of(2, 2, 2, 2), of(1, 3, 2, 1), of(2, 4, 1, 2)];
         assert_eq!(compare(given), BodyComparison { equal: 2, differing: 0, aspects: 2 });

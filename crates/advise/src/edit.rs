@@ -78,7 +78,8 @@ struct Draft {
 pub(crate) fn apply(text: &str, edits: &[Edit]) -> Result<(String, Vec<Lines>), String> {
     let mut draft = Draft { lines: text.lines().map(str::to_owned).collect() };
     let made = edits.iter().map(|edit| draft.apply(edit)).collect::<Result<_, _>>()?;
-    Ok((draft.lines.join("\n") + "\n", made))
+    let end = if text.contains("\r\n") { "\r\n" } else { "\n" };
+    Ok((draft.lines.join(end) + end, made))
 }
 
 /// Number of routes that the site with this index has in `text`.
@@ -91,9 +92,9 @@ pub(crate) fn route_count(text: &str, site: usize) -> usize {
 impl Draft {
     fn tables(&self) -> Vec<Table> {
         let mut tables = vec![Table { name: String::new(), lines: 0..self.lines.len() }];
-        let mut depth = 0;
+        let mut nesting = Nesting::default();
         for (at, line) in self.lines.iter().enumerate() {
-            if depth == 0 && line.trim_start().starts_with('[') {
+            if nesting.is_none() && line.trim_start().starts_with('[') {
                 let name = line.trim().trim_start_matches('[').split(']').next();
                 if let Some(last) = tables.last_mut() {
                     last.lines.end = at;
@@ -101,7 +102,7 @@ impl Draft {
                 let name = name.unwrap_or_default().trim().to_owned();
                 tables.push(Table { name, lines: at..self.lines.len() });
             } else {
-                depth = (depth + brackets(line)).max(0);
+                nesting.read(line);
             }
         }
         tables
@@ -241,15 +242,15 @@ impl Draft {
 
     /// The line among `table` that sets `key`.
     fn line_of(&self, table: Range<usize>, key: &str) -> Option<usize> {
-        let mut depth = 0;
+        let mut nesting = Nesting::default();
         for at in table {
             let line = self.lines[at].trim_start();
             let is_key = line.strip_prefix(key).is_some_and(|r| r.trim_start().starts_with('='));
-            if depth == 0 && is_key {
+            if nesting.is_none() && is_key {
                 return Some(at);
             }
-            if !line.starts_with('[') || depth > 0 {
-                depth = (depth + brackets(line)).max(0);
+            if !line.starts_with('[') || !nesting.is_none() {
+                nesting.read(line);
             }
         }
         None
@@ -332,21 +333,48 @@ fn value_end(text: &str) -> Option<usize> {
     (depth == 0 && quote.is_none()).then(|| text.trim_end().len())
 }
 
-/// The brackets that a line opens, less those that it closes.
-fn brackets(line: &str) -> i32 {
-    let (mut depth, mut quote) = (0, None);
-    for byte in line.bytes() {
-        match (quote, byte) {
-            (Some(open), _) if open == byte => quote = None,
-            (Some(_), _) => {}
-            (None, b'"' | b'\'') => quote = Some(byte),
-            (None, b'#') => break,
-            (None, b'[' | b'{') => depth += 1,
-            (None, b']' | b'}') => depth -= 1,
-            _ => {}
-        }
+/// The brackets and the string that are open at the end of a line.
+#[derive(Debug, Default)]
+struct Nesting {
+    depth: usize,
+    quotes: Option<&'static str>,
+}
+
+impl Nesting {
+    /// The quotes of strings, those of several lines first.
+    const QUOTES: [&'static str; 4] = ["\"\"\"", "'''", "\"", "'"];
+
+    /// Returns true if nothing is open: the next line is a key or a table.
+    fn is_none(&self) -> bool {
+        self.depth == 0 && self.quotes.is_none()
     }
-    depth
+
+    fn read(&mut self, line: &str) {
+        let mut rest = line;
+        while let Some(first) = rest.chars().next() {
+            let opened = Self::QUOTES.into_iter().find(|own| rest.starts_with(own));
+            let mut len = first.len_utf8();
+            match (self.quotes, first) {
+                (Some(quotes), _) if rest.starts_with(quotes) => {
+                    self.quotes = None;
+                    len = quotes.len();
+                }
+                (Some(quotes), '\\') if quotes.starts_with('"') => {
+                    len = rest.chars().take(2).map(char::len_utf8).sum();
+                }
+                (Some(_), _) => {}
+                (None, '#') => break,
+                (None, '[' | '{') => self.depth += 1,
+                (None, ']' | '}') => self.depth = self.depth.saturating_sub(1),
+                (None, _) => {
+                    self.quotes = opened;
+                    len = opened.map_or(len, str::len);
+                }
+            }
+            rest = &rest[len..];
+        }
+        self.quotes = self.quotes.filter(|own| own.len() > 1);
+    }
 }
 
 #[cfg(test)]

@@ -105,6 +105,15 @@ impl Proof {
         }
     }
 
+    /// The order in which suspicions are tried: counts, which are few, then the most bodies.
+    pub(crate) const fn weight(&self) -> u64 {
+        match self {
+            Self::Counts(_) => u64::MAX,
+            Self::Bodies { equal, .. } => *equal,
+            Self::Missing(_) => 0,
+        }
+    }
+
     /// The proof of two things, each by its own.
     pub(crate) fn with(&self, other: &Self) -> Self {
         let text = format!("{}; {}", self.text(), other.text());

@@ -13,6 +13,7 @@ mod lifetimes;
 mod limits;
 mod marks;
 mod memory;
+mod narrowing;
 mod parameters;
 mod purges;
 mod static_files;

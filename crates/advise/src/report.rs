@@ -43,6 +43,14 @@ fn write_text(advice: &Advice, out: &mut String) -> std::fmt::Result {
         writeln!(out)?;
         write_finding(before, finding, out)?;
     }
+    if advice.untried > 0 {
+        writeln!(
+            out,
+            "\n{} further changes were not tried, since there were too many: ask again after the \
+             first ones are made.",
+            advice.untried
+        )?;
+    }
     Ok(())
 }
 
@@ -116,6 +124,7 @@ pub fn json(advice: &Advice) -> Value {
         "first_unix_ms": advice.span_ms.map(|(first, _)| first),
         "last_unix_ms": advice.span_ms.map(|(_, last)| last),
         "replayed": figures_json(&advice.figures),
+        "untried": advice.untried,
         "findings": advice.findings.iter().map(of).collect::<Vec<_>>(),
     })
 }

@@ -61,6 +61,12 @@ impl Visit {
     pub fn response_field(&self, name: &str) -> Option<&[u8]> {
         value(self.response.as_deref().unwrap_or_default(), name)
     }
+
+    /// All values of a field of the origin's response, whose name is in lower case.
+    pub fn response_fields<'v>(&'v self, name: &'v str) -> impl Iterator<Item = &'v [u8]> {
+        let fields = self.response.as_deref().unwrap_or_default();
+        fields.iter().filter(move |(own, _)| own == name).map(|(_, value)| &value[..])
+    }
 }
 
 impl Visit {

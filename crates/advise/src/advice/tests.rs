@@ -1,5 +1,7 @@
 //! Each kind of finding with a site that has the fault, and one that only looks like it.
 
+mod counterproofs;
+
 use config::sizing::{Machine, MachineFiles};
 use observe::record::Served;
 
@@ -37,7 +39,7 @@ impl Recorder {
         self.now_ms += 1000;
         self.visits.push(Visit {
             at_ms: self.now_ms,
-            client: Some([192, 0, 2, visitor].into()),
+            client: Some([198, 18, visitor, 1].into()),
             host: "a.test".to_owned(),
             method: "GET".to_owned(),
             target: target.as_bytes().to_vec(),
@@ -241,11 +243,11 @@ fn people(site: &mut Recorder, body: impl Fn(u8, u64) -> u64) {
 #[test]
 fn equal_pages_that_set_a_cookie_are_found_and_pages_with_a_name_are_not() {
     for (body, expected) in [
-        ((|_, page| page) as fn(u8, u64) -> u64, &["set-cookie-on-equal-pages sid /news/*"][..]),
+        ((|_, page| page) as fn(u8, u64) -> u64, &["set-cookie-on-equal-pages lang /news/*"][..]),
         (|visitor, page| page + if visitor == 6 { 100 } else { 0 }, &[]),
     ] {
         let mut site = Recorder::new("");
-        site.respond(&[MINUTES, TAG, ("set-cookie", "sid=1; Path=/")]);
+        site.respond(&[MINUTES, TAG, ("set-cookie", "lang=1; Path=/")]);
         people(&mut site, body);
         assert_eq!(site.found(), expected);
     }
@@ -254,16 +256,16 @@ fn equal_pages_that_set_a_cookie_are_found_and_pages_with_a_name_are_not() {
 #[test]
 fn a_cookie_that_comes_back_is_removed_where_pages_are_equal() {
     let mut site = Recorder::new("");
-    site.respond(&[MINUTES, TAG, ("set-cookie", "sid=1; Path=/")]);
+    site.respond(&[MINUTES, TAG, ("set-cookie", "lang=1; Path=/")]);
     for n in 0..200 {
         let visitor = (n % 41) as u8;
         let visit = site.get(visitor, &format!("/news/{}", n % 10), n % 10);
         if n > 41 {
-            visit.set_field("cookie", &format!("sid={visitor}"));
+            visit.set_field("cookie", &format!("lang={visitor}"));
         }
     }
     let found = site.found();
-    assert_eq!(found, ["set-cookie-on-equal-pages sid /news/*"]);
+    assert_eq!(found, ["set-cookie-on-equal-pages lang /news/*"]);
     let finding = &site.advise().findings[0];
     assert_eq!(finding.after.expect("a replay").hits, 190);
 }
@@ -435,7 +437,7 @@ fn redirects_and_missing_pages_without_a_lifetime_are_found() {
     }
     let mut found = site.found();
     found.sort();
-    assert_eq!(found, ["not-found-lifetime 404", "redirect-lifetime 301"]);
+    assert_eq!(found, ["not-found-lifetime 404", "redirect-lifetime 301 /old"]);
 }
 
 #[test]

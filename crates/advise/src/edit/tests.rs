@@ -119,3 +119,25 @@ fn comments_behind_a_value_stay() {
     let text = edited("[[site]]\nhost = \"a#\" # first\n", item(Scope::Site(0), "", "host", "b"));
     assert_eq!(text, "[[site]]\nhost = [\"a#\", \"b\"] # first\n");
 }
+
+#[test]
+fn strings_with_quotes_and_of_several_lines_hide_no_table() {
+    for text in
+        ["a = \"x\\\"[\"\n", "a = \"\"\"\n[site.cache]\n\"[\n\"\"\"\n", "a = '''\n[x\n'''\n"]
+    {
+        let before = format!("{text}\n[[site]]\nhost = \"a\"\n");
+        let value = NewValue::Whole("true".to_owned());
+        let edit = Edit { scope: Scope::Site(0), table: "cache", key: "k", value };
+        let (after, _) = apply(&before, &[edit]).expect("a site");
+        assert_eq!(after, format!("{before}\n[site.cache]\nk = true\n"), "{text}");
+    }
+}
+
+#[test]
+fn the_ends_of_lines_stay() {
+    let value = NewValue::Whole("true".to_owned());
+    let edit = Edit { scope: Scope::Site(0), table: "", key: "k", value };
+    let (after, lines) = apply("[[site]]\r\nhost = \"a\"\r\n", &[edit]).expect("a site");
+    assert_eq!(after, "[[site]]\r\nk = true\r\nhost = \"a\"\r\n");
+    assert_eq!(lines[0].lines, ["k = true"]);
+}

@@ -45,12 +45,24 @@ impl Area {
 pub(super) fn area(trace: &Trace<'_>, seen: &Seen<'_>) -> Option<Area> {
     let rules = &trace.settings.config.sites[seen.site].rules;
     match (seen.route as usize).checked_sub(1) {
-        None => Some(Area::Family(seen.site, seen.family())),
+        None => Some(seen.family())
+            .filter(|own| is_literal(own))
+            .map(|own| Area::Family(seen.site, own)),
         Some(route) if route < trace.settings.own_routes(seen.site) => {
             Some(Area::Route(seen.site, route, rules.routes.get(route)?.name.clone()))
         }
         Some(_) => None,
     }
+}
+
+/// Returns true if a family's pattern matches what it says: clients can send paths with the signs
+/// of patterns in them.
+fn is_literal(family: &str) -> bool {
+    let suffix = family.strip_prefix("*.");
+    // The folders of deeper paths have names; other families are paths themselves.
+    let folder = family.strip_suffix("/*").filter(|own| own.len() > 1 && !own.starts_with("//"));
+    let inner = suffix.or(folder).unwrap_or(family);
+    !inner.contains(['*', '?', '[', ']', '{', '}', '~', '\\'])
 }
 
 /// The visits that `wanted` selects, by area.

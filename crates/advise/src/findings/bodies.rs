@@ -1,5 +1,7 @@
 //! Bodies that are compared: which requests may be compared with which.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use message::cookie;
 use message::vary::{Vary, vary_signature};
 use message::{HeaderId, Method};
@@ -29,7 +31,12 @@ impl Measure {
         let visit = seen.visit;
         match self {
             _ if seen.request.method != Method::Get => None,
-            Self::Bytes => visit.body.filter(|_| seen.has_response()).map(|print| print.exact),
+            // A failure tells of the origin's state, and not of the request.
+            Self::Bytes if visit.status >= 500 || visit.status == 429 => None,
+            Self::Bytes => visit
+                .body
+                .filter(|_| seen.has_response())
+                .map(|print| hash(&[&print.exact.to_be_bytes(), &outcome(seen)[..]].concat())),
             Self::Length => (visit.status == 200).then_some(visit.body_bytes),
         }
     }
@@ -50,15 +57,51 @@ impl Measure {
     }
 }
 
-/// Values that must be equal between requests whose bodies are compared, besides the target: site,
-/// host, scheme, status, coding, and the fields that Vary names but Cookie and `without`.
+/// Status and Location of a response.
+fn outcome(seen: &Seen<'_>) -> Vec<u8> {
+    let place = seen.visit.response_field("location").unwrap_or_default();
+    [&seen.visit.status.to_be_bytes(), place].concat()
+}
+
+fn hash(bytes: &[u8]) -> u64 {
+    base::HashSeed::from_u64(0).hash(bytes)
+}
+
+/// The body of a visit, to be compared with others for `target` by `aspect`. `without` is a name in
+/// Vary that is of no account. `None` if the visit has no value of this measure.
+pub(super) fn given(
+    seen: &Seen<'_>,
+    measure: Measure,
+    target: &[u8],
+    without: &str,
+    aspect: Vec<u8>,
+) -> Option<GivenBody> {
+    let status = seen.visit.status;
+    let leads_on = status / 100 == 3 && seen.visit.response_field("location").is_some();
+    Some(GivenBody {
+        url: [&place(seen)[..], target].concat(),
+        variant: context(seen, without),
+        at_ms: seen.visit.at_ms,
+        aspect,
+        body: measure.value(seen)?,
+        outcome: hash(&outcome(seen)),
+        is_evidence: status == 200 || leads_on,
+    })
+}
+
+/// Site, host and scheme.
+pub(super) fn place(seen: &Seen<'_>) -> Vec<u8> {
+    let mut place = format!("{} {} ", seen.site, seen.request.scheme.as_str()).into_bytes();
+    place.extend_from_slice(&seen.request.host);
+    place.push(b' ');
+    place
+}
+
+/// The variant of a response: its coding, and the request's fields that Vary names but Cookie and
+/// `without`.
 pub(super) fn context(seen: &Seen<'_>, without: &str) -> Vec<u8> {
     let visit = seen.visit;
-    let mut context = format!("{} {} ", seen.site, visit.status).into_bytes();
-    context.extend_from_slice(&seen.request.host);
-    context.extend_from_slice(seen.request.scheme.as_str().as_bytes());
-    context.push(b' ');
-    context.extend_from_slice(visit.response_field("content-encoding").unwrap_or_default());
+    let mut context = visit.response_field("content-encoding").unwrap_or_default().to_vec();
     context.push(b' ');
     let fields = visit.response.as_deref().unwrap_or_default();
     let head = response(visit.status, fields);
@@ -107,10 +150,39 @@ pub(super) fn prove(bodies: Vec<CookieBody>, least: u64) -> Option<BodyCompariso
     if all.proves(least) {
         return Some(all);
     }
+    if !are_explained(&bodies) {
+        return None;
+    }
     let strict = bodies.into_iter().map(|CookieBody { mut given, cookies }| {
-        given.group.push(b'\n');
-        given.group.extend_from_slice(&cookies);
+        given.url.push(b'\n');
+        given.url.extend_from_slice(&cookies);
         given
     });
     Some(compare(strict.collect())).filter(|compared| compared.proves(least))
+}
+
+/// Returns true if each body of a URL with a difference was also given to requests that differ in
+/// the aspect alone. Otherwise the cookies explain nothing: a visitor with a cookie of his own is
+/// compared with no other.
+fn are_explained(bodies: &[CookieBody]) -> bool {
+    let mut by_url: BTreeMap<&[u8], Vec<&CookieBody>> = BTreeMap::new();
+    for body in bodies {
+        by_url.entry(&body.given.url).or_default().push(body);
+    }
+    by_url.values().all(|of_url| {
+        let differing = compare(of_url.iter().map(|own| own.given.clone()).collect()).differing;
+        differing == 0 || compared_alone(of_url)
+    })
+}
+
+fn compared_alone(bodies: &[&CookieBody]) -> bool {
+    let mut aspects: BTreeMap<Vec<u8>, BTreeSet<&[u8]>> = BTreeMap::new();
+    let kind = |own: &CookieBody| [&own.given.variant[..], b"\n", &own.cookies].concat();
+    for body in bodies {
+        aspects.entry(kind(body)).or_default().insert(&body.given.aspect);
+    }
+    let is_mixed = |own: &&&CookieBody| aspects.get(&kind(own)).is_some_and(|own| own.len() > 1);
+    let compared: BTreeSet<u64> =
+        bodies.iter().filter(is_mixed).map(|own| own.given.body).collect();
+    bodies.iter().all(|own| compared.contains(&own.given.body))
 }

@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use message::{HeaderId, cookie};
 
-use super::bodies::{CookieBody, Measure, context, other_cookies, prove};
-use crate::comparison::GivenBody;
+use super::bodies::{CookieBody, Measure, given, other_cookies, prove};
 use crate::edit::{Edit, NewValue, Scope};
 use crate::finding::{FindingKind, Suspicion};
 use crate::reception::Course;
@@ -61,7 +60,8 @@ fn is_kept_away(seen: &Seen<'_>) -> bool {
 const OF_VISITORS: [&str; 10] =
     ["account", "auth", "cart", "csrf", "logged", "login", "sess", "token", "user", "xsrf"];
 
-fn is_of_visitor(name: &str) -> bool {
+/// Returns true if a cookie of this name may be the one by which a visitor is known.
+pub(super) fn is_of_visitor(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     lower.ends_with("sid") || OF_VISITORS.iter().any(|part| lower.contains(part))
 }
@@ -78,12 +78,10 @@ fn suspicion(trace: &Trace<'_>, site: usize, name: &[u8], values: usize) -> Opti
     };
     let of_site = trace.seen.iter().filter(|seen| seen.site == site).filter(is_page);
     let bodies = of_site.filter_map(|seen| {
-        let body = measure.value(seen)?;
-        let group = [context(seen, ""), seen.request.target.clone()].concat();
         let pairs = cookie::pairs(seen.request.headers.values(HeaderId::Cookie));
         let own: Vec<_> = pairs.filter(|pair| pair.name == name).map(|pair| pair.value).collect();
         let aspect = own.join(&b";"[..]);
-        let given = GivenBody { group, at_ms: seen.visit.at_ms, aspect, body };
+        let given = given(seen, measure, &seen.request.target, "", aspect)?;
         Some(CookieBody { given, cookies: other_cookies(seen, name) })
     });
     let compared = prove(bodies.collect(), EQUAL_MIN)?;

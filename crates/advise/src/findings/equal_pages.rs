@@ -7,68 +7,52 @@ use message::store::{LifetimeSource, NotStored};
 use message::{HeaderId, cookie};
 
 use super::areas::{Area, by_area};
-use super::bodies::{Measure, context, visitor};
+use super::bodies::{Measure, given, visitor};
+use super::cookies::is_of_visitor;
 use super::lifetimes::{lifetime_for, ttl_text};
-use crate::comparison::{BodyComparison, GivenBody, compare};
+use super::narrowing::{kept, narrowed, networks};
+use crate::comparison::{BodyComparison, compare};
 use crate::edit::{Edit, NewValue};
 use crate::finding::{FindingKind, Suspicion};
 use crate::trace::{Seen, Trace};
 
 /// Least bodies that must be equal.
 const EQUAL_MIN: u64 = 20;
-/// Least visitors that must have got them, and least of these with cookies of their own.
-const VISITORS_MIN: usize = 10;
+/// Least networks whose visitors must have got them, and least sets of cookies.
+const NETWORKS_MIN: usize = 10;
 const COOKIES_MIN: usize = 8;
 
-/// Least visitors of each page of an area, and of each path that is named by itself.
-const PAGE_VISITORS_MIN: usize = 3;
-const PATH_VISITORS_MIN: usize = 6;
-/// Most paths that are named by themselves.
-const PATHS_MAX: usize = 20;
-
 pub(super) fn detect(trace: &Trace<'_>) -> Vec<Suspicion> {
+    let all = by_area(trace, |seen| seen.visit.method == "GET");
     // Visitors who have the cookie come back with it, and are then refused for that.
     let set = by_area(trace, |seen| {
         let why = refusal(seen);
-        let has_cookie = cookie_name(seen).is_some() && why == Some(NotStored::Personal);
+        let has_cookie = !cookie_names(seen).is_empty() && why == Some(NotStored::Personal);
         why == Some(NotStored::SetCookie) || has_cookie
-    });
-    let set = set.iter().filter_map(|(area, seen)| {
-        let (area, seen) = narrowed(area, seen)?;
-        set_cookie(&area, &seen)
     });
     let private = by_area(trace, |seen| {
         matches!(refusal(seen), Some(NotStored::Private | NotStored::NoStore))
     });
-    let private = private.iter().filter_map(|(area, seen)| {
-        let (area, seen) = narrowed(area, seen)?;
-        forbidden(&area, &seen)
-    });
-    set.chain(private).collect()
+    let found = |areas: BTreeMap<Area, Vec<&Seen<'_>>>, make: Make| {
+        let of_area = |(area, refused): (&Area, &Vec<&Seen<'_>>)| {
+            let all = all.get(area)?;
+            let area = narrowed(area, all)?;
+            make(&area, &Pages { refused: kept(&area, refused), all: kept(&area, all) })
+        };
+        areas.iter().filter_map(of_area).collect::<Vec<_>>()
+    };
+    [found(set, set_cookie), found(private, forbidden)].concat()
 }
 
-/// The area if each of its pages is known to several visitors. Otherwise the paths that are: a page
-/// that one visitor alone asked for may be that visitor's.
-fn narrowed<'s, 't>(area: &Area, seen: &[&'s Seen<'t>]) -> Option<(Area, Vec<&'s Seen<'t>>)> {
-    let mut visitors: BTreeMap<&[u8], BTreeSet<Vec<u8>>> = BTreeMap::new();
-    for seen in seen {
-        visitors.entry(seen.request.path()).or_default().insert(visitor(seen));
-    }
-    if visitors.values().all(|known| known.len() >= PAGE_VISITORS_MIN) {
-        return Some((area.clone(), seen.to_vec()));
-    }
-    let Area::Family(site, _) = area else { return None };
-    visitors.retain(|path, known| known.len() >= PATH_VISITORS_MIN && is_plain(path));
-    let paths: Vec<&[u8]> = visitors.into_keys().take(PATHS_MAX).collect();
-    let kept = seen.iter().copied().filter(|seen| paths.contains(&seen.request.path()));
-    let names = paths.iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect();
-    Some((Area::Paths(*site, names), kept.collect()))
-}
+/// Makes a suspicion of an area's pages.
+type Make = fn(&Area, &Pages<'_, '_>) -> Option<Suspicion>;
 
-/// Returns true if a route's `path` stands for this path alone.
-fn is_plain(path: &[u8]) -> bool {
-    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/-_.".contains(byte);
-    path.iter().all(is_plain)
+/// Visits of an area.
+struct Pages<'s, 't> {
+    /// Those whose response was kept from the store.
+    refused: Vec<&'s Seen<'t>>,
+    /// All with GET: pages without the cookie may differ from those with it.
+    all: Vec<&'s Seen<'t>>,
 }
 
 fn refusal(seen: &Seen<'_>) -> Option<NotStored> {
@@ -77,25 +61,31 @@ fn refusal(seen: &Seen<'_>) -> Option<NotStored> {
 }
 
 /// The proof that a page is equal for many visitors with different cookies.
-fn equality(seen: &[&Seen<'_>]) -> Option<(BodyComparison, usize)> {
-    let given = |seen: &&Seen<'_>| {
-        let body = Measure::Bytes.value(seen)?;
+fn equality(pages: &Pages<'_, '_>) -> Option<(BodyComparison, usize)> {
+    let of_visit = |seen: &&Seen<'_>| {
         let cookies = seen.visit.field("cookie").unwrap_or_default();
-        let group = [context(seen, ""), seen.request.target.clone()].concat();
         let aspect = [&visitor(seen)[..], b"\n", cookies].concat();
-        Some(GivenBody { group, at_ms: seen.visit.at_ms, aspect, body })
+        given(seen, Measure::Bytes, &seen.request.target, "", aspect)
     };
-    let compared = compare(seen.iter().filter_map(given).collect());
-    let visitors: BTreeSet<_> = seen.iter().map(|seen| visitor(seen)).collect();
-    let cookies: BTreeSet<_> = seen.iter().filter_map(|seen| seen.visit.field("cookie")).collect();
-    let is_enough = visitors.len() >= VISITORS_MIN
-        && cookies.len() >= COOKIES_MIN
-        && compared.aspects >= VISITORS_MIN;
+    if compare(pages.all.iter().filter_map(of_visit).collect()).differing > 0 {
+        return None;
+    }
+    let refused = &pages.refused;
+    let compared = compare(refused.iter().filter_map(of_visit).collect());
+    let cookies: BTreeSet<_> =
+        refused.iter().filter_map(|seen| seen.visit.field("cookie")).collect();
+    let is_enough = networks(refused) >= NETWORKS_MIN && cookies.len() >= COOKIES_MIN;
     (is_enough && compared.proves(EQUAL_MIN)).then_some((compared, cookies.len()))
 }
 
-fn set_cookie(area: &Area, seen: &[&Seen<'_>]) -> Option<Suspicion> {
-    let (compared, cookies) = equality(seen)?;
+fn set_cookie(area: &Area, pages: &Pages<'_, '_>) -> Option<Suspicion> {
+    let seen = &pages.refused[..];
+    let names: BTreeSet<_> = pages.all.iter().flat_map(|seen| cookie_names(seen)).collect();
+    // A visitor without such a cookie could no longer log in, or send a form.
+    if names.iter().any(|name| is_of_visitor(name)) {
+        return None;
+    }
+    let (compared, cookies) = equality(pages)?;
     let edit = |key, value| Edit { scope: area.scope(), table: "cache", key, value };
     let is_declared = seen.iter().all(|seen| {
         let explicit = |plan: &message::store::StorePlan| {
@@ -110,8 +100,7 @@ fn set_cookie(area: &Area, seen: &[&Seen<'_>]) -> Option<Suspicion> {
         edits.push(edit("ignore", NewValue::Item("Set-Cookie".to_owned())));
         edits.extend(missing_lifetime(area, seen));
     }
-    edits.extend(returning_cookies(area, seen));
-    let names: BTreeSet<_> = seen.iter().filter_map(|seen| cookie_name(seen)).collect();
+    edits.extend(returning_cookies(area, seen, &names));
     let names = names.into_iter().collect::<Vec<_>>().join(", ");
     Some(Suspicion {
         kind: FindingKind::SetCookieOnEqualPages,
@@ -127,12 +116,13 @@ fn set_cookie(area: &Area, seen: &[&Seen<'_>]) -> Option<Suspicion> {
     })
 }
 
-fn forbidden(area: &Area, seen: &[&Seen<'_>]) -> Option<Suspicion> {
-    let (compared, cookies) = equality(seen)?;
+fn forbidden(area: &Area, pages: &Pages<'_, '_>) -> Option<Suspicion> {
+    let (compared, cookies) = equality(pages)?;
     // A page that also sets a cookie is for its visitor, whatever its bytes are.
-    if seen.iter().any(|seen| cookie_name(seen).is_some()) {
+    if pages.all.iter().any(|seen| !cookie_names(seen).is_empty()) {
         return None;
     }
+    let seen = &pages.refused[..];
     let control = seen.iter().find_map(|seen| seen.visit.response_field("cache-control"));
     let control = String::from_utf8_lossy(control.unwrap_or_default()).into_owned();
     let scope = area.scope();
@@ -158,19 +148,18 @@ fn forbidden(area: &Area, seen: &[&Seen<'_>]) -> Option<Suspicion> {
 }
 
 /// Edits that remove the cookies of visitors who have got them before.
-fn returning_cookies(area: &Area, seen: &[&Seen<'_>]) -> Vec<Edit> {
-    let names: BTreeSet<_> = seen.iter().filter_map(|seen| cookie_name(seen)).collect();
-    let comes_back = |name: &String| {
+fn returning_cookies(area: &Area, seen: &[&Seen<'_>], names: &BTreeSet<String>) -> Vec<Edit> {
+    let comes_back = |name: &str| {
         seen.iter().any(|seen| {
             let lines = seen.request.headers.values(HeaderId::Cookie);
             cookie::pairs(lines).any(|pair| pair.name == name.as_bytes())
         })
     };
-    let strip = |name| {
-        let value = NewValue::Item(name);
+    let strip = |name: &String| {
+        let value = NewValue::Item(name.clone());
         Edit { scope: area.scope(), table: "cookies", key: "strip", value }
     };
-    names.into_iter().filter(comes_back).map(strip).collect()
+    names.iter().filter(|name| comes_back(name)).map(strip).collect()
 }
 
 /// The lifetime for pages that state none.
@@ -190,9 +179,11 @@ fn proof(compared: &BodyComparison, cookies: usize) -> crate::finding::Proof {
     Measure::Bytes.proof(compared, "pages", &aspect)
 }
 
-/// The name of the cookie that the response sets.
-fn cookie_name(seen: &Seen<'_>) -> Option<String> {
-    let set = seen.visit.response_field("set-cookie")?;
-    let name = set.split(|byte| matches!(byte, b'=' | b';')).next()?;
-    Some(String::from_utf8_lossy(name).trim().to_owned())
+/// The names of the cookies that the response sets.
+fn cookie_names(seen: &Seen<'_>) -> BTreeSet<String> {
+    let name = |set: &[u8]| {
+        let name = set.split(|byte| matches!(byte, b'=' | b';')).next().unwrap_or_default();
+        String::from_utf8_lossy(name).trim().to_owned()
+    };
+    seen.visit.response_fields("set-cookie").map(name).collect()
 }

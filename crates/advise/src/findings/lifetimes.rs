@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use message::list::members;
 use message::store::{LifetimeSource, NotStored};
 use observe::record::Served;
 
 use super::areas::{Area, by_area};
 use super::bodies::{Measure, context};
+use super::narrowing::narrowed;
 use crate::edit::{Edit, NewValue};
 use crate::finding::{FindingKind, Proof, Suspicion};
 use crate::reception::Course;
@@ -142,10 +144,37 @@ fn of_area(trace: &Trace<'_>, area: &Area, seen: &[&Seen<'_>]) -> Option<Suspici
     let is_missing = plans().all(|plan| lacks(plan.source));
     let advised = lifetime_for(seen).filter(|ms| *ms >= longest_ms.max(500) * FACTOR_MIN);
     match advised {
-        Some(ms) if is_missing => Some(missing(area, seen, &found, ms)),
-        Some(ms) => Some(short(area, seen, &found, ms)),
+        Some(ms) if is_missing => may_ignore(trace, area, missing(area, seen, &found, ms)),
+        Some(ms) => may_ignore(trace, area, short(area, seen, &found, ms)),
         None => without_validator(trace, area, seen, &found),
     }
+}
+
+/// The suspicion, if it does not make the cache ignore a refusal: where Cache-Control is ignored for
+/// a whole area, each of its pages must be many visitors' own, and none may be private.
+fn may_ignore(trace: &Trace<'_>, area: &Area, mut made: Suspicion) -> Option<Suspicion> {
+    let ignored = NewValue::Item("Cache-Control".to_owned());
+    if made.edits.iter().all(|edit| edit.value != ignored) {
+        return Some(made);
+    }
+    let all = by_area(trace, |_| true).remove(area)?;
+    let refuses = |seen: &&Seen<'_>| {
+        let lines = seen.visit.response_fields("cache-control");
+        members(lines).any(|word| {
+            let name = word.split(|byte| *byte == b'=').next().unwrap_or_default();
+            [&b"private"[..], b"no-store", b"no-cache"]
+                .iter()
+                .any(|own| name.trim_ascii().eq_ignore_ascii_case(own))
+        })
+    };
+    if all.iter().any(refuses) || narrowed(area, &all)? != *area {
+        return None;
+    }
+    made.risk.push_str(
+        "; a page of these paths that no visit has shown is stored even if it says `private` or \
+         `no-store`",
+    );
+    Some(made)
 }
 
 fn edits(area: &Area, seen: &[&Seen<'_>], ms: u64) -> Vec<Edit> {

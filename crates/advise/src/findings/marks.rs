@@ -1,12 +1,12 @@
 //! Hit-for-miss marks that outlast the reason for them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use observe::record::Served;
 
 use crate::edit::{Edit, NewValue, Scope};
 use crate::finding::{FindingKind, Proof, Suspicion};
-use crate::trace::Trace;
+use crate::trace::{Seen, Trace};
 
 /// Least requests under a mark, and the least share of these whose response could be stored, in
 /// hundredths.
@@ -17,8 +17,11 @@ const ADVISED_MS: u64 = 10_000;
 
 pub(super) fn detect(trace: &Trace<'_>) -> Vec<Suspicion> {
     let mut by_site: BTreeMap<usize, (u64, u64)> = BTreeMap::new();
+    // A body above the limit is refused after its head was found good: its mark is right.
+    let too_large = |seen: &&Seen<'_>| seen.visit.not_stored == "too-large";
+    let large: BTreeSet<_> = trace.seen.iter().filter(too_large).map(url).collect();
     for seen in &trace.seen {
-        if seen.visit.served == Some(Served::HitForMiss) {
+        if seen.visit.served == Some(Served::HitForMiss) && !large.contains(&url(seen)) {
             let (marked, storable) = by_site.entry(seen.site).or_default();
             *marked += 1;
             *storable += u64::from(seen.plan.is_some_and(|plan| plan.verdict().is_ok()));
@@ -30,6 +33,10 @@ pub(super) fn detect(trace: &Trace<'_>) -> Vec<Suspicion> {
     };
     let found = by_site.into_iter().filter(|_| present_ms > ADVISED_MS).filter(is_long);
     found.map(|(site, (marked, storable))| suspicion(site, marked, storable, present_ms)).collect()
+}
+
+fn url(seen: &Seen<'_>) -> Vec<u8> {
+    [&seen.request.host[..], &seen.request.target].concat()
 }
 
 fn suspicion(site: usize, marked: u64, storable: u64, present_ms: u64) -> Suspicion {

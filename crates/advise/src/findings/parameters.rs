@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use message::query;
 
-use super::bodies::{CookieBody, Measure, context, other_cookies, prove};
-use crate::comparison::GivenBody;
+use super::bodies::{CookieBody, Measure, given, other_cookies, prove};
 use crate::edit::{Edit, NewValue, Scope};
 use crate::finding::{FindingKind, Suspicion};
 use crate::reception::Course;
@@ -47,10 +46,8 @@ fn suspicion(trace: &Trace<'_>, site: usize, name: &[u8]) -> Option<Suspicion> {
     let measure = Measure::of(trace.seen.iter());
     let of_site = trace.seen.iter().filter(|seen| seen.site == site && may_be_stored(seen));
     let bodies = of_site.filter_map(|seen| {
-        let body = measure.value(seen)?;
         let (rest, aspect) = split(seen, name);
-        let group = [context(seen, ""), rest].concat();
-        let given = GivenBody { group, at_ms: seen.visit.at_ms, aspect, body };
+        let given = given(seen, measure, &rest, "", aspect)?;
         Some(CookieBody { given, cookies: other_cookies(seen, b"") })
     });
     let compared = prove(bodies.collect(), EQUAL_MIN)?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::bodies::{Measure, context};
+use super::bodies::{Measure, context, place};
 use crate::finding::{FindingKind, Proof, Suspicion};
 use crate::reception::Course;
 use crate::trace::{Seen, Trace};
@@ -71,7 +71,7 @@ fn early(trace: &Trace<'_>, site: usize, purges: &[u64]) -> EarlyFetches {
         if plan.verdict().is_err() {
             continue;
         }
-        let page = [context(seen, ""), seen.request.target.clone()].concat();
+        let page = [place(seen), context(seen, ""), seen.request.target.clone()].concat();
         let Some((before, known)) = last.insert(page, (seen, body)) else { continue };
         let fresh_ms = before.plan.map_or(0, |plan| plan.lifetime_ms.saturating_sub(plan.age_ms));
         let (from, to) = (before.visit.at_ms, seen.visit.at_ms);

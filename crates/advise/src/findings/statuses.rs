@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use message::store::NotStored;
 
+use super::areas::Area;
 use super::bodies::visitor;
+use super::narrowing::{kept, networks, paths};
 use crate::comparison::{GivenBody, compare};
 use crate::edit::{Edit, NewValue, Scope};
 use crate::finding::{FindingKind, Proof, Suspicion};
@@ -13,8 +15,8 @@ use crate::trace::{Seen, Trace};
 
 /// Least fetches of such responses, for an opinion about them.
 const FETCHES_MIN: usize = 10;
-/// Least visitors that got them.
-const VISITORS_MIN: usize = 3;
+/// Least networks whose visitors got them.
+const NETWORKS_MIN: usize = 3;
 /// Longest lifetime of an error that is no fault: an outage may last so long.
 const ERROR_MAX_MS: u64 = 60_000;
 
@@ -28,7 +30,7 @@ pub(super) fn detect(trace: &Trace<'_>) -> Vec<Suspicion> {
         by_status.entry((seen.site, seen.visit.status)).or_default().push(seen);
     }
     let of_status = |((site, status), seen): (_, Vec<&Seen<'_>>)| match status {
-        301 | 302 | 307 | 308 => redirects(site, status, &seen),
+        301 | 302 | 307 | 308 => redirects(trace, site, status, &seen),
         404 | 410 => not_found(trace, site, status, &seen),
         500.. => errors(trace, site, status, &seen),
         _ => None,
@@ -40,23 +42,30 @@ fn lack_lifetime(seen: &[&Seen<'_>]) -> bool {
     let lacks = |seen: &&&Seen<'_>| {
         seen.plan.is_some_and(|plan| plan.verdict() == Err(NotStored::NoLifetime))
     };
-    let visitors: BTreeSet<_> = seen.iter().map(|seen| visitor(seen)).collect();
-    seen.iter().filter(lacks).count() >= FETCHES_MIN && visitors.len() >= VISITORS_MIN
+    seen.iter().filter(lacks).count() >= FETCHES_MIN && networks(seen) >= NETWORKS_MIN
 }
 
-fn with_ttl(site: usize, status: u16, ttl: &str) -> Vec<Edit> {
+fn with_ttl(scope: Scope, status: u16, ttl: &str) -> Vec<Edit> {
     let value = NewValue::Status(status.to_string(), ttl.to_owned());
-    vec![Edit { scope: Scope::Site(site), table: "cache", key: "ttl", value }]
+    vec![Edit { scope, table: "cache", key: "ttl", value }]
 }
 
-fn redirects(site: usize, status: u16, seen: &[&Seen<'_>]) -> Option<Suspicion> {
-    let given = |seen: &&Seen<'_>| GivenBody {
-        group: [&seen.request.host[..], b" ", &seen.request.target[..]].concat(),
-        at_ms: seen.visit.at_ms,
-        aspect: visitor(seen),
-        body: place_of(seen),
-    };
-    let compared = compare(seen.iter().map(given).collect());
+/// Parts of paths by which applications let visitors in and out: such a redirect must reach them
+/// each time, whatever these visits show.
+const OF_SESSIONS: [&str; 12] = [
+    "account", "auth", "cart", "log-in", "log-out", "login", "logoff", "logout", "session", "sign",
+    "sso", "user",
+];
+
+fn redirects(trace: &Trace<'_>, site: usize, status: u16, seen: &[&Seen<'_>]) -> Option<Suspicion> {
+    let of_site: Vec<_> = trace.seen.iter().filter(|seen| seen.site == site).collect();
+    // In place of a route that the site or a preset has, none is put.
+    let free: Vec<_> = seen.iter().copied().filter(|seen| seen.route == 0).collect();
+    let mut names = paths(&free);
+    names.retain(|path| is_steady(path, &of_site));
+    let kept = kept(&Area::Paths(site, names.clone()), &free);
+    let seen = &kept[..];
+    let compared = compare(seen.iter().map(|seen| redirect(seen)).collect());
     if !lack_lifetime(seen) || !compared.proves(FETCHES_MIN as u64 / 2) {
         return None;
     }
@@ -65,12 +74,12 @@ fn redirects(site: usize, status: u16, seen: &[&Seen<'_>]) -> Option<Suspicion> 
         kind: FindingKind::RedirectLifetime,
         site,
         about: status.to_string(),
-        paths: String::new(),
+        paths: names.join(" "),
         proof: Proof::Counts(format!(
             "{} redirects were fetched; {equal} of {equal} led other visitors to the same place",
             seen.len()
         )),
-        edits: with_ttl(site, status, "1h"),
+        edits: with_ttl(Scope::Path(site, format!("{names:?}")), status, "1h"),
         bytes: 0,
         is_fault: false,
         risk: "a redirect that changes is seen an hour later, unless the application purges it"
@@ -79,9 +88,38 @@ fn redirects(site: usize, status: u16, seen: &[&Seen<'_>]) -> Option<Suspicion> 
     })
 }
 
-/// A number for the place that a redirect leads to.
-fn place_of(seen: &Seen<'_>) -> u64 {
-    base::HashSeed::from_u64(0).hash(seen.visit.response_field("location").unwrap_or_default())
+/// Returns true if a path leads all visitors to one place for each target, and has nothing to do
+/// with their sessions.
+fn is_steady(path: &str, of_site: &[&Seen<'_>]) -> bool {
+    let lower = path.to_ascii_lowercase();
+    let answers = |seen: &&&Seen<'_>| {
+        seen.request.path() == path.as_bytes() && seen.has_response() && seen.visit.status < 500
+    };
+    let own: Vec<_> = of_site.iter().filter(answers).collect();
+    let changes_cookies = own.iter().any(|seen| {
+        let has = |name| seen.visit.response_field(name).is_some();
+        has("set-cookie") || has("clear-site-data")
+    });
+    let compared = compare(own.iter().map(|seen| redirect(seen)).collect());
+    !changes_cookies
+        && compared.differing == 0
+        && !OF_SESSIONS.iter().any(|part| lower.contains(part))
+}
+
+/// A redirect, to be compared by its status and place.
+fn redirect(seen: &Seen<'_>) -> GivenBody {
+    let place = seen.visit.response_field("location").unwrap_or_default();
+    let outcome = [&seen.visit.status.to_be_bytes(), place].concat();
+    let outcome = base::HashSeed::from_u64(0).hash(&outcome);
+    GivenBody {
+        url: [&seen.request.host[..], b" ", &seen.request.target[..]].concat(),
+        variant: Vec::new(),
+        at_ms: seen.visit.at_ms,
+        aspect: visitor(seen),
+        body: outcome,
+        outcome,
+        is_evidence: seen.visit.response_field("location").is_some(),
+    }
 }
 
 fn not_found(trace: &Trace<'_>, site: usize, status: u16, seen: &[&Seen<'_>]) -> Option<Suspicion> {
@@ -104,7 +142,7 @@ fn not_found(trace: &Trace<'_>, site: usize, status: u16, seen: &[&Seen<'_>]) ->
             seen.len(),
             urls.len()
         )),
-        edits: with_ttl(site, status, "1m"),
+        edits: with_ttl(Scope::Site(site), status, "1m"),
         bytes: 0,
         is_fault: false,
         risk: "a page that is made is missing for up to a minute, unless the application purges it"

@@ -6,8 +6,8 @@ use message::list::members;
 use message::store::IgnoredFields;
 
 use super::areas::{Area, by_area};
-use super::bodies::{CookieBody, Measure, context, other_cookies, prove};
-use crate::comparison::{GivenBody, compare};
+use super::bodies::{CookieBody, Measure, given, other_cookies, prove};
+use crate::comparison::compare;
 use crate::edit::{Edit, NewValue, Scope};
 use crate::finding::{FindingKind, Suspicion};
 use crate::trace::{Seen, Trace};
@@ -64,15 +64,13 @@ fn suspicions(site: usize, name: &str, areas: Vec<VaryingArea<'_, '_>>) -> Vec<S
 }
 
 fn bodies(seen: &[&Seen<'_>], name: &str) -> Vec<CookieBody> {
-    let given = |seen: &&Seen<'_>| {
-        let body = Measure::Bytes.value(seen)?;
-        let group = [context(seen, name), seen.request.target.clone()].concat();
+    let of_visit = |seen: &&Seen<'_>| {
         let values: Vec<_> = seen.request.headers.values_named(name.as_bytes()).collect();
         let aspect = values.join(&b","[..]);
-        let given = GivenBody { group, at_ms: seen.visit.at_ms, aspect, body };
+        let given = given(seen, Measure::Bytes, &seen.request.target, name, aspect)?;
         Some(CookieBody { given, cookies: other_cookies(seen, b"") })
     };
-    seen.iter().filter_map(given).collect()
+    seen.iter().filter_map(of_visit).collect()
 }
 
 fn suspicion(
