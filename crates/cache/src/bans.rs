@@ -83,7 +83,7 @@ pub struct Ban {
     /// `None` for a hard ban, which removes them.
     soft: Option<i64>,
     made_ms: u64,
-    objects: AtomicU64,
+    objects: Arc<AtomicU64>,
     finds: AtomicU64,
     _charge: Option<Charge>,
 }
@@ -129,6 +129,11 @@ impl Ban {
     /// Stored responses that have matched so far. The number is final once the ban is completed.
     pub fn objects(&self) -> u64 {
         self.objects.load(Ordering::Relaxed)
+    }
+
+    /// The counter of [`objects`](Self::objects), which outlives the ban.
+    pub fn object_counter(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.objects)
     }
 
     /// Matches as Varnish's xkey counts them: one for each pair of an object's tag and an equal tag
@@ -234,7 +239,7 @@ impl Bans {
             which: new.which,
             soft,
             made_ms: new.now_ms,
-            objects: AtomicU64::new(0),
+            objects: Arc::default(),
             finds: AtomicU64::new(0),
             _charge: charge,
         });

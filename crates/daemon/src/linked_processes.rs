@@ -65,6 +65,11 @@ impl LinkedProcesses {
         Arc::new(Self { shared, counters, links: Mutex::default() })
     }
 
+    /// Counts a limit of upgrades that was reached.
+    pub(crate) fn count(&self, limit: Limit) {
+        self.counters.limit(limit);
+    }
+
     /// Adds the process behind `socket`, from which `received` came already. Messages that are not
     /// about invalidations arrive in the link's queue, which ends with that process. Call within
     /// the helper runtime.

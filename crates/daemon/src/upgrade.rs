@@ -12,6 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use base::Limit;
 use rustix::process::Pid;
 use tokio::runtime::Handle;
 
@@ -145,7 +146,12 @@ impl Attempt<'_> {
     ) -> Result<Successor, String> {
         let patience = Duration::from_millis(self.daemon.shared.live().limits.upgrade_timeout);
         let until = Instant::now() + patience;
-        let told = |error: io::Error, child: &mut Child| silence(&error, child, patience);
+        let told = |error: io::Error, child: &mut Child| {
+            if error.kind() == io::ErrorKind::TimedOut {
+                self.estate.links.count(Limit::UpgradeTimeout);
+            }
+            silence(&error, child, patience)
+        };
         self.offer(&mut channel, keeper, until).map_err(|error| told(error, child))?;
         let ready = loop {
             match channel.receive(until).map_err(|error| told(error, child))? {

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use cache::Ban;
 use parking_lot::Mutex;
@@ -23,8 +24,9 @@ pub struct RecentInvalidation {
     pub soft: bool,
     /// Stored responses that its keys selected.
     at_once: u64,
-    /// Bans that go on to reach responses.
-    bans: SmallVec<[Arc<Ban>; 1]>,
+    /// What its bans have reached, and go on to reach. The bans themselves are kept by the store
+    /// only as long as it needs them.
+    reached: SmallVec<[Arc<AtomicU64>; 1]>,
 }
 
 impl RecentInvalidation {
@@ -36,12 +38,14 @@ impl RecentInvalidation {
         bans: &[Arc<Ban>],
     ) -> Self {
         let selection: String = selection.chars().take(TEXT_CHARS_MAX).collect();
-        Self { unix_ms, selection: selection.into(), soft, at_once, bans: bans.into() }
+        let reached = bans.iter().map(|ban| ban.object_counter()).collect();
+        Self { unix_ms, selection: selection.into(), soft, at_once, reached }
     }
 
     /// Stored responses that it has reached so far.
     pub fn objects(&self) -> u64 {
-        self.at_once + self.bans.iter().map(|ban| ban.objects()).sum::<u64>()
+        let of_bans = self.reached.iter().map(|reached| reached.load(Ordering::Relaxed));
+        self.at_once + of_bans.sum::<u64>()
     }
 }
 
@@ -52,7 +56,7 @@ pub(crate) struct RecentInvalidations(Mutex<VecDeque<RecentInvalidation>>);
 impl RecentInvalidations {
     /// Notes an invalidation that selects by description, or has reached something.
     pub(crate) fn note(&self, invalidation: RecentInvalidation) {
-        if invalidation.at_once == 0 && invalidation.bans.is_empty() {
+        if invalidation.at_once == 0 && invalidation.reached.is_empty() {
             return;
         }
         let mut all = self.0.lock();
