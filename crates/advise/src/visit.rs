@@ -95,12 +95,9 @@ fn value<'f>(fields: &'f [(String, Vec<u8>)], name: &str) -> Option<&'f [u8]> {
     fields.iter().find(|(own, _)| own == name).map(|(_, value)| &value[..])
 }
 
-/// Fingerprint of a body: exact, and with numbers and tokens masked. A source that does not mask
-/// gives the exact hash twice.
+/// Fingerprint of a body: a hash of its bytes. Only those of one source can be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BodyPrint {
-    /// Hash of the bytes.
+    /// The hash.
     pub exact: u64,
-    /// Hash of the bytes with numbers and tokens masked.
-    pub masked: u64,
 }

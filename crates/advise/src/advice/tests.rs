@@ -49,7 +49,7 @@ impl Recorder {
             served: Some(Served::Miss),
             fetch_us: Some(100_000),
             response: Some(self.fields.clone()),
-            body: Some(BodyPrint { exact: body, masked: body }),
+            body: Some(BodyPrint { exact: body }),
             ..Visit::default()
         });
         self.visits.last_mut().expect("one was pushed")

@@ -73,7 +73,7 @@ fn visit(record: &Record<'_>, names: &[String]) -> Option<Visit> {
         limit: text(record.limit),
         fetch_us: fetch_us(record),
         response: evidence.map(|_| fields_of(HeadSide::Beresp).map(owned).collect()),
-        body: fingerprint.map(|own| BodyPrint { exact: own.0, masked: own.0 }),
+        body: fingerprint.map(|own| BodyPrint { exact: own.0 }),
         class: text(record.class),
     })
 }

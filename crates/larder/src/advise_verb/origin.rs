@@ -119,7 +119,7 @@ fn read(bytes: &[u8], question: &Question) -> Option<Visit> {
     let mut hasher = BodyHasher::new(HashSeed::from_u64(SEED), &parts);
     hasher.push(body);
     let BodyFingerprint(hash) = hasher.finish();
-    let print = BodyPrint { exact: hash, masked: hash };
+    let print = BodyPrint { exact: hash };
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let name = |name: &[u8]| String::from_utf8_lossy(name).to_ascii_lowercase();
     let fields = response.headers.iter().map(|field| (name(field.name), field.value.to_vec()));
