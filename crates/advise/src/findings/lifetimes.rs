@@ -150,7 +150,7 @@ fn of_area(trace: &Trace<'_>, area: &Area, seen: &[&Seen<'_>]) -> Option<Suspici
     }
 }
 
-/// The suspicion, if it does not make the cache ignore a refusal: where Cache-Control is ignored for
+/// The suspicion, if it does not make the cache ignore a refusal. Where Cache-Control is ignored for
 /// a whole area, each of its pages must be many visitors' own, and none may be private.
 fn may_ignore(trace: &Trace<'_>, area: &Area, mut made: Suspicion) -> Option<Suspicion> {
     let ignored = NewValue::Item("Cache-Control".to_owned());
