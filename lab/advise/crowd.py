@@ -47,7 +47,7 @@ class Visitor:
 
     @property
     def address(self):
-        return f"127.0.{1 + self.number // 200}.{1 + self.number % 200}"
+        return f"127.{1 + self.number % 200}.{1 + self.number // 200}.1"
 
 
 @dataclass

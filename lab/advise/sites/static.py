@@ -63,12 +63,12 @@ class Static(Site):
         Fault("old addresses are asked for again and again", "not-found-lifetime", ["404"]),
         Fault("short links are fetched for each visitor", "redirect-lifetime", ["301"]),
         Fault("news set a cookie that says nothing", "set-cookie-on-equal-pages", ["/news/"]),
-        Fault("scripts pass by a rule", "pass-static", ["*.js"]),
         Fault("the forum's layout cookie changes nothing", "cookie-unused", ["layout"]),
         Fault("shared links have a parameter of their own", "query-parameter-unused", ["share"], by_log=True),
         Fault("text is sent as it is", "uncompressed", ["compress"], by_log=True),
     ]
     traps = [
+        Trap("scripts pass by the operator's own rule for their path", ["*.js"]),
         Trap("one visitor in sixty sees another offer, by a cookie", ["/offers/"]),
         Trap("one value of a parameter changes the manual", ["/manual/"]),
         Trap("Vary matters on one page of its folder", ["/about/"]),

@@ -150,8 +150,8 @@ fn of_area(trace: &Trace<'_>, area: &Area, seen: &[&Seen<'_>]) -> Option<Suspici
     }
 }
 
-/// The suspicion, if it does not make the cache ignore a refusal: where Cache-Control is ignored for
-/// a whole area, each of its pages must be many visitors' own, and none may be private.
+/// The suspicion, if it does not make the cache ignore a refusal. Where Cache-Control is ignored
+/// for a whole area, each of its pages must be known to many networks, and none may be private.
 fn may_ignore(trace: &Trace<'_>, area: &Area, mut made: Suspicion) -> Option<Suspicion> {
     let ignored = NewValue::Item("Cache-Control".to_owned());
     if made.edits.iter().all(|edit| edit.value != ignored) {
