@@ -377,6 +377,8 @@ pub const UNCOUNTED: &[(Limit, &str)] = &[
         "a configuration that reaches it is not loaded, and the error names it",
     ),
     (Limit::CrawlerFetches, "what there is no place for begins later"),
+    (Limit::AdviceVisits, "older requests are left out, and advice says how many it has"),
+    (Limit::WebhookTries, "a finding that is given up is counted as not sent"),
     (Limit::CrawlerShare, "what there is no place for begins later"),
     (Limit::CrawlerMinute, "what there is no place for begins later"),
     (Limit::SignatureLifetime, "how long something is believed"),
