@@ -1,6 +1,7 @@
 //! The state of a running daemon: what its faces read, and what operators change. It must know
 //! neither its callers nor how it was started.
 
+mod inherited_state;
 mod reload_outcome;
 
 use std::collections::BTreeMap;
@@ -20,7 +21,7 @@ use flow::SharedState;
 use flow::finish::Records;
 use flow::tier::{Cache, OpenedDisk};
 use net::AccessLog;
-use observe::ring::{InheritedLock, Ring};
+use observe::ring::Ring;
 use origin::{HealthOverride, ReservedAddresses, ServerStatus, SharedPool};
 use parking_lot::{Mutex, MutexGuard};
 use tls::{Challenges, TicketKeys};
@@ -50,6 +51,7 @@ use crate::vcl::Vcls;
 use crate::versions::Versions;
 use crate::{disk_store, key_directories, ocsp_staples, programs, site_assembly};
 
+pub(crate) use self::inherited_state::InheritedState;
 pub(crate) use self::reload_outcome::ReloadOutcome;
 
 /// The longest wait for another reload.
@@ -151,19 +153,6 @@ pub(crate) struct Machinery {
     pub(crate) ring: PathBuf,
     /// State of the process that this one replaces.
     pub(crate) inherited: InheritedState,
-}
-
-/// State of the process that this one replaces; nothing of it at another start.
-#[derive(Debug, Default)]
-pub(crate) struct InheritedState {
-    /// Its process id.
-    pub(crate) predecessor: Option<u32>,
-    /// The lock of the log ring's folder.
-    pub(crate) ring_lock: Option<InheritedLock>,
-    /// The secrets of session tickets.
-    pub(crate) ticket_keys: Vec<u8>,
-    /// The disk cache that the other process still has, if it is to be this one's.
-    pub(crate) disk: Option<DiskOffer>,
 }
 
 impl Daemon {
@@ -365,8 +354,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// Begins to read the configuration. It must not wait for an upgrade, which needs the threads of
-    /// operators' requests.
+    /// Begins to read the configuration. Must not wait for an upgrade, which needs this thread.
     fn begin_reading(&self) -> Result<MutexGuard<'_, ()>, String> {
         self.reading.try_lock_for(READING_PATIENCE).ok_or_else(|| {
             "larder: nothing is changed: an upgrade or another reload is under way".to_owned()

@@ -305,7 +305,7 @@ impl Invalidator {
             let objects = plan.carry_out(&self.cache, &mut number, &mut committed.bans);
             committed.objects += objects;
             let bans = &committed.bans[earlier..];
-            self.recent.note(RecentInvalidation::new(unix_ms, &selection, soft, objects, bans));
+            self.recent.note(RecentInvalidation::new(unix_ms, selection, soft, objects, bans));
         }
         if let Some(recording) = &mut recording {
             recording.took_effect(committed.newest_ban());

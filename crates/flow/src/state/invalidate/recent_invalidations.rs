@@ -24,20 +24,25 @@ pub struct RecentInvalidation {
     pub soft: bool,
     /// Stored responses that its keys selected.
     at_once: u64,
-    /// What its bans have reached, and go on to reach. The bans themselves are kept by the store
-    /// only as long as it needs them.
+    /// Counters of its bans, which go on to reach responses. The bans themselves are kept by the
+    /// store, only as long as it needs them.
     reached: SmallVec<[Arc<AtomicU64>; 1]>,
 }
 
 impl RecentInvalidation {
     pub(crate) fn new(
         unix_ms: u64,
-        selection: &str,
+        mut selection: String,
         soft: bool,
         at_once: u64,
         bans: &[Arc<Ban>],
     ) -> Self {
-        let selection: String = selection.chars().take(TEXT_CHARS_MAX).collect();
+        // Short ones are not counted by characters.
+        if selection.len() > TEXT_CHARS_MAX
+            && let Some((end, _)) = selection.char_indices().nth(TEXT_CHARS_MAX)
+        {
+            selection.truncate(end);
+        }
         let reached = bans.iter().map(|ban| ban.object_counter()).collect();
         Self { unix_ms, selection: selection.into(), soft, at_once, reached }
     }
@@ -80,12 +85,12 @@ mod tests {
     fn the_latest_that_reached_something_are_remembered() {
         let recent = RecentInvalidations::default();
         for n in 0..RECENT_MAX as u64 + 5 {
-            recent.note(RecentInvalidation::new(n, "http://a/", false, 1 + n % 2, &[]));
-            recent.note(RecentInvalidation::new(n, "http://a/nothing", false, 0, &[]));
+            recent.note(RecentInvalidation::new(n, "http://a/".to_owned(), false, 1 + n % 2, &[]));
+            recent.note(RecentInvalidation::new(n, "http://a/nothing".to_owned(), false, 0, &[]));
         }
         let all = recent.list();
         assert_eq!((all.len(), all[0].unix_ms, all[0].objects()), (RECENT_MAX, 5, 2));
-        let long = RecentInvalidation::new(0, &"é".repeat(1_000), true, 1, &[]);
+        let long = RecentInvalidation::new(0, "é".repeat(1_000), true, 1, &[]);
         assert_eq!(long.selection.chars().count(), TEXT_CHARS_MAX);
     }
 }
