@@ -8,7 +8,7 @@ use observe::record::Served;
 
 use super::areas::{Area, by_area};
 use super::bodies::{Measure, context};
-use super::narrowing::narrowed;
+use super::narrowing::{PATH_NETWORKS_MIN, networks};
 use crate::edit::{Edit, NewValue};
 use crate::finding::{FindingKind, Proof, Suspicion};
 use crate::reception::Course;
@@ -151,7 +151,7 @@ fn of_area(trace: &Trace<'_>, area: &Area, seen: &[&Seen<'_>]) -> Option<Suspici
 }
 
 /// The suspicion, if it does not make the cache ignore a refusal. Where Cache-Control is ignored
-/// for a whole area, each of its pages must be known to many networks, and none may be private.
+/// for a whole area, none of its pages may refuse to be stored, and many networks must have seen it.
 fn may_ignore(trace: &Trace<'_>, area: &Area, mut made: Suspicion) -> Option<Suspicion> {
     let ignored = NewValue::Item("Cache-Control".to_owned());
     if made.edits.iter().all(|edit| edit.value != ignored) {
@@ -167,7 +167,8 @@ fn may_ignore(trace: &Trace<'_>, area: &Area, mut made: Suspicion) -> Option<Sus
                 .any(|own| name.trim_ascii().eq_ignore_ascii_case(own))
         })
     };
-    if all.iter().any(refuses) || narrowed(area, &all)? != *area {
+    // The responses permit by their own words that they are stored for all.
+    if all.iter().any(refuses) || networks(&all) < PATH_NETWORKS_MIN {
         return None;
     }
     made.risk.push_str(

@@ -8,7 +8,7 @@ use crate::trace::Seen;
 
 /// Least networks of each page of an area, and of each path that is named by itself.
 const PAGE_NETWORKS_MIN: usize = 3;
-const PATH_NETWORKS_MIN: usize = 6;
+pub(super) const PATH_NETWORKS_MIN: usize = 6;
 /// Most paths that are named by themselves.
 const PATHS_MAX: usize = 20;
 /// Bits of an address that name its network: one visitor may have all addresses of it.
