@@ -151,7 +151,7 @@ fn of_area(trace: &Trace<'_>, area: &Area, seen: &[&Seen<'_>]) -> Option<Suspici
 }
 
 /// The suspicion, if it does not make the cache ignore a refusal. Where Cache-Control is ignored
-/// for a whole area, none of its pages may refuse to be stored, and many networks must have seen it.
+/// for a whole area, none of its pages may refuse to be stored, and many networks must know it.
 fn may_ignore(trace: &Trace<'_>, area: &Area, mut made: Suspicion) -> Option<Suspicion> {
     let ignored = NewValue::Item("Cache-Control".to_owned());
     if made.edits.iter().all(|edit| edit.value != ignored) {
