@@ -1,10 +1,12 @@
 //! Cookies on which pages do not depend, and which keep requests from the cache.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use message::{HeaderId, cookie};
 
 use super::bodies::{CookieBody, Measure, given, other_cookies, prove};
+use super::narrowing::network;
 use crate::edit::{Edit, NewValue, Scope};
 use crate::finding::{FindingKind, Suspicion};
 use crate::reception::Course;
@@ -16,6 +18,8 @@ const REQUESTS_MIN: u64 = 20;
 const EQUAL_MIN: u64 = 20;
 /// Different values that they must have had, if there are so many.
 const VALUES_MIN: usize = 8;
+/// Least networks whose requests have the cookie: one client may send any values of it.
+const NETWORKS_MIN: usize = 5;
 /// Most cookies that are looked at: clients can send any number.
 const NAMES_MAX: usize = 100;
 
@@ -24,6 +28,7 @@ const NAMES_MAX: usize = 100;
 struct CookieUse<'t> {
     requests: u64,
     values: BTreeSet<&'t [u8]>,
+    networks: BTreeSet<IpAddr>,
 }
 
 pub(super) fn detect(trace: &Trace<'_>) -> Vec<Suspicion> {
@@ -33,10 +38,14 @@ pub(super) fn detect(trace: &Trace<'_>) -> Vec<Suspicion> {
             let cookie = values.entry((seen.site, pair.name)).or_default();
             cookie.requests += 1;
             cookie.values.insert(pair.value);
+            cookie.networks.extend(network(seen));
         }
     }
+    let is_frequent = |cookie: &CookieUse<'_>| {
+        cookie.requests >= REQUESTS_MIN && cookie.networks.len() >= NETWORKS_MIN
+    };
     let mut frequent: Vec<_> =
-        values.into_iter().filter(|(_, cookie)| cookie.requests >= REQUESTS_MIN).collect();
+        values.into_iter().filter(|(_, cookie)| is_frequent(cookie)).collect();
     frequent.sort_by_key(|(_, cookie)| std::cmp::Reverse(cookie.requests));
     let found = frequent.into_iter().take(NAMES_MAX);
     found

@@ -66,6 +66,21 @@ fn pages_without_the_cookie_count_against_those_with_it() {
 }
 
 #[test]
+fn one_client_with_many_values_of_a_cookie_proves_nothing_of_it() {
+    for (networks, is_found) in [(1, false), (4, false), (30, true)] {
+        let mut site = Recorder::new("");
+        site.respond(&[MINUTES, TAG]);
+        for n in 0..400_u64 {
+            let visit = site.get((n % networks) as u8, &format!("/news/{}", n % 10), n % 10);
+            visit.set_field("cookie", &format!("theme={}", n % 23));
+        }
+        let found = site.found();
+        let told = found.iter().any(|own| own.starts_with("cookie-unused theme"));
+        assert_eq!(told, is_found, "{networks}: {found:?}");
+    }
+}
+
+#[test]
 fn many_browsers_of_one_network_are_one_visitor() {
     let one = |n: u64, visit: &mut Visit| visit.client = Some([192, 0, 2, n as u8].into());
     assert_eq!(with_set_cookies(&["lang=de"], one), [""; 0]);
