@@ -35,15 +35,17 @@ impl Lab {
     }
 
     fn read_later(&self, hash: u64) -> mpsc::Receiver<Result<RecordData, Error>> {
+        self.read_at(self.index.place(hash).unwrap(), hash)
+    }
+
+    fn read_at(
+        &self,
+        place: RecordAddress,
+        hash: u64,
+    ) -> mpsc::Receiver<Result<RecordData, Error>> {
         let (tell, told) = mpsc::channel();
         let done = Box::new(move |answer| tell.send(answer).unwrap_or_default());
-        self.disk.read(
-            self.index.place(hash).unwrap(),
-            hash,
-            RecordRequest::whole(),
-            u64::MAX,
-            done,
-        );
+        self.disk.read(place, hash, RecordRequest::whole(), u64::MAX, done);
         told
     }
 }
@@ -192,4 +194,21 @@ fn a_panic_of_a_thread_is_counted_and_the_thread_continues() {
     lab.wait(|lab| lab.stats().queued_bytes == 0);
     let answer = lab.read_later(3).recv_timeout(LONG).unwrap().unwrap();
     assert_eq!(check(3, &answer), 1);
+}
+
+#[test]
+fn what_is_closed_for_another_process_is_read_to_its_end() {
+    let vfs = MemoryDirectory::new();
+    let lab = threaded(vfs.clone());
+    let place = lab.put(1, 1, 800).unwrap();
+    let read = || lab.read_at(place, 1).recv_timeout(LONG).unwrap();
+    lab.wait(|lab| lab.stats().queued_bytes == 0);
+    lab.disk.close_for_other();
+    read().expect("a download that goes on");
+    assert!(lab.put(2, 1, 800).is_none(), "nothing more is written");
+    let next = threaded(vfs);
+    assert_eq!(next.version(1), Some(1), "the other process has it");
+    read().expect("it still goes on");
+    lab.disk.close();
+    assert!(matches!(read(), Err(Error::Out)), "it has ended");
 }
