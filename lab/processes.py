@@ -97,6 +97,25 @@ def end(process, patience=10):
             pass
 
 
+def started(command, port, log, core=None, env=None):
+    """A server that listens at its port, on a core if one is named; its output is appended to `log`."""
+    with open(log, "ab") as out:
+        process = subprocess.Popen(
+            command if core is None else pinned(core, command),
+            stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env, start_new_session=True,
+        )
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=5).close()
+            return process
+        except OSError:
+            time.sleep(0.05)
+    end(process)
+    with open(log, errors="replace") as text:
+        raise RuntimeError(f"{command[0]}: nobody listens: {' '.join(text.read().split())[-400:]}")
+
+
 class MemoryGroup:
     """A control group whose processes together get no more than some memory, their page cache included."""
 

@@ -3,12 +3,10 @@
 import json
 import os
 import shutil
-import socket
 import subprocess
-import time
 
 import peers
-from processes import end, free_ports
+from processes import end, free_ports, started
 from sites.site import about
 
 # Of every page a fingerprint: a round has not the hours in which pages take turns.
@@ -74,21 +72,8 @@ class Front:
 
     def __enter__(self):
         command = peers.serve("--config", self.path, "--admin-socket", self.socket)
-        log = os.path.join(self.folder, "log")
-        with open(log, "ab") as out:
-            self.process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
-            )
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline and self.process.poll() is None:
-            try:
-                socket.create_connection(("127.0.0.1", self.port), timeout=5).close()
-                return self
-            except OSError:
-                time.sleep(0.05)
-        end(self.process)
-        with open(log, errors="replace") as text:
-            raise RuntimeError(f"{self.site.name}: Larder does not start: {text.read()[-800:]}")
+        self.process = started(command, self.port, os.path.join(self.folder, "log"))
+        return self
 
     def __exit__(self, *_):
         end(self.process)
@@ -110,16 +95,8 @@ class Proxy:
         self.command = peers.nginx_command(place, "proxy", PROXY, log=self.log, logged=logged)
 
     def __enter__(self):
-        self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, start_new_session=True)
-        deadline = time.monotonic() + 20
-        while time.monotonic() < deadline:
-            try:
-                socket.create_connection(("127.0.0.1", self.port), timeout=5).close()
-                return self
-            except OSError:
-                time.sleep(0.05)
-        end(self.process)
-        raise RuntimeError("nginx does not start")
+        self.process = started(self.command, self.port, f"{self.log}.nginx")
+        return self
 
     def __exit__(self, *_):
         end(self.process)

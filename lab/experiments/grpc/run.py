@@ -2,14 +2,12 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
-import time
 
 import peers
 from experiment import LARDER, ROUNDS, SMOKE, Page, bench, median
-from processes import TICKS, cpu_ticks, end, free_ports, pinned
+from processes import TICKS, cpu_ticks, end, free_ports, pinned, started
 
 work = sys.argv[1]
 WORKERS = 50
@@ -73,22 +71,6 @@ def nginx(place):
 PROXIES = {"Larder": larder, "HAProxy": haproxy, "nginx": nginx}
 
 
-def started(core, command, port, log):
-    """A server once it listens at its port."""
-    with open(log, "w") as out:
-        process = subprocess.Popen(pinned(core, command), stdin=subprocess.DEVNULL, stdout=out, stderr=out)
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=5).close()
-            return process
-        except OSError:
-            time.sleep(0.05)
-    end(process)
-    with open(log, errors="replace") as text:
-        raise RuntimeError(f"{command[0]}: nobody listens: {' '.join(text.read().split())[-400:]}")
-
-
 def loaded(port, calls, mix=""):
     """The ends of so many calls by each worker."""
     command = [f"{work}/grpc", "load", f"127.0.0.1:{port}", str(calls), mix]
@@ -103,7 +85,7 @@ def measured(name, origin):
     os.chmod(folder, 0o755)
     [port] = free_ports(1)
     place = peers.Place(folder, port, origin)
-    process = started(0, PROXIES[name](place), port, f"{folder}/log")
+    process = started(PROXIES[name](place), port, f"{folder}/log", core=0)
     try:
         loaded(port, max(1, CALLS // 10))
         before = cpu_ticks(process.pid)
@@ -143,7 +125,7 @@ def main():
     page = Page("grpc", work)
     runs = {name: [] for name in PROXIES}
     [origin] = free_ports(1)
-    server = started(1, [f"{work}/grpc", "serve", f"127.0.0.1:{origin}"], origin, f"{work}/server.log")
+    server = started([f"{work}/grpc", "serve", f"127.0.0.1:{origin}"], origin, f"{work}/server.log", core=1)
     try:
         names = list(PROXIES)
         for number in range(ROUNDS):

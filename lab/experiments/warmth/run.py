@@ -8,11 +8,10 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 
 import peers
 from experiment import LARDER, SMOKE, Page, bench
-from processes import end, free_ports, pinned
+from processes import end, free_ports, pinned, started
 
 work = sys.argv[1]
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -50,21 +49,6 @@ WAYS = {
 def larder(place, warm):
     conf = peers.write(place, "larder.toml", LARDER_TOML, warm=warm, places=PLACES)
     return peers.serve("--config", conf, "--admin-socket", f"{place.work}/larder.sock")
-
-
-def started(core, command, port, log, env=None):
-    with open(log, "w") as out:
-        process = subprocess.Popen(pinned(core, command), stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env)
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=5).close()
-            return process
-        except OSError:
-            time.sleep(0.05)
-    end(process)
-    with open(log, errors="replace") as text:
-        raise RuntimeError(f"{command[0]}: nobody listens: {' '.join(text.read().split())[-400:]}")
 
 
 def of_origin(port):
@@ -121,7 +105,7 @@ def measured(number, name, warm, origin):
     [port] = free_ports(1)
     place = peers.Place(folder, port, origin)
     env = {**os.environ, "STATE_DIRECTORY": f"{folder}/state"}
-    process = started(0, larder(place, warm), port, f"{folder}/log", env)
+    process = started(larder(place, warm), port, f"{folder}/log", core=0, env=env)
     path = f"{folder}/larder.sock"
     lane = Lane(path)
     try:
@@ -177,7 +161,7 @@ def main():
     page = Page("warmth", work)
     [origin] = free_ports(1)
     command = ["python3", f"{HERE}/origin.py", *map(str, (origin, PLACES, MILLISECONDS, PAGES))]
-    server = started(1, command, origin, f"{work}/origin.log")
+    server = started(command, origin, f"{work}/origin.log", core=1)
     runs = {}
     try:
         for number, (name, warm) in enumerate(WAYS.items()):

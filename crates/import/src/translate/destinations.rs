@@ -132,25 +132,13 @@ impl<'d> Maker<'_, 'd> {
         let location = path.trim_end_matches('*');
         match target {
             Some(target) if target.path.as_deref().is_none_or(|own| own == location) => {
-                let name = origins::http(
-                    self.state,
-                    chain,
-                    Handler::Http,
-                    &target,
-                    self.front_files.take(),
-                );
+                let name = self.origin(chain, Handler::Http, &target);
                 settings.text("origin", &name, &[pass.id]);
                 return Destination::new(Handler::Http, chain, settings);
             }
             Some(target) => match exchanged(location, target.path.as_deref()) {
                 Some((strip, add)) => {
-                    let name = origins::http(
-                        self.state,
-                        chain,
-                        Handler::Http,
-                        &target,
-                        self.front_files.take(),
-                    );
+                    let name = self.origin(chain, Handler::Http, &target);
                     settings.text("origin", &name, &[pass.id]);
                     if !strip.is_empty() {
                         settings.text("strip_prefix", strip, &[pass.id]);
@@ -164,13 +152,7 @@ impl<'d> Maker<'_, 'd> {
                 }
                 None if replaced(path, target.path.as_deref()).is_some() => {
                     let rule = replaced(path, target.path.as_deref()).unwrap_or_default();
-                    let name = origins::http(
-                        self.state,
-                        chain,
-                        Handler::Http,
-                        &target,
-                        self.front_files.take(),
-                    );
+                    let name = self.origin(chain, Handler::Http, &target);
                     settings.text("path", &rule.path, &[pass.id]);
                     settings.text("origin", &name, &[pass.id]);
                     settings.text("rewrite", &rule.to, &[pass.id]);
@@ -206,10 +188,15 @@ impl<'d> Maker<'_, 'd> {
             settings.put("respond", "{ status = 501 }", &[pass.id]);
             return Destination::new(Handler::Answer, chain, settings);
         };
-        let front = self.front_files.take();
-        let name = origins::http(self.state, chain, handler, &target, front);
+        let name = self.origin(chain, handler, &target);
         settings.text("origin", &name, &[pass.id]);
         Destination::new(handler, chain, settings)
+    }
+
+    /// The name of the origin that is asked at this target, with the files in front of it.
+    fn origin(&mut self, chain: &Chain<'d>, handler: Handler, target: &Target) -> String {
+        let front = self.front_files.take();
+        origins::http(self.state, chain, handler, target, front)
     }
 
     /// A `proxy_pass` to a path with parts of what the location's expression caught. Returns false

@@ -2,29 +2,15 @@
 
 use crate::support;
 
-use std::process::{Command, Output, Stdio};
-
 use serde_json::Value;
+use support::console::{larder, text};
 use support::folder::Folder;
 use support::{Setup, Stage, eventually};
-use testkit::larder::binary;
 use testkit::origin::Script;
-
-/// Runs a verb to its end without blocking the origin.
-async fn run(arguments: &[&str]) -> Output {
-    let mut command = Command::new(binary().expect("a binary"));
-    command.args(arguments).stdin(Stdio::null());
-    let waited = tokio::task::spawn_blocking(move || command.output()).await;
-    waited.expect("no panic").expect("it starts")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
 
 /// A verb's output as JSON, if it succeeded.
 async fn json(arguments: &[&str]) -> Value {
-    let output = run(arguments).await;
+    let output = larder(arguments).await;
     assert!(output.status.success(), "{}", text(&output.stderr));
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
@@ -146,7 +132,7 @@ async fn advice_that_is_applied_is_checked_kept_and_told_of_later() {
     let path = |name: &str| folder.path().join(name).display().to_string();
     let (log, file) = (path("access.log"), path("larder.toml"));
     let asked = ["advise", "--log", &log, "--config", &file, "--admin-socket", &path("none")];
-    let shown = run(&asked).await;
+    let shown = larder(&asked).await;
     let shown = text(&shown.stdout);
     assert!(shown.contains("1. query-parameter-unused: cid (*)"), "{shown}");
     assert!(
@@ -154,10 +140,10 @@ async fn advice_that_is_applied_is_checked_kept_and_told_of_later() {
         "{shown}"
     );
 
-    let refused = run(&[&asked[..], &["--apply", "1"]].concat()).await;
+    let refused = larder(&[&asked[..], &["--apply", "1"]].concat()).await;
     assert!(text(&refused.stderr).contains("--unproved"), "{}", text(&refused.stderr));
     let named = ["--apply", "query-parameter-unused:cid", "--unproved"];
-    let applied = run(&[&asked[..], &named].concat()).await;
+    let applied = larder(&[&asked[..], &named].concat()).await;
     assert!(applied.status.success(), "{}", text(&applied.stderr));
     assert!(text(&applied.stdout).contains("strip = [\"cid\"]"), "{}", text(&applied.stdout));
     let read = |name| std::fs::read_to_string(path(name)).expect("a file");
@@ -168,9 +154,9 @@ async fn advice_that_is_applied_is_checked_kept_and_told_of_later() {
         .map(|n| line(n, "/", if n < 10 { "MISS" } else { "HIT" }).replace("/2026:", "/2099:"))
         .collect();
     folder.file("access.log", later);
-    let shown = text(&run(&asked).await.stdout);
+    let shown = text(&larder(&asked).await.stdout);
     assert!(shown.contains("it is 95.0% over 200 requests"), "{shown}");
-    let missing = run(&[&asked[..], &["--apply", "7"]].concat()).await;
+    let missing = larder(&[&asked[..], &["--apply", "7"]].concat()).await;
     assert!(text(&missing.stderr).contains("there is no finding 7"), "{}", text(&missing.stderr));
 }
 
@@ -179,10 +165,10 @@ async fn a_log_that_cannot_be_read_is_named_with_its_line() {
     let folder = Folder::new();
     folder.file("error.log", "one\ntwo\n");
     let log = folder.path().join("error.log").display().to_string();
-    let refused = run(&["advise", "--preset", "wordpress", "--log", &log]).await;
+    let refused = larder(&["advise", "--preset", "wordpress", "--log", &log]).await;
     assert!(!refused.status.success());
     let said = text(&refused.stderr);
     assert!(said.contains("2 lines are of no known format, the first is line 1: one"), "{said}");
-    let refused = run(&["advise", "--preset", "wordpres", "--log", &log]).await;
+    let refused = larder(&["advise", "--preset", "wordpres", "--log", &log]).await;
     assert!(text(&refused.stderr).contains("wordpress"), "{}", text(&refused.stderr));
 }

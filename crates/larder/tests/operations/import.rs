@@ -1,26 +1,13 @@
 //! Tests of `larder import`: a translated configuration that serves, and responses that are
 //! compared.
 
-use std::process::{Command, Output, Stdio};
-
 use testkit::client::{RawClient, WriteSplit, request};
-use testkit::larder::{Daemon, binary};
+use testkit::larder::Daemon;
 use testkit::origin::{Script, ScriptedOrigin};
 
+use crate::support::console::{larder, text};
 use crate::support::folder::Folder;
 use crate::support::{PATIENCE, Stage, whole};
-
-/// Runs the binary to its end without blocking the origin.
-async fn larder(arguments: &[&str]) -> Output {
-    let mut command = Command::new(binary().expect("a binary"));
-    command.args(arguments).stdin(Stdio::null());
-    let waited = tokio::task::spawn_blocking(move || command.output()).await;
-    waited.expect("no panic").expect("it starts")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
 
 /// Rules of all kinds.
 const RULES: &str = "

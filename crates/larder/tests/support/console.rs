@@ -1,6 +1,7 @@
 //! The console: requests to the admin listener.
 
 use std::net::SocketAddr;
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 use testkit::client::{RawClient, WriteSplit};
@@ -118,12 +119,22 @@ pub(crate) async fn look(daemon: &Daemon, target: &str) -> Value {
 
 /// Runs `larder` with the daemon's socket: true if it succeeded, and its output.
 pub(crate) async fn run(daemon: &Daemon, arguments: &[&str]) -> (bool, String, String) {
-    let mut command = std::process::Command::new(binary().expect("a binary"));
-    command.args(arguments).arg("--admin-socket").arg(daemon.admin_socket());
-    let waited = tokio::task::spawn_blocking(move || command.output()).await;
-    let output = waited.expect("no panic").expect("it starts");
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let socket = daemon.admin_socket().display().to_string();
+    let output = larder(&[arguments, &["--admin-socket", &socket]].concat()).await;
     (output.status.success(), text(&output.stdout), text(&output.stderr))
+}
+
+/// Runs `larder` to its end without blocking origins.
+pub(crate) async fn larder(arguments: &[&str]) -> Output {
+    let mut command = Command::new(binary().expect("a binary"));
+    command.args(arguments).stdin(Stdio::null());
+    let waited = tokio::task::spawn_blocking(move || command.output()).await;
+    waited.expect("no panic").expect("it starts")
+}
+
+/// Output as text.
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// Runs `larder` with the daemon's socket, which must succeed; returns its output.
