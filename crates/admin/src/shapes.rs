@@ -375,6 +375,8 @@ fn advice() -> Value {
         "last_unix_ms": maybe(number("The time of the last."), "integer"),
         "replayed": figures(),
         "findings": list(finding),
+        "untried": number("Further changes that were not tried, since there were too many."),
+        "few_networks": flag("The requests come from too few networks for some of the findings."),
     }))
 }
 

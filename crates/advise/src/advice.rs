@@ -2,7 +2,7 @@
 
 use crate::edit::apply;
 use crate::finding::{Change, Finding, FindingKind, Suspicion};
-use crate::findings::DETECTORS;
+use crate::findings::{DETECTORS, are_few};
 use crate::replay::{Figures, replay};
 use crate::settings::Settings;
 use crate::trace::Trace;
@@ -30,6 +30,8 @@ pub struct Advice {
     pub findings: Vec<Finding>,
     /// Number of lighter suspicions whose change was not tried, since there were too many.
     pub untried: usize,
+    /// Too few networks for advice on cookies and on pages that refuse to be stored.
+    pub has_few_networks: bool,
 }
 
 /// The replays that are left.
@@ -89,6 +91,7 @@ pub fn advise(mut visits: Vec<Visit>, settings: &Settings) -> Advice {
         figures: trace.figures,
         findings,
         untried: budget.untried,
+        has_few_networks: are_few(&trace.seen),
     }
 }
 

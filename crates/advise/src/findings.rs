@@ -20,6 +20,7 @@ mod static_files;
 mod statuses;
 mod vary;
 
+pub(crate) use self::narrowing::are_few;
 use crate::finding::Suspicion;
 use crate::trace::Trace;
 

@@ -51,6 +51,14 @@ fn write_text(advice: &Advice, out: &mut String) -> std::fmt::Result {
             advice.untried
         )?;
     }
+    if advice.has_few_networks {
+        writeln!(
+            out,
+            "\nThe requests come from few networks, or have no address of the client: cookies, \
+             static files, redirects and pages that refuse to be stored are left alone. Behind a \
+             proxy, name it in `trusted_proxies`, or let the log have the client's address."
+        )?;
+    }
     Ok(())
 }
 
@@ -125,6 +133,7 @@ pub fn json(advice: &Advice) -> Value {
         "last_unix_ms": advice.span_ms.map(|(_, last)| last),
         "replayed": figures_json(&advice.figures),
         "untried": advice.untried,
+        "few_networks": advice.has_few_networks,
         "findings": advice.findings.iter().map(of).collect::<Vec<_>>(),
     })
 }

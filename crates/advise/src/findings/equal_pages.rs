@@ -10,7 +10,7 @@ use super::areas::{Area, by_area};
 use super::bodies::{Measure, given, visitor};
 use super::cookies::is_of_visitor;
 use super::lifetimes::{lifetime_for, ttl_text};
-use super::narrowing::{kept, narrowed, networks};
+use super::narrowing::{NETWORKS_WANTED, kept, narrowed, networks};
 use crate::comparison::{BodyComparison, compare};
 use crate::edit::{Edit, NewValue};
 use crate::finding::{FindingKind, Suspicion};
@@ -18,8 +18,7 @@ use crate::trace::{Seen, Trace};
 
 /// Least bodies that must be equal.
 const EQUAL_MIN: u64 = 20;
-/// Least networks whose visitors must have got them, and least sets of cookies.
-const NETWORKS_MIN: usize = 10;
+/// Least sets of cookies whose visitors must have got them.
 const COOKIES_MIN: usize = 8;
 
 pub(super) fn detect(trace: &Trace<'_>) -> Vec<Suspicion> {
@@ -74,7 +73,7 @@ fn equality(pages: &Pages<'_, '_>) -> Option<(BodyComparison, usize)> {
     let compared = compare(refused.iter().filter_map(of_visit).collect());
     let cookies: BTreeSet<_> =
         refused.iter().filter_map(|seen| seen.visit.field("cookie")).collect();
-    let is_enough = networks(refused) >= NETWORKS_MIN && cookies.len() >= COOKIES_MIN;
+    let is_enough = networks(refused) >= NETWORKS_WANTED && cookies.len() >= COOKIES_MIN;
     (is_enough && compared.proves(EQUAL_MIN)).then_some((compared, cookies.len()))
 }
 

@@ -9,6 +9,8 @@ use crate::trace::Seen;
 /// Least networks of each page of an area, and of each path that is named by itself.
 const PAGE_NETWORKS_MIN: usize = 3;
 pub(super) const PATH_NETWORKS_MIN: usize = 6;
+/// Least networks of pages that are to be stored against their word.
+pub(super) const NETWORKS_WANTED: usize = 10;
 /// Most paths that are named by themselves.
 const PATHS_MAX: usize = 20;
 /// Bits of an address that name its network: one visitor may have all addresses of it.
@@ -26,7 +28,16 @@ pub(super) fn network(seen: &Seen<'_>) -> Option<IpAddr> {
 
 /// Number of networks from which these visits came.
 pub(super) fn networks(seen: &[&Seen<'_>]) -> usize {
-    seen.iter().filter_map(|seen| network(seen)).collect::<BTreeSet<_>>().len()
+    count(seen.iter().copied())
+}
+
+/// Returns true if these visits came from fewer networks than advice on whole pages needs.
+pub(crate) fn are_few(seen: &[Seen<'_>]) -> bool {
+    count(seen.iter()) < NETWORKS_WANTED
+}
+
+fn count<'s, 't: 's>(seen: impl Iterator<Item = &'s Seen<'t>>) -> usize {
+    seen.filter_map(network).collect::<BTreeSet<_>>().len()
 }
 
 /// The area if each of its pages is known to several networks. Otherwise the paths that are: a page

@@ -135,6 +135,7 @@ async fn advice_that_is_applied_is_checked_kept_and_told_of_later() {
     let shown = larder(&asked).await;
     let shown = text(&shown.stdout);
     assert!(shown.contains("1. query-parameter-unused: cid (*)"), "{shown}");
+    assert!(shown.contains("The requests come from few networks"), "{shown}");
     assert!(
         shown.contains("larder.toml:8\n       [site.query]\n       strip = [\"cid\"]"),
         "{shown}"
